@@ -24,7 +24,7 @@ import numpy as np
 SIMULATE = """
 import sys
 from pathlib import Path
-from scenarios.runs.cells import Workers
+from scenarios.runs.execution import Workers
 from scenarios.runs.execution import measure, obtain
 from scenarios.files.loader import load
 from scenarios.files.source import settings

@@ -12,7 +12,7 @@ from analysis.effects.cells import Cells
 from analysis.effects.method import Answers, Design, Effect, Need, concluded, half_width
 from analysis.effects.study import Study
 from analysis.statistics import Current
-from analysis.wsmeter.coverage import Covered
+from analysis.wsmeter.clusters import Covered
 from analysis.wsmeter.estimators import WSMeter
 from models.arrays import Bools, Floats, Ints
 

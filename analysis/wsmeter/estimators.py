@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import Current, NotEnoughDataError, Table, quota_shares
-from analysis.wsmeter.coverage import Covered, plannable
+from analysis.wsmeter.clusters import Covered
 from analysis.wsmeter.plan import plan as allocate
+from analysis.wsmeter.plan import plannable
 from models.arrays import Floats
 from models.errors import InputError
 
-__all__ = ["ESTIMATORS", "WIDENING", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter"]
+__all__ = ["WIDENING", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter", "paper_estimators"]
 
 CurrentIs = Literal["population", "sample"]
 WIDENING = 1.2
@@ -303,5 +304,8 @@ def _positive(metric: float) -> float:
     return metric
 
 
-ESTIMATORS: tuple[Estimator, ...] = (Baseline(), WSMeter(), WSMeter(widening=WIDENING))
-"""The paper's, as they are run when nothing else is said."""
+def paper_estimators(
+    t: float = 2.0, min_instances: int = 4, widening: float = WIDENING
+) -> tuple[Baseline, WSMeter, WSMeter]:
+    """Return the paper's estimators: the baseline, WSMeter, and WSMeter with its margin widened."""
+    return Baseline(t), WSMeter(t, min_instances), WSMeter(t, min_instances, widening)

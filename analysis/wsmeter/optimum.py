@@ -2,18 +2,19 @@
 
 Every further instance of a job costs the same and removes less variance than the one before. So the problem is a
 min-knapsack whose items are the steps from n to n + 1, and a price of variance (the Lagrange multiplier) settles all
-but a few of them: the core, which `analysis.wsmeter.knapsack` solves by a sweep and by OR-tools' CP-SAT.
+but a few of them: the core, which is solved by a sweep, fast where costs and gains agree on which steps are good, and
+by OR-tools' CP-SAT.
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
 
 import numpy as np
+from ortools.sat.python import cp_model
 
-from analysis.wsmeter.allocation import Problem, fits, levels, total_cost, total_variance
-from analysis.wsmeter.knapsack import Knapsack, prove, sweep
 from models.arrays import Floats, Ints
 from models.errors import InputError
 
@@ -27,6 +28,86 @@ EFFORT_S = 0.5
 """Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a core."""
 RESOLUTION = 1 << 50
 """Coefficients of a core add up to this much, so that sums stay far below 64 bits."""
+STATES = 1 << 16
+"""Combinations of items that the sweep keeps."""
+WORK = 1 << 23
+"""Combinations that the sweep looks at before it gives up."""
+
+States = tuple[Ints, Ints, Floats, Ints]
+"""Combinations of moves by growing cost: cost, gain, loss, and number of the combination."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What every job contributes and costs, in whole numbers so that nothing is rounded.
+
+    Each entry stands for `count` identical jobs.
+    """
+
+    variance: tuple[int, ...]
+    """Variance of the weighted mean if one instance of the job is observed."""
+    bound: int
+    """Largest variance allowed, above 0, in the same units."""
+    cost: tuple[int, ...]
+    """Cost of one instance, 0 or more."""
+    low: Ints
+    """Fewest instances, 1 or more."""
+    high: Ints
+    """Most instances, `low` or more."""
+    count: Ints
+    """Identical jobs."""
+
+    @property
+    def share(self) -> Floats:
+        """Variance as a share of the bound."""
+        return np.array([value / self.bound for value in self.variance])
+
+
+def levels(problem: Problem, steps: Ints) -> tuple[Ints, Ints]:
+    """Return the instances that every job of an entry has, and how many of its jobs have one more.
+
+    `steps`, a (k,) array over entries, are instances above `low`, spread evenly over the jobs of the entry.
+    """
+    return problem.low + steps // problem.count, steps % problem.count
+
+
+def total_cost(problem: Problem, steps: Ints) -> int:
+    """Return ``Σ cost n`` exactly."""
+    return sum(map(mul, problem.cost, (problem.count * problem.low + steps).tolist()))
+
+
+def total_variance(problem: Problem, steps: Ints) -> Fraction:
+    """Return ``Σ variance / n`` as a share of the bound, exactly."""
+    level, more = (part.tolist() for part in levels(problem, steps))
+    totals: Counter[int] = Counter()
+    for variance, n, jobs, further in zip(problem.variance, level, problem.count.tolist(), more, strict=True):
+        totals[n] += variance * (jobs - further)
+        totals[n + 1] += variance * further
+    common = math.lcm(*(n for n, variance in totals.items() if variance))
+    return Fraction(sum(variance * (common // n) for n, variance in totals.items() if variance), common * problem.bound)
+
+
+def fits(problem: Problem, steps: Ints) -> bool:
+    """Return whether the bound on the variance is met: in floating point where that is clear, else exactly."""
+    level, more = levels(problem, steps)
+    total = np.sum(problem.share * ((problem.count - more) / level + more / (level + 1)))
+    return bool(total < 1) if abs(total - 1) > 1e-9 else total_variance(problem, steps) <= 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Knapsack:
+    """Minimise ``cost · x`` with ``gain · x >= need``, ``0 <= x <= count`` and ``floor <= cost · x <= ceiling``."""
+
+    cost: Ints
+    gain: Ints
+    count: Ints
+    need: int
+    floor: int
+    """A known lower bound."""
+    ceiling: int
+    """What is more expensive is of no interest."""
+    tolerance: float
+    """A difference in cost that does not matter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,3 +360,106 @@ def _proven(problem: Problem, priced: _Priced, best: Ints, size: int, most: int)
 
 def _counted(core: _Core, chosen: Ints, entries: int) -> Ints:
     return np.bincount(core.entry, chosen, entries).astype(np.int64)
+
+
+def sweep(knapsack: Knapsack, taken: Ints, loss: Floats, spare: float) -> tuple[Ints | None, bool]:
+    """Return the cheapest items met by trying moves one by one, keeping undominated combinations.
+
+    A combination dominates another if it costs no more and gains no less (Nemhauser and Ullmann 1969).
+
+    It starts from `taken`, an (n,) array of items that may gain too little. `loss`, (n,), is the least rise of a lower
+    bound on the cost by each unit that x differs from it, and `spare` how far that bound lies below the ceiling. The
+    items are None if none within the ceiling were met; the flag says that the search was complete: none are cheaper.
+    """
+    item, times, rise = _moves(knapsack, taken, loss)
+    states = (np.array([knapsack.cost @ taken]), np.array([knapsack.gain @ taken]), np.zeros(1), np.zeros(1, np.int64))
+    parents, numbered, number = [states[3]], 1, 0
+    spare, ceiling, complete = spare * (1 + 1e-9), knapsack.ceiling, True
+    for cost, gain, lost in zip(times * knapsack.cost[item], times * knapsack.gain[item], rise, strict=True):
+        states = _select(states, states[2] + lost <= spare)
+        if not len(states[0]) or numbered > WORK:
+            break
+        parents.append(states[3])
+        moved = (states[0] + cost, states[1] + gain, states[2] + lost, numbered + np.arange(len(states[0])))
+        numbered += len(states[0])
+        states, thinned = _undominated(states, moved)
+        complete = complete and not thinned
+        enough = np.flatnonzero((states[1] >= knapsack.need) & (states[0] <= ceiling))[:1]
+        if len(enough):
+            cheapest, number = int(states[0][enough[0]]), int(states[3][enough[0]])
+            spare, ceiling = spare - (ceiling + 1 - cheapest), cheapest - 1
+    path = _path(parents, number)
+    chosen = taken + np.bincount(item[path], times[path], len(taken)).astype(np.int64)
+    return (chosen if number else None), complete and numbered <= WORK
+
+
+def prove(knapsack: Knapsack, effort_s: float) -> tuple[Ints | None, bool]:
+    """Return the cheapest items by CP-SAT, None if there are none within the ceiling, and whether that is proven.
+
+    It gives up after the deterministic time `effort_s`; sums of cost and of gain stay below 2**62.
+    """
+    model = cp_model.CpModel()
+    times = [model.new_int_var(0, count, "") for count in knapsack.count.tolist()]
+    cost = cp_model.LinearExpr.weighted_sum(times, knapsack.cost.tolist())
+    model.add(cp_model.LinearExpr.weighted_sum(times, knapsack.gain.tolist()) >= knapsack.need)
+    model.add_linear_constraint(cost, knapsack.floor, knapsack.ceiling)
+    model.minimize(cost)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.cp_model_presolve = False  # on knapsacks of a few hundred items it takes longer than it saves
+    solver.parameters.max_deterministic_time = effort_s
+    solver.parameters.absolute_gap_limit = knapsack.tolerance
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None, status == cp_model.INFEASIBLE
+    return np.array([solver.value(count) for count in times], dtype=np.int64), status == cp_model.OPTIMAL
+
+
+def _moves(knapsack: Knapsack, taken: Ints, loss: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return item, signed number of units and loss of moves that reach every x from `taken`, by growing loss."""
+    moves = [
+        (item, sign * units)
+        for item, (up, down) in enumerate(zip((knapsack.count - taken).tolist(), taken.tolist(), strict=True))
+        for sign, most in ((1, up), (-1, down))
+        for units in _powers(most)
+    ]
+    item, times = np.array(moves, dtype=np.int64).T
+    rise = np.abs(times) * loss[item]
+    order = np.argsort(rise, kind="stable")
+    return item[order], times[order], rise[order]
+
+
+def _powers(most: int) -> list[int]:
+    """Return numbers of which some add up to each of 0..most: powers of two and what is left, for 9: 1, 2, 4, 2."""
+    powers: list[int] = []
+    while most:
+        powers.append(min(1 << len(powers), most))
+        most -= powers[-1]
+    return powers
+
+
+def _select(states: States, which: Ints) -> States:
+    cost, gain, loss, number = states
+    return cost[which], gain[which], loss[which], number[which]
+
+
+def _undominated(old: States, new: States) -> tuple[States, bool]:
+    """Return the combinations that no cheaper one matches in gain, and whether some were dropped beyond `STATES`."""
+    cost, gain, loss, number = (np.concatenate(pair) for pair in zip(old, new, strict=True))
+    states = _select((cost, gain, loss, number), np.argsort(cost, kind="stable"))
+    most = np.maximum.accumulate(states[1])
+    states = _select(states, np.flatnonzero(np.concatenate([[True], states[1][1:] > most[:-1]])))
+    if len(states[0]) <= STATES:
+        return states, False
+    return _select(states, np.linspace(0, len(states[0]) - 1, STATES).astype(np.int64)), True
+
+
+def _path(parents: list[Ints], number: int) -> list[int]:
+    """Return the moves that made a combination; the combinations of each move are numbered after those before."""
+    starts = np.cumsum([0, *map(len, parents)])
+    moves: list[int] = []
+    while number:
+        move = int(np.searchsorted(starts, number, "right")) - 1
+        moves.append(move - 1)
+        number = int(parents[move][number - starts[move]])
+    return moves

@@ -8,8 +8,8 @@ from operator import mul
 import numpy as np
 import pandas as pd
 
-from analysis.wsmeter.allocation import Problem, continuous, total_variance
-from analysis.wsmeter.optimum import Solution, least_cost
+from analysis.statistics import Current, NotEnoughDataError, Table
+from analysis.wsmeter.optimum import Problem, Solution, least_cost, total_variance
 from models.arrays import Floats, Ints
 from models.errors import InputError, WscError
 
@@ -85,6 +85,55 @@ def plan(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int 
     return _plan(table, problem, margin, min_instances, solution)
 
 
+def plannable(current: Table, jobs: pd.DataFrame | None = None, min_instances: int = 4) -> pd.DataFrame:
+    """Return the table that a plan is made from: the jobs with enough instances in the whole fleet (section 5.1).
+
+    Parameters
+    ----------
+    current : measurement table of the current fleet, or its summary
+    jobs : columns job, quota, instances; without it the current table's own sums and counts
+    min_instances : least instances of a job
+
+    Returns
+    -------
+    DataFrame
+        job, weight (sums to 1), mean, std (the population's), instances (the most that can be observed), cost (CPU
+        quota of one instance).
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no job has enough instances.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": list("aaaab"), "machine": range(5), "weight": 2.0, "value": 1.0})
+    >>> plannable(table)
+      job  weight  mean  std  instances  cost
+    0   a     1.0   1.0  0.0          4   2.0
+    """
+    known = Current.of(current)
+    instances = known.instances
+    table = pd.DataFrame(
+        {
+            "job": known.job,
+            "weight": known.weight,
+            "mean": known.mean,
+            "std": np.where(instances > 1, known.std * np.sqrt((instances - 1) / instances), 0.0),
+            "instances": instances,
+            "cost": known.weight / instances,
+        }
+    )
+    if jobs is not None:
+        whole = jobs[["job", "quota", "instances"]].rename(columns={"quota": "weight"})
+        table = table.drop(columns=["weight", "instances"]).merge(whole, on="job")
+    enough = table[table["instances"] >= min_instances].reset_index(drop=True)
+    if enough.empty:
+        have = int(table["instances"].max()) if len(table) else 0
+        raise NotEnoughDataError(min_instances, have, "instances of one job in the fleet")
+    return enough.assign(weight=enough["weight"] / enough["weight"].sum())
+
+
 def rounded(table: pd.DataFrame, margin: float, t: float = 2.0, min_instances: int = 4) -> Plan:
     """Return the real-valued optimum rounded up, as in Table 2 of the paper (Lee et al. 2018, WSMeter, section 6.5).
 
@@ -158,6 +207,49 @@ def _margin(problem: Problem, margin: float, instances: Ints) -> float:
 def _continuous(problem: Problem) -> Floats:
     cost = np.array(problem.cost, dtype=np.float64)
     return continuous(problem.share, cost, problem.low.astype(np.float64), problem.high.astype(np.float64))
+
+
+def continuous(variance: Floats, cost: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the cheapest real-valued numbers of instances with ``Σ variance / n <= 1`` (Neyman 1934, with bounds).
+
+    The optimality conditions give ``n = √(price · variance / cost)``, cut off at the bounds. The price lies between
+    two neighbours among the prices at which a job meets a bound, and there it has a closed form.
+
+    Parameters
+    ----------
+    variance : (k,) array, that one instance would leave, as a share of the largest allowed
+    cost : (k,) array, of one instance, 0 or more; a job that costs nothing gets `high`, one without variance `low`
+    low, high : (k,) arrays, 0 < low <= high; all at `high` must meet the bound
+
+    Returns
+    -------
+    (k,) array
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        benefit = np.where(variance > 0, variance / cost, 0.0)
+        floor = np.where(np.isinf(benefit), high, low)
+        at_low, at_high = floor**2 / benefit, high**2 / benefit
+    if np.sum(variance / floor) <= 1:
+        return floor
+    if np.sum(variance / high) >= 1:
+        return np.where(variance > 0, high, low)
+    prices = np.unique(np.concatenate([at_low, at_high]))
+    below, above = _bracket(prices[np.isfinite(prices)], variance, benefit, floor, high)
+    inside = (at_low <= below) & (at_high >= above)
+    settled = np.where(at_high <= below, high, floor)
+    left = 1 - np.sum(np.where(inside, 0.0, variance / settled))
+    root = np.sum(np.sqrt(variance[inside] * cost[inside])) / left
+    return np.where(inside, np.clip(root * np.sqrt(np.where(inside, benefit, 0.0)), floor, high), settled)
+
+
+def _bracket(prices: Floats, variance: Floats, benefit: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """Return the neighbouring prices between which ``Σ variance / n`` falls to 1 and below."""
+    below, above = 0, len(prices) - 1
+    while above - below > 1:
+        middle = (below + above) // 2
+        exceeds = np.sum(variance / np.clip(np.sqrt(prices[middle] * benefit), low, high)) > 1
+        below, above = (middle, above) if exceeds else (below, middle)
+    return float(prices[below]), float(prices[above])
 
 
 def _decimal(value: float) -> Fraction:

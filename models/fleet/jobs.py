@@ -111,7 +111,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     drawn = _drawn(world, room - taken, float(machines.vcpus.min()))
     columns = [_together(drawn[name], [_said(service)[name] for service in services]) for name in _ARRAYS]
     order = np.argsort(-columns[0] * columns[1], kind="stable")
-    names = [*drawn["names"], *(service.name for service in services)]
+    names = [*drawn_names(population, world.seed), *(service.name for service in services)]
     arrays = {name: column[order] for name, column in zip(_ARRAYS, columns, strict=True)}
     return Jobs(names=tuple(names[i] for i in order), **arrays)
 
@@ -123,7 +123,7 @@ def _together(drawn: NDArray[Any], stated: list[Any]) -> NDArray[Any]:
 _ARRAYS = tuple(field.name for field in fields(Jobs) if field.name != "names")
 
 
-def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, Any]:
+def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, NDArray[Any]]:
     population = world.population
     size = {"common": population.common_jobs, "local": population.jobs - population.common_jobs}
     seed = {"common": population.universe, "local": world.seed}
@@ -139,7 +139,6 @@ def _drawn(world: World, room_vcpu: float, machine_vcpus: float) -> dict[str, An
     traits["memory_accesses_per_instruction"] *= size_factor
     traits["instance_memory_bytes"] = instance_vcpu * traits.pop("memory_bytes_per_vcpu")
     return {
-        "names": drawn_names(population, world.seed),
         "instances": instances,
         "instance_quota_vcpu": instance_vcpu,
         **traits,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json, Sets, overrides
+from scenarios.commands.options import Json, Sets
 
 
 @guard
@@ -17,8 +17,9 @@ def check(
     """Check scenario files and print all their faults, without simulating anything."""
     from scenarios.files.catalogue import checked
     from scenarios.files.faults import FaultsError
+    from scenarios.files.source import settings
 
-    conclusion = checked(files, overrides(sets))
+    conclusion = checked(files, settings(sets or ()))
     answer(conclusion, json)
     if conclusion.faults:
         raise FaultsError(conclusion.faults)

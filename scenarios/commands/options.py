@@ -1,7 +1,7 @@
 """Options: what is written on the command line becomes what commands take, alike in all of them."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +13,7 @@ from models.fleet.metrics import MetricName
 from scenarios.files import options
 
 if TYPE_CHECKING:
-    from scenarios.files.schema import AnyScenario
-    from scenarios.files.source import Override
+    pass
 
 
 def written(
@@ -106,25 +105,3 @@ Ratio = Annotated[
 Benchmarks = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
 ]
-
-
-def overrides(
-    sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None, metric: str | None = None
-) -> list["Override"]:
-    """Return the values that options give in place of those of a scenario file."""
-    from scenarios.files.source import Override, settings
-
-    sizes = f"[{machines}]" if machines is not None else None
-    options = [
-        Override("seed", seed, "--seed"),
-        Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
-        Override("analyses.wsmeter.metric", metric, "--metric"),
-    ]
-    return [*settings(sets or ()), *(option for option in options if option.value is not None)]
-
-
-def load_scenarios(reference: str, overrides: list["Override"]) -> list["AnyScenario"]:
-    """Return the scenarios of a file, with values in place of the file's."""
-    from scenarios.files.loader import load_each
-
-    return load_each(reference, overrides)

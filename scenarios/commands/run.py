@@ -15,8 +15,6 @@ from scenarios.commands.options import (
     SeedOfScenario,
     Sets,
     Workers,
-    load_scenarios,
-    overrides,
     share,
 )
 from scenarios.files.faults import Fault, FaultsError
@@ -24,7 +22,7 @@ from scenarios.files.options import refuse
 
 if TYPE_CHECKING:
     from scenarios.files.schema import AnyScenario
-    from scenarios.runs.cells import Workers as CellWorkers
+    from scenarios.runs.execution import Workers as CellWorkers
 
 NamedOrRun = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, path of a file, or folder of a run.")
@@ -53,13 +51,16 @@ def run(
 
     The folder of a run in place of a scenario is measured as it is.
     """
+    from scenarios.files.loader import load_each
+    from scenarios.files.source import overrides
+
     is_run = _is_run(scenario)
     values = overrides(sets, seed=seed, metric=None if is_run else metric)
     if is_run and (values or force):
         refuse("--set", "cannot change a run that is there", scenario)
     if is_run and precision is not None:
         refuse("--precision", "cannot lengthen a run that is there", scenario)
-    scenarios = [] if is_run else load_scenarios(scenario, values)
+    scenarios = [] if is_run else load_each(scenario, values)
     from scenarios.runs import execution
     from scenarios.views.output import progress
 
@@ -81,7 +82,7 @@ def _is_run(text: str) -> bool:
 
 def workers_of(scenarios: "Sequence[AnyScenario]", where: str | None, count: int | None) -> "CellWorkers":
     """Return where the cells of scenarios are worked on; no scenario is there if a run is."""
-    from scenarios.runs.cells import HERE, Workers
+    from scenarios.runs.execution import HERE, Workers
     from scenarios.runs.executors import PROCESSES, checked
 
     if where is None and count is None:

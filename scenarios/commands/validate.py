@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scenarios.commands.guard import answer_each, folder, guard
-from scenarios.commands.options import Force, Json, Metric, Out, SeedOfScenario, Sets, load_scenarios, overrides
+from scenarios.commands.options import Force, Json, Metric, Out, SeedOfScenario, Sets
 
 if TYPE_CHECKING:
     from scenarios.files.source import Override
@@ -30,8 +30,11 @@ def validate(
     json: Json = False,
 ) -> None:
     """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
+    from scenarios.files.loader import load_each
+    from scenarios.files.source import overrides
+
     values = overrides(sets, seed=seed, machines=machines, metric=metric)
-    scenarios = load_scenarios(scenario, [*values, *_draws(scenario, draws)])
+    scenarios = load_each(scenario, [*values, *_draws(scenario, draws)])
     from scenarios.runs import execution
     from scenarios.views.output import progress
 

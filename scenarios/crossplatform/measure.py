@@ -22,8 +22,8 @@ from scenarios.crossplatform.worlds import (
 )
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.conclusions import kept_conclusion
-from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run
+from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table

@@ -25,7 +25,7 @@ from models.arrays import Floats
 from models.errors import WscError
 from models.platforms import PLATFORMS
 from scenarios.files.schema import ServiceScenario
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.output import Progress
 from sim.services.run import services
 
@@ -332,7 +332,7 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
         If a world cannot be simulated.
     """
     seeds = range(scenario.seed, scenario.seed + scenario.analyses.crossplatform.worlds)
-    parts = each(seeds, partial(_judged, scenario), place(scenario, out), PARTS, progress, force=force)
+    parts = computed_parts(seeds, partial(_judged, scenario), place(scenario, out), PARTS, progress, force=force)
     return cast(list[JudgedWorld], parts)
 
 

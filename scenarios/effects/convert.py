@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError, faults_in
-from scenarios.runs.unfinished import hidden, unwritable
+from scenarios.runs.writing import hidden, unwritable
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.output import Progress

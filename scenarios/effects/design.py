@@ -21,7 +21,7 @@ from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
-from scenarios.runs.unfinished import unwritable, whole
+from scenarios.runs.writing import unwritable, whole
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress

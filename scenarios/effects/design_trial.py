@@ -27,7 +27,7 @@ from models.randomness import stream
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import change, either
 from scenarios.effects.simulated_past import job_quotas, observations
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.output import Progress
 from sim.fleet.arms import crossover as switching
 from sim.fleet.arms import everywhere, nowhere, on_machines
@@ -77,7 +77,7 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
     folder = folder_of(out, "planner", question, ["scipy", "pandas"])
     items = [f"{corner}.{seed}" for corner, seed in fleets]
     make = partial(judged, machines=machines)
-    judged_fleets = each(items, make, folder, {"rows"}, progress, what="judging plans")
+    judged_fleets = computed_parts(items, make, folder, {"rows"}, progress, what="judging plans")
     rows = [row for fleet in judged_fleets for row in fleet["rows"]]
     return {"fleets": len(judged_fleets), **worst(rows), "rows": rows}
 

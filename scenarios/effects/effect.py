@@ -26,7 +26,7 @@ from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
 from scenarios.views.section import Block, Says, Section, Table, table
-from scenarios.wsmeter.truth import in_words, recorded_change
+from scenarios.wsmeter.measurements import in_words, recorded_change
 
 _NAMED = 10
 """Gainers and losers printed, of each."""

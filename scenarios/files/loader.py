@@ -20,7 +20,7 @@ def load(reference: str, overrides: Sequence[Override] = ()) -> AnyScenario:
     Parameters
     ----------
     reference : name of a library scenario, or path of a file
-    overrides : values that take the place of the file's, see `source.settings`
+    overrides : values that take the place of the file's, see `source.overrides`
 
     Raises
     ------

@@ -58,6 +58,19 @@ def settings(texts: Iterable[str]) -> list[Override]:
     ]
 
 
+def overrides(
+    sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None, metric: str | None = None
+) -> list[Override]:
+    """Return the values that the options of a command give in place of those of a scenario file."""
+    sizes = f"[{machines}]" if machines is not None else None
+    options = [
+        Override("seed", seed, "--seed"),
+        Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
+        Override("analyses.wsmeter.metric", metric, "--metric"),
+    ]
+    return [*settings(sets or ()), *(option for option in options if option.value is not None)]
+
+
 def read(reference: str) -> tuple[ValueNode, list[Fault]]:
     """Return a scenario file as a tree of located values, everything that it extends merged in, and its faults.
 

@@ -20,7 +20,7 @@ from scenarios.live.gate import Before, During, before, during, reasons
 from scenarios.live.load import DEMAND_S, REQUESTS_PER_SESSION, THINK_S, sessions
 from scenarios.live.processes import LiveError, Observed, ServingPlace, Wish, observe, place
 from scenarios.runs.rundir import make_folder
-from scenarios.runs.unfinished import whole
+from scenarios.runs.writing import whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress, dumps
 from scenarios.views.section import Block, Says, Section, table

@@ -24,9 +24,9 @@ from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, Occupanc
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, Truth, errors, truth
 from scenarios.runs.conclusions import kept_conclusion
-from scenarios.runs.pictures import save
 from scenarios.runs.provenance import file_digest
 from scenarios.runs.rundir import Draft, Run
+from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import seconds, share
 from scenarios.views.output import Progress

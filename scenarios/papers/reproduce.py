@@ -21,8 +21,8 @@ from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.trials import trials
 from scenarios.profiling.validate import validate
 from scenarios.runs.execution import obtain
-from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Run
+from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress, dumps
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table

@@ -9,8 +9,7 @@ import pandas as pd
 from models.fleet.metrics import MetricName
 from models.fleet.world import Conditions
 from scenarios.papers.sources import Sources
-from scenarios.wsmeter.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, compare
-from scenarios.wsmeter.twins import Twins
+from scenarios.wsmeter.rollouts import Design, OnAdded, OnInstances, OnMachines, OnPacked, Twins, compare
 
 UPGRADE, DVFS, SERVICES = "cpu_upgrade", "dvfs_policy", "customer_services"
 QUARTER_DAY: Final[Mapping[str, object]] = {"fleet.machines": 1500, "horizon_s": 21600.0, "recording.loop": None}

@@ -12,8 +12,7 @@ from models.fleet.metrics import MetricName
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
 from scenarios.views.output import Progress
-from scenarios.wsmeter.measurements import run_measurements
-from scenarios.wsmeter.truth import halves_of
+from scenarios.wsmeter.measurements import halves_of, run_measurements
 
 Kept: TypeAlias = dict[str, Any]
 """What a study keeps in a file, read back."""

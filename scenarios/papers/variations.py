@@ -17,7 +17,7 @@ from analysis.wsmeter.dependence import effective_correlation
 from scenarios.files.schema import WSMeter
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.truth import Tables, halves_of
+from scenarios.wsmeter.measurements import Tables, halves_of
 from scenarios.wsmeter.validate import validate
 
 UPGRADE: Final = "cpu_upgrade"

@@ -28,7 +28,7 @@ from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.truth import Tables
+from scenarios.wsmeter.measurements import Tables
 
 TODAY, UPGRADE, DVFS, SERVICES, FLEET = "today", "cpu_upgrade", "dvfs_policy", "customer_services", "profiled_fleet"
 LONG: Final[Mapping[str, object]] = {

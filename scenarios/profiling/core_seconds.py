@@ -21,7 +21,7 @@ from scenarios.files.loader import load
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.output import Progress
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits, visits_of
@@ -98,7 +98,7 @@ def many(study: CollectorStudy, out: Path, progress: Progress) -> SecondsTrial:
     question = {"world": asdict(world_of(study)), "together": TOGETHER, "level": LEVEL}
     folder = folder_of(out, f"core-seconds-{study.scenario}", question, ["scipy", "pandas"])
     first = range(0, study.draws, TOGETHER)
-    groups = each(first, partial(judged, study), folder, {"draws"}, progress, what="counting core-seconds")
+    groups = computed_parts(first, partial(judged, study), folder, {"draws"}, progress, what="counting core-seconds")
     return summary([CollectorSeconds(**draw) for group in groups for draw in group["draws"]])
 
 

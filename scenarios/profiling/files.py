@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.runs.rundir import FolderError, make_folder
-from scenarios.runs.unfinished import hidden, whole
+from scenarios.runs.writing import hidden, whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, closest, plural
 from scenarios.views.output import Progress

@@ -22,8 +22,8 @@ from scenarios.profiling.profiled import (
 from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.validate import validate
 from scenarios.runs.conclusions import kept_conclusion
-from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run
+from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, large, number, plural, share, small_share
 from scenarios.views.output import Progress

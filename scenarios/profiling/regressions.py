@@ -21,7 +21,7 @@ from models.errors import InputError
 from models.profiling.world import Incident
 from models.randomness import stream
 from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.output import Progress
 
 PER_FLEET = 10
@@ -113,7 +113,9 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> Re
     shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}
     folder = folder_of(out, "regressions", question | {"pairs": list(shares.values())}, ["scipy", "pandas"])
     make = partial(judged, shares=shares)
-    judged_fleets = each(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions")
+    judged_fleets = computed_parts(
+        range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions"
+    )
     return summary(
         [PlantedPair(**pair) for fleet in judged_fleets for pair in fleet["planted"]],
         [HealthyPair(**pair) for fleet in judged_fleets for pair in fleet["healthy"]],

@@ -24,7 +24,7 @@ from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import CollectorTables, Looks
 from scenarios.profiling.profiled import FUNCTION, true_cpi, true_shares
 from scenarios.runs.execution import obtain, reopen
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, share
@@ -232,7 +232,7 @@ def validate(scenario: ProfileScenario, out: Path, force: bool, progress: Progre
     seeds = range(scenario.analyses.profiling.draws)
     judge = partial(judged, scenario, run.path)
     what = "judging collectors"
-    draws = each(seeds, judge, place(scenario, out), _PARTS, progress, force=force, what=what)
+    draws = computed_parts(seeds, judge, place(scenario, out), _PARTS, progress, force=force, what=what)
     confidence = scenario.analyses.profiling.confidence
     return CollectorsJudged(run.path, scenario.name, scenario.seed, confidence, summary(draws))
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analysis.figures.wsmeter.day import draw_day
-from analysis.figures.wsmeter.estimates import draw_estimates
+from analysis.figures.wsmeter.fleet import draw_day, draw_estimates
 from models.arrays import DAY_S
 from models.fleet.metrics import METRICS
 from models.fleet.world import Rollout
@@ -19,8 +18,7 @@ from scenarios.runs.rundir import Run, epoch_length_s
 from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Table, Verdict, table
 from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary, unit_of
-from scenarios.wsmeter.measurements import settings_of
-from scenarios.wsmeter.truth import Tables, change
+from scenarios.wsmeter.measurements import Tables, change, settings_of
 
 _HOURS_MOST = 48
 _PICTURED = {

@@ -8,18 +8,21 @@ from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from scenarios.files.json_text import JsonError, json_of
 from scenarios.files.schema import AnyScenario
 from scenarios.kinds import KINDS
 from scenarios.runs.provenance import conclusion_digest, file_digest
 from scenarios.runs.rundir import MANIFEST, Run, make_folder
-from scenarios.runs.unfinished import whole
+from scenarios.runs.writing import whole
 from scenarios.views.output import Progress
+from sim.recorder import write_table
 
 
 class Measured(Protocol):
@@ -60,6 +63,42 @@ def kept_conclusion(
         return conclusion
 
     return told
+
+
+def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """Return a table that was concluded of a run: the one that is kept, if this very code made it, or a new one.
+
+    It is kept in the run's folder, apart from what happened, under the digest of all the code and all the libraries.
+
+    Parameters
+    ----------
+    run : folder of the run
+    name : a table of `models.tables`
+    make : makes it; called if it is not kept
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> shares = dict.fromkeys(["target_margin", "planned_margin", "margin", "change", "quota_coverage"], 0.5)
+    >>> counts = {"round": [1], "machines": [25], "jobs": [9]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = concluded(Path(folder), "rounds", lambda: pd.DataFrame(counts | shares | {"accepted": True}))
+    ...     concluded(Path(folder), "rounds", lambda: None).equals(first)
+    True
+    """
+    folder = run / _FOLDER
+    file = folder / f"{name}-{conclusion_digest()[:12]}.parquet"
+    if file.is_file():
+        with suppress(OSError, pa.ArrowException):
+            return pd.read_parquet(file)
+    table = make()
+    make_folder(folder)
+    with TemporaryDirectory(dir=folder) as unfinished:
+        write_table(Path(unfinished), name, {str(column): table[column] for column in table.columns})
+        Path(unfinished, f"{name}.parquet").replace(file)
+    for other in set(folder.glob(f"{name}-*.parquet")) - {file}:
+        other.unlink(missing_ok=True)
+    return pd.read_parquet(file)
 
 
 def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:

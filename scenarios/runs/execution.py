@@ -1,21 +1,63 @@
-"""A scenario becomes a run directory, the intact one that is there or a new one; and what is measured of it."""
+"""A scenario becomes a run directory, the intact one that is there or a new one; and what is measured of it.
 
-from collections.abc import Mapping
+A large fleet is simulated in cells: data centres that can be worked on anywhere and are kept as they are done. A cell
+is a fleet of its own with a seed that belongs to its name, so it depends on no other cell, nor on how many there are.
+Cells run the same common jobs, since these belong to the universe, and have local jobs of their own.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from models.randomness import stream
 from scenarios.files.findings import findings
 from scenarios.files.schema import AnyScenario, Scenario
 from scenarios.files.source import digest
 from scenarios.kinds import KINDS
-from scenarios.runs.cells import HERE, Cell, Workers, alone, cleared, gathered
-from scenarios.runs.executors import executor
+from scenarios.runs.executors import PROCESSES, executor
+from scenarios.runs.parallel import through
 from scenarios.runs.rundir import Draft, Run, RunError, creating, open_run, reusable, run_directory
 from scenarios.views.output import Progress
 
 if TYPE_CHECKING:
     from scenarios.views.conclusion import Conclusion
+
+
+_SEEDS = 2**48
+
+
+class Cell(NamedTuple):
+    """A cell of a fleet."""
+
+    name: str
+    seed: int
+
+
+class Workers(NamedTuple):
+    """Where cells are worked on, as `executors.executor` takes it."""
+
+    where: str = PROCESSES
+    processes: int | None = None
+
+
+HERE = Workers()
+"""Processes of this machine, one for each processor."""
+
+
+def cells(seed: int, count: int) -> list[Cell]:
+    """Return the cells of a fleet; a further one changes none of the others.
+
+    Parameters
+    ----------
+    seed : the fleet's
+    count : of cells
+    """
+    names = [f"c{number:04d}" for number in range(1, count + 1)]
+    return [Cell(name, int(stream(seed, f"cell {name}").integers(_SEEDS))) for name in names]
 
 
 def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress, *, workers: Workers = HERE) -> Run:
@@ -40,22 +82,24 @@ def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress, *,
         If a queue's demands come from an instance that never ran, or a worker ends without an answer.
     """
     kind = KINDS[scenario.kind]
-    cells = scenario.cells if isinstance(scenario, Scenario) else 1
-    named = digest(scenario, {"cells": str(cells)} if cells > 1 else kind.outside(scenario))
+    cell_count = scenario.cells if isinstance(scenario, Scenario) else 1
+    named = digest(scenario, {"cells": str(cell_count)} if cell_count > 1 else kind.outside(scenario))
     place = run_directory(out, scenario.name, named)
     if not force and reusable(place):
         return open_run(place)
     pieces = place.with_name(f".{place.name}.cells")
     if force:
-        cleared(pieces)
+        shutil.rmtree(pieces, ignore_errors=True)
     with creating(out, scenario.name, named) as draft:
-        if isinstance(scenario, Scenario) and cells > 1:
-            counts = _simulate_cells(scenario, draft, pieces, workers, progress)
+        if isinstance(scenario, Scenario) and cell_count > 1:
+            make = partial(_simulate_cell, pieces.absolute(), scenario)
+            with executor(*workers) as pool:
+                counts: Mapping[str, int] = gathered(scenario, draft, make, pool, progress)
         else:
             counts = kind.lens.simulate(scenario, draft, out, progress)
         resolved = kind.adapter.dump_python(scenario, mode="json", by_alias=True)
         draft.describe(scenario.kind, scenario.seed, resolved, counts)
-    cleared(pieces)
+    shutil.rmtree(pieces, ignore_errors=True)
     return open_run(place)
 
 
@@ -117,16 +161,56 @@ def validate(scenario: AnyScenario, out: Path, force: bool, progress: Progress) 
     return KINDS[scenario.kind].validate(scenario, out, force, progress)
 
 
-def _simulate_cells(
-    scenario: Scenario, draft: Draft, pieces: Path, workers: Workers, progress: Progress
-) -> Mapping[str, int]:
-    with executor(*workers) as pool:
-        return gathered(scenario, draft, partial(_simulate_cell, pieces.absolute(), scenario), pool, progress)
-
-
 def _simulate_cell(pieces: Path, scenario: Scenario, cell: Cell) -> Path:
     """Return the folder of a cell's run, which is made unless it is there.
 
     Each cell has a folder to itself: what other machines of a cluster have not finished is not taken for left behind.
     """
     return obtain(alone(scenario, cell), pieces / cell.name, False, lambda _what, _share: None).path
+
+
+def alone(scenario: Scenario, cell: Cell) -> Scenario:
+    """Return a cell as a fleet of its own."""
+    return replace(scenario, name=cell.name, seed=cell.seed, cells=1)
+
+
+def gathered(
+    scenario: Scenario,
+    draft: Draft,
+    make: Callable[[Cell], Path],
+    pool: Executor,
+    progress: Progress,
+) -> dict[str, int]:
+    """Make the runs of all cells, take their tables into a draft and return how much there is of what.
+
+    Parameters
+    ----------
+    scenario : of the whole fleet
+    draft : of its run
+    make : returns the folder of a cell's finished run; of a module, since other processes import it
+    pool : what the work runs through
+    progress : told the share of the cells that is done
+    """
+    wanted = cells(scenario.seed, scenario.cells)
+    folders = list[Path]()
+    progress("simulating cells", 0.0)
+    for folder in through(pool, make, wanted):
+        folders.append(folder)
+        progress("simulating cells", len(folders) / len(wanted))
+    for folder in sorted(folders):
+        if not folder.is_dir():
+            told = (
+                f"{folder}: a worker wrote there what is not seen here; --out should be a folder that all workers share"
+            )
+            raise RunError(told)
+        run = open_run(folder)
+        draft.take(str(run.manifest["scenario"]), run)
+    return _counts(scenario, [cell["counts"] for cell in draft.cells.values()])
+
+
+def _counts(scenario: Scenario, counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return how much there is of what in all cells; a job that all of them run counts once."""
+    summed = {name: sum(cell[name] for cell in counts) for name in counts[0]}
+    shared = scenario.population.common_jobs + len(scenario.population.services)
+    jobs = summed["jobs"] - shared * (len(counts) - 1)
+    return {"cells": len(counts), **summed, "jobs": jobs, "epochs": counts[0]["epochs"]}

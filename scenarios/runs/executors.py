@@ -74,7 +74,7 @@ def checked(where: str) -> str:
     return where
 
 
-def made_by() -> dict[str, Any]:
+def made_by() -> dict[str, object]:
     """Return what decides an answer beside the question: the code and the versions of libraries."""
     import analysis
     import models

@@ -21,7 +21,9 @@ from models.tables import ARMS
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.provenance import file_digest
 
-Listed: TypeAlias = Mapping[str, Mapping[str, Any]]
+Entry: TypeAlias = Mapping[str, Any]
+"""What a manifest says of a table or of a file, as JSON holds it: rows, digest, file_bytes and file_digest."""
+Listed: TypeAlias = Mapping[str, Entry]
 """What a manifest says of each table; `partitions` has rows, digest, file_bytes and file_digest by cell."""
 
 NUMBERED = ("machine", "rack", "power_domain", "residence", "instance")
@@ -49,7 +51,7 @@ def place(file: Path, folder: Path, table: str, cell: str) -> None:
         shutil.copyfile(file, target)
 
 
-def whole(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def whole(parts: Mapping[str, Entry]) -> Entry:
     """Return what a manifest says of a table that has parts: rows, a digest over those of the cells, and the parts."""
     text = "".join(f"{cell} {part['digest']}\n" for cell, part in sorted(parts.items()))
     digest = blake2b(text.encode(), digest_size=16).hexdigest()
@@ -82,7 +84,7 @@ def check(folder: Path, listed: Listed) -> None:
         raise FaultsError(faults)
 
 
-def _faults(folder: Path, table: str, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
+def _faults(folder: Path, table: str, parts: Mapping[str, Entry]) -> Iterator[Fault]:
     if not parts or not (folder / table).exists():
         return
     present = {file for file in (folder / table).rglob("*") if not file.is_dir()}

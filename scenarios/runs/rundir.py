@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -22,12 +22,15 @@ from models.tables import TABLES
 from scenarios.files.faults import FaultsError
 from scenarios.files.json_text import JsonError, json_of
 from scenarios.runs import partitions
+from scenarios.runs.partitions import Listed
 from scenarios.runs.provenance import file_digest, source_of_run, versions
-from scenarios.runs.unfinished import SUFFIX, abandoned, hidden
 from scenarios.runs.verify import faults_of
+from scenarios.runs.writing import SUFFIX, abandoned, hidden
 from sim.recorder import TableSummary
 
 _T = TypeVar("_T")
+JsonObject: TypeAlias = Mapping[str, Any]
+"""What a manifest says, or a part of it, as JSON holds it; `_SHAPES` is checked when it is read."""
 MANIFEST = "manifest.json"
 _DIGEST_CHARACTERS = 12
 
@@ -51,12 +54,12 @@ class Run:
     """
 
     path: Path
-    manifest: Mapping[str, Any]
+    manifest: JsonObject
     cell: str | None = None
     parts: partitions.Parts | None = None
 
     @property
-    def listed(self) -> Mapping[str, Mapping[str, Any]]:
+    def listed(self) -> Listed:
         """What the manifest says of each table: rows, digest, and file_bytes, file_digest, or these by cell."""
         return dict(self.manifest.get("tables", {}))
 
@@ -124,7 +127,7 @@ class Run:
         """Return where a table is, or would be if it were there; of several cells it is a folder."""
         return self.path / (name if self.cells else f"{name}.parquet")
 
-    def files(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    def files(self) -> Iterator[tuple[Path, JsonObject]]:
         """Yield every file that the manifest lists, and what it says of it."""
         for name, entry in self.listed.items():
             if "partitions" not in entry:
@@ -168,7 +171,7 @@ class Run:
 class _Manifest(dict[str, Any]):
     """What a manifest says; what it does not say is told as its fault."""
 
-    def __init__(self, path: Path, facts: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, facts: JsonObject) -> None:
         super().__init__(facts)
         self._path = path
 
@@ -225,9 +228,9 @@ class Draft:
     facts: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, TableSummary] = field(default_factory=dict)
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
-    parts: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    parts: dict[str, dict[str, JsonObject]] = field(default_factory=dict)
 
-    def describe(self, kind: str, seed: int, scenario: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+    def describe(self, kind: str, seed: int, scenario: JsonObject, counts: Mapping[str, int]) -> None:
         """Say what was run: the scenario's kind and seed, all its resolved values, and how much there was of what."""
         self.facts = {"kind": kind, "seed": seed, "resolved": dict(scenario), "counts": dict(counts)}
 
@@ -309,7 +312,11 @@ def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
         draft.path.mkdir()
         yield draft
         manifest = _manifest(draft, name, digest)
-        manifest |= {"started": started.isoformat(timespec="seconds"), "duration_s": round(perf_counter() - clock, 3)}
+        manifest = {
+            **manifest,
+            "started": started.isoformat(timespec="seconds"),
+            "duration_s": round(perf_counter() - clock, 3),
+        }
         (draft.path / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         _swap(draft.path, destination)
     except BaseException:
@@ -343,7 +350,8 @@ def open_run(path: Path) -> Run:
     wrong = [name for name, fits in _SHAPES.items() if name in manifest and not fits(manifest[name])]
     if wrong:
         raise RunError(f"{path}: {MANIFEST} does not hold what wsc run writes as {', '.join(wrong)}")
-    partitions.check(path, manifest["tables"])
+    if "cells" in manifest:
+        partitions.check(path, manifest["tables"])
     return Run(path, _Manifest(path, manifest))
 
 
@@ -365,7 +373,7 @@ def reusable(path: Path) -> bool:
     return bool(manifest.get("source") == source and manifest.get("versions") == versions())
 
 
-def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
+def _manifest(draft: Draft, name: str, digest: str) -> JsonObject:
     """Return what the manifest says but for the clock, or complain of what the draft left unsaid."""
     written = {file.name.removesuffix(SUFFIX).removesuffix(".parquet") for file in draft.path.glob("*.parquet*")}
     if not draft.facts:
@@ -375,18 +383,18 @@ def _manifest(draft: Draft, name: str, digest: str) -> dict[str, Any]:
             f"{draft.destination.name}: tables written ({', '.join(sorted(written))}) "
             f"are not the tables added ({', '.join(sorted(draft.tables))})"
         )
-    tables = {
-        table: {"rows": summary.rows, "digest": summary.digest} | _file_facts(draft.path / f"{table}.parquet")
+    tables: dict[str, JsonObject] = {
+        table: {"rows": summary.rows, "digest": summary.digest, **_file_facts(draft.path / f"{table}.parquet")}
         for table, summary in sorted(draft.tables.items())
     }
     tables |= {table: partitions.whole(parts) for table, parts in sorted(draft.parts.items())}
     head = {"kind": draft.facts["kind"], "scenario": name, "digest": digest}
     cells = {"cells": draft.cells} if draft.cells else {}
     code = {"versions": versions(), "source": source_of_run(draft.facts["kind"])}
-    return head | draft.facts | cells | code | {"tables": tables}
+    return {**head, **draft.facts, **cells, **code, "tables": tables}
 
 
-def _file_facts(file: Path) -> dict[str, Any]:
+def _file_facts(file: Path) -> JsonObject:
     return {"file_bytes": file.stat().st_size, "file_digest": file_digest(file)}
 
 

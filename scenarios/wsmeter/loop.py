@@ -16,17 +16,19 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.coverage import covered, plannable
+from analysis.wsmeter.clusters import covered
 from analysis.wsmeter.estimators import Estimate, WSMeter
-from analysis.wsmeter.plan import MarginOutOfReachError, plan
+from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.plan import MarginOutOfReachError, plan, plannable
 from models.arrays import Floats, Ints
+from models.fleet.metrics import MetricName
 from models.fleet.world import Loop
 from models.randomness import stream
-from models.tables import ROUNDS
+from models.tables import COUNTERS, ROUNDS
 from scenarios.views.output import Progress
-from scenarios.wsmeter.twins import observe, touched
 from sim.fleet.arms import Arm, nowhere, on_instances, on_machines
 from sim.fleet.day import Day
+from sim.fleet.experiment import measure, stays
 
 LARGEST_SHARE = 0.5
 """Largest share of the fleet, or of a job's instances, that gets the feature."""
@@ -96,6 +98,40 @@ def rounds(day: Day, settings: Loop, progress: Progress) -> pd.DataFrame:
         progress("rolling out", len(rows) / settings.rounds)
     progress("rolling out", 1.0)
     return pd.DataFrame(rows, columns=[column.name for column in ROUNDS])
+
+
+def observe(day: Day, arm: Arm, metric: MetricName, window: str = "all", around: Ints | None = None) -> pd.DataFrame:
+    """Return the measurement table of an arm; as `analysis.wsmeter.measurements.measurements` joins it.
+
+    Parameters
+    ----------
+    day, arm : what happens, and who has the feature
+    metric, window : what is measured, and when
+    around : machines; only their power domains are simulated, and only their instances are in the table
+
+    Returns
+    -------
+    DataFrame
+        One row per stay that was long enough to measure.
+    """
+    counters = measure(day, arm, around)
+    rows = measurements(counters[[column.name for column in COUNTERS]], stays(day), metric, window)
+    return rows if around is None else rows[rows["machine"].isin(around)].reset_index(drop=True)
+
+
+def touched(day: Day, jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the jobs that a feature is about: those with new code, or all where hardware or governor change.
+
+    Parameters
+    ----------
+    day : whose feature
+    jobs : column job, numbers of jobs
+    """
+    feature = day.world.feature
+    if feature is None or feature.platforms or feature.governor:
+        return jobs
+    names = {name for new in feature.software for name in new.jobs}
+    return jobs[[day.jobs.names[job] in names for job in jobs["job"]]]
 
 
 def _trial(day: Day, settings: Loop) -> Trial:

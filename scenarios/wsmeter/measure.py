@@ -9,28 +9,33 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes
-from analysis.figures.wsmeter.day import draw_day
-from analysis.figures.wsmeter.estimates import draw_estimates
+from analysis.figures.wsmeter.fleet import draw_day, draw_estimates
 from analysis.statistics import Current, NotEnoughDataError
 from analysis.wsmeter.clusters import MachineRows, random_machines
-from analysis.wsmeter.estimators import Estimate
+from analysis.wsmeter.estimators import Estimate, paper_estimators
 from models.arrays import Ints
 from models.fleet.metrics import MetricName
 from models.fleet.world import World
 from models.randomness import stream
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
-from scenarios.runs.conclusions import kept_conclusion
+from scenarios.runs.conclusions import concluded, kept_conclusion
 from scenarios.runs.execution import obtain
-from scenarios.runs.kept import concluded
-from scenarios.runs.pictures import save
 from scenarios.runs.rundir import Draft, Run, RunError
+from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, table
-from scenarios.wsmeter.measurements import job_quotas, measurements_by_cell, run_measurements
-from scenarios.wsmeter.truth import Tables, change_of, halves_of, in_words
-from scenarios.wsmeter.validate import Unit, ValidatedFleet, estimators
+from scenarios.wsmeter.measurements import (
+    Tables,
+    change_of,
+    halves_of,
+    in_words,
+    job_quotas,
+    measurements_by_cell,
+    run_measurements,
+)
+from scenarios.wsmeter.validate import Unit, ValidatedFleet
 from scenarios.wsmeter.validate import validate as judge
 
 
@@ -280,7 +285,7 @@ def estimates(run: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
         return pd.DataFrame(columns=names)
     jobs, rows = job_quotas(run, settings), []
     for size, new in drawn.new.items():
-        for estimator in estimators(settings):
+        for estimator in paper_estimators(settings.t, settings.min_instances, settings.widen):
             try:
                 rows.append(_row(estimator.estimate(drawn.current, new, jobs), names))
             except NotEnoughDataError:

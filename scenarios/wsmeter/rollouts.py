@@ -12,21 +12,27 @@ would add to either change. Real and composed share the current fleet, so that t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from analysis.statistics import Current, NotEnoughDataError
-from analysis.wsmeter.coverage import Covered
+from analysis.wsmeter.clusters import Covered, random_instances
 from analysis.wsmeter.estimators import WSMeter
+from analysis.wsmeter.plan import plan, plannable
 from models.arrays import Ints
 from models.fleet.machines import build_machines
+from models.fleet.metrics import MetricName
+from models.fleet.world import World
 from models.randomness import stream
-from scenarios.wsmeter.twins import Twins, observe
+from scenarios.files import schema
+from scenarios.runs.rundir import Run
+from scenarios.wsmeter.loop import observe, touched
+from scenarios.wsmeter.measurements import Tables
 from sim.fleet.arms import everywhere, on_instances, on_machines
-from sim.fleet.day import Day, day_of
+from sim.fleet.day import Day, day_of, prepare
 from sim.fleet.testclusters import added, packed
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]
@@ -54,6 +60,136 @@ def moved(day: Day, number: int) -> Day:
         instance_feature_from_s=day.timeline.instance_feature_from_s[np.argsort(label)],
     )
     return day_of(day.world, others, day.jobs, timeline)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twins:
+    """A fleet's day, measured without the feature and with the feature everywhere.
+
+    Both are the same day: the same stays, phases and noise, so that they differ by the feature alone.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Feature, Fleet, Population
+    >>> from sim.fleet.arms import everywhere, nowhere
+    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
+    >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
+    >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
+    >>> 0.0 < twins.change() < 0.2
+    True
+    >>> allocation = twins.allocation(margin=0.1, top_jobs=10)
+    >>> rows = twins.chosen(np.random.default_rng(0), allocation)
+    >>> len(rows) == int(allocation["instances"].sum()) == len(twins.composed(rows))
+    True
+    """
+
+    day: Day
+    metric: MetricName
+    jobs: pd.DataFrame
+    """job, quota, instances: those that count, for new code the jobs that have it."""
+    without: pd.DataFrame
+    having: pd.DataFrame
+
+    @classmethod
+    def of(cls, run: Run, metric: MetricName) -> "Twins":
+        """Read a run's counterfactual fleets and prepare its day again.
+
+        Parameters
+        ----------
+        run : with its truth tables, and a manifest that holds its scenario
+        metric : what is measured
+
+        Raises
+        ------
+        RunError
+            If the run has no truth tables.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from models.fleet.world import Feature, Fleet, Population
+        >>> from sim.fleet.experiment import experiment
+        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
+        >>> tiny = schema.Scenario(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature, name="tiny")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     _ = experiment(tiny, Path(directory))
+        ...     manifest = {"resolved": schema.SCENARIO.dump_python(tiny, mode="json")}
+        ...     len(Twins.of(Run(Path(directory), manifest), "ipc").having)
+        438
+        """
+        world = run.world(schema.SCENARIO)
+        day = prepare(World(**{field.name: getattr(world, field.name) for field in fields(World)}))
+        tables = Tables.of(run, schema.WSMeter(metric=metric))
+        return cls(day, metric, touched(day, tables.jobs), *tables.arms)
+
+    def change(self, jobs: pd.Index | None = None) -> float:
+        """Return the true relative change over all jobs that count, or over some of them.
+
+        Parameters
+        ----------
+        jobs : numbers of jobs; all that count without it
+
+        Raises
+        ------
+        NotEnoughDataError
+            If an arm measured none of them.
+        """
+        after = Current.of(self.having)
+        both = Covered.of(Current.of(self.without), after if jobs is None else after.only(jobs), 1, 1, self.jobs)
+        return float(both.weight @ both.new.mean / (both.weight @ both.current.mean) - 1)
+
+    def composed(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the same stays as they are with the feature everywhere.
+
+        Parameters
+        ----------
+        rows : column residence; stays too short to measure with the feature are left out
+        """
+        return self.having[self.having["residence"].isin(rows["residence"])]
+
+    def allocation(self, margin: float, top_jobs: int) -> pd.DataFrame:
+        """Return the plan for a margin over the largest jobs, as far as there are instances.
+
+        Parameters
+        ----------
+        margin : relative half-width of the interval that is planned for
+        top_jobs : how many jobs, by quota
+
+        Returns
+        -------
+        DataFrame
+            Columns job and instances; no job is asked for more instances than were measured, however often they moved.
+
+        Raises
+        ------
+        MarginOutOfReachError
+            If all instances of these jobs are too few.
+        NotEnoughDataError
+            If none of these jobs has enough instances to plan with.
+        """
+        measured = self.without.groupby("job")["instance"].nunique()
+        jobs = self.jobs.nlargest(top_jobs, "quota")
+        have = jobs["job"].map(measured).fillna(0)
+        jobs = jobs.assign(instances=np.minimum(jobs["instances"], have).astype(np.int64))
+        return plan(plannable(self.without, jobs), margin).allocation
+
+    def chosen(self, rng: np.random.Generator, allocation: pd.DataFrame) -> pd.DataFrame:
+        """Return one stay each of as many random instances of every job as are allotted.
+
+        Parameters
+        ----------
+        rng : decides which
+        allocation : columns job and instances
+
+        Returns
+        -------
+        DataFrame
+            Rows of `without`, each instance once.
+        """
+        once = self.without.drop_duplicates("instance", ignore_index=True)
+        return once.iloc[random_instances(rng, once, allocation)]
 
 
 class Design(Protocol):

@@ -14,16 +14,15 @@ import pandas as pd
 from scipy.stats import beta
 
 from analysis.statistics import Current, NotEnoughDataError, quota_shares
-from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
-from analysis.wsmeter.coverage import Covered
-from analysis.wsmeter.estimators import Baseline, Estimator, WSMeter
+from analysis.wsmeter.clusters import Covered, MachineRows, covering_machines, random_machines
+from analysis.wsmeter.estimators import Estimator, paper_estimators
 from models.arrays import Ints
 from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream
 from scenarios.files import schema
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, Table, table
-from scenarios.wsmeter.truth import Tables, halves_of, truth
+from scenarios.wsmeter.measurements import Tables, halves_of, truth
 
 Progress = Callable[[int, int], None]
 """Called with the draws done and all draws."""
@@ -112,12 +111,6 @@ class ValidatedFleet(Conclusion):
         return self.judged.scores
 
 
-def estimators(settings: schema.WSMeter) -> tuple[Estimator, ...]:
-    """Return the paper's estimators under a scenario's settings."""
-    t, enough = settings.t, settings.min_instances
-    return Baseline(t), WSMeter(t, enough), WSMeter(t, enough, settings.widen)
-
-
 def validate(
     tables: Tables,
     settings: schema.WSMeter,
@@ -166,7 +159,7 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
     considered = _considered(tables.jobs, settings.top_jobs)
     current, whole = Current.of(without).only(pd.Index(considered["job"])), Current.of(having)
     cut = _Cut(having, MachineRows.of(having), considered, settings)
-    judged = estimators(settings)
+    judged = paper_estimators(settings.t, settings.min_instances, settings.widen)
     rows: list[dict[str, object]] = []
     for size in settings.machines:
         rng = stream(seed, f"validate/{size}")

@@ -17,7 +17,8 @@ from models.fleet.world import (
     Software,
     World,
 )
-from scenarios.wsmeter.twins import Twins, observe, touched
+from scenarios.wsmeter.loop import observe, touched
+from scenarios.wsmeter.rollouts import Twins
 from sim.fleet.arms import everywhere, nowhere
 from sim.fleet.day import prepare
 

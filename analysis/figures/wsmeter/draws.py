@@ -8,8 +8,7 @@ import pandas as pd
 
 from analysis.figures.wsmeter.changes import mean_interval, share_interval
 from analysis.statistics import UNKNOWN, CodedMeasurements, Current, NotEnoughDataError, Statistic
-from analysis.wsmeter.clusters import MachineRows, random_machines
-from analysis.wsmeter.coverage import Covered
+from analysis.wsmeter.clusters import Covered, MachineRows, random_machines
 from analysis.wsmeter.estimators import WIDENING, Baseline, Estimate, WSMeter
 from analysis.wsmeter.selection import top_jobs
 from models.errors import InputError

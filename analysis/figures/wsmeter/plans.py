@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.draws import Halves
-from analysis.wsmeter.coverage import plannable
-from analysis.wsmeter.plan import Plan, plan
+from analysis.wsmeter.plan import Plan, plan, plannable
 
 
 def plan_table(current: pd.DataFrame, jobs: pd.DataFrame, top: int) -> pd.DataFrame:

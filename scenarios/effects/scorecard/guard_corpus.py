@@ -12,7 +12,7 @@ from models.randomness import stream
 from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS, STRENGTHS
 from scenarios.effects.scorecard.planted_fleets import MACHINES, Experiment, Potential, holds, simulated
-from scenarios.runs.kept import each, folder_of
+from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.output import Progress
 
 FLEETS, ANSWERS, AUDITS = 20, 10, 2
@@ -45,7 +45,7 @@ def corpus(out: Path, progress: Progress, fleets: int = FLEETS) -> dict[str, Any
     folder = folder_of(out, "guards", question, ["scipy", "pandas"])
     make = partial(judged, machines=MACHINES, answers=ANSWERS, audits=AUDITS)
     seeds = range(FRESH, FRESH + fleets)
-    return summary(each(seeds, make, folder, {"planted", "healthy"}, progress, what="planting faults"))
+    return summary(computed_parts(seeds, make, folder, {"planted", "healthy"}, progress, what="planting faults"))
 
 
 def judged(seed: int, machines: int, answers: int, audits: int) -> dict[str, Any]:

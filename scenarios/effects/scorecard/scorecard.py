@@ -15,7 +15,7 @@ from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
 from scenarios.effects.scorecard.pieces import PARTS, Asked, Fleets, JudgedFleet, Piece, judged
 from scenarios.runs.executors import PROCESSES, executor
-from scenarios.runs.kept import digest, each, folder_of
+from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, number
 from scenarios.views.output import Progress
@@ -143,7 +143,9 @@ def scorecard(
     folder = place(questions, out)
     make = partial(judged, questions, fleets)
     with executor(where, workers) as pool:
-        pieces_judged = each(pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool)
+        pieces_judged = computed_parts(
+            pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool
+        )
     return concluded(cast("list[JudgedFleet]", pieces_judged), questions, folder)
 
 

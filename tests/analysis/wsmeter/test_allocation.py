@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.wsmeter.allocation import Problem, continuous, fits, total_cost, total_variance
+from analysis.wsmeter.optimum import Problem, fits, total_cost, total_variance
+from analysis.wsmeter.plan import continuous
 
 jobs = st.lists(
     st.tuples(st.floats(0.01, 100), st.floats(0.01, 100), st.floats(1, 20), st.floats(0.1, 100)), min_size=1, max_size=8

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.statistics import Current, NotEnoughDataError
-from analysis.wsmeter.coverage import covered, plannable
+from analysis.wsmeter.clusters import covered
+from analysis.wsmeter.plan import plannable
 
 names = st.lists(st.sampled_from("abcde"), min_size=1, max_size=40)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.estimators import ESTIMATORS, Baseline, Current, WSMeter
+from analysis.wsmeter.estimators import Baseline, Current, WSMeter, paper_estimators
 
-EVERY = [*ESTIMATORS, Baseline(current_is="sample"), WSMeter(current_is="sample")]
+EVERY = [*paper_estimators(), Baseline(current_is="sample"), WSMeter(current_is="sample")]
 each = pytest.mark.parametrize("estimator", EVERY, ids=repr)
 EXACT = ["change", "low", "high", "margin"]
 

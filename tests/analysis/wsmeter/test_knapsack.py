@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.wsmeter import knapsack
-from analysis.wsmeter.knapsack import Knapsack, prove, sweep
+from analysis.wsmeter import optimum
+from analysis.wsmeter.optimum import Knapsack, prove, sweep
 
 items = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 3)), min_size=1, max_size=6)
 
@@ -57,7 +57,7 @@ def test_a_sweep_that_drops_combinations_says_so(monkeypatch):
     weight = rng.integers(10**6, 10**7, 30)
     problem = Knapsack(weight, weight, np.ones(30, int), int(weight.sum() // 2), 0, 10**9, 0.0)
     start, loss = np.zeros(30, int), np.zeros(30)
-    monkeypatch.setattr(knapsack, "STATES", 64)
+    monkeypatch.setattr(optimum, "STATES", 64)
     chosen, complete = sweep(problem, start, loss, 1e9)
     assert not complete
     assert weight @ chosen == pytest.approx(problem.need, rel=1e-3)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.wsmeter import optimum
-from analysis.wsmeter.allocation import Problem, fits, total_cost
-from analysis.wsmeter.optimum import least_cost
+from analysis.wsmeter.optimum import Problem, fits, least_cost, total_cost
 
 problems = st.lists(
     st.tuples(st.integers(0, 500), st.integers(0, 40), st.integers(1, 4), st.integers(0, 6)), min_size=1, max_size=4

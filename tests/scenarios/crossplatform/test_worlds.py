@@ -9,7 +9,7 @@ import pytest
 from scenarios.crossplatform import worlds as many
 from scenarios.crossplatform.worlds import place, summary, worlds
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
-from scenarios.runs import kept
+from scenarios.runs import parts
 from scenarios.runs.parallel import spread
 from scenarios.runs.rundir import FolderError
 
@@ -34,7 +34,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(many, "judge", judge)
     monkeypatch.setattr(many, "services", lambda *_, **__: {})
-    monkeypatch.setattr(kept, "spread", lambda function, items: spread(function, items, workers=1))
+    monkeypatch.setattr(parts, "spread", lambda function, items: spread(function, items, workers=1))
     return seeds
 
 

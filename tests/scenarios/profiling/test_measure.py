@@ -20,7 +20,7 @@ from scenarios.files.source import settings
 from scenarios.profiling.collectors import Looks
 from scenarios.profiling.profiled import within_jobs
 from scenarios.profiling.validate import judged, summary
-from scenarios.runs import kept
+from scenarios.runs import parts
 from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.parallel import spread
 from scenarios.runs.rundir import RunError
@@ -158,7 +158,7 @@ def test_collectors_are_judged_once_and_kept(payload, out, monkeypatch):
         seeds.extend(items)
         return spread(function, items, workers=1)
 
-    monkeypatch.setattr(kept, "spread", alone)
+    monkeypatch.setattr(parts, "spread", alone)
     concluded = validate(scenario(), out, False, quiet)
     first = concluded.payload()
     assert (first["run"], first["draws"], seeds) == (payload["run"], 2, [0, 1])

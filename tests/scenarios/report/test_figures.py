@@ -10,8 +10,7 @@ from analysis.figures.gwp.hot_functions import draw_functions
 from analysis.figures.occupancy.utilisation import draw_beside
 from analysis.figures.style import COLUMN_INCHES, write
 from analysis.figures.world.scorecard import coverage_map
-from analysis.figures.wsmeter.day import draw_day
-from analysis.figures.wsmeter.estimates import draw_estimates
+from analysis.figures.wsmeter.fleet import draw_day, draw_estimates
 
 EPOCHS = pd.DataFrame({"start_s": [0.0, 300.0], "quota_vcpu": 8.0, "cpu_s": 1200.0, "energy_j": 6e4})
 EPOCHS = EPOCHS.assign(capped_share=0.5)

@@ -17,9 +17,7 @@ from scenarios.commands.run import workers_of
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load
 from scenarios.files.source import digest, settings
-from scenarios.runs import cells as pieces
-from scenarios.runs.cells import Cell, Workers, alone, cells, gathered
-from scenarios.runs.execution import obtain
+from scenarios.runs.execution import HERE, Cell, Workers, alone, cells, gathered, obtain
 from scenarios.runs.rundir import Draft, RunError, intact
 from sim.fleet.experiment import experiment
 from tests.helpers.cell_fleets import FLEET, quiet
@@ -29,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from scenarios.runs.cells import Workers
+from scenarios.runs.execution import Workers
 from scenarios.runs.execution import obtain
 from tests.helpers.cell_fleets import FLEET
 def die(_what, share):
@@ -231,7 +229,7 @@ def test_workers_are_refused_where_nothing_has_cells():
     with pytest.raises(FaultsError) as told:
         workers_of([replace(FLEET, cells=1)], "processes", 2)
     assert [(fault.file, fault.got) for fault in told.value.faults] == [("--executor", "processes"), ("--workers", "2")]
-    assert workers_of([], None, None) == pieces.HERE
+    assert workers_of([], None, None) == HERE
 
 
 @pytest.mark.parametrize(

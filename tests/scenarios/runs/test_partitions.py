@@ -13,11 +13,9 @@ from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.observations import recorded
 from scenarios.files.faults import FaultsError
 from scenarios.files.schema import WSMeter
-from scenarios.runs.cells import Workers
-from scenarios.runs.execution import measure, obtain, reopen, validate
+from scenarios.runs.execution import Workers, measure, obtain, reopen, validate
 from scenarios.runs.rundir import Run, RunError, intact, open_run
-from scenarios.wsmeter.measurements import job_quotas, run_measurements
-from scenarios.wsmeter.truth import Tables, change, change_of
+from scenarios.wsmeter.measurements import Tables, change, change_of, job_quotas, run_measurements
 from tests.helpers.cell_fleets import FLEET, quiet
 
 

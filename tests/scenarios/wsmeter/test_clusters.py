@@ -10,11 +10,9 @@ from analysis.wsmeter.clusters import MachineRows, random_machines
 from models.fleet.world import Rollout
 from models.randomness import stream
 from scenarios.files.schema import WSMeter
-from scenarios.runs.cells import Workers
-from scenarios.runs.execution import obtain
+from scenarios.runs.execution import Workers, obtain
 from scenarios.wsmeter.measure import clusters
-from scenarios.wsmeter.measurements import run_measurements
-from scenarios.wsmeter.truth import by_own_machine, halves_of
+from scenarios.wsmeter.measurements import by_own_machine, halves_of, run_measurements
 from tests.helpers.cell_fleets import FLEET, quiet
 
 SETTINGS = WSMeter(machines=(4, 8))

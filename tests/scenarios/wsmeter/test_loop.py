@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.coverage import plannable
 from analysis.wsmeter.estimators import WSMeter
-from analysis.wsmeter.plan import plan
+from analysis.wsmeter.plan import plan, plannable
 from models.fleet.world import Feature, Fleet, Loop, Population, Rollout, Service, Software, World
 from models.randomness import stream
 from models.tables import ROUNDS
-from scenarios.wsmeter.loop import rounds
-from scenarios.wsmeter.twins import observe
+from scenarios.wsmeter.loop import observe, rounds
 from sim.fleet.arms import nowhere, on_machines
 from sim.fleet.day import prepare
 from sim.recorder import write_table

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from analysis.figures.wsmeter.day import draw_day
+from analysis.figures.wsmeter.fleet import draw_day
 from analysis.wsmeter.estimators import WSMeter
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
@@ -19,13 +19,12 @@ from scenarios.files.loader import load
 from scenarios.files.source import settings
 from scenarios.runs import execution
 from scenarios.runs.execution import obtain, reopen, validate
-from scenarios.runs.pictures import save
 from scenarios.runs.rundir import RunError, open_run
+from scenarios.runs.writing import save
 from scenarios.views.output import dumps
 from scenarios.views.text import show
 from scenarios.wsmeter.measure import beside, estimates
-from scenarios.wsmeter.measurements import job_quotas, run_measurements
-from scenarios.wsmeter.truth import halves_of
+from scenarios.wsmeter.measurements import halves_of, job_quotas, run_measurements
 from sim.fleet.control import plan_day
 
 TINY = ["fleet.machines=60", "horizon_s=7200", "population.jobs=60", "population.common_jobs=40"]

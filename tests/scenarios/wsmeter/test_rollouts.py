@@ -9,8 +9,8 @@ from scipy import stats
 
 from analysis.statistics import NotEnoughDataError
 from models.fleet.world import Interference
+from scenarios.wsmeter.loop import observe
 from scenarios.wsmeter.rollouts import OnAdded, OnInstances, OnMachines, OnPacked, compare, moved
-from scenarios.wsmeter.twins import observe
 from sim.fleet.arms import everywhere, on_machines
 from sim.fleet.day import prepare
 from sim.fleet.testclusters import packed

@@ -5,7 +5,7 @@ import pytest
 from analysis.statistics import NotEnoughDataError
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
-from scenarios.wsmeter.truth import Tables, by_own_machine, halves_of, truth
+from scenarios.wsmeter.measurements import Tables, by_own_machine, halves_of, truth
 from tests.helpers.job_means import weighted
 
 COUNTERS = ("counters", "truth_nowhere_counters", "truth_everywhere_counters")

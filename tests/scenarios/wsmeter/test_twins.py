@@ -8,7 +8,8 @@ import pandas as pd
 from models.fleet.world import World
 from scenarios.files.schema import Scenario
 from scenarios.runs.execution import obtain
-from scenarios.wsmeter.twins import Twins, observe, touched
+from scenarios.wsmeter.loop import observe, touched
+from scenarios.wsmeter.rollouts import Twins
 from sim.fleet.arms import everywhere
 from sim.fleet.day import prepare
 from tests.helpers.rollout_worlds import CODE, MACHINES, TIGHT, same, twins

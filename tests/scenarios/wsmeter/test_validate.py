@@ -10,11 +10,12 @@ from rich.console import Console
 from scipy.stats import binomtest
 
 from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.estimators import paper_estimators
 from scenarios.files.schema import WSMeter
 from scenarios.views.section import Section
 from scenarios.views.text import show
-from scenarios.wsmeter.truth import Tables, halves_of, truth
-from scenarios.wsmeter.validate import ValidatedFleet, binomial_interval, draws, estimators, validate
+from scenarios.wsmeter.measurements import Tables, halves_of, truth
+from scenarios.wsmeter.validate import ValidatedFleet, binomial_interval, draws, validate
 from tests.helpers.job_means import weighted
 
 SETTINGS = WSMeter(machines=(8, 15), draws=25)
@@ -106,7 +107,7 @@ def test_the_scores_are_counts_over_the_draws(tables, drawn, payload):
 
 
 def test_there_is_a_row_per_size_and_estimator(payload):
-    names = [each.name for each in estimators(SETTINGS)]
+    names = [each.name for each in paper_estimators()]
     assert [(row["machines"], row["estimator"]) for row in payload["rows"]] == [(s, n) for s in (8, 15) for n in names]
     assert {"kind", "unit", "truth", "rows"} <= payload.keys()
 

@@ -4,14 +4,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
-
-import pandas as pd
-import pyarrow as pa
 
 import analysis
 import models
@@ -19,11 +14,10 @@ import scenarios
 import sim
 from scenarios.files.json_text import JsonError, json_of
 from scenarios.runs.parallel import spread, through
-from scenarios.runs.provenance import conclusion_digest, source_digest, versions
+from scenarios.runs.provenance import source_digest, versions
 from scenarios.runs.rundir import make_folder
-from scenarios.runs.unfinished import abandoned, whole
+from scenarios.runs.writing import abandoned, whole
 from scenarios.views.output import Progress
-from sim.recorder import write_table
 
 _T = TypeVar("_T")
 _Part = TypeVar("_Part", bound=Mapping[str, object])
@@ -36,7 +30,7 @@ def folder_of(out: Path, stem: str, question: Mapping[str, object], libraries: S
     ----------
     out : folder of all runs
     stem : first part of the folder's name
-    asked : what decides the parts, as JSON holds it
+    question : what decides the parts, as JSON holds it
     libraries : what decides them beside the libraries that decide a run
 
     Examples
@@ -54,7 +48,7 @@ def _of_seed(seed: object) -> Mapping[str, object]:
     return {"seed": seed}
 
 
-def each(
+def computed_parts(
     items: Sequence[_T],
     make: Callable[[_T], _Part],
     folder: Path,
@@ -91,7 +85,7 @@ def each(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     each([3], lambda seed: {"seed": seed}, Path(folder), {"seed"}, lambda what, share: None)
+    ...     computed_parts([3], lambda seed: {"seed": seed}, Path(folder), {"seed"}, lambda what, share: None)
     [{'seed': 3}]
     """
     make_folder(folder)
@@ -110,42 +104,6 @@ def each(
         parts_done[file] = part
         tell(what, len(parts_done) / len(files))
     return [parts_done[file] for file in files]
-
-
-def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    """Return a table that was concluded of a run: the one that is kept, if this very code made it, or a new one.
-
-    It is kept in the run's folder, apart from what happened, under the digest of all the code and all the libraries.
-
-    Parameters
-    ----------
-    run : folder of the run
-    name : a table of `models.tables`
-    make : makes it; called if it is not kept
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> shares = dict.fromkeys(["target_margin", "planned_margin", "margin", "change", "quota_coverage"], 0.5)
-    >>> counts = {"round": [1], "machines": [25], "jobs": [9]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = concluded(Path(folder), "rounds", lambda: pd.DataFrame(counts | shares | {"accepted": True}))
-    ...     concluded(Path(folder), "rounds", lambda: None).equals(first)
-    True
-    """
-    folder = run / "concluded"
-    file = folder / f"{name}-{conclusion_digest()[:12]}.parquet"
-    if file.is_file():
-        with suppress(OSError, pa.ArrowException):
-            return pd.read_parquet(file)
-    table = make()
-    make_folder(folder)
-    with TemporaryDirectory(dir=folder) as unfinished:
-        write_table(Path(unfinished), name, {str(column): table[column] for column in table.columns})
-        Path(unfinished, f"{name}.parquet").replace(file)
-    for other in set(folder.glob(f"{name}-*.parquet")) - {file}:
-        other.unlink(missing_ok=True)
-    return pd.read_parquet(file)
 
 
 def digest(parts: Sequence[Mapping[str, object]]) -> str:

@@ -1,4 +1,4 @@
-"""What is not finished yet has a hidden name beside its place, which names the process that makes it."""
+"""What is written takes its place whole or not at all: until then it has a hidden name, which names its process."""
 
 import os
 import re
@@ -6,8 +6,12 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 from scenarios.files.faults import shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIX = ".partial"
 TABLES = (".parquet", ".csv")
@@ -82,3 +86,31 @@ def alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+_KINDS: Final[tuple[Literal["png", "svg"], ...]] = ("png", "svg")
+
+
+def save(figure: "Figure", stem: Path) -> list[Path]:
+    """Write a figure as ``stem.png`` to look at and ``stem.svg`` to print, and return the files.
+
+    Where its parts stand is found once, for the first file, which is half of the work; nothing is drawn into it later.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
+    ['empty.png', 'empty.svg']
+    """
+    from analysis.figures.style import write
+
+    written = []
+    for kind in _KINDS:
+        file = stem.with_name(f"{stem.name}.{kind}")
+        with whole(file) as partial:
+            write(figure, partial, kind)
+        figure.set_layout_engine("none")
+        written.append(file)
+    return written

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scenarios.runs import kept
-from scenarios.runs.kept import digest, each, folder_of
+from scenarios.runs import parts
 from scenarios.runs.parallel import spread
+from scenarios.runs.parts import computed_parts, digest, folder_of
 
 
 def quiet(_what, _share):
@@ -21,7 +21,7 @@ def quiet(_what, _share):
 @pytest.fixture
 def made(monkeypatch):
     """The seeds that something is made of, in this process."""
-    monkeypatch.setattr(kept, "spread", lambda function, items: spread(function, items, workers=1))
+    monkeypatch.setattr(parts, "spread", lambda function, items: spread(function, items, workers=1))
     return []
 
 
@@ -34,23 +34,23 @@ def square(seeds):
 
 
 def test_what_is_kept_is_read_and_the_rest_made(made, tmp_path):
-    first = each([1, 2], square(made), tmp_path, {"seed", "square"}, quiet)
-    again = each([1, 2, 3], square(made), tmp_path, {"seed", "square"}, quiet)
+    first = computed_parts([1, 2], square(made), tmp_path, {"seed", "square"}, quiet)
+    again = computed_parts([1, 2, 3], square(made), tmp_path, {"seed", "square"}, quiet)
     assert made == [1, 2, 3]
     assert again == [*first, {"seed": 3, "square": 9}]
 
 
 def test_force_makes_everything_again(made, tmp_path):
-    each([1, 2], square(made), tmp_path, {"seed"}, quiet)
-    each([1, 2], square(made), tmp_path, {"seed"}, quiet, force=True)
+    computed_parts([1, 2], square(made), tmp_path, {"seed"}, quiet)
+    computed_parts([1, 2], square(made), tmp_path, {"seed"}, quiet, force=True)
     assert made == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"seed": 2, "square": 4}', '{"seed": 1}'])
 def test_what_is_damaged_is_made_again(made, tmp_path, damage):
-    each([1], square(made), tmp_path, {"seed", "square"}, quiet)
+    computed_parts([1], square(made), tmp_path, {"seed", "square"}, quiet)
     (tmp_path / "1.json").write_text(damage)
-    assert each([1], square(made), tmp_path, {"seed", "square"}, quiet) == [{"seed": 1, "square": 1}]
+    assert computed_parts([1], square(made), tmp_path, {"seed", "square"}, quiet) == [{"seed": 1, "square": 1}]
     assert made == [1, 1]
     assert json.loads((tmp_path / "1.json").read_text())["square"] == 1
 
@@ -62,14 +62,16 @@ def test_what_fails_keeps_what_was_done_before(made, tmp_path):
         return square(made)(seed)
 
     with pytest.raises(KeyboardInterrupt):
-        each([1, 2, 3], make, tmp_path, {"seed"}, quiet)
+        computed_parts([1, 2, 3], make, tmp_path, {"seed"}, quiet)
     assert [file.name for file in tmp_path.iterdir()] == ["1.json"]
 
 
 def test_the_share_done_is_told_from_what_is_kept_to_all(made, tmp_path):
-    each([1], square(made), tmp_path, {"seed"}, quiet)
+    computed_parts([1], square(made), tmp_path, {"seed"}, quiet)
     told = []
-    each([1, 2], square(made), tmp_path, {"seed"}, lambda what, share: told.append((what, share)), what="squaring")
+    computed_parts(
+        [1, 2], square(made), tmp_path, {"seed"}, lambda what, share: told.append((what, share)), what="squaring"
+    )
     assert told == [("squaring", 0.5), ("squaring", 1.0)]
 
 
@@ -89,12 +91,12 @@ def test_items_may_have_names_of_their_own_and_run_through_an_executor(tmp_path)
 
     pairs = [("base", 1), ("wide", 1), ("base", 2)]
     with ThreadPoolExecutor(2) as pool:
-        first = each(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool)
+        first = computed_parts(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool)
     assert [one["both"] for one in first] == ["base 1", "wide 1", "base 2"]
     assert {file.name for file in tmp_path.iterdir()} == {"base-1.json", "wide-1.json", "base-2.json"}
     (tmp_path / "wide-1.json").write_text('{"corner": "base", "seed": 1, "both": "base 1"}')
     with ThreadPoolExecutor(1) as pool:
-        assert each(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool) == first
+        assert computed_parts(pairs, make, tmp_path, {"both"}, quiet, named=named, executor=pool) == first
 
 
 def test_what_a_killed_process_left_half_written_is_removed_and_others_stay(made, tmp_path):
@@ -103,7 +105,7 @@ def test_what_a_killed_process_left_half_written_is_removed_and_others_stay(made
     dead, living = (tmp_path / f".1.json.{process}.0a1b2c3d.partial" for process in (gone.pid, os.getpid()))
     for file in (dead, living):
         file.write_text("{")
-    each([2], square(made), tmp_path, {"seed"}, quiet)
+    computed_parts([2], square(made), tmp_path, {"seed"}, quiet)
     assert not dead.exists()
     assert living.exists()
 
