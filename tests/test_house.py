@@ -30,7 +30,7 @@ MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT
 SHARED_CLASS_NAMES = {
     "Asked", "Beside", "Block", "Cell", "Cluster", "Contention", "Design", "Fault", "Finding", "Fleet", "Groups",
     "Jobs", "Load", "Log", "Machines", "Method", "Occupancy", "Outcome", "Parts", "Plan", "Ring", "Rollout",
-    "Run", "Served", "Service", "Setting", "Site", "Station", "Table", "Times", "Traffic", "Trial", "WSMeter",
+    "Run", "Served", "Service", "Station", "Table", "Times", "Traffic", "Trial", "WSMeter",
 }  # fmt: skip
 """Names that still stand for a class each in several modules; none is added."""
 

@@ -30,8 +30,8 @@ from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
 from scenarios.web import calls, listing
 from scenarios.web.parameters import Pairs
-from scenarios.web.site import Site, WebPage
-from sim.profiling.setting import Setting
+from scenarios.web.site import ProfileSite, WebPage
+from sim.profiling.setting import ProfileSetting
 
 FLEET: Final = "profiled_fleet"
 DENSE: Final[Mapping[str, object]] = {
@@ -71,16 +71,16 @@ def _pipeline(run: Run) -> Reproduction:
     return Reproduction(judged, note=f"{raw:,} samples of all events")
 
 
-def _page(run: Path, build: Callable[[Site, Pairs], WebPage], pairs: Mapping[str, str]) -> str:
+def _page(run: Path, build: Callable[[ProfileSite, Pairs], WebPage], pairs: Mapping[str, str]) -> str:
     """Return a page of a run as HTML."""
-    with closing(Site(run)) as site:
+    with closing(ProfileSite(run)) as site:
         return site.render(build(site, list(pairs.items())))
 
 
 def _query_view(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         tops = {by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in _VIEWS}
-    with closing(Site(run.path)) as site:
+    with closing(ProfileSite(run.path)) as site:
         pages = {by: listing.query_json(site, [("by", by), ("top", str(_PAGE_ROWS))])["rows"] for by in tops}
     samples = _samples_by_hand(run)
     error = max(abs(int(row["samples"]) - samples[by].get(row[by], 0)) for by, rows in pages.items() for row in rows)
@@ -153,15 +153,15 @@ def _fig5(sources: Sources) -> Reproduction:
     )
 
 
-def _setting(run: Run) -> Setting:
+def _setting(run: Run) -> ProfileSetting:
     """Return the fleet of a run: the truth about its programs."""
     scenario, _ = reopen(run.path)
     if not isinstance(scenario, ProfileScenario):
         raise TypeError(f"{run.path}: is a {scenario.kind}")
-    return Setting.of(scenario.world)
+    return ProfileSetting.of(scenario.world)
 
 
-def _by_instance(run: Run, application: str, setting: Setting) -> pd.DataFrame:
+def _by_instance(run: Run, application: str, setting: ProfileSetting) -> pd.DataFrame:
     """Return machine (a stay of an instance), entry, samples and behaviour state of one application's stays."""
     with Database([run.path]) as database:
         query = of_fleet(database, "cycles", ("function",), (("application", (application,)),))

@@ -11,7 +11,7 @@ from analysis.profiling.symbolise import Repository, Symboliser
 from models.profiling.world import Event, ProfileWorld
 from sim.fleet.arms import Block, run_arm
 from sim.profiling.collection import Collection, visits_of
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 from sim.recorder import Values
 
 EVENTS: tuple[Event, ...] = ("cycles", "instructions")
@@ -40,7 +40,7 @@ class CollectorTables:
 class Looks:
     """Collectors of one fleet, by seed; some are simulated together, when the first of them is asked for."""
 
-    setting: Setting
+    setting: ProfileSetting
     repository: Repository
     together: int
     """Collectors that are simulated together."""
@@ -55,7 +55,9 @@ class Looks:
         profiling = world.profiling
         collector = replace(profiling.collector, events=EVENTS, stacks_per_s=0.0, watches=())
         releases = replace(profiling.releases, unstored_share=0.0)
-        setting = Setting.of(replace(world, profiling=replace(profiling, collector=collector, releases=releases)))
+        setting = ProfileSetting.of(
+            replace(world, profiling=replace(profiling, collector=collector, releases=releases))
+        )
         repository = Repository.of(
             pa.table(dict(setting.layout.symbol_columns())), pa.table(dict(setting.layout.build_columns()))
         )

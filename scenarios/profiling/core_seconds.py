@@ -26,7 +26,7 @@ from scenarios.views.output import Progress
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits, visits_of
 from sim.profiling.run import monitor_columns
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 
 TOGETHER = 25
 """CollectorStudy for which the fleet is simulated at once."""
@@ -129,7 +129,7 @@ def judged(study: CollectorStudy, seed: int) -> CollectorGroup:
     asked : whose collectors
     seed : of the first of them
     """
-    setting = Setting.of(world_of(study))
+    setting = ProfileSetting.of(world_of(study))
     several = [setting.with_collector(number) for number in range(seed, seed + TOGETHER)]
     collections = [Collection.of(own) for own in several]
     every = visits_of(collections)

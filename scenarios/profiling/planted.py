@@ -28,7 +28,7 @@ from scenarios.profiling.collectors import frame, no_stacks
 from sim.fleet.arms import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
-from sim.profiling.setting import Setting, of_block
+from sim.profiling.setting import ProfileSetting, of_block
 from sim.profiling.truth import ProfileTruth
 
 CAUSES = ("revision", "compiler", "platform", "datacentre")
@@ -83,7 +83,7 @@ def chosen(candidates: pd.DataFrame, rng: np.random.Generator, half_s: float) ->
     return struck, float(row["share"])
 
 
-def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
+def worth_finding(setting: ProfileSetting, spent: pd.DataFrame) -> pd.DataFrame:
     """Return what may be planted: cause, value, application, function, share of the fleet's cycles there.
 
     Parameters
@@ -114,7 +114,7 @@ def worth_finding(setting: Setting, spent: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(worthwhile, ignore_index=True)
 
 
-def _released(setting: Setting) -> dict[str, str]:
+def _released(setting: ProfileSetting) -> dict[str, str]:
     """Return the new revision of each program that is released in the second half of the horizon."""
     builds, programs, half = setting.software.builds, setting.software.programs, len(setting.day.world.windows) // 2
     new = builds.of_image[programs.image_of_program, NEW]
@@ -126,7 +126,7 @@ def _released(setting: Setting) -> dict[str, str]:
 class PlantedFleet:
     """A simulated fleet and its collectors: incidents only change where instructions go, and need no simulation."""
 
-    setting: Setting
+    setting: ProfileSetting
     visits: Visits
     """Of all collectors."""
     blocks: tuple[Block, ...]
@@ -139,7 +139,7 @@ class PlantedFleet:
         """Return a fleet, simulated for so many collectors, who count cycles and ask for no stacks."""
         profiling = world.profiling
         collector = replace(profiling.collector, events=("cycles",), stacks_per_s=0.0, watches=())
-        setting = Setting.of(replace(world, profiling=replace(profiling, collector=collector)))
+        setting = ProfileSetting.of(replace(world, profiling=replace(profiling, collector=collector)))
         visits = visits_of([Collection.of(setting.with_collector(seed)) for seed in range(collectors)])
         blocks = tuple(run_arm(setting.day, setting.arm, 1, visits=visits))
         symbols, builds = (dict(columns()) for columns in (setting.layout.symbol_columns, setting.layout.build_columns))

@@ -8,7 +8,7 @@ from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
-from scenarios.web.site import Site, WebPage
+from scenarios.web.site import ProfileSite, WebPage
 
 _MOST_LINES = 10_000
 _TOLD = ("line", "samples", "value", "share")
@@ -54,7 +54,7 @@ class FilesView:
     action: str = "/source"
 
 
-def source(site: Site, pairs: Pairs) -> WebPage:
+def source(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
     request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
     base = replace(request, more={})
@@ -89,7 +89,7 @@ def source(site: Site, pairs: Pairs) -> WebPage:
     return WebPage("source.html", file, view)
 
 
-def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:
+def annotate(site: ProfileSite, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:
     """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last."""
     text = site.source(file, file_hash).head(_MOST_LINES)
     sampled = site.database.query(exact.grouped("line").query)
@@ -106,7 +106,7 @@ def annotate(site: Site, exact: PageQuery, file: str, file_hash: str) -> list[So
     return [replace(line, bar=line.share / hottest) for line in lines]
 
 
-def _files(site: Site, request: PageQuery) -> WebPage:
+def _files(site: ProfileSite, request: PageQuery) -> WebPage:
     listed = site.database.query(request.grouped("file", "file_hash").query, request.top)
 
     def link(row: Row) -> str:
@@ -119,7 +119,7 @@ def _files(site: Site, request: PageQuery) -> WebPage:
     return WebPage("files.html", "Source", FilesView(request, site.suggestions, table))
 
 
-def _split(site: Site, exact: PageQuery, by: tuple[str, ...], caption: str) -> Table:
+def _split(site: ProfileSite, exact: PageQuery, by: tuple[str, ...], caption: str) -> Table:
     parts = site.database.query(exact.grouped(*by).query, 20)
 
     def link(row: Row) -> str:

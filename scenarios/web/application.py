@@ -22,10 +22,10 @@ from scenarios.web import annotation, calls, findings, listing, regressions
 from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
-from scenarios.web.site import HERE, Site, WebPage
+from scenarios.web.site import HERE, ProfileSite, WebPage
 
-Build = Callable[[Site, Pairs], WebPage]
-BuildJson = Callable[[Site, Pairs], Payload]
+Build = Callable[[ProfileSite, Pairs], WebPage]
+BuildJson = Callable[[ProfileSite, Pairs], Payload]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 PAGES: Mapping[str, Build] = {
@@ -68,7 +68,7 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     run : a run directory with profiles, or a folder with their tables
     hosts : names by which a browser may reach the server
     """
-    site = Site(run)
+    site = ProfileSite(run)
     routes = [
         *(Route(path, _page(site, build), methods=["GET"]) for path, build in PAGES.items()),
         *(Route(path, _json(site, build), methods=["GET"]) for path, build in DATA.items()),
@@ -96,7 +96,7 @@ _REASONS = {404: "There is no such page.", 405: "Pages are read, nothing else: G
 _BROKEN = "Something went wrong while this page was made; the server's terminal says more."
 
 
-def _page(site: Site, build: Build) -> Endpoint:
+def _page(site: ProfileSite, build: Build) -> Endpoint:
     """Return the endpoint of a page; what it cannot answer becomes a page that says why."""
 
     def make(request: Request) -> Response:
@@ -106,7 +106,7 @@ def _page(site: Site, build: Build) -> Endpoint:
     return _safely(make, lambda problems, status: _error(site, problems, status))
 
 
-def _json(site: Site, build: BuildJson) -> Endpoint:
+def _json(site: ProfileSite, build: BuildJson) -> Endpoint:
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
@@ -141,7 +141,7 @@ def _pairs(request: Request) -> Pairs:
     return [*own, *((findings.PATH, str(value)) for value in request.path_params.values())]
 
 
-def _error(site: Site, problems: list[str], status: int) -> Response:
+def _error(site: ProfileSite, problems: list[str], status: int) -> Response:
     """Return a page that lists what is wrong."""
     page = WebPage("error.html", "This cannot be shown", ErrorView(problems))
     return HTMLResponse(site.render(page), status)

@@ -17,7 +17,7 @@ from scenarios.web.differences import frames, functions, sides
 from scenarios.web.graph import MOST_EDGES, USUAL_EDGES, CallGraph, Stack, Tree, call_graph, dot, flame
 from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
-from scenarios.web.site import Site, WebPage
+from scenarios.web.site import ProfileSite, WebPage
 
 _MOST_PATHS, _MOST_ROOTS, _DIGITS = 100_000, 20, 4
 _ROOTS = ("application",)
@@ -81,7 +81,7 @@ class FlameDifferenceView:
     false_changes: float = FALSE_CHANGES
 
 
-def callgraph(site: Site, pairs: Pairs) -> WebPage:
+def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
@@ -112,7 +112,7 @@ def _edges(text: str | None) -> int:
     raise RefusedError([f"edges: should be a whole number from 1 to {MOST_EDGES}, got {text[:60]}"])
 
 
-def flamegraph(site: Site, pairs: Pairs) -> WebPage:
+def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the flame graph, a root frame for each application; without scripts its functions as a table."""
     request = read(pairs, site.default(_ROOTS, stacks=True))
     unit = unit_of(site, request.query.event)
@@ -128,13 +128,13 @@ def flamegraph(site: Site, pairs: Pairs) -> WebPage:
     return WebPage("flame.html", "Flame graph", view)
 
 
-def flame_json(site: Site, pairs: Pairs) -> Payload:
+def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
     """Return the frames of a flame graph as nested name, value, children."""
     query = read(pairs, site.default(_ROOTS, stacks=True)).query
     return flame(_stacks(site, query, _roots(site, query)))
 
 
-def flamediff(site: Site, pairs: Pairs) -> WebPage:
+def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
     request, (a, b), texts = both(site, pairs, site.default(_ROOTS, stacks=True))
@@ -160,7 +160,7 @@ def flamediff(site: Site, pairs: Pairs) -> WebPage:
     return WebPage("flamediff.html", "Differential flame graph", view)
 
 
-def flamediff_json(site: Site, pairs: Pairs) -> Payload:
+def flamediff_json(site: ProfileSite, pairs: Pairs) -> Payload:
     """Return the frames of B, each with its change since A, A scaled to the total of B, and if it is significant.
 
     The root says by what rule: tested and significant_frames, how many frames were and are, and false_changes; or
@@ -177,7 +177,7 @@ def flamediff_json(site: Site, pairs: Pairs) -> Payload:
     return {**rule, **tree.nested(significant=beyond)}
 
 
-def matches_json(site: Site, pairs: Pairs) -> Payload:
+def matches_json(site: ProfileSite, pairs: Pairs) -> Payload:
     """Return how much goes through functions, or root frames, with a text in their names: value, total, functions.
 
     Of a difference that is of B. Each sample counts once, however many frames of its stack match, and whether they are
@@ -205,7 +205,7 @@ def matches_json(site: Site, pairs: Pairs) -> Payload:
     return {"value": value, "total": total, "functions": matching}
 
 
-def _roots(site: Site, query: Query) -> list[Restrictions]:
+def _roots(site: ProfileSite, query: Query) -> list[Restrictions]:
     """Return restrictions to the largest values of the first key that belongs to processes, none without one."""
     key = next((key for key in query.by if key in PROCESS_DIMENSIONS), None)
     if key is None:
@@ -214,7 +214,7 @@ def _roots(site: Site, query: Query) -> list[Restrictions]:
     return [((key, (str(value),)),) for value in roots[key]]
 
 
-def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
+def _stacks(site: ProfileSite, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
     """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one."""
     if not roots:
         paths = site.database.stacks(query, _MOST_PATHS)
@@ -228,7 +228,7 @@ def _stacks(site: Site, query: Query, roots: Sequence[Restrictions]) -> list[Sta
     return list(sums.items())
 
 
-def _shared(site: Site, request: PageQuery, action: str, total: int) -> StackView:
+def _shared(site: ProfileSite, request: PageQuery, action: str, total: int) -> StackView:
     _, value = site.database.total(request.query)
     covered = f"{total / value:.1%}" if value else "–"
     amount = event_quantity(total, request.query.event, unit_of(site, request.query.event))

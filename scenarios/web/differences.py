@@ -12,7 +12,7 @@ from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
 from scenarios.web.charts import OTHER
 from scenarios.web.graph import SMALLEST_SHARE, Tree
-from scenarios.web.site import Site
+from scenarios.web.site import ProfileSite
 
 _MOST_PATHS, _MOST_FRAMES = 200_000, 5_000_000
 _TOO_MANY = "no intervals: there are too many call paths"
@@ -59,7 +59,7 @@ class Side:
         return keys.assign(share=data.shares, standard_error=error, degrees=share_degrees(data))
 
 
-def sides(site: Site, before: Query, after: Query, roots: Sequence[str]) -> tuple[Side, Side] | str:
+def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) -> tuple[Side, Side] | str:
     """Return the stacks of both sides visit by visit, or a line that says why nothing can be told from chance.
 
     Parameters
@@ -76,7 +76,7 @@ def sides(site: Site, before: Query, after: Query, roots: Sequence[str]) -> tupl
     return both[0], both[1]
 
 
-def _side(site: Site, query: Query, roots: Sequence[str]) -> Side | None:
+def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | None:
     key = next((name for name in query.by if name in PROCESS_DIMENSIONS), None) if roots else None
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:

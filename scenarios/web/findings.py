@@ -14,7 +14,7 @@ from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.charts import Chart, Lines, lines, stacked
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, gather, read
-from scenarios.web.site import Site, WebPage
+from scenarios.web.site import ProfileSite, WebPage
 
 _NAMES = {
     "previous": "distance",
@@ -66,7 +66,7 @@ class QuestionView:
     answer: Table | None
 
 
-def rollouts(site: Site, pairs: Pairs) -> WebPage:
+def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
     request = read(pairs, site.default(("day",)))
     charts = []
@@ -95,7 +95,7 @@ def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFram
     return pd.DataFrame({key: names, **shares})
 
 
-def stability(site: Site, pairs: Pairs) -> WebPage:
+def stability(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
     request = read(pairs, site.default(("application",)), more=("k",))
     if "day" in request.query.by or "visit" in request.query.by:
@@ -128,7 +128,7 @@ def _entries(text: str | None) -> int | None:
     raise RefusedError([f"k: should be a whole number above 0, got {text[:60]}"])
 
 
-def questions(_: Site, pairs: Pairs) -> WebPage:
+def questions(_: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the list of documented questions."""
     problems = list[str]()
     gather(pairs, (), problems)
@@ -137,7 +137,7 @@ def questions(_: Site, pairs: Pairs) -> WebPage:
     return WebPage("questions.html", "Questions", QuestionsView(QUESTIONS))
 
 
-def question(site: Site, pairs: Pairs) -> WebPage:
+def question(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the answer to one documented question, with a form for its parameters."""
     pairs = list(pairs)
     name = next((value for key, value in reversed(pairs) if key == PATH), "")

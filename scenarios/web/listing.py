@@ -16,7 +16,7 @@ from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
-from scenarios.web.site import Site, WebPage
+from scenarios.web.site import ProfileSite, WebPage
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
@@ -84,7 +84,7 @@ class QueryJson(TypedDict):
     rows: list[dict[str, Any]]
 
 
-def home(site: Site, pairs: Pairs) -> WebPage:
+def home(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the home page: what was profiled, where its first event was spent, and the other events folded away."""
     problems = list[str]()
     gather(pairs, (), problems)
@@ -95,7 +95,7 @@ def home(site: Site, pairs: Pairs) -> WebPage:
     return WebPage("home.html", "Fleet profile", view)
 
 
-def facts(site: Site) -> list[tuple[str, str]]:
+def facts(site: ProfileSite) -> list[tuple[str, str]]:
     """Return what was profiled: visits and how they ended, machines, days, platforms, data centres, collections."""
     visits = site.database.table("visits")
     ended = visits["status"].value_counts(sort=False).sort_index()
@@ -109,7 +109,7 @@ def facts(site: Site) -> list[tuple[str, str]]:
     ]
 
 
-def _story(site: Site, event: str) -> Story:
+def _story(site: ProfileSite, event: str) -> Story:
     query = replace(site.default(("symbolised",)), event=event)
     parts = site.database.query(query)
     samples, value = sum(map(int, parts["samples"])), sum(map(int, parts["value"]))
@@ -123,12 +123,12 @@ def _story(site: Site, event: str) -> Story:
     return Story(words, says, f"{hidden:.1%}" if samples else "–", tops)
 
 
-def unit_of(site: Site, event: str) -> str:
+def unit_of(site: ProfileSite, event: str) -> str:
     """Return what an event's rates say that it counts; nothing for an event without one."""
     return site.database.units().get(event, "")
 
 
-def query(site: Site, pairs: Pairs) -> WebPage:
+def query(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the query view (Ren et al. 2010, figure 2)."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
@@ -144,7 +144,7 @@ def query(site: Site, pairs: Pairs) -> WebPage:
     return WebPage("query.html", "Query", view)
 
 
-def query_json(site: Site, pairs: Pairs) -> QueryJson:
+def query_json(site: ProfileSite, pairs: Pairs) -> QueryJson:
     """Return the rows of a query as plain values: event, by, total, rows."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
@@ -165,7 +165,7 @@ def plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def diff(site: Site, pairs: Pairs) -> WebPage:
+def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
     request, sides, texts = both(site, pairs, site.default())
     changes, lacking = site.difference(sides[0], sides[1])
@@ -205,7 +205,7 @@ def marked(changed: pd.DataFrame, shown: Table) -> Table:
 
 
 def both(
-    site: Site, pairs: Pairs, default: Query, wrong: Sequence[str] = ()
+    site: ProfileSite, pairs: Pairs, default: Query, wrong: Sequence[str] = ()
 ) -> tuple[PageQuery, tuple[Query, Query], dict[str, list[str]]]:
     """Return what a page of two queries asks: what they share, the queries A and B, and their own restrictions as text.
 
@@ -234,7 +234,7 @@ def both(
     return request, (queries[0], queries[1]), texts
 
 
-def _first_and_last_day(site: Site, query: Query) -> dict[str, list[str]]:
+def _first_and_last_day(site: ProfileSite, query: Query) -> dict[str, list[str]]:
     allowed = dict(query.where).get("day")
     days = [
         int(day)
@@ -267,7 +267,7 @@ def _side(request: PageQuery, side: str, texts: list[str], problems: list[str]) 
     return request.query
 
 
-def _listed(site: Site, request: PageQuery, caption: str, intervals: bool = False) -> Table:
+def _listed(site: ProfileSite, request: PageQuery, caption: str, intervals: bool = False) -> Table:
     rows = site.database.query(request.query, request.top)
     if intervals:
         rows = _with_intervals(site, request, rows)
@@ -292,7 +292,7 @@ def _callers(request: PageQuery, function: str) -> Cell:
     return Cell("callers", href=f"/callgraph?{urlencode(pairs)}")
 
 
-def _with_intervals(site: Site, request: PageQuery, rows: pd.DataFrame) -> pd.DataFrame:
+def _with_intervals(site: ProfileSite, request: PageQuery, rows: pd.DataFrame) -> pd.DataFrame:
     intervals = site.intervals(request.query)
     return rows if intervals is None else rows.merge(intervals, on=list(request.query.by), how="left")
 

@@ -15,7 +15,7 @@ from scenarios.profiling.regress import ADJUSTMENTS, adjustment, least_cost, lea
 from scenarios.views.section import Table
 from scenarios.views.tables import Row, of_frame
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
-from scenarios.web.site import Site, WebPage
+from scenarios.web.site import ProfileSite, WebPage
 
 _SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
 _NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
@@ -46,7 +46,7 @@ class RegressView:
     adjustments: tuple[str, ...] = ADJUSTMENTS
 
 
-def regress(site: Site, pairs: Pairs) -> WebPage:
+def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the alarms of before a time against after it; without one, the days that there are to choose from."""
     problems = list[str]()
     given = gather(pairs, ("at", "event", *_USUAL), problems)

@@ -48,7 +48,7 @@ class WebPage:
     status: int = 200
 
 
-class Site:
+class ProfileSite:
     """One profile, opened read-only; safe to ask from several threads.
 
     Raises

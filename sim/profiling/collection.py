@@ -13,7 +13,7 @@ from sim.profiling.draws import uniforms
 from sim.profiling.rates import sample_cost_cycles, sampled_events, samples_per_s
 from sim.profiling.register import Register, machine_register
 from sim.profiling.sampling import Sampler, sample_keys, stands_for
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 from sim.profiling.visits import APPLICATIONS, DAEMONS, SHARES, visited
 
 
@@ -27,7 +27,7 @@ class Collection:
     visits: Visits
 
     @classmethod
-    def of(cls, setting: Setting) -> "Collection":
+    def of(cls, setting: ProfileSetting) -> "Collection":
         """Return the collector of a setting's world at work on it."""
         world, day, software = setting.world, setting.day, setting.software
         register = machine_register(world, day, setting.arm, software.places)
@@ -77,7 +77,7 @@ def visits_of(collections: Sequence[Collection]) -> Visits:
 _CYCLES = 0
 
 
-def cycles_of_visits(setting: Setting, collection: Collection, block: Block) -> pd.DataFrame:
+def cycles_of_visits(setting: ProfileSetting, collection: Collection, block: Block) -> pd.DataFrame:
     """Return what a collector that counts cycles alone counts in each visit to a block's machines.
 
     Parameters

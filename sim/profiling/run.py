@@ -26,7 +26,7 @@ from sim.profiling.hardware_trial import prepare_trial
 from sim.profiling.register import Places
 from sim.profiling.requests import ServicesAtWork, followed
 from sim.profiling.sampling import OWN_SHARE
-from sim.profiling.setting import Setting, of_block
+from sim.profiling.setting import ProfileSetting, of_block
 from sim.profiling.truth import ProfileTruth
 from sim.recorder import TableSummary, TableWriter, write_table
 
@@ -59,7 +59,7 @@ def profile(
         If the jobs do not fit the machines, or an incident is about a function or revision that there is not.
     """
     progress("placing instances", 0.0)
-    setting = Setting.of(world)
+    setting = ProfileSetting.of(world)
     day = setting.day
     written = describe(day, directory)
     progress("building programs", 0.0)
@@ -104,7 +104,7 @@ def machine_columns(places: Places) -> Columns:
     }
 
 
-def monitor_columns(setting: Setting, collection: Collection, block: Block) -> Columns:
+def monitor_columns(setting: ProfileSetting, collection: Collection, block: Block) -> Columns:
     """Return the columns of table `monitor` for a block of machines: busy time of each machine on each day.
 
     Busy are its instances; what the machine does of its own, in the kernel and in daemons, as long as it is in service;
@@ -133,7 +133,7 @@ def _profiling_s(collection: Collection, machines: slice, epochs: int, days: int
     return np.bincount(cell, collection.sampler.spent_s[here], count * days).astype(np.float64)
 
 
-def _known(setting: Setting) -> dict[str, Columns]:
+def _known(setting: ProfileSetting) -> dict[str, Columns]:
     """Return the tables of a profiler that are known before anything is simulated."""
     layout, rates = setting.layout, setting.rates
     return {
@@ -152,7 +152,7 @@ def _watched(blocks: Iterable[Block], look: Callable[[Block], None]) -> Iterator
         yield block
 
 
-def _profiled(setting: Setting, collection: Collection, written: Iterable[TableSummary]) -> dict[str, int]:
+def _profiled(setting: ProfileSetting, collection: Collection, written: Iterable[TableSummary]) -> dict[str, int]:
     """Return how much there is of what a profiler sees."""
     rows = {summary.table: summary.rows for summary in written}
     return {
@@ -169,7 +169,9 @@ def _profiled(setting: Setting, collection: Collection, written: Iterable[TableS
 _NOBODY = np.empty(0, np.int64)
 
 
-def served(setting: Setting, blocks: Iterable[Block], visits: Visits, writer: TableWriter | None) -> Iterator[Block]:
+def served(
+    setting: ProfileSetting, blocks: Iterable[Block], visits: Visits, writer: TableWriter | None
+) -> Iterator[Block]:
     """Yield blocks in which services did what their requests took, and write these requests.
 
     Parameters
@@ -188,7 +190,10 @@ def served(setting: Setting, blocks: Iterable[Block], visits: Visits, writer: Ta
 
 
 def write_twins(
-    setting: Setting, directory: Path, threads: int | None = None, progress: Progress = lambda _what, _share: None
+    setting: ProfileSetting,
+    directory: Path,
+    threads: int | None = None,
+    progress: Progress = lambda _what, _share: None,
 ) -> list[TableSummary]:
     """Simulate a profiled fleet's twins and write their tables; none of a fleet without feature and trial.
 
@@ -214,9 +219,9 @@ def _told(progress: Progress, what: str) -> Callable[[float], None]:
     return lambda share: progress(what, share)
 
 
-def _twins(setting: Setting) -> dict[str, Callable[[], Setting]]:
+def _twins(setting: ProfileSetting) -> dict[str, Callable[[], ProfileSetting]]:
     """Return how each twin is made, by the prefix of its tables."""
-    twins = dict[str, Callable[[], Setting]]()
+    twins = dict[str, Callable[[], ProfileSetting]]()
     if setting.world.feature is not None:
         for name, epoch in zip(ARMS, (NEVER, 0), strict=True):
             twins[f"truth_{name}_"] = _of_feature(setting, epoch)
@@ -227,10 +232,10 @@ def _twins(setting: Setting) -> dict[str, Callable[[], Setting]]:
     return twins
 
 
-def _of_feature(setting: Setting, epoch: int) -> Callable[[], Setting]:
+def _of_feature(setting: ProfileSetting, epoch: int) -> Callable[[], ProfileSetting]:
     arm = Arm(np.full(setting.day.machines.count, epoch), setting.arm.stay_from)
     return lambda: replace(setting, arm=arm)
 
 
-def _of_day(setting: Setting, day: Day) -> Setting:
+def _of_day(setting: ProfileSetting, day: Day) -> ProfileSetting:
     return replace(setting, day=followed(setting.world, day))

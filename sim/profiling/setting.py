@@ -21,7 +21,7 @@ from sim.profiling.rows import CounterRows, RunningSoftware, rows_of, software_o
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProfileSetting:
     """Everything of a profiled fleet that does not depend on who looks at it."""
 
     world: ProfileWorld
@@ -41,7 +41,7 @@ class Setting:
     """Periods of the events, the columns of table `rates`."""
 
     @classmethod
-    def of(cls, world: ProfileWorld) -> "Setting":
+    def of(cls, world: ProfileWorld) -> "ProfileSetting":
         """Return the setting of a world.
 
         Raises
@@ -66,7 +66,7 @@ class Setting:
             rates=rate_table(world, software.places.platforms),
         )
 
-    def with_collector(self, seed: int) -> "Setting":
+    def with_collector(self, seed: int) -> "ProfileSetting":
         """Return the same fleet with another draw of the collector."""
         profiling = self.world.profiling
         other = replace(profiling, collector=replace(profiling.collector, seed=seed))
@@ -79,7 +79,7 @@ def with_days(world: ProfileWorld) -> ProfileWorld:
     return replace(world, recording=replace(world.recording, windows=days))
 
 
-def of_block(setting: Setting, block: Block) -> tuple[CounterRows, Floats]:
+def of_block(setting: ProfileSetting, block: Block) -> tuple[CounterRows, Floats]:
     """Return what counter rows of a block are, and totals (cycles, instructions, misses, CPU s, core cycles)."""
     first = int(setting.day.row_start[block.stays.start])
     return setting.rows.take(first + np.arange(len(block.rows))), block.rows[:, ROW_SUMS]

@@ -9,7 +9,7 @@ from scenarios.profiling.collectors import frame
 from scenarios.profiling.core_seconds import CollectorSeconds, CollectorStudy, judged, many, summary, world_of
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 
 SMALL = CollectorStudy("profiled_small", 3, ("fleet.machines=16", "population.jobs=20", "population.common_jobs=12"))
 
@@ -22,7 +22,7 @@ def few(monkeypatch):
 def test_a_collector_among_several_is_right_by_as_much_as_one_that_looks_at_functions(few):
     told = judged(SMALL, 0)["draws"]
     assert [one["seed"] for one in told] == [0, 1, 2]
-    setting = Setting.of(world_of(SMALL)).with_collector(1)
+    setting = ProfileSetting.of(world_of(SMALL)).with_collector(1)
     made, values, monitor = Collection.of(setting), {}, 0.0
     for block in run_arm(setting.day, setting.arm, visits=made.visits):
         taken = made.sampler.take(block, setting.rows)

@@ -6,7 +6,7 @@ import pytest
 from analysis.profiling.query import Query
 from scenarios.web.annotation import source
 from scenarios.web.parameters import PageQuery
-from scenarios.web.site import Site
+from scenarios.web.site import ProfileSite
 from tests.helpers.small_profile import FILES, write
 from tests.helpers.web_pages import ask, expected, harmless
 
@@ -30,7 +30,7 @@ def test_contents_under_one_file_name_are_not_added(tmp_path):
     stored = pd.read_parquet(folder / "locations.parquet")
     stored.loc[stored["file"] == FILES[1], "file"] = FILES[0]
     stored.to_parquet(folder / "locations.parquet", index=False)
-    opened = Site(folder)
+    opened = ProfileSite(folder)
     try:
         asked = PageQuery(Query("cycles")).only("file", FILES[0])
         for content in (0, 1):

@@ -5,7 +5,7 @@ import pytest
 
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 from tests.helpers.profiled_fleets import small_fleet
 
 
@@ -16,7 +16,7 @@ def counting(*events):
 
 
 def test_visits_count_the_cycles_that_the_sampler_finds_function_by_function():
-    setting = Setting.of(counting("cycles"))
+    setting = ProfileSetting.of(counting("cycles"))
     made = Collection.of(setting)
     for block in run_arm(setting.day, setting.arm, visits=made.visits):
         taken = made.sampler.take(block, setting.rows)
@@ -33,7 +33,7 @@ def test_visits_count_the_cycles_that_the_sampler_finds_function_by_function():
 
 
 def test_a_collector_that_counts_other_events_too_is_refused():
-    setting = Setting.of(counting("cycles", "instructions"))
+    setting = ProfileSetting.of(counting("cycles", "instructions"))
     made = Collection.of(setting)
     block = next(run_arm(setting.day, setting.arm, visits=made.visits))
     with pytest.raises(ValueError, match="only event, got cycles, instructions"):

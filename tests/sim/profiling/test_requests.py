@@ -11,13 +11,13 @@ from sim.fleet import slots
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection
 from sim.profiling.requests import ServedStay, ServicesAtWork, followed, serve_stay
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 from tests.helpers.profiled_fleets import serving_fleet
 
 
 @pytest.fixture(scope="module")
 def setting():
-    return Setting.of(serving_fleet())
+    return ProfileSetting.of(serving_fleet())
 
 
 @pytest.fixture(scope="module")

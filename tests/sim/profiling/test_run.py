@@ -19,7 +19,7 @@ from sim.profiling.collection import Collection, visits_of
 from sim.profiling.hardware_trial import chosen, prepare_trial
 from sim.profiling.run import profile
 from sim.profiling.sampling import OWN_SHARE
-from sim.profiling.setting import Setting
+from sim.profiling.setting import ProfileSetting
 from tests.helpers.profiled_fleets import serving_fleet
 
 WORLD = ProfileWorld(
@@ -206,7 +206,7 @@ def test_what_ends_a_run_early_leaves_no_table_unfinished(tmp_path):
 
 
 def test_collectors_that_are_simulated_together_see_what_each_would_alone():
-    setting = Setting.of(WORLD)
+    setting = ProfileSetting.of(WORLD)
     collections = [Collection.of(setting.with_collector(seed)) for seed in (1, 2)]
     every = visits_of(collections)
     for one in collections:
@@ -220,7 +220,7 @@ def test_collectors_that_are_simulated_together_see_what_each_would_alone():
 
 def test_the_shipped_regressions_are_about_functions_and_revisions_that_there_are():
     asked = load("profiled_regression").world
-    software = Setting.of(asked).software
+    software = ProfileSetting.of(asked).software
     struck = [incident for incident in asked.profiling.incidents if incident.revision]
     builds = software.builds
     for incident in struck:
