@@ -10,7 +10,7 @@ from analysis.profiling.affinity.table import FIELDS as AFFINITIES
 from analysis.tables.columns import Field
 from analysis.traces.totals import MACHINES
 from analysis.wsmeter.measurements import JOBS, MEASUREMENTS, PLAN
-from scenarios.crossplatform.predict import SCORES
+from scenarios.crossplatform.calibration import SCORES
 from scenarios.files.traces import COLUMNS as TRACE
 
 DOCS = Path(__file__).parent

@@ -1,6 +1,6 @@
-"""Recorders: columns of a fleet's day become Parquet tables with a digest of what they say."""
+"""Recorders: columns of what was simulated become Parquet tables with a digest of what they say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +19,8 @@ from models.errors import InputError
 
 Values: TypeAlias = npt.NDArray[Any] | Sequence[Any] | pa.Array | pd.Series
 """One column as writers have it: a numpy array, a list, an Arrow array (dictionaries too) or a pandas series."""
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called with what is being done and the share done."""
 
 ROW_GROUP_ROWS = 65_536
 _DIGEST_BYTES = 16
@@ -34,6 +36,14 @@ class TableSummary:
     table: str
     rows: int
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The tables that a simulation wrote, and how much there was of what."""
+
+    tables: tuple[TableSummary, ...]
+    counts: Mapping[str, int]
 
 
 class TableWriter:

@@ -28,9 +28,8 @@ DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 SHARED_CLASS_NAMES = {
-    "Asked", "Beside", "Block", "Cell", "Cluster", "Contention", "Design", "Fault", "Finding", "Fleet", "Groups",
-    "Jobs", "Load", "Log", "Machines", "Method", "Occupancy", "Outcome", "Parts", "Plan", "Ring", "Rollout",
-    "Run", "Served", "Service", "Station", "Table", "Times", "Traffic", "Trial", "WSMeter",
+    "Beside", "Block", "Cell", "Contention", "Design", "Fault", "Fleet", "Parts", "Plan", "Rollout", "Table",
+    "WSMeter",
 }  # fmt: skip
 """Names that still stand for a class each in several modules; none is added."""
 

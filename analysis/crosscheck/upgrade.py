@@ -17,7 +17,7 @@ from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import measurements
 
 if TYPE_CHECKING:
-    from analysis.crossplatform.evidence import Method, ServiceLog
+    from analysis.crossplatform.evidence import PredictionMethod, ServiceLog
     from models.platforms import Platform
 
 INTERVAL_S = 1800.0
@@ -169,7 +169,7 @@ def log_of(
     )
 
 
-def predicted(log: "ServiceLog", old: "Platform", new: "Platform", method: "Method") -> Change:
+def predicted(log: "ServiceLog", old: "Platform", new: "Platform", method: "PredictionMethod") -> Change:
     """Return what a method says of a change of platform, from the log of the old one, with its 90% interval.
 
     Parameters

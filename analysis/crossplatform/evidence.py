@@ -112,7 +112,7 @@ Fit: TypeAlias = Callable[[Evidence], Predictor]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class PredictionMethod:
     """One way to predict: its name in tables, what it is in a line, and how it is calibrated."""
 
     name: str

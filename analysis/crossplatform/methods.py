@@ -1,20 +1,24 @@
 """Every way to predict, in the order of the tables: what is done in practice, as published, ours, learners."""
 
-from analysis.crossplatform.evidence import Method
+from analysis.crossplatform.evidence import PredictionMethod
 from analysis.crossplatform.learners import modern, network
 from analysis.crossplatform.published import calibrated, published
 from analysis.crossplatform.rivals import benchmark, cycle_mix, cycle_scalar
 from analysis.crossplatform.shrunken import shrunken
 from analysis.crossplatform.tailored import tailored
 
-METHODS: tuple[Method, ...] = (
-    Method("cycle_scalar", "mean service time scaled by clock cycles", cycle_scalar),
-    Method("cycle_mix", "request-mix service time scaled by clock cycles", cycle_mix),
-    Method("benchmark", "request-mix service time scaled by public scores", benchmark),
-    Method("published", "request mix, power law of misses, spec sheets, as published", published),
-    Method("calibrated", "published, times measured over predicted service time", calibrated),
-    Method("shrunken", "published, times as much of that ratio as is the service's own", shrunken),
-    Method("testbed", "measured service time scaled by a fitted model of both machines, with intervals", tailored),
-    Method("network", "a neural network of mix and spec sheets for response times, as published", network, True),
-    Method("modern", "a Gaussian process of mix and spec sheets, with intervals", modern, True),
+METHODS: tuple[PredictionMethod, ...] = (
+    PredictionMethod("cycle_scalar", "mean service time scaled by clock cycles", cycle_scalar),
+    PredictionMethod("cycle_mix", "request-mix service time scaled by clock cycles", cycle_mix),
+    PredictionMethod("benchmark", "request-mix service time scaled by public scores", benchmark),
+    PredictionMethod("published", "request mix, power law of misses, spec sheets, as published", published),
+    PredictionMethod("calibrated", "published, times measured over predicted service time", calibrated),
+    PredictionMethod("shrunken", "published, times as much of that ratio as is the service's own", shrunken),
+    PredictionMethod(
+        "testbed", "measured service time scaled by a fitted model of both machines, with intervals", tailored
+    ),
+    PredictionMethod(
+        "network", "a neural network of mix and spec sheets for response times, as published", network, True
+    ),
+    PredictionMethod("modern", "a Gaussian process of mix and spec sheets, with intervals", modern, True),
 )

@@ -15,13 +15,7 @@ from models.arrays import Floats
 
 
 def own_share(measured: MeasuredService, priors: Priors) -> float:
-    """Return the share of the variance of a log service time that services differ by; machines differ by the rest.
-
-    Parameters
-    ----------
-    measured : the service on the calibration platform
-    priors : how far services and machines depart from what is typical
-    """
+    """Return the share of the variance of a log service time that services differ by; machines differ by the rest."""
     models = (model_of(measured.platform),)
     mean, covariance = prior(models, priors, (measured.exponent_sd, measured.exponent_sd), 0.0)
 

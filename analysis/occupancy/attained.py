@@ -2,8 +2,7 @@
 
 A scheduler whose choices depend on arrivals, labels, past departures and attained service alone is followed forwards,
 with the departures read instead of predicted. Shortest-remaining-time is followed backwards from the departures, where
-nothing remains. All functions return, per request in order of arrival: the service attained (until the last event if it
-never leaves), whether the policy was serving the request when it left, and the rate at which it then did (up to 1).
+nothing remains.
 
 Requests that have attained the same form a group. Groups stand on a stack, the least attained on top; the topmost are
 served, and merge with the one below them when they catch up.
@@ -15,14 +14,24 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.occupancy.curve import Log
+from analysis.occupancy.curve import EventLog
 from models.arrays import Bools, Floats, Ints
 
-Attained = tuple[Floats, Bools, Floats]
 Heap = list[tuple[float, int]]
 Ranks = list[tuple[int, int]]
 WAITING, SERVING, GONE = 1, 2, 3
 HEAD, TAIL, COUNT = range(3)
+
+
+class Attained(NamedTuple):
+    """What requests had attained when they left: (n,) arrays in order of arrival."""
+
+    service_s: Floats
+    """Until the last event if it never leaves."""
+    fits: Bools
+    """Whether the policy was serving the request when it left."""
+    rate: Floats
+    """At which it then did, up to 1."""
 
 
 class Groups(NamedTuple):
@@ -38,7 +47,7 @@ class Groups(NamedTuple):
     """(n + 1,) names; the least attained is the last of those in use."""
 
 
-class Ring(NamedTuple):
+class RingQueue(NamedTuple):
     """A queue of requests in a ring. Each request stands in it at most once."""
 
     request: Ints
@@ -58,8 +67,8 @@ class Turns(NamedTuple):
     """(n,) when the present slice ends."""
     leaves_s: Floats
     """(n,) when the request leaves."""
-    queue: Ring
-    slices: Ring
+    queue: RingQueue
+    slices: RingQueue
     """Requests in service: slices are equally long, so they end in the order in which they began."""
 
 
@@ -73,7 +82,7 @@ class Gap(NamedTuple):
 
 
 @njit(cache=True)
-def ranked(log: Log, rank: Ints, servers: int, preemptive: bool) -> Attained:
+def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool) -> Attained:
     """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present."""
     n = log.requests
     attained, since, state = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
@@ -106,11 +115,11 @@ def ranked(log: Log, rank: Ints, servers: int, preemptive: bool) -> Attained:
                 heappush(serving, (-rank[chosen], chosen))
     for i in np.flatnonzero(state == SERVING):
         attained[i] += log.clock_s[-1] - since[i]
-    return attained, fits, np.ones(n)
+    return Attained(attained, fits, np.ones(n))
 
 
 @njit(cache=True)
-def shared(log: Log, servers: int) -> Attained:
+def shared(log: EventLog, servers: int) -> Attained:
     """Follow processor sharing: everybody present gets the same, at most one server's worth."""
     n = log.requests
     attained, joined, rate = np.zeros(n), np.full(n, -1.0), np.ones(n)
@@ -130,11 +139,11 @@ def shared(log: Log, servers: int) -> Attained:
             present -= 1
     for i in np.flatnonzero(joined >= 0.0):
         attained[i] = received - joined[i]
-    return attained, np.ones(n, dtype=np.bool_), rate
+    return Attained(attained, np.ones(n, dtype=np.bool_), rate)
 
 
 @njit(cache=True)
-def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
+def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
     """Follow shortest-remaining-time backwards: the least remaining grow; one that outgrows a waiting one is unfit.
 
     Nothing is known of what a request that never leaves still needs: it counts as the longest.
@@ -149,7 +158,9 @@ def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
     span_s, busy = final_s - (log.clock_s[0] if m > 0 else 0.0), 0
     stays = _stay(log)
     for i in np.flatnonzero(stays)[::-1]:
-        busy = _displace(waiting, serving, base, state, (busy == servers, 0.0, busy))
+        if busy == servers:
+            _displace(waiting, serving, base, state, 0.0)
+            busy -= 1
         base[i], state[i], busy = span_s, SERVING, busy + 1
         heappush(serving, (-span_s, -i))
     for e in range(m - 1, -1, -1):
@@ -161,7 +172,9 @@ def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
         starts = -1
         if i < 0:
             starts = -1 - i
-            busy = _displace(waiting, serving, base, state, (busy == servers, ago, busy))
+            if busy == servers:
+                _displace(waiting, serving, base, state, ago)
+                busy -= 1
         else:
             was_served = state[i] == SERVING
             attained[i] = base[i] + (ago if was_served else 0.0) - (span_s if stays[i] else 0.0)
@@ -172,17 +185,17 @@ def shortest(log: Log, servers: int, tolerance_s: float) -> Attained:
         if starts >= 0:
             state[starts], base[starts], busy = SERVING, base[starts] - ago, busy + 1
             heappush(serving, (-base[starts], -starts))
-    return attained, fits, np.ones(n)
+    return Attained(attained, fits, np.ones(n))
 
 
 @njit(cache=True)
-def levelled(log: Log, servers: int) -> tuple[Floats, Bools, Floats]:
+def levelled(log: EventLog, servers: int) -> Attained:
     """Return attained service, whether it was being served when it left, and at what rate, of each request.
 
     Examples
     --------
     >>> times = np.array([0.0, 1.0, 3.0, 5.0])
-    >>> levelled(Log(times, times, np.array([0, 1, -1, -2]), 2), 1)[0]
+    >>> levelled(EventLog(times, times, np.array([0, 1, -1, -2]), 2), 1)[0]
     array([1.5, 3.5])
     """
     n = log.requests
@@ -208,11 +221,11 @@ def levelled(log: Log, servers: int) -> tuple[Floats, Bools, Floats]:
             size[group] -= 1
     for i in np.flatnonzero(present):
         attained[i] = level_s[_find(groups.parent, int(i))]
-    return attained, fits, rate
+    return Attained(attained, fits, rate)
 
 
 @njit(cache=True)
-def rotated(log: Log, servers: int, quantum_s: float, tolerance_s: float) -> tuple[Floats, Bools, Floats]:
+def rotated(log: EventLog, servers: int, quantum_s: float, tolerance_s: float) -> Attained:
     """Return attained service, whether it was being served when it left, and at what rate (1), of each request.
 
     A slice that ends less than the tolerance before its request leaves is its last: which of the two comes first is
@@ -221,7 +234,7 @@ def rotated(log: Log, servers: int, quantum_s: float, tolerance_s: float) -> tup
     Examples
     --------
     >>> times = np.array([0.0, 0.0, 3.0, 5.0])
-    >>> rotated(Log(times, times, np.array([0, 1, -1, -2]), 2), 1, 1.0, 0.0)[0]
+    >>> rotated(EventLog(times, times, np.array([0, 1, -1, -2]), 2), 1, 1.0, 0.0)[0]
     array([2., 3.])
     """
     n, busy, now_s, given = log.requests, 0, 0.0, 0.0
@@ -244,7 +257,7 @@ def rotated(log: Log, servers: int, quantum_s: float, tolerance_s: float) -> tup
             busy += 1
     for i in np.flatnonzero(turns.state == SERVING):
         turns.attained[i] += given - turns.since[i]
-    return turns.attained, fits, np.ones(n)
+    return Attained(turns.attained, fits, np.ones(n))
 
 
 @njit(cache=True)
@@ -255,7 +268,7 @@ def _drop(heap: Ranks, state: Ints, wanted: int) -> None:
 
 
 @njit(cache=True)
-def _stay(log: Log) -> Bools:
+def _stay(log: EventLog) -> Bools:
     """Return which requests arrive and never leave."""
     stays = np.zeros(log.requests, dtype=np.bool_)
     for i in log.job:
@@ -271,17 +284,13 @@ def _outdate(heap: Heap, sign: int, base: Floats, state: Ints, wanted: int) -> N
 
 
 @njit(cache=True)
-def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, when: tuple[bool, float, int]) -> int:
-    """If all servers are busy, let the request wait that has most remaining; return how many are busy."""
-    full, ago, busy = when
-    if not full:
-        return busy
+def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, ago: float) -> None:
+    """Let the request in service wait that has most remaining so long before the end."""
     _outdate(serving, -1, base, state, SERVING)
     most = -heappop(serving)[1]
     state[most] = WAITING
     base[most] += ago
     heappush(waiting, (base[most], most))
-    return busy - 1
 
 
 @njit(cache=True)
@@ -350,13 +359,13 @@ def _find(parent: Ints, i: int) -> int:
 
 
 @njit(cache=True)
-def _turns(log: Log) -> Turns:
+def _turns(log: EventLog) -> Turns:
     """Return the state before the first event."""
     n, leaves_s = log.requests, np.full(log.requests, np.inf)
     for e in np.flatnonzero(log.job < 0):
         leaves_s[-1 - log.job[e]] = log.time_s[e]
-    queue = Ring(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
-    slices = Ring(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
+    queue = RingQueue(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
+    slices = RingQueue(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
     return Turns(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), leaves_s, queue, slices)
 
 
@@ -401,14 +410,14 @@ def _begin(turns: Turns, ends_s: float, given: float) -> None:
 
 
 @njit(cache=True)
-def _queue_up(ring: Ring, i: int) -> None:
+def _queue_up(ring: RingQueue, i: int) -> None:
     """Put a request behind the last."""
     ring.request[ring.mark[TAIL]] = i
     ring.mark[TAIL] = (ring.mark[TAIL] + 1) % len(ring.request)
 
 
 @njit(cache=True)
-def _take_first(ring: Ring) -> int:
+def _take_first(ring: RingQueue) -> int:
     """Take the first request."""
     i = ring.request[ring.mark[HEAD]]
     ring.mark[HEAD] = (ring.mark[HEAD] + 1) % len(ring.request)

@@ -20,7 +20,7 @@ from analysis.occupancy.curve import Curve, curve, order_of
 from analysis.occupancy.law import area
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
-from models.queues.open import srpt
+from models.queues.open import times
 
 NAN = float("nan")
 COLUMNS = (
@@ -268,12 +268,7 @@ def others(
 
 
 def busy_periods(curve: Curve) -> Periods:
-    """Return the busy periods of a curve: the longest stretches without an idle moment.
-
-    Parameters
-    ----------
-    curve : occupancy
-    """
+    """Return the busy periods of a curve: the longest stretches without an idle moment."""
     change = np.diff(np.concatenate(([False], curve.jobs > 0, [False])).astype(np.int8))
     return Periods(np.flatnonzero(change == 1), np.flatnonzero(change == -1), curve.final == 0)
 
@@ -352,7 +347,7 @@ def least_queueing(
     demand_s = _alone(present.time_s, present.jobs <= servers, arrival_s, departure_s, order)
     if np.isnan(demand_s).any():
         raise InputError("the curve is not that of the pairs: some come or go when it shows neither")
-    done_s = srpt(arrival_s[order], demand_s[order] / to, 1)
+    _, done_s = times("srpt", arrival_s[order], demand_s[order] / to, 1)
     work_s = area(present, servers)
     return float(np.sum(done_s - arrival_s[order]) + (work_s - np.sum(demand_s)) / to) - work_s
 

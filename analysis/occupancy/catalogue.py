@@ -66,10 +66,6 @@ def never_more_work(policy: PolicyName) -> bool:
     Where no job is ever further behind, as the proofs of ``each job`` show, nor is their sum. Under srpt single jobs
     may be, but the remaining demands in falling order are nowhere larger (docs/laws.md, B3).
 
-    Parameters
-    ----------
-    policy : scheduling policy
-
     Examples
     --------
     >>> [never_more_work(policy) for policy in ("ps", "srpt", "rr")]
@@ -87,14 +83,7 @@ def catalogue() -> pd.DataFrame:
 
 
 def broken(policy: PolicyName, claim: Claim, example: Counterexample) -> bool:
-    """Return whether a workload breaks a claim, by serving it both ways.
-
-    Parameters
-    ----------
-    policy : scheduling policy
-    claim : what should hold
-    example : the workload, and what is changed
-    """
+    """Return whether a workload breaks a claim, by serving it both ways."""
     if (claim == "speed") != (example.to == 0):
         raise InputError(f"an example for {claim} needs {'a speed and no' if claim == 'speed' else 'a'} number `to`")
     before = _departures(policy, example, example.servers, 1.0)

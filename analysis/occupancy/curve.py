@@ -49,7 +49,7 @@ class Curve:
         return present[:-1] + self.arrivals - present[1:]
 
 
-class Log(NamedTuple):
+class EventLog(NamedTuple):
     """Events as compiled code takes them."""
 
     time_s: Floats

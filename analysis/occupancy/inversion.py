@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest
-from analysis.occupancy.curve import Log, Pairs, pairs
+from analysis.occupancy.curve import EventLog, Pairs, pairs
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, Policy, PolicyName
@@ -92,7 +92,7 @@ def reconstruct(
     """
     _check(policy, servers, quantum_s, rates)
     events = pairs(arrival_s, departure_s)
-    log = Log(events.time_s, _clock(events, servers, rates), events.job, len(events.order))
+    log = EventLog(events.time_s, _clock(events, servers, rates), events.job, len(events.order))
     tolerance_s += ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
     rules = None if policy == "unknown" else POLICIES[policy]
     if rules is None:
@@ -111,7 +111,7 @@ def reconstruct(
     return Reconstruction(attained, fits, rate, np.isfinite(np.asarray(departure_s, dtype=np.float64)))
 
 
-def _ranked(policy: Policy, log: Log, events: Pairs, servers: int, priority: Ints | None) -> Attained:
+def _ranked(policy: Policy, log: EventLog, events: Pairs, servers: int, priority: Ints | None) -> Attained:
     """Return what a policy makes of a log that serves in a fixed order of requests."""
     rank = _rank(policy, events, priority)
     attained, fits, rate = ranked(log, rank, servers, policy.preemptive)
@@ -122,7 +122,7 @@ def _ranked(policy: Policy, log: Log, events: Pairs, servers: int, priority: Int
     elif policy.order == "drawn":
         leaving = np.flatnonzero(log.job < 0)
         rate[-1 - log.job[leaving[1:]]] = 1.0 / np.maximum(events.present[leaving[:-1]], 1)
-    return attained, fits, rate
+    return Attained(attained, fits, rate)
 
 
 def _logged(values: NDArray[Any], events: Pairs) -> NDArray[Any]:

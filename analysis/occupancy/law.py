@@ -17,7 +17,7 @@ COLUMNS = ("start_s", "end_s", "service_time_s", "queueing_time_s", "peak")
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
+class OccupancyTotals:
     """What the Occupancy Law says of an interval, summed over all requests present in it."""
 
     servers: int
@@ -108,7 +108,7 @@ class Slices:
         return np.array([[start_s, end_s, *self.sums]] if end_s > start_s else np.empty((0, len(COLUMNS))))
 
 
-def law(curve: Curve, servers: int, start_s: float | None = None, end_s: float | None = None) -> Occupancy:
+def law(curve: Curve, servers: int, start_s: float | None = None, end_s: float | None = None) -> OccupancyTotals:
     """Return service and queueing time of an interval by the Occupancy Law (Kelly et al. 2008, result 1).
 
     It needs work conservation and serial jobs, nothing else: servers may differ in speed, demands may depend on
@@ -135,7 +135,7 @@ def law(curve: Curve, servers: int, start_s: float | None = None, end_s: float |
     part = window(curve, start_s, end_s)
     service_s = area(part, _checked(servers))
     queueing_s = _integral(part, np.maximum(part.jobs - servers, 0))
-    return Occupancy(servers, part.start_s, part.end_s, service_s, queueing_s, int(part.jobs.max(initial=0)))
+    return OccupancyTotals(servers, part.start_s, part.end_s, service_s, queueing_s, int(part.jobs.max(initial=0)))
 
 
 def area(curve: Curve, level: float) -> float:

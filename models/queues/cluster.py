@@ -44,11 +44,11 @@ class Routing(NamedTuple):
     believed: Floats
 
 
-class Machines(NamedTuple):
+class SharedMachines(NamedTuple):
     """Per machine: processors, work per second while 1, 2, .. are busy, and who is present.
 
     `member` is a heap of the requests present by `key`, the service that everybody present has received when a request
-    leaves, and index; `received` is that service at `now_s`, the last event there; the next one leaves at `finish_s`.
+    leaves, and index.
     """
 
     cores: Ints
@@ -57,8 +57,11 @@ class Machines(NamedTuple):
     key: Floats
     present: Ints
     now_s: Floats
+    """Last event."""
     received: Floats
+    """Service that everybody present had received by then."""
     finish_s: Floats
+    """When the next one leaves."""
 
 
 @njit(cache=True)
@@ -90,14 +93,14 @@ def _pop(member: Ints, key: Floats, n: int) -> None:
 
 
 @njit(cache=True)
-def _rate(machines: Machines, i: int) -> float:
+def _rate(machines: SharedMachines, i: int) -> float:
     """Return the work per second that each request present on a machine gets."""
     jobs = machines.present[i]
     return float(machines.total[i, min(jobs, machines.cores[i]) - 1] / jobs)
 
 
 @njit(cache=True)
-def _plan(machines: Machines, i: int) -> None:
+def _plan(machines: SharedMachines, i: int) -> None:
     """Set when the next request leaves a machine if nobody comes."""
     machines.finish_s[i] = np.inf
     if machines.present[i] > 0:
@@ -106,7 +109,7 @@ def _plan(machines: Machines, i: int) -> None:
 
 
 @njit(cache=True)
-def _clear(machines: Machines, departure_s: Floats, i: int, until_s: float) -> None:
+def _clear(machines: SharedMachines, departure_s: Floats, i: int, until_s: float) -> None:
     """Let those leave a machine who are done by then."""
     while machines.finish_s[i] <= until_s and machines.present[i] > 0:
         job = machines.member[i, 0]
@@ -118,7 +121,7 @@ def _clear(machines: Machines, departure_s: Floats, i: int, until_s: float) -> N
 
 
 @njit(cache=True)
-def _admit(machines: Machines, i: int, job: int, demand_s: float, now_s: float) -> None:
+def _admit(machines: SharedMachines, i: int, job: int, demand_s: float, now_s: float) -> None:
     """Let a request join a machine."""
     if machines.present[i] > 0:
         machines.received[i] += _rate(machines, i) * (now_s - machines.now_s[i])
@@ -159,7 +162,7 @@ def _pace(believed: Floats, cores: int, jobs: int) -> float:
 
 
 @njit(cache=True)
-def _least_time(routing: Routing, machines: Machines, predicted_s: Floats) -> int:
+def _least_time(routing: Routing, machines: SharedMachines, predicted_s: Floats) -> int:
     """Return the machine where a request takes least if those present stay and nobody else comes.
 
     With `LEAST_ADDED`, what all present are held up meanwhile is counted too.
@@ -177,7 +180,7 @@ def _least_time(routing: Routing, machines: Machines, predicted_s: Floats) -> in
 
 
 @njit(cache=True)
-def _choose(routing: Routing, machines: Machines, kind: int) -> int:
+def _choose(routing: Routing, machines: SharedMachines, kind: int) -> int:
     """Return the machine for a request of that type."""
     if routing.code == ROUND_ROBIN:
         return int(_in_turn(routing.value[kind], routing.credit[kind]))
@@ -187,7 +190,7 @@ def _choose(routing: Routing, machines: Machines, kind: int) -> int:
 
 
 @njit(cache=True)
-def run(requests: Requests, routing: Routing, machines: Machines) -> None:
+def run(requests: Requests, routing: Routing, machines: SharedMachines) -> None:
     """Serve all requests, filling in machines and departures: O(n (m + log N)) time with N present."""
     for job in range(requests.arrival_s.size):
         now_s, i = requests.arrival_s[job], requests.machine[job]

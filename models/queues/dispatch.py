@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.queues.cluster import Machines, Requests, Routing, run
+from models.queues.cluster import Requests, Routing, SharedMachines, run
 
 Router = Literal["fixed", "round_robin", "least_loaded", "least_expected", "least_added"]
 ROUTERS: tuple[Router, ...] = get_args(Router)
@@ -113,7 +113,7 @@ def dispatch(
     none, idle = np.zeros(m, np.int64), np.zeros(m)
     member = np.empty((m, n), np.int64)
     total = _totals("rates", rates, own)
-    run(requests, routing, Machines(own, total, member, np.empty(n), none, idle, idle.copy(), np.full(m, np.inf)))
+    run(requests, routing, SharedMachines(own, total, member, np.empty(n), none, idle, idle.copy(), np.full(m, np.inf)))
     return Dispatch(arrival, requests.departure_s, given)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.queues.kernels import Jobs
+from models.queues.kernels import JobBatch
 from models.queues.world import Distribution
 from models.randomness import stream
 
@@ -34,6 +34,13 @@ class Traffic(NamedTuple):
     mean_s: float
     shares: Floats
     keys: NDArray[np.uint64]
+
+
+class Drawn(NamedTuple):
+    """How far a traffic has been drawn: so many requests, the last of which arrived then."""
+
+    requests: int
+    last_arrival_s: float
 
 
 def _demand(demand: Distribution) -> tuple[float, float, float]:
@@ -94,43 +101,39 @@ def _uniform(key: np.uint64, number: int) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def fill(jobs: Jobs, first: int, n: int, so_far: tuple[int, float], what: Traffic) -> tuple[int, float]:
+def fill(jobs: JobBatch, first: int, n: int, drawn: Drawn, traffic: Traffic) -> Drawn:
     """Fill rows `first` to `n` with the next requests of a traffic; return what has been drawn then.
 
     Parameters
     ----------
     jobs : arrays whose arrival, demand and class are filled
     first, n : rows
-    so_far : how many requests were drawn before, and the last of their arrivals (s)
-    what : what is drawn
+    drawn : what was drawn before
+    traffic : what is drawn
     """
-    number, now = so_far
+    number, now = drawn.requests, drawn.last_arrival_s
     for i in range(first, n):
-        now -= np.log(_uniform(what.keys[0], number)) / what.rate_per_s
-        jobs.arrival_s[i], jobs.demand_s[i], jobs.priority[i] = now, what.low_s, 0
-        if what.high_s > what.low_s:
-            jobs.demand_s[i] += (what.high_s - what.low_s) * _uniform(what.keys[1], number)
-        elif what.mean_s > 0.0:
-            jobs.demand_s[i] -= what.mean_s * np.log(_uniform(what.keys[1], number))
-        for share in what.shares:
-            jobs.priority[i] += 1 if _uniform(what.keys[2], number) >= share else 0
+        now -= np.log(_uniform(traffic.keys[0], number)) / traffic.rate_per_s
+        jobs.arrival_s[i], jobs.demand_s[i], jobs.priority[i] = now, traffic.low_s, 0
+        if traffic.high_s > traffic.low_s:
+            jobs.demand_s[i] += (traffic.high_s - traffic.low_s) * _uniform(traffic.keys[1], number)
+        elif traffic.mean_s > 0.0:
+            jobs.demand_s[i] -= traffic.mean_s * np.log(_uniform(traffic.keys[1], number))
+        for share in traffic.shares:
+            jobs.priority[i] += 1 if _uniform(traffic.keys[2], number) >= share else 0
         number += 1
-    return number, now
+    return Drawn(number, now)
 
 
-def rows(capacity: int) -> Jobs:
+def rows(capacity: int) -> JobBatch:
     """Return room for so many requests."""
-    return Jobs(
+    return JobBatch(
         np.zeros(capacity), np.zeros(capacity), np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity)
     )
 
 
-def draw(what: Traffic, requests: int) -> tuple[Floats, Floats, Ints]:
+def draw(traffic: Traffic, requests: int) -> tuple[Floats, Floats, Ints]:
     """Return the first requests of a traffic as arrays.
-
-    Parameters
-    ----------
-    what : what is drawn
 
     Returns
     -------
@@ -144,5 +147,5 @@ def draw(what: Traffic, requests: int) -> tuple[Floats, Floats, Ints]:
     (array([0.3, 0.3, 0.3]), array([0, 0, 0]), True)
     """
     jobs = rows(requests)
-    fill(jobs, 0, requests, (0, 0.0), what)
+    fill(jobs, 0, requests, Drawn(0, 0.0), traffic)
     return jobs.arrival_s, jobs.demand_s, jobs.priority

@@ -14,8 +14,8 @@ from numba import njit
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import kernels, slices
-from models.queues.draws import Traffic, fill, rows, traffic
-from models.queues.kernels import Jobs, Line
+from models.queues.draws import Drawn, Traffic, fill, rows, traffic
+from models.queues.kernels import JobBatch, QueueState
 from models.queues.open import check_policy, check_servers
 from models.queues.policies import PolicyName
 from models.queues.slices import Ring
@@ -27,16 +27,17 @@ LEAST, OCTAVES = -20, 40
 """Response times are told apart from 2**-20 s (a microsecond) over so many doublings; others count at the ends."""
 
 
-class Tally(NamedTuple):
+class ResponseTally(NamedTuple):
     """What has been counted so far, by class.
 
-    `response` has a row a class: number, mean and sum of squared deviations; `total` is the work done and the last
-    departure. Without its lower `cut` bits, a float says its bin: its exponent and the first bits of its mantissa.
+    Without its lower `cut` bits, a float says its bin: its exponent and the first bits of its mantissa.
     """
 
     response: Floats
+    """A row a class: number, mean and sum of squared deviations."""
     histogram: Ints
     total: Floats
+    """Work done, and the last departure."""
     cut: int
 
 
@@ -87,7 +88,7 @@ class Summary:
 
 
 @njit(cache=True, error_model="numpy")
-def _settle(jobs: Jobs, n: int, row: Ints, tally: Tally) -> int:
+def _settle(jobs: JobBatch, n: int, row: Ints, tally: ResponseTally) -> int:
     """Tally who has left and move the others to the front; return how many they are, and their new rows in `row`.
 
     Means and squares follow Welford (1962).
@@ -112,19 +113,19 @@ def _settle(jobs: Jobs, n: int, row: Ints, tally: Tally) -> int:
     return present
 
 
-def _grown(jobs: Jobs) -> Jobs:
+def _grown(jobs: JobBatch) -> JobBatch:
     """Return the rows with room for as many again."""
-    return Jobs(*(np.concatenate([column, np.zeros_like(column)]) for column in jobs))
+    return JobBatch(*(np.concatenate([column, np.zeros_like(column)]) for column in jobs))
 
 
-def _serve(policy: PolicyName, state: Line | Ring, what: Traffic, requests: int, tally: Tally) -> None:
+def _serve(policy: PolicyName, state: QueueState | Ring, source: Traffic, requests: int, tally: ResponseTally) -> None:
     """Draw, serve and tally block by block."""
     kit = slices if policy == "rr" else kernels
-    jobs, row, present, so_far = rows(BLOCK), np.empty(BLOCK, np.int64), 0, (0, 0.0)
-    while so_far[0] < requests:
-        n = min(row.size, present + requests - so_far[0])
-        so_far = fill(jobs, present, n, so_far, what)
-        getattr(kit, policy)(jobs, state, present, n, so_far[0] == requests)
+    jobs, row, present, drawn = rows(BLOCK), np.empty(BLOCK, np.int64), 0, Drawn(0, 0.0)
+    while drawn.requests < requests:
+        n = min(row.size, present + requests - drawn.requests)
+        drawn = fill(jobs, present, n, drawn, source)
+        getattr(kit, policy)(jobs, state, present, n, drawn.requests == requests)
         present = _settle(jobs, n, row, tally)
         kit.renumber(state, row[:n])
         if 2 * present > row.size:
@@ -163,16 +164,16 @@ def simulate(
     """
     check_policy(policy)
     check_servers(servers, quantum_s)
-    what = traffic(rate_per_s, demand, seed, class_shares)
+    source = traffic(rate_per_s, demand, seed, class_shares)
     if requests < 1:
         raise InputError(f"requests is {requests}, at least 1 is needed")
     if per_octave < 1 or per_octave & (per_octave - 1):
         raise InputError(f"per_octave is {per_octave}, a power of two is needed")
-    classes, bins = what.shares.size + 1, OCTAVES * per_octave
+    classes, bins = source.shares.size + 1, OCTAVES * per_octave
     cut = 53 - per_octave.bit_length()
-    tally = Tally(np.zeros((classes, 3)), np.zeros((classes, bins), np.int64), np.zeros(2), cut)
+    tally = ResponseTally(np.zeros((classes, 3)), np.zeros((classes, bins), np.int64), np.zeros(2), cut)
     state = slices.ring(BLOCK, servers, quantum_s) if policy == "rr" else kernels.line(BLOCK, servers)
-    _serve(policy, state, what, requests, tally)
+    _serve(policy, state, source, requests, tally)
     octave, part = np.divmod(np.arange(bins + 1), per_octave)
     edges_s = np.ldexp(1.0 + part / per_octave, octave + LEAST)
     served, mean_s, squares_s2 = tally.response.T.copy()

@@ -12,8 +12,13 @@ from numba import njit
 
 from models.arrays import Floats, Ints
 
+QUEUED, BUSY = range(2)
+"""Of `QueueState.number`: how many jobs wait in the heap, and how many are served."""
+NOW, ATTAINED = range(2)
+"""Of `QueueState.clock`: the time and, for processor sharing, the service that each job present has got."""
 
-class Jobs(NamedTuple):
+
+class JobBatch(NamedTuple):
     """Arrays of a batch, one row a job, in order of arrival; those left over from the batch before come first."""
 
     arrival_s: Floats
@@ -23,12 +28,11 @@ class Jobs(NamedTuple):
     departure_s: Floats
 
 
-class Line(NamedTuple):
+class QueueState(NamedTuple):
     """Who is present between two batches.
 
     `key` and `waiting` are a heap ordered by (key, row), `end_s` and `serving` the servers in falling order of (end,
-    row); `left_s` is the work left of a job that waits. `number` holds how many wait and how many are served, `clock`
-    the time and, for processor sharing, the service that each job present has got.
+    row); `left_s` is the work left of a job that waits.
     """
 
     key: Floats
@@ -40,9 +44,9 @@ class Line(NamedTuple):
     clock: Floats
 
 
-def line(capacity: int, servers: int) -> Line:
+def line(capacity: int, servers: int) -> QueueState:
     """Return an empty line for batches of up to `capacity` rows."""
-    return Line(
+    return QueueState(
         np.empty(capacity), np.empty(capacity, np.int64), np.full(servers, -np.inf), np.empty(servers, np.int64),
         np.empty(capacity), np.zeros(2, np.int64), np.zeros(2),
     )  # fmt: skip
@@ -94,8 +98,12 @@ def _release(end_s: Floats, serving: Ints, busy: int, place: int) -> None:
 
 
 @njit(cache=True)
-def fcfs(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
-    """Serve rows `first` to `n` in order of arrival: a heap of the times at which servers come free, all known."""
+def fcfs(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
+    """Serve rows `first` to `n` in order of arrival, each when it is there and the server that frees first is free.
+
+    A heap of the times at which the k servers come free (Kiefer and Wolfowitz 1955): O(n log k) time. The departure is
+    start + demand to the last bit.
+    """
     arrival_s, demand_s, start_s, departure_s = jobs.arrival_s, jobs.demand_s, jobs.start_s, jobs.departure_s
     free_s, servers = state.end_s, state.end_s.size
     for i in range(first, n):
@@ -114,11 +122,15 @@ def fcfs(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
 
 
 @njit(cache=True)
-def ps(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
-    """Serve rows `first` to `n` by processor sharing: a heap of the attained service at which each job leaves."""
+def ps(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
+    """Serve rows `first` to `n` by processor sharing, N present each at rate min(1, k / N) (Kleinrock 1967).
+
+    A job leaves when what anybody present has got since it arrived makes up its demand: a heap of those levels, and
+    O(n log N) time.
+    """
     arrival_s, demand_s, start_s, departure_s = jobs.arrival_s, jobs.demand_s, jobs.start_s, jobs.departure_s
     key, row, servers = state.key, state.waiting, state.end_s.size
-    present, now, attained = state.number[0], state.clock[0], state.clock[1]
+    present, now, attained = state.number[QUEUED], state.clock[NOW], state.clock[ATTAINED]
     for i in range(first, n + 1 if drain else n):
         until = arrival_s[i] if i < n else np.inf
         stretch = 1.0
@@ -138,15 +150,18 @@ def ps(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
         start_s[i], departure_s[i] = now, np.nan
         _push(key, row, present, attained + demand_s[i], i)
         present += 1
-    state.number[0], state.clock[0], state.clock[1] = present, now, attained
+    state.number[QUEUED], state.clock[NOW], state.clock[ATTAINED] = present, now, attained
 
 
 @njit(cache=True)
-def srpt(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
-    """Serve rows `first` to `n` by shortest remaining processing time; of equals the earlier row is first."""
+def srpt(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
+    """Serve rows `first` to `n` by shortest remaining processing time (Schrage 1968), of equals the earlier row.
+
+    O(n (k + log N)) time.
+    """
     arrival_s, demand_s, start_s, departure_s = jobs.arrival_s, jobs.demand_s, jobs.start_s, jobs.departure_s
     key, waiting, end_s, serving, servers = state.key, state.waiting, state.end_s, state.serving, state.end_s.size
-    queued, busy = state.number
+    queued, busy = state.number[QUEUED], state.number[BUSY]
     for i in range(first, n + 1 if drain else n):
         until = arrival_s[i] if i < n else np.inf
         while busy > 0 and end_s[busy - 1] <= until:
@@ -177,7 +192,7 @@ def srpt(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
         start_s[i] = until
         _occupy(end_s, serving, busy, end, i)
         busy += 1
-    state.number[0], state.number[1] = queued, busy
+    state.number[QUEUED], state.number[BUSY] = queued, busy
 
 
 @njit(cache=True, inline="always")
@@ -192,11 +207,15 @@ def _least_urgent(priority: Ints, serving: Ints, busy: int) -> int:
 
 
 @njit(cache=True)
-def priority(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
-    """Serve rows `first` to `n` by class, the lowest first, preemptive resume; in order of arrival inside a class."""
+def priority(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
+    """Serve rows `first` to `n` by class, the lowest first, in order of arrival inside a class; preemptive resume.
+
+    An urgent arrival takes the server of the last in the order of (class, row), who goes back to the front of its class
+    by arrival (Cobham 1954; White and Christie 1958). O(n (k + log N)) time.
+    """
     arrival_s, demand_s, start_s, departure_s = jobs.arrival_s, jobs.demand_s, jobs.start_s, jobs.departure_s
     key, waiting, end_s, serving, servers = state.key, state.waiting, state.end_s, state.serving, state.end_s.size
-    queued, busy = state.number
+    queued, busy = state.number[QUEUED], state.number[BUSY]
     for i in range(first, n + 1 if drain else n):
         until = arrival_s[i] if i < n else np.inf
         while busy > 0 and end_s[busy - 1] <= until:
@@ -229,22 +248,22 @@ def priority(jobs: Jobs, state: Line, first: int, n: int, drain: bool) -> None:
         start_s[i] = until
         _occupy(end_s, serving, busy, until + demand_s[i], i)
         busy += 1
-    state.number[0], state.number[1] = queued, busy
+    state.number[QUEUED], state.number[BUSY] = queued, busy
 
 
 @njit(cache=True)
-def renumber(state: Line, row: Ints) -> None:
+def renumber(state: QueueState, row: Ints) -> None:
     """Let rows that remain after a batch be called by their new numbers: `row[old]`, −1 for who has left."""
-    for i in range(state.number[0]):
+    for i in range(state.number[QUEUED]):
         state.waiting[i] = row[state.waiting[i]]
-    for i in range(state.number[1]):
+    for i in range(state.number[BUSY]):
         state.serving[i] = row[state.serving[i]]
     for old in range(row.size):
         if row[old] >= 0:
             state.left_s[row[old]] = state.left_s[old]
 
 
-def grown(state: Line) -> Line:
+def grown(state: QueueState) -> QueueState:
     """Return the line with room for as many rows again."""
     key, waiting, left_s = (
         np.concatenate([column, np.zeros_like(column)]) for column in (state.key, state.waiting, state.left_s)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from models.arrays import Floats, Ints
 
 
-class Load(NamedTuple):
+class RequestArrays(NamedTuple):
     """Requests: arrays of n. `first` and `following` list who follows whom: first one, then the next."""
 
     arrival_s: Floats
@@ -17,7 +17,7 @@ class Load(NamedTuple):
     choice: Floats
 
 
-class Station(NamedTuple):
+class Servers(NamedTuple):
     """Servers: speeds of the cores (fastest first), and the factor on every speed while 1..k of them are busy."""
 
     policy: int
@@ -26,7 +26,7 @@ class Station(NamedTuple):
     factor: Floats
 
 
-class Times(NamedTuple):
+class ServiceTimes(NamedTuple):
     """What comes out, arrays of n in seconds; arrivals of requests that follow others are filled in."""
 
     arrival_s: Floats
@@ -67,9 +67,9 @@ class Shop(NamedTuple):
     `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws.
     """
 
-    load: Load
-    station: Station
-    times: Times
+    load: RequestArrays
+    station: Servers
+    times: ServiceTimes
     pending: Heap
     waiting: Heap
     cores: Cores
@@ -77,7 +77,7 @@ class Shop(NamedTuple):
     tally: Ints
 
 
-class Groups(NamedTuple):
+class AttainedLine(NamedTuple):
     """Jobs by falling attained service, those of equal service in one group; `size` counts groups and jobs.
 
     Group g stands in the line from `start[g]` on, has attained `level[g]` and runs at `rate[g]` per job.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import kernels, slices
-from models.queues.kernels import Jobs
+from models.queues.kernels import JobBatch
 from models.queues.policies import POLICIES, PolicyName
 
 OPEN_POLICIES = tuple(name for name, policy in POLICIES.items() if policy.open_form)
@@ -52,7 +52,7 @@ def _times(name: str, given: NDArray[np.generic]) -> Floats:
     return times
 
 
-def _jobs(arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> Jobs:
+def _jobs(arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> JobBatch:
     """Return the checked arrays of a batch with room for what happens to it."""
     arrival_s, demand_s = _times("arrival_s", arrival_s), _times("demand_s", demand_s)
     n = arrival_s.size
@@ -66,7 +66,7 @@ def _jobs(arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> Jobs:
     negative = np.flatnonzero(demand_s < 0)
     if negative.size:
         raise InputError(f"demand_s {negative[0]} is {demand_s[negative[0]]}, at least 0 is needed")
-    return Jobs(arrival_s, demand_s, ranks, np.empty(n), np.empty(n))
+    return JobBatch(arrival_s, demand_s, ranks, np.empty(n), np.empty(n))
 
 
 def times(
@@ -77,7 +77,7 @@ def times(
 
     Parameters
     ----------
-    policy : fcfs, ps, priority, srpt or rr; what each does stands at the function of that name
+    policy : fcfs, ps, priority, srpt or rr; what each does stands at the kernel of that name
     arrival_s : (n,) array, non-decreasing, seconds
     demand_s : (n,) array, non-negative, seconds of a server
     servers : k >= 1
@@ -111,105 +111,3 @@ def times(
     else:
         getattr(kernels, policy)(jobs, kernels.line(n, servers), 0, n, True)
     return jobs.start_s, jobs.departure_s
-
-
-def fcfs(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each request leaves if they are served in order of arrival.
-
-    A request starts when it has arrived and the server that frees first is free (Kiefer and Wolfowitz 1955): a heap of
-    the k times at which the servers come free. The departure is start + demand to the last bit. O(n log k) time.
-
-    Parameters
-    ----------
-    arrival_s : (n,) array, non-decreasing, seconds
-    demand_s : (n,) array, non-negative, seconds of a server
-    servers : k >= 1
-
-    Returns
-    -------
-    (n,) array, seconds
-    """
-    return times("fcfs", arrival_s, demand_s, servers)[1]
-
-
-def ps(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each request leaves if all present share the servers, none getting more than one (Kleinrock 1967).
-
-    With N present each is served at rate min(1, k / N). A request leaves when the service that anybody present has got
-    since it arrived makes up its demand, so a heap of those levels is all that is needed. O(n log N) time.
-
-    Parameters
-    ----------
-    arrival_s : (n,) array, non-decreasing, seconds
-    demand_s : (n,) array, non-negative, seconds of a server
-    servers : k >= 1
-
-    Returns
-    -------
-    (n,) array, seconds
-    """
-    return times("ps", arrival_s, demand_s, servers)[1]
-
-
-def priority(arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints) -> Floats:
-    """Return when each request leaves under static priorities, preemptive resume (Cobham 1954; White, Christie 1958).
-
-    The k requests that are first in the order of (class, index) are served. An urgent arrival takes the server of the
-    last of them, who goes back to the front of its class by arrival. O(n (k + log N)) time.
-
-    Parameters
-    ----------
-    arrival_s : (n,) array, non-decreasing, seconds
-    demand_s : (n,) array, non-negative, seconds of a server
-    servers : k >= 1
-    priority : (n,) array of whole numbers, 0 is served first
-
-    Returns
-    -------
-    (n,) array, seconds
-    """
-    return times("priority", arrival_s, demand_s, servers, priority)[1]
-
-
-def srpt(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each request leaves if those with the shortest remaining demand are served (Schrage 1968).
-
-    Of equal ones the earlier index goes first; preemption loses no work. O(n (k + log N)) time.
-
-    Parameters
-    ----------
-    arrival_s : (n,) array, non-decreasing, seconds
-    demand_s : (n,) array, non-negative, seconds of a server
-    servers : k >= 1
-
-    Returns
-    -------
-    (n,) array, seconds
-
-    Examples
-    --------
-    >>> srpt(np.array([0.0, 1.0, 1.0]), np.array([3.0, 1.0, 1.0]), servers=1)
-    array([5., 2., 3.])
-    """
-    return times("srpt", arrival_s, demand_s, servers)[1]
-
-
-def rr(arrival_s: Floats, demand_s: Floats, servers: int, quantum_s: float) -> Floats:
-    """Return when each request leaves if servers give the one queue a quantum each in turn (Kleinrock 1964).
-
-    Arrivals join the tail. Who has not finished when its quantum expires goes to the tail, behind who arrived at that
-    instant; if nobody waits it goes on with a fresh quantum. Turns of the queue between two arrivals or departures are
-    taken at once: O(n (k + N)) time, however short the quantum. Details that decide ties: `models.queues.slices`.
-
-    Parameters
-    ----------
-    arrival_s : (n,) array, non-decreasing, seconds
-    demand_s : (n,) array, non-negative, seconds of a server
-    servers : k >= 1
-    quantum_s : time slice, above 0, seconds
-
-    Returns
-    -------
-    (n,) array, seconds
-    """
-    return times("rr", arrival_s, demand_s, servers, quantum_s=quantum_s)[1]

@@ -9,14 +9,14 @@ from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
-from models.queues.layout import Load, Station, Times
+from models.queues.layout import RequestArrays, Servers, ServiceTimes
 from models.queues.policies import POLICIES, PolicyName
 
 _KERNELS = {"cores": station.on_cores, "evenly": station.sharing, "least attained": station.foreground}
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RequestStamps:
     """When each request arrived, when a server first took it and when it left: (n,) arrays, seconds."""
 
     arrival_s: Floats
@@ -37,7 +37,7 @@ def serve(
     choice: ArrayLike | None = None,
     speeds: ArrayLike | None = None,
     rates: ArrayLike | None = None,
-) -> Service:
+) -> RequestStamps:
     """Serve requests on k servers under a policy until all have left.
 
     Parameters
@@ -67,7 +67,7 @@ def serve(
 
     Returns
     -------
-    Service
+    RequestStamps
 
     Raises
     ------
@@ -91,7 +91,7 @@ def serve(
     demand = _values("demand_s", demand_s, None, 0.0)
     n = demand.size
     parent = np.full(n, station.NOBODY) if after is None else _parents(after, n)
-    load = Load(
+    load = RequestArrays(
         _arrivals(arrival_s, parent),
         demand,
         np.zeros(n) if think_s is None else _thinks(think_s, parent),
@@ -104,11 +104,13 @@ def serve(
     rules = POLICIES[policy]
     if after is None and speeds is None and rates is None and rules.open_form:
         arrival = load.arrival_s
-        return Service(arrival, *plain.times(policy, arrival, demand, servers, load.priority, quantum_s=quantum_s))
-    times = Times(np.empty(n), np.empty(n), np.empty(n))
+        return RequestStamps(
+            arrival, *plain.times(policy, arrival, demand, servers, load.priority, quantum_s=quantum_s)
+        )
+    times = ServiceTimes(np.empty(n), np.empty(n), np.empty(n))
     quantum = quantum_s if rules.sliced else np.inf
-    _KERNELS[rules.sharing](load, Station(rules.code, quantum, *_speeds(servers, speeds, rates)), times)
-    return Service(*times)
+    _KERNELS[rules.sharing](load, Servers(rules.code, quantum, *_speeds(servers, speeds, rates)), times)
+    return RequestStamps(*times)
 
 
 def _values(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:

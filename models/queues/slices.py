@@ -16,20 +16,22 @@ import numpy as np
 from numba import njit
 
 from models.arrays import Floats, Ints
-from models.queues.kernels import Jobs
+from models.queues.kernels import JobBatch
 
 PATIENCE = 16
 """Turns of the ring that are cheaper one by one, beyond two for everybody present."""
 WHOLE = 1e-12
 """Share of a demand that is rounding and no slice of its own."""
+HEAD, PRESENT, FRONT = range(3)
+"""Of `Ring.place`: where the first job stands in the ring, how many are present, where the first server stands."""
 
 
 class Ring(NamedTuple):
     """Who is present between two batches.
 
-    `ring` holds rows from `place[0]` on, `place[1]` of them; `base_s` and `served` belong to the first ones, who are in
-    service, from `place[2]` on: the slice of each ends at base + (served + 1) · quantum. `slices` are left of a row,
-    the present one included, and `last_s` is how long its last one takes.
+    `ring` holds rows from `place[HEAD]` on; `base_s` and `served` belong to the first ones, who are in service, from
+    `place[FRONT]` on: the slice of each ends at base + (served + 1) · quantum. `slices` are left of a row, the present
+    one included, and `last_s` is how long its last one takes.
     """
 
     ring: Ints
@@ -58,13 +60,13 @@ def ring(capacity: int, servers: int, quantum_s: float) -> Ring:
 @njit(cache=True, inline="always")
 def _row(state: Ring, position: int) -> int:
     """Return who stands at that position of the ring."""
-    return int(state.ring[(state.place[0] + position) & (state.ring.size - 1)])
+    return int(state.ring[(state.place[HEAD] + position) & (state.ring.size - 1)])
 
 
 @njit(cache=True, inline="always")
 def _server(state: Ring, position: int) -> int:
     """Return the place in `base_s` and `served` of a position in service are."""
-    place = state.place[2] + position
+    place = state.place[FRONT] + position
     return int(place - state.served.size if place >= state.served.size else place)
 
 
@@ -83,7 +85,7 @@ def _next(state: Ring) -> tuple[float, int]:
 
     While nobody waits, the slices it has are all that it needs.
     """
-    servers, present = state.served.size, state.place[1]
+    servers, present = state.served.size, state.place[PRESENT]
     soonest, position = np.inf, -1
     for p in range(min(present, servers)):
         if present <= servers or state.slices[_row(state, p)] == 1:
@@ -94,7 +96,7 @@ def _next(state: Ring) -> tuple[float, int]:
 
 
 @njit(cache=True, inline="always")
-def _begin(jobs: Jobs, state: Ring, position: int, now: float) -> None:
+def _begin(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
     """Note when the job at that position got its first slice, if this is it."""
     row = _row(state, position)
     if np.isnan(jobs.start_s[row]):
@@ -102,18 +104,18 @@ def _begin(jobs: Jobs, state: Ring, position: int, now: float) -> None:
 
 
 @njit(cache=True)
-def _depart(jobs: Jobs, state: Ring, position: int, now: float) -> None:
+def _depart(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
     """Let the job at that position in service leave and the first who waits take its server."""
     place, mask, servers = state.place, state.ring.size - 1, state.served.size
     jobs.departure_s[_row(state, position)] = now
     for p in range(position, 0, -1):
-        state.ring[(place[0] + p) & mask] = state.ring[(place[0] + p - 1) & mask]
-    for p in range(position, min(place[1], servers) - 1):
+        state.ring[(place[HEAD] + p) & mask] = state.ring[(place[HEAD] + p - 1) & mask]
+    for p in range(position, min(place[PRESENT], servers) - 1):
         here, behind = _server(state, p), _server(state, p + 1)
         state.base_s[here], state.served[here] = state.base_s[behind], state.served[behind]
-    place[0] = (place[0] + 1) & mask
-    place[1] -= 1
-    if place[1] >= servers:
+    place[HEAD] = (place[HEAD] + 1) & mask
+    place[PRESENT] -= 1
+    if place[PRESENT] >= servers:
         last = _server(state, servers - 1)
         state.base_s[last], state.served[last] = now, 0
         _begin(jobs, state, servers - 1, now)
@@ -133,7 +135,7 @@ def _first_to_leave(state: Ring) -> float:
     Divide p + (s − 1) · present by k: who stands at position p has its s-th slice, the present one being the first,
     on the server at the position that remains, and in the round of the quotient.
     """
-    servers, present, soonest = state.served.size, state.place[1], np.inf
+    servers, present, soonest = state.served.size, state.place[PRESENT], np.inf
     for p in range(present):
         row = _row(state, p)
         steps = p + (state.slices[row] - 1) * present
@@ -157,9 +159,9 @@ def _turns_before(state: Ring, until: float) -> int:
 
 
 @njit(cache=True, error_model="numpy")
-def _turn(jobs: Jobs, state: Ring, turns: int) -> None:
+def _turn(jobs: JobBatch, state: Ring, turns: int) -> None:
     """Make many turns at once, in none of which somebody leaves."""
-    place, mask, servers, present = state.place, state.ring.size - 1, state.served.size, state.place[1]
+    place, mask, servers, present = state.place, state.ring.size - 1, state.served.size, state.place[PRESENT]
     for p in range(servers, min(present, servers + turns)):
         rounds = (p - servers) // servers
         _begin(jobs, state, p, _expires(state, p - (rounds + 1) * servers, rounds))
@@ -167,19 +169,20 @@ def _turn(jobs: Jobs, state: Ring, turns: int) -> None:
     for p in range(present):
         state.slices[_row(state, p)] -= rounds + (1 if p < rest else 0)
     for _ in range(rest):
-        state.ring[(place[0] + present) & mask] = state.ring[place[0]]
-        place[0] = (place[0] + 1) & mask
+        state.ring[(place[HEAD] + present) & mask] = state.ring[place[HEAD]]
+        place[HEAD] = (place[HEAD] + 1) & mask
     rounds, rest = turns // servers, turns % servers
     for p in range(servers):
         state.served[_server(state, p)] += rounds + (1 if p < rest else 0)
-    place[2] = (place[2] + rest) % servers
+    place[FRONT] = (place[FRONT] + rest) % servers
 
 
 @njit(cache=True, inline="always", error_model="numpy")
-def _turn_singly(jobs: Jobs, state: Ring, leaves: float, until: float) -> float:
+def _turn_singly(jobs: JobBatch, state: Ring, leaves: float, until: float) -> float:
     """Turn before an arrival at `until` and until somebody leaves, at `leaves` or sooner; return when."""
-    ring, slices, last_s, base_s, served, place, quantum_s = state
-    mask, servers, present, head, first = ring.size - 1, served.size, place[1], place[0], place[2]
+    ring, slices, base_s, served, quantum_s = state.ring, state.slices, state.base_s, state.served, state.quantum_s
+    mask, servers, present = ring.size - 1, served.size, state.place[PRESENT]
+    head, first = state.place[HEAD], state.place[FRONT]
     expires = base_s[first] + (served[first] + 1) * quantum_s
     while expires < leaves and expires < until:
         row = ring[head]
@@ -191,22 +194,22 @@ def _turn_singly(jobs: Jobs, state: Ring, leaves: float, until: float) -> float:
             jobs.start_s[row] = expires
         served[first] += 1
         if slices[row] == 1:
-            end = base_s[first] + served[first] * quantum_s + last_s[row]
+            end = base_s[first] + served[first] * quantum_s + state.last_s[row]
             leaves = min(leaves, end, base_s[first] + (served[first] + 1) * quantum_s)
         first = first + 1 if first + 1 < servers else 0
         expires = base_s[first] + (served[first] + 1) * quantum_s
-    place[0], place[2] = head, first
+    state.place[HEAD], state.place[FRONT] = head, first
     return leaves
 
 
 @njit(cache=True, error_model="numpy")
-def _run(jobs: Jobs, state: Ring, until: float) -> None:
+def _run(jobs: JobBatch, state: Ring, until: float) -> None:
     """Let everything happen that comes before an arrival at `until`."""
     servers = state.served.size
-    while state.place[1] > 0:
+    while state.place[PRESENT] > 0:
         leaves, position = _next(state)
-        if state.place[1] > servers:
-            many = state.quantum_s * (2 * state.place[1] + PATIENCE) / servers
+        if state.place[PRESENT] > servers:
+            many = state.quantum_s * (2 * state.place[PRESENT] + PATIENCE) / servers
             if min(leaves, until) - _expires(state, 0, 0) > many:
                 turns = _turns_before(state, min(until, _first_to_leave(state)))
                 _turn(jobs, state, turns)
@@ -214,7 +217,7 @@ def _run(jobs: Jobs, state: Ring, until: float) -> None:
             leaves = _turn_singly(jobs, state, leaves, until)
         if leaves > until:
             return
-        if state.place[1] > servers:
+        if state.place[PRESENT] > servers:
             leaves, position = _next(state)
         _depart(jobs, state, position, leaves)
 
@@ -233,7 +236,7 @@ def _under_way(state: Ring, position: int, now: float) -> int:
 def _swap(state: Ring, position: int) -> None:
     """Let two neighbours in service, with their servers, change places."""
     mask, ahead, behind = state.ring.size - 1, _server(state, position - 1), _server(state, position)
-    before, at = (state.place[0] + position - 1) & mask, (state.place[0] + position) & mask
+    before, at = (state.place[HEAD] + position - 1) & mask, (state.place[HEAD] + position) & mask
     state.ring[before], state.ring[at] = state.ring[at], state.ring[before]
     state.base_s[ahead], state.base_s[behind] = state.base_s[behind], state.base_s[ahead]
     state.served[ahead], state.served[behind] = state.served[behind], state.served[ahead]
@@ -264,8 +267,12 @@ def _line_up(state: Ring, now: float) -> None:
 
 
 @njit(cache=True)
-def rr(jobs: Jobs, state: Ring, first: int, n: int, drain: bool) -> None:
-    """Serve rows `first` to `n` by round robin."""
+def rr(jobs: JobBatch, state: Ring, first: int, n: int, drain: bool) -> None:
+    """Serve rows `first` to `n` by round robin: the servers give the one queue a quantum each in turn (Kleinrock 1964).
+
+    Turns of the queue between two arrivals or departures are taken at once: O(n (k + N)) time, however short the
+    quantum.
+    """
     servers, mask = state.served.size, state.ring.size - 1
     for i in range(first, n):
         now, demand = jobs.arrival_s[i], jobs.demand_s[i]
@@ -275,11 +282,11 @@ def rr(jobs: Jobs, state: Ring, first: int, n: int, drain: bool) -> None:
         left = demand - whole * state.quantum_s
         state.slices[i] = whole if whole > 0 and left <= WHOLE * demand else whole + 1
         state.last_s[i] = min(demand - (state.slices[i] - 1) * state.quantum_s, state.quantum_s)
-        present = state.place[1]
+        present = state.place[PRESENT]
         if present == servers:
             _line_up(state, now)
-        state.ring[(state.place[0] + present) & mask] = i
-        state.place[1] += 1
+        state.ring[(state.place[HEAD] + present) & mask] = i
+        state.place[PRESENT] += 1
         if present < servers:
             server = _server(state, present)
             state.base_s[server], state.served[server] = now, 0
@@ -292,8 +299,8 @@ def rr(jobs: Jobs, state: Ring, first: int, n: int, drain: bool) -> None:
 def renumber(state: Ring, row: Ints) -> None:
     """Let rows that remain after a batch be called by their new numbers: `row[old]`, −1 for who has left."""
     mask = state.ring.size - 1
-    for p in range(state.place[1]):
-        place = (state.place[0] + p) & mask
+    for p in range(state.place[PRESENT]):
+        place = (state.place[HEAD] + p) & mask
         state.ring[place] = row[state.ring[place]]
     for old in range(row.size):
         if row[old] >= 0:
@@ -302,8 +309,8 @@ def renumber(state: Ring, row: Ints) -> None:
 
 def grown(state: Ring) -> Ring:
     """Return the ring with room for as many rows again."""
-    turned = np.roll(state.ring, -state.place[0])
-    state.place[0] = 0
+    turned = np.roll(state.ring, -state.place[HEAD])
+    state.place[HEAD] = 0
     rows, slices, last_s = (
         np.concatenate([column, np.zeros_like(column)]) for column in (turned, state.slices, state.last_s)
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from models.arrays import Floats, Ints
-from models.queues.layout import Cores, Groups, Heap, Load, Shop, Station, Times
+from models.queues.layout import AttainedLine, Cores, Heap, RequestArrays, Servers, ServiceTimes, Shop
 from models.queues.policies import POLICIES
 
 LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
@@ -25,6 +25,8 @@ SLIVER = 1e-9
 """What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""
 TURNS, SLICES, DRAWS = range(3)
 """Places in `Shop.tally`."""
+GROUPS, JOBS = range(2)
+"""Places in `AttainedLine.size`."""
 
 
 @njit(cache=True)
@@ -70,7 +72,7 @@ def _heap(key: Floats, turn: Ints) -> Heap:
 
 
 @njit(cache=True)
-def _calendar(load: Load, times: Times) -> Heap:
+def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     """Return the arrivals known from the start, those of nobody's followers; nobody has started."""
     times.start_s[:] = np.nan
     pending = _heap(times.arrival_s, np.arange(times.arrival_s.size))
@@ -88,7 +90,7 @@ def _next(pending: Heap) -> float:
 
 
 @njit(cache=True)
-def _depart(load: Load, times: Times, pending: Heap, job: int, now_s: float) -> None:
+def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, now_s: float) -> None:
     """Let a job leave; the requests that follow it will arrive when their user has thought."""
     times.departure_s[job] = now_s
     follower = load.first[job]
@@ -117,7 +119,7 @@ def _time(cores: Cores, c: int, quantum_s: float) -> None:
 
 
 @njit(cache=True)
-def _settle(cores: Cores, station: Station, now_s: float) -> None:
+def _settle(cores: Cores, station: Servers, now_s: float) -> None:
     """Give every busy core the speed that it has with as many busy as there are now."""
     busy = 0
     for c in range(cores.job.size):
@@ -283,7 +285,7 @@ def _expire(shop: Shop, c: int, now_s: float) -> None:
 
 
 @njit(cache=True)
-def _shop(load: Load, station: Station, times: Times) -> Shop:
+def _shop(load: RequestArrays, station: Servers, times: ServiceTimes) -> Shop:
     """Return the station before the first request."""
     k, n = station.speed.size, load.demand_s.size
     never = np.full(k, np.inf)
@@ -297,7 +299,7 @@ def _shop(load: Load, station: Station, times: Times) -> Shop:
 
 
 @njit(cache=True)
-def on_cores(load: Load, station: Station, times: Times) -> None:
+def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times where every job in service holds a core: all policies but PS and FB."""
     shop, policy = _shop(load, station, times), station.policy
     preemptive = policy in (LCFS_PR, SRPT, PRIORITY)
@@ -322,7 +324,7 @@ def on_cores(load: Load, station: Station, times: Times) -> None:
 
 
 @njit(cache=True)
-def _total(station: Station) -> Floats:
+def _total(station: Servers) -> Floats:
     """Return the summed speed of the 0, 1, .., k fastest cores."""
     total = np.zeros(station.speed.size + 1)
     total[1:] = np.cumsum(station.speed)
@@ -330,7 +332,7 @@ def _total(station: Station) -> Floats:
 
 
 @njit(cache=True)
-def sharing(load: Load, station: Station, times: Times) -> None:
+def sharing(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times under processor sharing: the speed of the min(N, k) fastest cores is split evenly."""
     n, k, total = load.demand_s.size, station.speed.size, _total(station)
     pending, present = _calendar(load, times), _heap(np.zeros(n), np.arange(n))
@@ -355,27 +357,27 @@ def sharing(load: Load, station: Station, times: Times) -> None:
 
 
 @njit(cache=True)
-def _share_out(groups: Groups, station: Station, total: Floats) -> int:
+def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
     """Give the last groups as many cores as they have jobs, fastest first, while any are left; return the first served.
 
     Cores that are fewer than the jobs of a group are split evenly.
     """
-    g, used, k = groups.size[0], 0, station.speed.size
+    g, used, k = groups.size[GROUPS], 0, station.speed.size
     while g > 0 and used < k:
         g -= 1
         jobs = groups.start[g + 1] - groups.start[g]
         taken = min(jobs, k - used)
-        busy = min(groups.size[1], k)
+        busy = min(groups.size[JOBS], k)
         groups.rate[g] = (total[used + taken] - total[used]) * station.factor[busy - 1] / jobs
         used += taken
     return int(g)
 
 
 @njit(cache=True)
-def _first_done(load: Load, groups: Groups, served: int) -> tuple[float, int, int]:
+def _first_done(load: RequestArrays, groups: AttainedLine, served: int) -> tuple[float, int, int]:
     """Return in how many seconds somebody is done if nothing changes, the group and the place in the line."""
     soonest, group, place = np.inf, NOBODY, NOBODY
-    for g in range(served, groups.size[0]):
+    for g in range(served, groups.size[GROUPS]):
         for i in range(groups.start[g], groups.start[g + 1]):
             rest_s = max(0.0, load.demand_s[groups.line[i]] - groups.level[g]) / groups.rate[g]
             if rest_s < soonest:
@@ -384,10 +386,10 @@ def _first_done(load: Load, groups: Groups, served: int) -> tuple[float, int, in
 
 
 @njit(cache=True)
-def _first_caught(groups: Groups, served: int) -> tuple[float, int]:
+def _first_caught(groups: AttainedLine, served: int) -> tuple[float, int]:
     """Return in how many seconds a group catches up with the one before it if nothing changes, and which group."""
     soonest, group = np.inf, NOBODY
-    for g in range(max(1, served), groups.size[0]):
+    for g in range(max(1, served), groups.size[GROUPS]):
         closing = groups.rate[g] - (groups.rate[g - 1] if g > served else 0.0)
         if closing > 0.0 and max(0.0, groups.level[g - 1] - groups.level[g]) / closing < soonest:
             soonest, group = max(0.0, groups.level[g - 1] - groups.level[g]) / closing, g
@@ -395,48 +397,50 @@ def _first_caught(groups: Groups, served: int) -> tuple[float, int]:
 
 
 @njit(cache=True)
-def _merge(groups: Groups, group: int) -> None:
+def _merge(groups: AttainedLine, group: int) -> None:
     """Make a group part of the one before it."""
-    for g in range(group, groups.size[0] - 1):
+    for g in range(group, groups.size[GROUPS] - 1):
         groups.start[g], groups.level[g] = groups.start[g + 1], groups.level[g + 1]
-    groups.size[0] -= 1
-    groups.start[groups.size[0]] = groups.size[1]
+    groups.size[GROUPS] -= 1
+    groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
 @njit(cache=True)
-def _join(groups: Groups, job: int) -> None:
+def _join(groups: AttainedLine, job: int) -> None:
     """Put a job that has attained nothing at the end of the line, in a group of its own."""
-    groups.level[groups.size[0]] = 0.0
-    groups.size[0] += 1
-    groups.line[groups.size[1]] = job
-    groups.size[1] += 1
-    groups.start[groups.size[0]] = groups.size[1]
+    groups.level[groups.size[GROUPS]] = 0.0
+    groups.size[GROUPS] += 1
+    groups.line[groups.size[JOBS]] = job
+    groups.size[JOBS] += 1
+    groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
 @njit(cache=True)
-def _remove(groups: Groups, group: int, place: int) -> None:
+def _remove(groups: AttainedLine, group: int, place: int) -> None:
     """Take a job out of the line, and its group if nobody is left in it."""
-    groups.size[1] -= 1
-    for i in range(place, groups.size[1]):
+    groups.size[JOBS] -= 1
+    for i in range(place, groups.size[JOBS]):
         groups.line[i] = groups.line[i + 1]
-    for g in range(group + 1, groups.size[0] + 1):
+    for g in range(group + 1, groups.size[GROUPS] + 1):
         groups.start[g] -= 1
     if groups.start[group] == groups.start[group + 1]:
         _merge(groups, group)
 
 
 @njit(cache=True)
-def _advance(groups: Groups, served: int, passed_s: float) -> None:
+def _advance(groups: AttainedLine, served: int, passed_s: float) -> None:
     """Let the groups served attain what they do in that time."""
-    for g in range(served, groups.size[0]):
+    for g in range(served, groups.size[GROUPS]):
         groups.level[g] += groups.rate[g] * passed_s
 
 
 @njit(cache=True)
-def foreground(load: Load, station: Station, times: Times) -> None:
+def foreground(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times under foreground-background: the jobs with the least attained service share the servers."""
     n, total, pending, now_s = load.demand_s.size, _total(station), _calendar(load, times), 0.0
-    groups = Groups(np.empty(n, np.int64), np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n), np.zeros(2, np.int64))
+    groups = AttainedLine(
+        np.empty(n, np.int64), np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n), np.zeros(2, np.int64)
+    )
     while True:
         served = _share_out(groups, station, total)
         done_s, leaving, place = _first_done(load, groups, served)

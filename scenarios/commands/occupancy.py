@@ -111,7 +111,7 @@ def occupancy(
 
     given = None
     if log.is_dir() or service is not None or stay is not None:
-        from scenarios.occupancy.stay_logs import log_of_run
+        from scenarios.runs.stays import log_of_run
 
         given = log_of_run(log, service, stay, servers)
     query = OccupancyQuery(

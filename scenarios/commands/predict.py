@@ -26,8 +26,9 @@ def predict(
 ) -> None:
     """Predict service and response time on platforms where a service never ran, from its log where it did."""
     from scenarios.crossplatform import predict as predictions
+    from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
-    question = predictions.ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio)
+    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio)
     predicted = predictions.predict(question)
     answer(predicted, json)

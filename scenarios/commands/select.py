@@ -32,7 +32,7 @@ def select(
 ) -> None:
     """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
     from scenarios.crossplatform import select as choices
-    from scenarios.crossplatform.predict import ServiceQuestion
+    from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
     question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, instruction_ratio=ratio)

@@ -8,8 +8,8 @@ from analysis.crosscheck.check import Check
 from analysis.crosscheck.upgrade import Change, agree, known, predicted, tried
 from analysis.crossplatform.methods import METHODS
 from models.platforms import PLATFORMS
-from scenarios.occupancy.stay_logs import logged
 from scenarios.runs.rundir import Run
+from scenarios.runs.stays import logged
 
 METHOD = "testbed"
 """The way to predict: the one that says how sure it is."""

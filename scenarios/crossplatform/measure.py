@@ -8,18 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.figures.crossplatform.prediction import draw_errors
-from scenarios.crossplatform.worlds import (
-    BEST,
-    JudgedWorld,
-    MethodScores,
-    Tables,
-    TargetErrors,
-    WorldsSummary,
-    judge,
-    place,
-    summary,
-    worlds,
-)
+from scenarios.crossplatform.trial import JudgedWorld, Tables, TargetErrors, judge
+from scenarios.crossplatform.worlds import BEST, MethodScores, WorldsSummary, place, summary, worlds
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.rundir import Draft, Run

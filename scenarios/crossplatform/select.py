@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.crossplatform.choice import compare
-from scenarios.crossplatform.predict import (
+from scenarios.crossplatform.calibration import (
     AboutLog,
     ServiceQuestion,
     about,
@@ -20,7 +20,7 @@ from scenarios.crossplatform.predict import (
     refuse_log,
     unsaid,
 )
-from scenarios.occupancy.stay_logs import is_served
+from scenarios.runs.stays import is_served
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, table
 
@@ -29,7 +29,7 @@ FAR = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection(Conclusion):
+class SelectConclusion(Conclusion):
     """Platforms by throughput per watt at a log's own mix, the best first: ``wsc select``."""
 
     log: AboutLog
@@ -94,7 +94,7 @@ _COLUMNS = (
 )
 
 
-def select(question: ServiceQuestion, bound_s: float) -> Selection:
+def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
     """Return platforms by throughput per watt within a bound on mean response time, at the log's own mix.
 
     Without platforms all that are known are ranked; those to which instruction counts do not carry over are left out
@@ -128,7 +128,7 @@ def select(question: ServiceQuestion, bound_s: float) -> Selection:
         *_notes(ranked, rate_per_s(log), bound_s),
     )
     not_ranked = tuple(platform.name for platform in fitted.foreign)
-    return Selection(about(fitted), bound_s, ranked, not_ranked, notes)
+    return SelectConclusion(about(fitted), bound_s, ranked, not_ranked, notes)
 
 
 def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterator[str]:

@@ -100,13 +100,7 @@ def during(observed: Observed, where: ServingPlace) -> During:
 
 
 def unexplained_wait(workers: pd.DataFrame, cpus: int) -> float:
-    """Return the seconds that workers waited for a CPU beyond what their own number explains; may be negative.
-
-    Parameters
-    ----------
-    workers : taken_s, ended_s, wait_s of each
-    cpus : how many they had
-    """
+    """Return the seconds that workers waited for a CPU beyond what their own number explains; may be negative."""
     if workers.empty:
         return 0.0
     own_s = law(curve(workers["taken_s"], workers["ended_s"]), cpus).queueing_time_s

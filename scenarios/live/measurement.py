@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.curve import Curve, curve
-from analysis.occupancy.law import Occupancy, law
+from analysis.occupancy.law import OccupancyTotals, law
 from models.errors import InputError
 from scenarios.files.source import LIBRARY
 from scenarios.live.gate import Before, During, before, during, reasons
@@ -114,7 +114,7 @@ class LiveSummary:
     failed: int
     sessions: int
     length_s: float
-    law: Occupancy
+    law: OccupancyTotals
     kernel: KernelTotals
     errors: Mapping[str, Mapping[str, float]]
     """Of utilisation, as from `errors`."""
@@ -272,11 +272,6 @@ def write_summary(out: Path, answer: Conclusion) -> None:
 def tables(observed: Observed, servers: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the requests' log and the table of the kernel's accounts per interval, as they are written.
 
-    Parameters
-    ----------
-    observed : what was recorded
-    servers : CPUs of the server
-
     Returns
     -------
     (DataFrame, DataFrame)
@@ -304,11 +299,6 @@ def summary(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> LiveSumm
     """Return what the law says of a log beside what the kernel says, per interval and over all.
 
     A last interval of less than half the length counts in the totals only.
-
-    Parameters
-    ----------
-    requests, cpu : as `tables` returns them
-    servers : CPUs of the server
     """
     answered = requests[requests["departure_s"].notna()]
     if answered.empty or cpu.empty:

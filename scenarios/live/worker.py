@@ -33,12 +33,7 @@ def burn(until_s: float) -> float:
 
 
 def spin(cpu: int) -> float:
-    """Return how much CPU time this process gets on a CPU, over the time that it tries.
-
-    Parameters
-    ----------
-    cpu : CPU that it is pinned to from now on
-    """
+    """Return how much CPU time this process gets on a CPU, over the time that it tries."""
     os.sched_setaffinity(0, [cpu])
     begin_s, burnt_s = time.monotonic(), time.thread_time()
     got_s = burn(burnt_s + _SPIN_S) - burnt_s

@@ -5,16 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from models.arrays import Floats
 from models.queues.world import JobDemand
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.output import Progress
-
-Steps = tuple[Floats, Floats]
-"""A step function of time: from each time (seconds, increasing) on, the value beside it."""
+from sim.queues.demands import Steps
 
 
 def fleet_of(job: JobDemand) -> Scenario:

@@ -22,7 +22,7 @@ from scenarios.files.traces import read_trace
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
-from scenarios.occupancy.truth import LawErrors, Truth, errors, truth
+from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth
 from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.provenance import file_digest
 from scenarios.runs.rundir import Draft, Run
@@ -61,7 +61,7 @@ class QueueConclusion(Conclusion):
     scenario: str
     seed: int
     counts: Mapping[str, int]
-    truth: Truth
+    truth: QueueTruth
     errors: LawErrors
     counter: Mapping[str, float]
     """The law beside the counter, interval by interval: shares of time."""
@@ -171,12 +171,6 @@ def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -
     """Return what `wsc run` says of a queue's run that is there; without its ``truth_`` tables the truth is NaN.
 
     Figures go into the run's directory.
-
-    Parameters
-    ----------
-    scenario : whose analyses are made
-    run : its run
-    progress : told what is being done
     """
     progress("measuring", 0.0)
     log, servers = run.table("requests", ["arrival_s", "departure_s", "type"]), scenario.station.servers

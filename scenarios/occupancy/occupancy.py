@@ -17,7 +17,7 @@ from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.hygiene import clean
-from analysis.occupancy.logs.log import Cleaned, Finding, Log
+from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import read_log
 from analysis.occupancy.replay import Replay, explained, replay
@@ -191,7 +191,7 @@ class OccupancyConclusion(Conclusion):
     speeds: tuple[OtherSpeed, ...]
     completion_rates: CompletionRates
     servers_test: ServersTest
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     notes: tuple[str, ...]
     alerts: pd.DataFrame | None = None
     """Intervals above the ratio that was asked for; None without one."""
@@ -368,14 +368,7 @@ def occupancy(
 
 
 def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclusion:
-    """Return what the laws say of a log that is fit for them.
-
-    Parameters
-    ----------
-    log : requests
-    present : their occupancy
-    query : servers and what else is wanted
-    """
+    """Return what the laws say of a log that is fit for them."""
     total = law(present, query.servers)
     interval_s = query.interval_s or _handy(present.end_s - present.start_s)
     parts = intervals(present, query.servers, interval_s)
@@ -454,14 +447,7 @@ def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = 
 
 
 def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str, str]:
-    """Return why a policy can be replayed on no such log, after the option that would help; both empty if it can.
-
-    Parameters
-    ----------
-    discipline : the policy, and on what
-    classed : whether the log has classes of requests
-    work_s : service time of all requests on the slowest servers that are asked about
-    """
+    """Return why a policy can be replayed on no such log, after the option that would help; both empty if it can."""
     if discipline.policy is None:
         return "", ""
     rules = POLICIES[discipline.policy]
@@ -498,15 +484,7 @@ def caveats(discipline: Discipline, to: Sequence[int], factors: Sequence[float])
 
 
 def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[int]) -> tuple[OtherServers, ...]:
-    """Return bounds on queueing, and the replay where there is a policy, for each number of servers.
-
-    Parameters
-    ----------
-    log : requests
-    present : their occupancy
-    discipline : how they were served
-    to : other numbers of servers
-    """
+    """Return bounds on queueing, and the replay where there is a policy, for each number of servers."""
     matched = (log.arrival_s, log.departure_s) if log.paired else None
     now = law(present, discipline.servers)
     return tuple(
@@ -520,15 +498,7 @@ def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[
 
 
 def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterable[float]) -> tuple[OtherSpeed, ...]:
-    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed.
-
-    Parameters
-    ----------
-    log : requests
-    present : their occupancy
-    discipline : how they were served
-    factors : other speeds, in that of the log's servers
-    """
+    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed."""
     fcfs = discipline.policy is not None and proved(discipline.policy, "speed")
     rows = []
     for factor in factors:

@@ -9,7 +9,7 @@ from sim.queues.distributions import mean
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class QueueTruth:
     """What the servers really did; NaN where nobody knows."""
 
     utilisation: float = math.nan
@@ -28,7 +28,7 @@ class LawErrors:
     queueing: float
 
 
-def truth(run: Run, world: QueueWorld) -> Truth:
+def truth(run: Run, world: QueueWorld) -> QueueTruth:
     """Return what the servers really did.
 
     `service_time_s` is the time that requests of the log were on servers; `utilisation` is of all servers from the
@@ -42,7 +42,7 @@ def truth(run: Run, world: QueueWorld) -> Truth:
     world : what was asked
     """
     if not has_truth(run):
-        return Truth()
+        return QueueTruth()
     requests = run.table("truth_requests", ["request", "arrival_s", "departure_s", "demand_s"])
     cpu = run.table("truth_cpu")
     length_s = cpu["end_s"] - cpu["start_s"]
@@ -54,7 +54,7 @@ def truth(run: Run, world: QueueWorld) -> Truth:
     blocking = world.contention.blocking_s
     blocked_s = len(mine) * mean(blocking) if blocking is not None else 0.0
     span_s = float(mine["departure_s"].max() - mine["arrival_s"].min()) if len(mine) else 0.0
-    return Truth(
+    return QueueTruth(
         utilisation=busy_s / (world.station.servers * span_s) if span_s else math.nan,
         service_time_s=service_s,
         queueing_time_s=response_s - service_s / world.contention.parallelism - blocked_s,
@@ -66,7 +66,7 @@ def has_truth(run: Run) -> bool:
     return run.has("truth_requests") and run.has("truth_cpu")
 
 
-def errors(service_time_s: float, queueing_time_s: float, true: Truth) -> LawErrors:
+def errors(service_time_s: float, queueing_time_s: float, true: QueueTruth) -> LawErrors:
     """Return by how much the laws are off."""
     service_s = true.service_time_s
     if not service_s > 0:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.crossplatform import mix
 from analysis.crossplatform.choice import compare, rated_power_w
-from analysis.crossplatform.evidence import Evidence, Method, Predictor, ServiceLog
+from analysis.crossplatform.evidence import Evidence, PredictionMethod, Predictor, ServiceLog
 from analysis.crossplatform.learners import network
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.published import published
@@ -19,7 +19,7 @@ from analysis.figures.criteria import from_cells, number, numbers
 from analysis.figures.crossplatform import choices, crossplatform_printed, prediction, traits
 from models.arrays import Floats
 from models.platforms import PLATFORMS
-from scenarios.crossplatform.worlds import actual_throughput, errors, log_of, trial
+from scenarios.crossplatform.trial import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
 from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
@@ -218,7 +218,7 @@ def _directions(worlds: Obtained) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.concat(parts, ignore_index=True), pd.DataFrame(means)
 
 
-def _of_the_paper(application: str) -> list[Method]:
+def _of_the_paper(application: str) -> list[PredictionMethod]:
     """Return the methods of Tables 4 to 6; a benchmark cannot be the service that it is to predict."""
     left_out = "benchmark" if application == "tpcw" else ""
     return [method for method in METHODS if method.name in prediction.COLUMNS and method.name != left_out]

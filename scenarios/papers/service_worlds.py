@@ -16,13 +16,14 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from models.queues.dispatch import Router
 from models.services.world import Mechanisms, ServiceWorld
-from scenarios.crossplatform.worlds import JudgedWorld, errors, summary, trial
+from scenarios.crossplatform.trial import JudgedWorld, errors, trial
+from scenarios.crossplatform.worlds import summary
 from scenarios.papers.crossplatform import SCENARIOS, SEEDS, run_tables, runs, scenario_of, whole_log
 from scenarios.papers.rows import Reproduction
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 from sim.services import capacity
-from sim.services.cluster import Cluster, gather, responses, route
+from sim.services.cluster import ServiceCluster, gather, responses, route
 
 WORLDS: Final = 30
 """Worlds of each application that `world/prediction` judges; `wsc validate` judges a hundred."""
@@ -164,7 +165,7 @@ class _Routing(NamedTuple):
     by: Floats | None = None
 
 
-def _routed(run: Run, cluster: Cluster) -> dict[str, dict[str, float]]:
+def _routed(run: Run, cluster: ServiceCluster) -> dict[str, dict[str, float]]:
     """Return mean and 99th percentile of response times under each policy, predictions from the measured platform."""
     judged = trial(run_tables(run), scenario_of(run))
     # What is routed is the beginning of the trace, so predictions are calibrated on its second half.

@@ -19,7 +19,7 @@ Kept: TypeAlias = dict[str, Any]
 Obtain = Callable[[str, Mapping[str, object], Progress], Run]
 """From scenario, overrides and progress to the run, found or simulated."""
 Judge = Callable[[str, Mapping[str, object], Progress], list[Kept]]
-"""From scenario, overrides and progress to its worlds, as `crossplatform.worlds.judge` judges each; of a profiled
+"""From scenario, overrides and progress to its worlds, as `crossplatform.trial.judge` judges each; of a profiled
 fleet, to what `profiling.validate.validate` says."""
 Trial = Callable[..., Kept]
 """From progress, and what else is asked by name, to what a study by simulation says."""
@@ -55,7 +55,7 @@ class Sources:
         return self._once(lambda: self.obtain(scenario, overrides, self.progress), scenario, **overrides)
 
     def worlds(self, scenario: str, count: int, **overrides: object) -> list[Kept]:
-        """Return many worlds of a cross-platform scenario, each judged as `crossplatform.worlds.judge` does."""
+        """Return many worlds of a cross-platform scenario, each judged as `crossplatform.trial.judge` does."""
         values = {"analyses.crossplatform.worlds": count, **overrides}
         return self._once(lambda: self.judge(scenario, values, self.progress), "worlds", scenario, count, **overrides)
 

@@ -6,7 +6,8 @@ import pandas as pd
 
 from models.platforms import PLATFORMS, same_instructions
 from scenarios.crossplatform.measure import measure
-from scenarios.crossplatform.worlds import BEST, JudgedWorld
+from scenarios.crossplatform.trial import JudgedWorld
+from scenarios.crossplatform.worlds import BEST
 from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject, composed, sentences

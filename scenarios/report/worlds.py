@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from scenarios.crossplatform.measure import ValidatedWorlds
-from scenarios.crossplatform.worlds import BEST, JudgedWorld, WorldsSummary, summary
+from scenarios.crossplatform.trial import JudgedWorld
+from scenarios.crossplatform.worlds import BEST, WorldsSummary, summary
 from scenarios.report.page import Page
 from scenarios.report.subject import composed, sentences
 from scenarios.views.section import Table, Verdict
@@ -19,7 +20,7 @@ def of_pieces(pieces: Sequence[Mapping[str, object]], folder: Path) -> Page:
 
     Parameters
     ----------
-    pieces : worlds as `crossplatform.worlds.judge` returns them, one at least
+    pieces : worlds as `crossplatform.trial.judge` returns them, one at least
     folder : where they are kept; its name begins with the scenario's
     """
     judged = sorted((cast(JudgedWorld, dict(piece)) for piece in pieces), key=lambda world: world["seed"])

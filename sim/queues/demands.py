@@ -16,7 +16,7 @@ Steps = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestDemands:
     """What requests ask for; (n,) arrays."""
 
     kind: Ints
@@ -26,16 +26,16 @@ class Asked:
     blocking_s: Floats
     """How long each waits off the servers, halfway through."""
 
-    def taken(self, order: Ints) -> "Asked":
+    def taken(self, order: Ints) -> "RequestDemands":
         """Return what the requests at these places ask for."""
-        return Asked(self.kind[order], self.amount[order], self.blocking_s[order])
+        return RequestDemands(self.kind[order], self.amount[order], self.blocking_s[order])
 
-    def paced(self, seconds_per_instruction: Floats) -> "Asked":
+    def paced(self, seconds_per_instruction: Floats) -> "RequestDemands":
         """Return the amounts in seconds, given the seconds per instruction of each request.
 
         Examples
         --------
-        >>> Asked(np.array([0]), np.array([4e9]), np.zeros(1)).paced(np.array([0.5e-9])).amount
+        >>> RequestDemands(np.array([0]), np.array([4e9]), np.zeros(1)).paced(np.array([0.5e-9])).amount
         array([2.])
         """
         return replace(self, amount=self.amount * seconds_per_instruction)
@@ -56,10 +56,6 @@ def type_names(load: Load) -> tuple[str, ...]:
 def mean_demand(load: Load) -> float:
     """Return the mean demand of a request in seconds on a server of speed 1, over the types.
 
-    Parameters
-    ----------
-    load : with types
-
     Raises
     ------
     ValueError
@@ -77,7 +73,7 @@ def mean_demand(load: Load) -> float:
     return sum(kind.weight * distributions.mean(kind.demand_s) for kind in load.types) / weights
 
 
-def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
+def ask(world: QueueWorld, requests: int, prefix: str = "") -> RequestDemands:
     """Return what requests ask for; types neither share draws nor shift each other's.
 
     Parameters
@@ -90,7 +86,9 @@ def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
     blocking_s = blocking(world.contention, seed, requests, prefix)
     if load.job is not None:
         rng = stream(seed, f"{prefix}instructions")
-        return Asked(np.zeros(requests, np.int64), distributions.draw(load.job.instructions, rng, requests), blocking_s)
+        return RequestDemands(
+            np.zeros(requests, np.int64), distributions.draw(load.job.instructions, rng, requests), blocking_s
+        )
     weights: Floats = np.cumsum([kind.weight for kind in load.types])
     chosen = stream(seed, f"{prefix}types").random(requests) * weights[-1]
     kind: Ints = np.minimum(np.searchsorted(weights, chosen, "right"), len(weights) - 1).astype(np.int64)
@@ -98,7 +96,7 @@ def ask(world: QueueWorld, requests: int, prefix: str = "") -> Asked:
     for i, each in enumerate(load.types):
         mine = np.flatnonzero(kind == i)
         amount[mine] = distributions.draw(each.demand_s, stream(seed, f"{prefix}demands {each.name}"), len(mine))
-    return Asked(kind, amount, blocking_s)
+    return RequestDemands(kind, amount, blocking_s)
 
 
 def blocking(contention: Contention, seed: int, requests: int, prefix: str = "") -> Floats:
@@ -116,14 +114,14 @@ def blocking(contention: Contention, seed: int, requests: int, prefix: str = "")
     return distributions.draw(contention.blocking_s, stream(seed, f"{prefix}blocking"), requests)
 
 
-def joined(parts: Sequence[Asked]) -> Asked:
+def joined(parts: Sequence[RequestDemands]) -> RequestDemands:
     """Return what several groups of requests ask for as one.
 
     Parameters
     ----------
     parts : one at least
     """
-    return Asked(
+    return RequestDemands(
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.amount for part in parts]),
         np.concatenate([part.blocking_s for part in parts]),

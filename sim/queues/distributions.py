@@ -25,13 +25,7 @@ LEAST_CV = 1e-6
 
 
 def check(distribution: Distribution, what: str) -> None:
-    """Raise ValueError if the distribution lacks a field, has one too many, or one out of its bounds.
-
-    Parameters
-    ----------
-    distribution : any kind
-    what : its name in the message
-    """
+    """Raise ValueError if the distribution lacks a field, has one too many, or one out of its bounds."""
     needed = FIELDS[distribution.kind]
     given = {name: getattr(distribution, name) for name in ("mean", "cv", "low", "high", "shape")}
     for name, value in given.items():
@@ -57,10 +51,6 @@ def mean(distribution: Distribution) -> float:
 
     The bounded Pareto distribution's follows from its density, which falls as x to the power −shape − 1
     (Harchol-Balter 2013, Performance Modeling and Design of Computer Systems, chapter 20).
-
-    Parameters
-    ----------
-    distribution : any kind
 
     Raises
     ------

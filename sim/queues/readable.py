@@ -20,7 +20,7 @@ from simpy.events import EventPriority
 from models.arrays import Floats, Ints
 from models.queues.dispatch import Dispatch, Router
 from models.queues.policies import PolicyName
-from models.queues.serve import Service
+from models.queues.serve import RequestStamps
 
 DEPARTURE, LOOK, ARRIVAL, EXPIRY = 1, 2, 3, 2**62
 """Order at one moment; request i arrives with order ARRIVAL + i."""
@@ -61,11 +61,11 @@ class Job:
         return self.attained + self.rate * (now_s - self.since_s)
 
 
-Share = Callable[["Station"], dict[Job, float]]
+Share = Callable[["ReadableStation"], dict[Job, float]]
 
 
 @dataclass(slots=True)
-class Station:
+class ReadableStation:
     """Servers, the jobs present in order of arrival (round robin: of joining the line), and who holds which core."""
 
     env: simpy.Environment
@@ -150,22 +150,22 @@ class Station:
         Moment(self.env, self.quantum_s, EXPIRY, lambda: self.expire(job))
 
 
-def _to_the_end(choose: Callable[[list[Job], Station], Job]) -> Share:
+def _to_the_end(choose: Callable[[list[Job], ReadableStation], Job]) -> Share:
     """Return the policy that gives a free core to the job chosen from the line, to keep until it is done."""
 
-    def share(station: Station) -> dict[Job, float]:
+    def share(station: ReadableStation) -> dict[Job, float]:
         station.seat(lambda line: choose(line, station))
         return {job: station.speed(core) for job, core in station.held.items()}
 
     return share
 
 
-def _drawn(line: list[Job], station: Station) -> Job:
+def _drawn(line: list[Job], station: ReadableStation) -> Job:
     """Return a job drawn from the line; one alone needs no draw."""
     return line[math.floor(next(station.draws) * len(line)) if len(line) > 1 else 0]
 
 
-def _in_turns(station: Station) -> dict[Job, float]:
+def _in_turns(station: ReadableStation) -> dict[Job, float]:
     """Return rates under round robin: the head of the line gets a free core for a quantum."""
     for job in station.seat(lambda line: line[0]):
         station.grant(job)
@@ -175,20 +175,20 @@ def _in_turns(station: Station) -> dict[Job, float]:
 def _ranked(rank: Callable[[Job, float], tuple[float, ...]]) -> Share:
     """Return the policy that runs the i-th ranked job on the i-th fastest core, whatever ran before."""
 
-    def share(station: Station) -> dict[Job, float]:
+    def share(station: ReadableStation) -> dict[Job, float]:
         first = sorted(station.jobs, key=lambda job: rank(job, station.env.now))[: len(station.speeds)]
         return {job: station.speed(core) for core, job in enumerate(first)}
 
     return share
 
 
-def _evenly(station: Station) -> dict[Job, float]:
+def _evenly(station: ReadableStation) -> dict[Job, float]:
     """Return rates under processor sharing: what the busy cores do is split evenly."""
     busy = range(min(len(station.jobs), len(station.speeds)))
     return {job: sum(map(station.speed, busy)) / len(station.jobs) for job in station.jobs}
 
 
-def _least_attained(station: Station) -> dict[Job, float]:
+def _least_attained(station: ReadableStation) -> dict[Job, float]:
     """Return rates under foreground-background: groups of equal attained service, the least first, share the cores.
 
     A group takes as many cores as it has jobs, while there are any, and splits them evenly. The servers look again when
@@ -225,7 +225,7 @@ SHARES: dict[PolicyName, Share] = {
 """At what rate each job present runs."""
 
 
-def _set_out(station: Station, index: int, job: Job, delay_s: float) -> None:
+def _set_out(station: ReadableStation, index: int, job: Job, delay_s: float) -> None:
     """Let a job arrive after a delay."""
     Moment(station.env, delay_s, ARRIVAL + index, lambda: station.arrive(job))
 
@@ -243,7 +243,7 @@ def serve(
     choice: ArrayLike | None = None,
     speeds: ArrayLike | None = None,
     rates: ArrayLike | None = None,
-) -> Service:
+) -> RequestStamps:
     """Serve requests as `models.queues.serve.serve` does; the same arguments, unchecked, and no arrival before 0.
 
     Examples
@@ -256,7 +256,7 @@ def serve(
     factor = np.ones(servers) if rates is None else np.asarray(rates, float) / numbers
     draws = iter([] if choice is None else np.asarray(choice, float).tolist())
     env = simpy.Environment()
-    station = Station(env, SHARES[policy], speed.tolist(), factor.tolist(), quantum_s, draws)
+    station = ReadableStation(env, SHARES[policy], speed.tolist(), factor.tolist(), quantum_s, draws)
     classes = np.zeros(n, int) if priority is None else np.asarray(priority)
     jobs = [Job(float(d), int(c)) for d, c in zip(np.asarray(demand_s, float), classes, strict=True)]
     parents = np.full(n, -1) if after is None else np.asarray(after)
@@ -269,41 +269,16 @@ def serve(
         else:
             jobs[parent].followers.append(partial(_set_out, station, index, job, think))
     env.run()
-    return Service(
+    return RequestStamps(
         *(np.array([getattr(job, name) for job in jobs]) for name in ("arrival_s", "start_s", "departure_s"))
     )
 
 
-def fcfs(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under first come, first served."""
-    return serve("fcfs", arrival_s, demand_s, servers).departure_s
-
-
-def ps(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under processor sharing."""
-    return serve("ps", arrival_s, demand_s, servers).departure_s
-
-
-def priority(arrival_s: Floats, demand_s: Floats, servers: int, priority: Ints) -> Floats:
-    """Return when each job leaves under preemptive priority; class 0 is served first."""
-    return serve("priority", arrival_s, demand_s, servers, priority=priority).departure_s
-
-
-def srpt(arrival_s: Floats, demand_s: Floats, servers: int) -> Floats:
-    """Return when each job leaves under shortest remaining processing time."""
-    return serve("srpt", arrival_s, demand_s, servers).departure_s
-
-
-def rr(arrival_s: Floats, demand_s: Floats, servers: int, quantum_s: float) -> Floats:
-    """Return when each job leaves under round robin."""
-    return serve("rr", arrival_s, demand_s, servers, quantum_s=quantum_s).departure_s
-
-
 @dataclass(slots=True)
-class Cluster:
+class RoutedMachines:
     """Machines that differ, and what the router looks up: a row for each type, what a turn owes every machine."""
 
-    machines: list[Station]
+    machines: list[ReadableStation]
     table: list[list[float]]
     owed: list[list[float]]
 
@@ -353,8 +328,8 @@ def dispatch(
     machines = []
     for rate in (np.asarray(row, float) for row in rates):
         factor = (rate / np.arange(1, rate.size + 1)).tolist()
-        machines.append(Station(env, _evenly, [1.0] * rate.size, factor, 1.0, iter([])))
-    cluster = Cluster(machines, table.tolist(), np.zeros_like(table).tolist())
+        machines.append(ReadableStation(env, _evenly, [1.0] * rate.size, factor, 1.0, iter([])))
+    cluster = RoutedMachines(machines, table.tolist(), np.zeros_like(table).tolist())
     choices: dict[Router, Callable[[int], int]] = {
         "fixed": int,
         "round_robin": cluster.in_turn,

@@ -1,6 +1,6 @@
 """A queue world becomes tables: its requests are drawn, served, observed and written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,21 +13,11 @@ from models.errors import InputError
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
 from sim.queues.observe import Delays, delays, utilisation
-from sim.queues.service import Served, check, client_load, sent_times, serve_world
+from sim.queues.service import ServedLoad, check, client_load, sent_times, serve_world
 from sim.queues.workloads import NOBODY, Workload, draw
-from sim.recorder import TableSummary, TableWriter, Values, write_table
+from sim.recorder import Progress, Recorded, TableWriter, Values, write_table
 
 Columns = Mapping[str, Values]
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was written, and how much there was of what."""
-
-    tables: tuple[TableSummary, ...]
-    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ def requests(
     trace: pd.DataFrame | None = None,
     seconds_per_instruction: Steps | None = None,
     progress: Progress = lambda _what, _share: None,
-) -> Outcome:
+) -> Recorded:
     """Serve the requests of a queue world and write its tables into a directory.
 
     Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for.
@@ -101,7 +91,7 @@ def requests(
                 again = observe(world, workload, way, serve_world(world, workload, way, servers))
                 writer.append(_replay_columns(servers, again, order))
             written.append(writer.close())
-    return Outcome(tuple(written), _counts(world, workload, served))
+    return Recorded(tuple(written), _counts(world, workload, served))
 
 
 def _asked(world: QueueWorld, trace: pd.DataFrame | None, pace: Steps | None) -> tuple[Workload, Delays]:
@@ -111,16 +101,11 @@ def _asked(world: QueueWorld, trace: pd.DataFrame | None, pace: Steps | None) ->
     return workload, delays(world.observation, world.seed, len(workload.arrival_s))
 
 
-def observe(world: QueueWorld, workload: Workload, way: Delays, served: Served) -> Stamps:
+def observe(world: QueueWorld, workload: Workload, way: Delays, served: ServedLoad) -> Stamps:
     """Return the stamps of an observer: the clients, or the application where it is that which stamps arrivals.
 
     A client counts from sending a request to having the answer, network included. An application's log counts from
     when a worker takes the request until its service is complete.
-
-    Parameters
-    ----------
-    world : says who observes
-    workload, way, served : n requests, what they met in the network, and what became of them
     """
     n = len(workload.arrival_s)
     if world.observation.accept_at_application:
@@ -148,7 +133,7 @@ def _replay_columns(servers: int, stamps: Stamps, order: Ints) -> Columns:
     }
 
 
-def _truth_columns(served: Served, order: Ints) -> Columns:
+def _truth_columns(served: ServedLoad, order: Ints) -> Columns:
     """Return requests and background work by the server's clock, in order of its arrivals."""
     number = np.full(len(served.arrival_s), NOBODY)
     number[order] = np.arange(len(order))
@@ -162,12 +147,12 @@ def _truth_columns(served: Served, order: Ints) -> Columns:
     }
 
 
-def _counted(world: QueueWorld, served: Served, tick_s: float | None) -> Columns:
+def _counted(world: QueueWorld, served: ServedLoad, tick_s: float | None) -> Columns:
     interval_s = world.observation.counter_interval_s
     return utilisation(served.busy, world.station.servers, interval_s, served.end_s, tick_s)
 
 
-def _counts(world: QueueWorld, workload: Workload, served: Served) -> Mapping[str, int]:
+def _counts(world: QueueWorld, workload: Workload, served: ServedLoad) -> Mapping[str, int]:
     chains = int((workload.after == NOBODY).sum())
     return {
         "requests": len(workload.arrival_s),

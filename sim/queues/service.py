@@ -1,6 +1,7 @@
 """Serving a queue world: its requests on so many servers, none cut off, with background work to the end."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +16,18 @@ from sim.queues.offered import Background, Offered, background, capacity, of_ser
 from sim.queues.servers import contend
 from sim.queues.workloads import NOBODY, Workload, draw, expected_client_requests, kept
 
-Stamps = tuple[Floats, Floats, Floats, Floats]
+
+class QueueStamps(NamedTuple):
+    """(n,) arrays, seconds, as in `ServedLoad`."""
+
+    arrival_s: Floats
+    accepted_s: Floats
+    start_s: Floats
+    departure_s: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedLoad:
     """What became of n requests, and after them of m pieces of background work: (n + m,) arrays, seconds."""
 
     arrival_s: Floats
@@ -80,10 +88,6 @@ def client_load(world: QueueWorld, clients: Clients) -> tuple[Workload, Delays]:
     passes the horizon. What is sent before it depends on nothing that is sent after it; so the rest may be dropped, and
     served again without it, the same requests are sent at the same times. The first guess of the length changes
     nothing.
-
-    Parameters
-    ----------
-    world, clients : what is asked, and by whom
     """
     length, servers = expected_client_requests(world), world.station.servers
     own = background(world.observation, capacity(world.station), world.seed, world.horizon_s)
@@ -96,21 +100,14 @@ def client_load(world: QueueWorld, clients: Clients) -> tuple[Workload, Delays]:
         length = 2 * len(early) // clients.count
 
 
-def sent_times(workload: Workload, way: Delays, served: Served) -> Floats:
+def sent_times(workload: Workload, way: Delays, served: ServedLoad) -> Floats:
     """Return when each request was sent, by its client's clock."""
     n = len(workload.arrival_s)
     return np.where(workload.after == NOBODY, workload.arrival_s, served.arrival_s[:n] - way.before_s)
 
 
-def serve_world(world: QueueWorld, workload: Workload, way: Delays, servers: int | None = None) -> Served:
-    """Return what becomes of requests on the servers of a world, beside the background work until all is counted.
-
-    Parameters
-    ----------
-    world : its station, contention and observation
-    workload, way : requests and their delays in the network
-    servers : other than the station's; the background work is that of the station as it is
-    """
+def serve_world(world: QueueWorld, workload: Workload, way: Delays, servers: int | None = None) -> ServedLoad:
+    """Return what becomes of requests on the servers of a world, beside the background work until all is counted."""
     check(world)
     n, interval_s = len(workload.arrival_s), world.observation.counter_interval_s
     until_s = 1.02 * world.horizon_s + 2 * interval_s
@@ -125,11 +122,11 @@ def serve_world(world: QueueWorld, workload: Workload, way: Delays, servers: int
         until_s = max(end_s, world.horizon_s + 2 * (end_s - world.horizon_s)) + interval_s
 
 
-def _until(served: Served, n: int, end_s: float) -> Served:
+def _until(served: ServedLoad, n: int, end_s: float) -> ServedLoad:
     """Leave out background work that came after the end."""
     keep = np.arange(len(served.arrival_s)) < n
     keep |= served.arrival_s < end_s
-    return Served(
+    return ServedLoad(
         served.arrival_s[keep],
         served.accepted_s[keep],
         served.start_s[keep],
@@ -140,7 +137,7 @@ def _until(served: Served, n: int, end_s: float) -> Served:
     )
 
 
-def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own: Background) -> Served:
+def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own: Background) -> ServedLoad:
     """Serve requests and background work once, and see that it was done by the laws."""
     given = offered(workload, way, own)
     if is_contended(world):
@@ -149,14 +146,14 @@ def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own:
         stamps, busy = _plain(world, servers, given)
     back = np.empty(len(given.number), np.int64)
     back[given.number] = np.arange(len(given.number))
-    arrival_s, accepted_s, start_s, departure_s = (stamp[back] for stamp in stamps)
+    stamps = QueueStamps(*(stamp[back] for stamp in stamps))
     station = of_servers(world.station, servers)
     demand_s, parts = given.demand_s[back], world.contention.parallelism
-    obey(station, arrival_s, start_s, departure_s, demand_s=demand_s, busy=busy, parts=parts)
-    return Served(arrival_s, accepted_s, start_s, departure_s, demand_s, busy, np.inf)
+    obey(station, stamps.arrival_s, stamps.start_s, stamps.departure_s, demand_s=demand_s, busy=busy, parts=parts)
+    return ServedLoad(*stamps, demand_s, busy, np.inf)
 
 
-def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[Stamps, Busy]:
+def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[QueueStamps, Busy]:
     station = of_servers(world.station, servers)
     done = serve(
         station.policy,
@@ -172,10 +169,10 @@ def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[Stamps, Bus
         rates=station.rates or None,
     )
     busy = present(done.arrival_s, done.departure_s, servers)
-    return (done.arrival_s, done.arrival_s, done.start_s, done.departure_s), busy
+    return QueueStamps(done.arrival_s, done.arrival_s, done.start_s, done.departure_s), busy
 
 
-def _contended(world: QueueWorld, servers: int, blocking_s: Floats, given: Offered) -> tuple[Stamps, Busy]:
+def _contended(world: QueueWorld, servers: int, blocking_s: Floats, given: Offered) -> tuple[QueueStamps, Busy]:
     own = given.number >= len(blocking_s)
     done = contend(
         given.arrival_s,
@@ -191,4 +188,4 @@ def _contended(world: QueueWorld, servers: int, blocking_s: Floats, given: Offer
         plain=own,
     )
     busy = present(done.work_from_s, done.work_to_s, servers)
-    return (done.arrival_s, done.accepted_s, done.start_s, done.departure_s), busy
+    return QueueStamps(done.arrival_s, done.accepted_s, done.start_s, done.departure_s), busy

@@ -16,7 +16,7 @@ from models.queues.world import Arrivals, Clients, Load, QueueWorld
 from models.randomness import stream
 from sim.queues import distributions
 from sim.queues.arrivals import arrival_times
-from sim.queues.demands import Asked, Steps, ask, blocking, joined, mean_demand, pace_at, type_names
+from sim.queues.demands import RequestDemands, Steps, ask, blocking, joined, mean_demand, pace_at, type_names
 from sim.queues.loads import check_load
 
 NOBODY = -1
@@ -107,10 +107,6 @@ def expected_client_requests(world: QueueWorld) -> int:
 
     The bounds are those of asymptotic analysis: a client's cycle is no shorter than thinking and being served without
     waiting, and all servers together do no more than they can (Denning and Buzen 1978, Computing Surveys 10).
-
-    Parameters
-    ----------
-    world : with clients
     """
     clients = world.load.clients
     if clients is None:
@@ -153,7 +149,7 @@ def _closed(world: QueueWorld, clients: Clients, requests: int) -> Workload:
     return _chained(world.load, start_s, think_s, np.arange(clients.count), demands)
 
 
-def _chained(load: Load, start_s: Floats, think_s: Floats, who: Ints, demands: Asked) -> Workload:
+def _chained(load: Load, start_s: Floats, think_s: Floats, who: Ints, demands: RequestDemands) -> Workload:
     """Return chains of equal length: request j of chain i is number j·chains + i; `think_s` has a row per j."""
     length, chains = think_s.shape
     place = np.arange(length * chains)

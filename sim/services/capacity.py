@@ -14,7 +14,7 @@ from sim.services.stack import Demands, demands, smt_rates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class HostedService:
     """A service on a machine, with what runs beside it."""
 
     activities: Activities
@@ -31,7 +31,7 @@ class Site:
         return demands(self.activities, self.machine, rate_per_s, self.mechanisms)
 
 
-def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "application") -> dict[str, Site]:
+def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "application") -> dict[str, HostedService]:
     """Return a world's service, or its public benchmark, on each of its platforms by name.
 
     Raises
@@ -47,10 +47,10 @@ def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "appl
     """
     software = world.application if what == "application" else world.benchmark
     service = build_activities(software, world.runtime, world.mechanisms, world.seed, what)
-    return {name: Site(service, machine, world.mechanisms) for name, machine in draw_machines(world).items()}
+    return {name: HostedService(service, machine, world.mechanisms) for name, machine in draw_machines(world).items()}
 
 
-def offered(site: Site, requests_per_s: Floats) -> tuple[Floats, Floats]:
+def offered(site: HostedService, requests_per_s: Floats) -> tuple[Floats, Floats]:
     """Return how much work comes per second and what a request of each type demands.
 
     Parameters
@@ -73,7 +73,7 @@ def offered(site: Site, requests_per_s: Floats) -> tuple[Floats, Floats]:
     return (rate_per_s * demand_s).sum(axis=1), demand_s[:, : requests_per_s.shape[1]]
 
 
-def response(site: Site, requests_per_s: Floats) -> Floats:
+def response(site: HostedService, requests_per_s: Floats) -> Floats:
     """Return the mean response time of requests in steady state: (n,) seconds, infinite beyond saturation.
 
     Parameters
@@ -86,7 +86,7 @@ def response(site: Site, requests_per_s: Floats) -> Floats:
     return np.asarray(in_system / work * (share * demand_s).sum(axis=1) + share @ site.activities.other_tiers_s)
 
 
-def saturation(site: Site, mix: Floats) -> float:
+def saturation(site: HostedService, mix: Floats) -> float:
     """Return the requests per second of a mix that a machine serves which is never idle.
 
     Demands are those under twice the load that any machine could bear, which the stack serves at its capacity.
@@ -102,7 +102,7 @@ def saturation(site: Site, mix: Floats) -> float:
     return float((site.rates()[-1] - beside @ demand_s) / (per_request @ demand_s))
 
 
-def ceiling(site: Site, mix: Floats) -> float:
+def ceiling(site: HostedService, mix: Floats) -> float:
     """Return a rate that no load can exceed: what the processors would serve if demands were those of an idle machine.
 
     Demands only grow with the load.
@@ -115,7 +115,7 @@ def ceiling(site: Site, mix: Floats) -> float:
     return float(site.rates()[-1] / (demand_s[0] @ mix))
 
 
-def alone(site: Site, rate_per_s: float) -> tuple[Floats, Floats]:
+def alone(site: HostedService, rate_per_s: float) -> tuple[Floats, Floats]:
     """Return what a request of each type demands of an idle machine, and its response time if only its type comes.
 
     Parameters
@@ -132,7 +132,7 @@ def alone(site: Site, rate_per_s: float) -> tuple[Floats, Floats]:
     return idle_s, np.where(response_s < np.inf, response_s, np.nan)
 
 
-def per_request(site: Site, requests_per_s: Floats) -> Floats:
+def per_request(site: HostedService, requests_per_s: Floats) -> Floats:
     """Return the instructions, first-level and second-level misses per request, of all that runs: (3,).
 
     Parameters

@@ -13,7 +13,7 @@ from models.queues.dispatch import PREDICTING, Dispatch, Router, dispatch
 from models.services.applications import build_activities
 from models.services.world import ServiceWorld
 from sim.services import mixes, work
-from sim.services.capacity import Site, alone, saturation
+from sim.services.capacity import HostedService, alone, saturation
 from sim.services.hardware import draw_machines
 from sim.services.work import Work
 
@@ -22,10 +22,10 @@ PASSES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cluster:
+class ServiceCluster:
     """m machines and what comes to all of them together, whoever routes it."""
 
-    sites: tuple[Site, ...]
+    sites: tuple[HostedService, ...]
     capacity_per_s: Floats
     """(m,) requests of the long-run mix per second at which each machine is saturated."""
     work: Work
@@ -53,7 +53,7 @@ class _Jobs:
     beside: Ints
 
 
-def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Cluster:
+def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> ServiceCluster:
     """Return a cluster of platforms and the world's requests, their volume set to a share of what the cluster can do.
 
     Parameters
@@ -79,14 +79,14 @@ def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Cluste
         raise InputError(f"load is {load:g}, must be positive and finite")
     service = build_activities(world.application, world.runtime, world.mechanisms, world.seed, "application")
     machines = draw_machines(replace(world, platforms=tuple(dict.fromkeys(platforms))))
-    sites = tuple(Site(service, machines[name], world.mechanisms) for name in platforms)
+    sites = tuple(HostedService(service, machines[name], world.mechanisms) for name in platforms)
     capacity = np.array([saturation(site, service.popularity) for site in sites])
     loaded = replace(world, load=replace(world.load, requests_per_s=load * float(capacity.sum()), volume=1.0))
     came = mixes.draw(loaded, service.popularity)
-    return Cluster(sites, capacity, work.draw(loaded, service, came), np.append(came.start_s, loaded.horizon_s))
+    return ServiceCluster(sites, capacity, work.draw(loaded, service, came), np.append(came.start_s, loaded.horizon_s))
 
 
-def route(cluster: Cluster, router: Router, table: Floats | None = None) -> pd.DataFrame:
+def route(cluster: ServiceCluster, router: Router, table: Floats | None = None) -> pd.DataFrame:
     """Route a cluster's requests and return what became of each.
 
     Every machine has ticks of its own, and serves the collections that its requests bring about. Demands in an interval
@@ -121,7 +121,7 @@ def route(cluster: Cluster, router: Router, table: Floats | None = None) -> pd.D
     return _frame(cluster, jobs, done)
 
 
-def _expand(cluster: Cluster) -> _Jobs:
+def _expand(cluster: ServiceCluster) -> _Jobs:
     """Return all jobs: ticks on every machine, a collection where the request that filled the heap is."""
     kind, m, types = cluster.work.activity, len(cluster.sites), cluster.sites[0].activities.types
     copies = np.where(kind == types + 1, m, 1)
@@ -132,7 +132,7 @@ def _expand(cluster: Cluster) -> _Jobs:
     return _Jobs(row, np.where(activity == types + 1, copy, OPEN), np.where(activity == types, latest, OPEN))
 
 
-def _demands(cluster: Cluster, jobs: _Jobs, share: Floats | Bools) -> Floats:
+def _demands(cluster: ServiceCluster, jobs: _Jobs, share: Floats | Bools) -> Floats:
     """Return what each job needs of each machine if machines get those shares of the jobs: (N, m) seconds."""
     n, kinds = cluster.edge_s.size - 1, cluster.sites[0].activities.instructions.size
     cell = (cluster.work.interval * kinds + cluster.work.activity)[jobs.row]
@@ -144,7 +144,7 @@ def _demands(cluster: Cluster, jobs: _Jobs, share: Floats | Bools) -> Floats:
     return demand_s
 
 
-def _served(cluster: Cluster, jobs: _Jobs, demand_s: Floats, router: Router, table: Floats | None) -> Dispatch:
+def _served(cluster: ServiceCluster, jobs: _Jobs, demand_s: Floats, router: Router, table: Floats | None) -> Dispatch:
     """Return when all jobs leave and where they were."""
     kind = cluster.work.activity[jobs.row]
     return dispatch(
@@ -161,7 +161,7 @@ def _served(cluster: Cluster, jobs: _Jobs, demand_s: Floats, router: Router, tab
     )
 
 
-def _frame(cluster: Cluster, jobs: _Jobs, done: Dispatch) -> pd.DataFrame:
+def _frame(cluster: ServiceCluster, jobs: _Jobs, done: Dispatch) -> pd.DataFrame:
     """Return the requests among the jobs, a row each."""
     activities = cluster.sites[0].activities
     kind = cluster.work.activity[jobs.row]

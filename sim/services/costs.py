@@ -7,7 +7,7 @@ from numba import njit
 
 from models.arrays import Floats
 from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
-from sim.services.setting import Setting
+from sim.services.setting import LoadedMachine
 
 HALVINGS = 50
 """Steps of the bisection for memory latency on a saturated machine."""
@@ -25,7 +25,7 @@ class Costs:
     """(n,) hardware threads asked for, over all."""
 
 
-def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
+def _held_bytes(setting: LoadedMachine, guess: Floats) -> list[Floats]:
     """Return what a running request holds of a cache of each level: (A, n); (A, 1) where it has it to itself."""
     alone = np.ones((setting.instructions.size, 1))
     return [
@@ -34,14 +34,14 @@ def _held_bytes(setting: Setting, guess: Floats) -> list[Floats]:
     ]
 
 
-def _part(setting: Setting, guess: Floats, level: int) -> Floats:
+def _part(setting: LoadedMachine, guess: Floats, level: int) -> Floats:
     """Return the rows of the guess that say which part of a shared cache each activity holds: (A, n)."""
     a = setting.instructions.size
     row = 1 + a * int(setting.crowded[:level].sum())
     return guess[row : row + a]
 
 
-def first_guess(setting: Setting) -> Floats:
+def first_guess(setting: LoadedMachine) -> Floats:
     """Return the unknowns of an idle machine: first its busy share, then what is held of each shared cache: (K, n).
 
     Examples
@@ -62,7 +62,7 @@ def first_guess(setting: Setting) -> Floats:
     return guess
 
 
-def costs_of(setting: Setting, guess: Floats) -> Costs:
+def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
     """Return what follows from a guess of the unknowns, (K, n); memory latency and traffic agree with each other.
 
     Examples
@@ -126,7 +126,7 @@ def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
     return latency
 
 
-def _misses(setting: Setting, held_bytes: list[Floats]) -> tuple[Floats, ...]:
+def _misses(setting: LoadedMachine, held_bytes: list[Floats]) -> tuple[Floats, ...]:
     """Return misses per instruction of each level: of capacity, and of lines that another processor has written.
 
     The latter are a share of the first level's misses; they miss again where the writer has another cache.
@@ -154,7 +154,7 @@ def _of_capacity(gains: Floats, squares: Floats, size_squares: Floats) -> Floats
     return misses
 
 
-def corrected(setting: Setting, guess: Floats, needs: Costs) -> Floats:
+def corrected(setting: LoadedMachine, guess: Floats, needs: Costs) -> Floats:
     """Return what a guess should have been if what follows from it were true; of caches it takes a damped step."""
     use = setting.rate_per_s * needs.instructions * needs.cpi
     use /= np.maximum(use.sum(axis=0), 1e-300)

@@ -4,10 +4,10 @@ import numpy as np
 from numba import njit
 
 from models.arrays import Floats, Ints
-from sim.services.sharing import Shared
+from sim.services.sharing import SharedJobs
 
 
-def count(shared: Shared, demand_s: Floats, interval: Ints, amounts: Floats) -> Floats:
+def count(shared: SharedJobs, demand_s: Floats, interval: Ints, amounts: Floats) -> Floats:
     """Return what all jobs did in each interval, each spread over its service in proportion to what it attained there.
 
     A job that a full machine serves late is counted late. So counts of arrivals and counters fall apart when a machine

@@ -11,14 +11,14 @@ from models.randomness import stream
 from models.services.applications import Activities
 from models.services.world import ServiceWorld
 from sim.services import capacity
-from sim.services.capacity import Site
+from sim.services.capacity import HostedService
 from sim.services.counters import sample
-from sim.services.serving import Run
+from sim.services.serving import PlatformRun
 from sim.services.throughput import greatest_rate, traffic
 from sim.services.work import Work
 
-Runs = Mapping[str, Run]
-Sites = Mapping[str, Site]
+Runs = Mapping[str, PlatformRun]
+Sites = Mapping[str, HostedService]
 
 COUNTERS = ("instructions", "l1_misses", "l2_misses")
 ALONE_PER_S = 10.0
@@ -98,12 +98,7 @@ def _rows(platform: str, start_s: Floats, columns: Mapping[str, NDArray[np.gener
 
 
 def responses(work: Work, intervals: int, runs: Runs) -> dict[str, Floats]:
-    """Return each platform's (n,) mean response times of the requests that arrived in each interval; NaN: none did.
-
-    Parameters
-    ----------
-    intervals : n
-    """
+    """Return each platform's (n,) mean response times of the requests that arrived in each interval; NaN: none did."""
     interval = work.interval[work.request]
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
@@ -116,10 +111,6 @@ def benchmarks(measured: tuple[str, ...], sites: Sites) -> pd.DataFrame:
     """Return the table `benchmarks`: every platform's score, and a request's counters where it was measured.
 
     The counters are those of a machine that the benchmark keeps busy, everything included that runs beside it.
-
-    Parameters
-    ----------
-    sites : the benchmark on each platform
     """
     rows = []
     for name, site in sites.items():

@@ -67,11 +67,6 @@ def _wander(rng: np.random.Generator, shape: tuple[int, int], correlation: float
 def arrive(world: ServiceWorld, mixes: Mixes) -> tuple[Floats, Ints]:
     """Return when requests arrive and of which type each is: Poisson, at a constant rate within each interval.
 
-    Parameters
-    ----------
-    world : interval and seed
-    mixes : n intervals of J types
-
     Returns
     -------
     two (N,) arrays

@@ -8,8 +8,7 @@ import pandas as pd
 
 from models.errors import InputError
 from models.services.world import ServiceWorld
-from sim.queues.requests import Outcome, Progress
-from sim.recorder import write_table
+from sim.recorder import Progress, Recorded, write_table
 from sim.services import capacity, frames, mixes, serving, work
 
 Frames = dict[str, pd.DataFrame]
@@ -96,7 +95,7 @@ def check(world: ServiceWorld) -> None:
         raise InputError("; ".join(faults))
 
 
-def record(world: ServiceWorld, directory: Path, progress: Progress = lambda _what, _share: None) -> Outcome:
+def record(world: ServiceWorld, directory: Path, progress: Progress = lambda _what, _share: None) -> Recorded:
     """Serve a world's requests and write its tables into a directory.
 
     Parameters
@@ -116,7 +115,7 @@ def record(world: ServiceWorld, directory: Path, progress: Progress = lambda _wh
     written = tuple(write_table(directory, name, _columns(frame)) for name, frame in tables.items())
     requests = int(tables["service_counts"]["requests"].sum())
     counts = {"requests": requests, "intervals": mixes.starts(world).size, "platforms": len(world.platforms)}
-    return Outcome(written, counts)
+    return Recorded(written, counts)
 
 
 def _columns(frame: pd.DataFrame) -> Mapping[str, pd.Series]:

@@ -6,9 +6,9 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from sim.queues.laws import BrokenLawError
-from sim.services.capacity import Site
+from sim.services.capacity import HostedService
 from sim.services.counters import count
-from sim.services.sharing import Shared, share
+from sim.services.sharing import SharedJobs, share
 from sim.services.stack import Demands
 from sim.services.work import Work
 
@@ -17,7 +17,7 @@ LAW_SHARE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class PlatformRun:
     """What a platform did in n intervals with R requests."""
 
     response_s: Floats
@@ -28,7 +28,7 @@ class Run:
     """(n, 3) retired instructions, first-level and second-level data misses."""
 
 
-def run(site: Site, work: Work, edge_s: Floats) -> Run:
+def run(site: HostedService, work: Work, edge_s: Floats) -> PlatformRun:
     """Serve all jobs on a machine and return what it did.
 
     Demands depend on how busy an interval is: on what arrives in it.
@@ -44,15 +44,15 @@ def run(site: Site, work: Work, edge_s: Floats) -> Run:
     per_request = amounts.reshape(-1, 3).take(cell, axis=0)
     per_request *= work.size[:, None]
     counted = count(shared, demand_s, work.interval, per_request)
-    return Run(_response_s(work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
+    return PlatformRun(_response_s(work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
 
 
-def responses(site: Site, work: Work, edge_s: Floats) -> Floats:
+def responses(site: HostedService, work: Work, edge_s: Floats) -> Floats:
     """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds."""
     return _response_s(work, _served(site, work, edge_s)[-1])
 
 
-def _served(site: Site, work: Work, edge_s: Floats) -> tuple[Ints, Demands, Floats, Shared]:
+def _served(site: HostedService, work: Work, edge_s: Floats) -> tuple[Ints, Demands, Floats, SharedJobs]:
     """Return which interval and activity each job is of, what those need, what each demands, and what became of it."""
     n, kinds = edge_s.size - 1, site.activities.instructions.size
     cell = work.interval * kinds + work.activity
@@ -64,11 +64,11 @@ def _served(site: Site, work: Work, edge_s: Floats) -> tuple[Ints, Demands, Floa
     return cell, needs, demand_s, shared
 
 
-def _response_s(work: Work, shared: Shared) -> Floats:
+def _response_s(work: Work, shared: SharedJobs) -> Floats:
     return shared.departure_s[work.request] - work.arrival_s[work.request] + work.other_tiers_s
 
 
-def obey(shared: Shared, demand_s: Floats) -> None:
+def obey(shared: SharedJobs, demand_s: Floats) -> None:
     """Raise an error unless the work that the processors did is what the jobs got (Kleinrock 1976, section 3.4).
 
     Parameters

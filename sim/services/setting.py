@@ -12,7 +12,7 @@ from sim.services.hardware import Machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class LoadedMachine:
     """A load of A activities in n intervals on a machine of L levels of caches; columns are (A, 1)."""
 
     rate_per_s: Floats
@@ -50,7 +50,7 @@ class Setting:
     """Time on the bus for a miss of the last level; 0: the bus is never busy."""
 
 
-def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rate_per_s: Floats) -> Setting:
+def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rate_per_s: Floats) -> LoadedMachine:
     """Return what a load asks of a machine, mechanisms that are off left out.
 
     Parameters
@@ -68,7 +68,7 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
     core = activities.core_cpi * machine.core_cpi_factor
     mates = (machine.cache_cores - 1) * machine.threads_per_core * mechanisms.shared_cache
     siblings = (machine.threads_per_core - 1.0) * smt
-    return Setting(
+    return LoadedMachine(
         rate_per_s=rate_per_s,
         instructions=column(activities.instructions),
         spin_share=activities.spin_share,

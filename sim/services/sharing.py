@@ -14,7 +14,7 @@ from numba import njit
 from models.arrays import Floats, Ints
 
 
-class Shared(NamedTuple):
+class SharedJobs(NamedTuple):
     """What became of N jobs on k processors in n intervals."""
 
     departure_s: Floats
@@ -57,7 +57,7 @@ def _pop(key: Floats, row: Ints, n: int) -> None:
 
 
 @njit(cache=True)
-def share(arrival_s: Floats, demand_s: Floats, rates: Floats, edge_s: Floats) -> Shared:
+def share(arrival_s: Floats, demand_s: Floats, rates: Floats, edge_s: Floats) -> SharedJobs:
     """Serve jobs by processor sharing until all have left, in one pass over arrivals, departures and edges.
 
     Parameters
@@ -101,4 +101,4 @@ def share(arrival_s: Floats, demand_s: Floats, rates: Floats, edge_s: Floats) ->
         _push(key, row, present, level + demand_s[arrived], arrived)
         present += 1
         arrived += 1
-    return Shared(departure_s, arrival_level_s, edge_level_s, busy_s, work_s)
+    return SharedJobs(departure_s, arrival_level_s, edge_level_s, busy_s, work_s)

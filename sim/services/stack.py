@@ -16,7 +16,7 @@ from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.services.costs import Costs, corrected, costs_of, first_guess
 from sim.services.hardware import Machine
-from sim.services.setting import Setting, set_up
+from sim.services.setting import LoadedMachine, set_up
 
 TOLERANCE, ITERATIONS = 1e-8, 60
 """Change of a share at which the fixed point counts as solved, and how often it is tried before bisection."""
@@ -83,7 +83,7 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
     return tuple((busy / (1.0 + sibling * slowdown)).tolist())
 
 
-def _solved(setting: Setting) -> tuple[Costs, Floats]:
+def _solved(setting: LoadedMachine) -> tuple[Costs, Floats]:
     """Return costs and busy share at the fixed point.
 
     Anderson's method with one step of memory (1965) finds it in a dozen steps, but crawls where a busier machine asks
@@ -96,7 +96,7 @@ def _solved(setting: Setting) -> tuple[Costs, Floats]:
     return costs_of(setting, guess), guess[0]
 
 
-def _iterated(setting: Setting) -> tuple[Floats, Floats]:
+def _iterated(setting: LoadedMachine) -> tuple[Floats, Floats]:
     """Return the last guess, (K, n), and how far each interval is from its fixed point, (n,)."""
     guess = first_guess(setting)
     wanted = before = change = guess
@@ -116,7 +116,7 @@ def _iterated(setting: Setting) -> tuple[Floats, Floats]:
     return guess, residual
 
 
-def _bisected(setting: Setting) -> Floats:
+def _bisected(setting: LoadedMachine) -> Floats:
     """Return a fixed point of each interval, (K, n).
 
     An idle machine is asked for no less than it does and one that is always busy counts as asked for no more, so there
@@ -133,7 +133,7 @@ def _bisected(setting: Setting) -> Floats:
     return _settled(setting, guess)
 
 
-def _settled(setting: Setting, guess: Floats) -> Floats:
+def _settled(setting: LoadedMachine, guess: Floats) -> Floats:
     """Return a guess with its busy share and what is held of caches then, in steps that halve where they overshoot."""
     step, before = np.ones(guess.shape[1]), np.full(guess.shape[1], np.inf)
     for _ in range(SETTLING):

@@ -9,7 +9,7 @@ from models.arrays import Floats, Ints
 from models.randomness import stream
 from models.services.world import ServiceWorld
 from sim.services import serving, work
-from sim.services.capacity import Site, ceiling, response
+from sim.services.capacity import HostedService, ceiling, response
 
 REQUESTS = 20_000
 """Requests of one simulation, the same ones at every rate and on every platform."""
@@ -19,7 +19,7 @@ PASSES, CLOSE = 10, 4e-3
 """How often a rate is simulated at most, and the relative step from one to the next at which the last is taken."""
 
 
-class Traffic(NamedTuple):
+class ServiceTraffic(NamedTuple):
     """R requests of a simulation, the same ones at every rate and on every platform."""
 
     mix: Floats
@@ -30,7 +30,7 @@ class Traffic(NamedTuple):
     amounts: work.Amounts
 
 
-def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> Traffic:
+def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> ServiceTraffic:
     """Draw the requests of a simulation.
 
     Parameters
@@ -41,10 +41,10 @@ def traffic(world: ServiceWorld, mix: Floats, requests: int = REQUESTS) -> Traff
     """
     arrival = np.cumsum(stream(world.seed, "throughput gaps").standard_exponential(requests))
     kind = stream(world.seed, "throughput types").choice(mix.size, requests, p=mix)
-    return Traffic(mix, arrival, kind, work.amounts(world, requests))
+    return ServiceTraffic(mix, arrival, kind, work.amounts(world, requests))
 
 
-def greatest_rate(world: ServiceWorld, site: Site, came: Traffic, bound_s: float) -> float:
+def greatest_rate(world: ServiceWorld, site: HostedService, came: ServiceTraffic, bound_s: float) -> float:
     """Return the greatest arrival rate of a mix that keeps its mean response time within a bound; 0 if there is none.
 
     The closed form of a steady state leaves out that collections come with requests and that busy intervals make
@@ -72,7 +72,7 @@ def greatest_rate(world: ServiceWorld, site: Site, came: Traffic, bound_s: float
     return rate
 
 
-def _curve(site: Site, mix: Floats) -> tuple[Floats, Floats]:
+def _curve(site: HostedService, mix: Floats) -> tuple[Floats, Floats]:
     """Return rates up to saturation, finer there, and the response times of the closed form, increasing."""
     rates, step = np.empty(0), ceiling(site, mix)
     curve_s = rates
@@ -85,7 +85,7 @@ def _curve(site: Site, mix: Floats) -> tuple[Floats, Floats]:
     return rates, np.maximum.accumulate(curve_s)
 
 
-def simulated(world: ServiceWorld, site: Site, came: Traffic, rate_per_s: float) -> float:
+def simulated(world: ServiceWorld, site: HostedService, came: ServiceTraffic, rate_per_s: float) -> float:
     """Return the mean response time of requests that come at a constant rate, in a machine that is idle at first.
 
     Parameters

@@ -40,12 +40,6 @@ def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
     """Return all jobs of a world's horizon.
 
     A collection comes with the request whose allocation fills the heap.
-
-    Parameters
-    ----------
-    world : intervals, spread of requests of one type, heap, mechanisms and seed
-    activities : of J types, collections and ticks
-    mixes : n intervals of J types
     """
     arrival_s, kind = arrive(world, mixes)
     return of(world, activities, arrival_s, kind, amounts(world, kind.size))
@@ -61,12 +55,7 @@ class Amounts(NamedTuple):
 
 
 def amounts(world: ServiceWorld, requests: int) -> Amounts:
-    """Return what so many requests ask for, whenever they come and of whatever type they are.
-
-    Parameters
-    ----------
-    world : spread of requests of one type, mechanisms and seed
-    """
+    """Return what so many requests ask for, whenever they come and of whatever type they are."""
     cv = world.application.request_cv if world.mechanisms.request_noise else 0.0
     size = gamma(stream(world.seed, "request sizes"), 1.0, cv, requests)
     return Amounts(size, gamma(stream(world.seed, "other tiers"), 1.0, OTHER_TIERS_CV, requests))
@@ -121,10 +110,6 @@ def collections(allocation_bytes: Floats, heap_bytes: float) -> Ints:
 
 def counts(work: Work, intervals: int, types: int) -> Ints:
     """Return how many requests of each type arrived in each interval.
-
-    Parameters
-    ----------
-    intervals, types : n, J
 
     Returns
     -------

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.occupancy.logs.hygiene import might_repeat
-from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Finding, Log, content_of, counted, too_long
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, content_of, counted, too_long
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 
@@ -235,16 +235,16 @@ def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
         raise FileError([FileFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
 
 
-def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[Finding]:
+def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[LogFinding]:
     """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
     done = "kept: is that number a duration? --unit says that it is one, and its unit"
     if len(took_s) > _FEW and np.ptp(took_s) == 0:
         evidence = f"the number after the bytes is {texts[0].as_py().decode()} on all lines"
-        return [Finding("durations that never vary", len(took_s), evidence, done)]
+        return [LogFinding("durations that never vary", len(took_s), evidence, done)]
     thousandths = pc.match_substring_regex(texts, r"\.\d{3}$").to_numpy(False).astype(bool)
     if nginx and len(took_s) > _FEW and np.mean(~thousandths) > 0.5:
         evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
-        return [Finding("durations unlike nginx's", int(np.count_nonzero(~thousandths)), evidence, done)]
+        return [LogFinding("durations unlike nginx's", int(np.count_nonzero(~thousandths)), evidence, done)]
     return []
 
 
@@ -256,7 +256,7 @@ def _rest(lines: pa.Array, form: Form) -> Ints:
     return np.asarray(rest.dictionary_encode().indices.to_numpy(False), dtype=np.int64)
 
 
-def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[Finding]]:
+def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
     """Return a note on lines of another form, from 1% of the lines on a finding; half of the lines are refused."""
     empty = pc.equal(pc.binary_length(lines), 0).to_numpy(False)
     other = np.flatnonzero(~read & ~empty)
@@ -272,7 +272,7 @@ def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[
     share = len(other) / max(int(np.count_nonzero(~empty)), 1)
     if share >= _RARE:
         evidence = f"{share:.1%} of the lines: line {named}"
-        return [], [Finding("lines of another form", len(other), evidence, "left out")]
+        return [], [LogFinding("lines of another form", len(other), evidence, "left out")]
     are = f"{counted(len(other), 'line')} {'is' if len(other) == 1 else 'are'}"
     return [f"{are} of another form and left out: line {named}"] if len(other) else [], []
 

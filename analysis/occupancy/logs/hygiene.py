@@ -10,7 +10,7 @@ from numba import njit
 from scipy.stats import kendalltau, poisson, theilslopes
 
 from analysis.occupancy.curve import Curve, curve
-from analysis.occupancy.logs.log import Cleaned, Finding, in_seconds
+from analysis.occupancy.logs.log import Cleaned, LogFinding, in_seconds
 from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -97,7 +97,7 @@ class Copies:
         return self.pairs > 0 and bool(poisson.sf(self.pairs - 1, MARGIN * self.by_chance) < LEVEL)
 
 
-class _Cells:
+class _TickCounts:
     """How many rows of each kind came in each tick."""
 
     def __init__(self, tick: Ints, kind: Ints) -> None:
@@ -388,30 +388,30 @@ def _tick(came: Floats, left: Floats) -> float:
     return max(resolution_s(came[order]), resolution_s(left[order]))
 
 
-def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[Finding], list[Finding]]:
+def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[LogFinding], list[LogFinding]]:
     """Return a log without rows that are certainly copies, what was left out, and what may be copies."""
     repeats = copies(log, tick_s)
-    requests, left_out, reported = log, list[Finding](), list[Finding]()
+    requests, left_out, reported = log, list[LogFinding](), list[LogFinding]()
     if repeats.again.any():
         named = "the same request again, name and times"
         by_id = "request" in log or "id" in log
         evidence = named if by_id else "the whole row again, in a log whose rows tell their requests apart"
         requests, left_out = (
             log[~repeats.again],
-            [Finding("rows written twice", int(repeats.again.sum()), evidence, "left out")],
+            [LogFinding("rows written twice", int(repeats.again.sum()), evidence, "left out")],
         )
     if repeats.beyond_chance:
         evidence = f"pairs of rows, in groups of {repeats.usual:,}; chance explains {repeats.by_chance:,.0f}"
         done = _BATCHES if "request" in log else _BATCHES + _NAMES
-        reported.append(Finding("rows alike", repeats.pairs, evidence, done))
+        reported.append(LogFinding("rows alike", repeats.pairs, evidence, done))
     if repeats.conflicts:
         evidence = "the name of an earlier request, but other times"
         done = "all kept: they may be retries, or no names of requests"
-        reported.append(Finding("names that repeat", repeats.conflicts, evidence, done))
+        reported.append(LogFinding("names that repeat", repeats.conflicts, evidence, done))
     return requests, left_out, reported
 
 
-def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
+def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[LogFinding]]:
     """Return a log without requests that left before any service, and how long they had waited.
 
     On servers that work whenever somebody waits, such requests wait only while all servers serve others: without them
@@ -431,12 +431,12 @@ def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
     done = "left out, and their waiting is in no figure: they were never served"
     if cancelled.all():
         raise InputError(f"all {len(log):,} jobs were cancelled before they ran: none was served")
-    return log[~cancelled], [Finding("cancelled before service", int(cancelled.sum()), evidence, done)]
+    return log[~cancelled], [LogFinding("cancelled before service", int(cancelled.sum()), evidence, done)]
 
 
 def _pairs(log: Cleaned) -> Cleaned:
     """Return a log of pairs with possible stamps and without lost ones."""
-    findings = list[Finding]()
+    findings = list[LogFinding]()
     backwards = log.departure_s < log.arrival_s
     if backwards.any():
         log, found = _forwards(log, backwards)
@@ -448,20 +448,20 @@ def _pairs(log: Cleaned) -> Cleaned:
             longest = float(np.nanmax(left - came))
             evidence = f"open for longer than {3 * longest:.3g} s, three times the longest response"
             done = f"put in as the request {'before' if name == 'departures' else 'after'} took"
-            findings.append(Finding(f"lost {name}", int(lost.sum()), evidence, done))
+            findings.append(LogFinding(f"lost {name}", int(lost.sum()), evidence, done))
             times = imputed(*both, lost)
             came, left = (came, times) if name == "departures" else (-times, left)
     early = np.isnan(came)
     if early.any():
         first = float(min(np.nanmin(came), np.nanmin(left)))
         findings.append(
-            Finding("departures without arrival", int(early.sum()), f"from {first:g} s on", "there from the start")
+            LogFinding("departures without arrival", int(early.sum()), f"from {first:g} s on", "there from the start")
         )
         came = np.where(early, first, came)
     return replace(log, arrival_s=came, departure_s=left, findings=tuple(findings))
 
 
-def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
+def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, LogFinding]:
     """Return a log without departures before arrivals: all departures moved, or those rows left out."""
     came, left = log.arrival_s, log.departure_s
     count, least = int(backwards.sum()), float(np.nanmin(left - came))
@@ -471,17 +471,17 @@ def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, Finding]:
     evidence = f"the least response time is {least:.3g} s"
     if count > _OFTEN * pairs:
         done = f"the clocks differ by {-least:.3g} s or more, all departures moved by that"
-        return replace(log, departure_s=left - least), Finding("departures before arrivals", count, evidence, done)
+        return replace(log, departure_s=left - least), LogFinding("departures before arrivals", count, evidence, done)
     keep = ~backwards
     classes = None if log.priority is None else log.priority[keep]
     forwards = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes)
-    return forwards, Finding("departures before arrivals", count, evidence, "left out")
+    return forwards, LogFinding("departures before arrivals", count, evidence, "left out")
 
 
 def _lists(log: Cleaned, servers: int) -> Cleaned:
     """Return separate arrivals and departures, with those put in that were lost."""
     came, left = np.sort(log.arrival_s[~np.isnan(log.arrival_s)]), np.sort(log.departure_s[~np.isnan(log.departure_s)])
-    findings = list[Finding]()
+    findings = list[LogFinding]()
     arrivals = lost_arrivals(came, left, servers)
     came = np.sort(np.concatenate((came, arrivals)))
     departures = lost_departures(came, left, servers)
@@ -490,17 +490,17 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
         ("departures", departures, "the server would never be empty again"),
     ):
         if len(times):
-            findings.append(Finding(f"lost {name}", len(times), evidence, "put in where they are likeliest"))
+            findings.append(LogFinding(f"lost {name}", len(times), evidence, "put in where they are likeliest"))
     left = np.sort(np.concatenate((left, departures)))
     padded = np.full(max(len(came), len(left)), np.nan)
     padded[: len(left)] = left
     return replace(log, arrival_s=came, departure_s=padded, findings=tuple(findings))
 
 
-def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[Finding]:
+def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[LogFinding]:
     """Yield what is only reported: unfinished requests, doubtful durations, coarse stamps, clocks, servers."""
     if log.unfinished:
-        yield Finding(
+        yield LogFinding(
             "unfinished requests",
             log.unfinished,
             "no departure until the end of the log",
@@ -512,14 +512,14 @@ def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[Finding]:
         yield from _doubtful(log, took, servers)
     if tick_s > _COARSE * usual:
         evidence = f"multiples of {tick_s:g} s, responses take {usual:.3g} s"
-        yield Finding("coarse stamps", len(took), evidence, _UNTESTED)
+        yield LogFinding("coarse stamps", len(took), evidence, _UNTESTED)
     elif log.paired:
         order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
         yield from _drift(log.arrival_s[order], log.departure_s[order], servers)
         yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
 
 
-def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[Finding]:
+def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[LogFinding]:
     """Yield what hardly any log has: durations of another field, or in another unit, make it."""
     known, length_s = took[~np.isnan(took)], _length_s(log)
     usual = float(np.median(known))
@@ -527,22 +527,22 @@ def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[Finding]:
     if usual == 0:
         count = int(np.count_nonzero(known == 0))
         evidence = f"half or more of the {len(known):,} responses take no time"
-        yield Finding("responses of 0 s", count, evidence, f"kept: {_ASKED} Or are the stamps too coarse?")
+        yield LogFinding("responses of 0 s", count, evidence, f"kept: {_ASKED} Or are the stamps too coarse?")
     elif usual > least_s > 0:
         evidence = f"half of the responses take {usual:.3g} s or more, the stamps span {least_s:.3g} s"
         count = int(np.count_nonzero(known > least_s))
-        yield Finding("responses longer than the log", count, evidence, f"kept: {_ASKED}")
+        yield LogFinding("responses longer than the log", count, evidence, f"kept: {_ASKED}")
     busy = float(known.sum()) / (servers * length_s) if length_s > 0 else 1.0
     if 0 < busy < _IDLE:
         evidence = f"all responses together keep {servers} servers busy for {busy:.2g} of the time at most"
-        yield Finding("hardly any load", len(known), evidence, f"kept: {_ASKED}")
+        yield LogFinding("hardly any load", len(known), evidence, f"kept: {_ASKED}")
 
 
 def _length_s(log: Cleaned) -> float:
     return float(np.fmax(np.nanmax(log.departure_s), np.nanmax(log.arrival_s)) - np.nanmin(log.arrival_s))
 
 
-def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
+def _drift(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
     took = left - came
     usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
     gone = np.sort(left[~np.isnan(left)])
@@ -550,10 +550,12 @@ def _drift(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
     moved = drift(came, took, met, servers)
     if moved is not None and moved.p_value < CLOCK_LEVEL and abs(moved.whole_s) > CLOCK_MATERIAL * usual:
         evidence = f"least responses change by {moved.whole_s:+.3g} s over the log"
-        yield Finding("drift", len(came), evidence, "reported only: a clock drifts, or the service changes its speed")
+        yield LogFinding(
+            "drift", len(came), evidence, "reported only: a clock drifts, or the service changes its speed"
+        )
 
 
-def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
+def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
     for test in conserves_work(came, left, servers):
         if not test.against:
             continue
@@ -568,7 +570,7 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[Finding]:
                 if longer
                 else f"more servers than {servers}"
             )
-        yield Finding(what, len(came), evidence, "reported only")
+        yield LogFinding(what, len(came), evidence, "reported only")
 
 
 def _certain(kind: str, names: int, others: int, repeated: int) -> bool:
@@ -594,7 +596,7 @@ def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> _A
     ticks, tick, present = np.unique(at, return_inverse=True, return_counts=True)
     together = _pairs_of_rows(present)
     names = [] if codes is None else [codes[whole]]
-    cells = _Cells(tick, _codes([took[whole], *names]))
+    cells = _TickCounts(tick, _codes([took[whole], *names]))
     if not _pairs_of_rows(cells.count):
         return _Alike(0, 0.0, 0)
     usual = int(np.bincount(cells.count[cells.count > 1]).argmax())
@@ -606,7 +608,7 @@ def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> _A
     share = (equal.sum() + 1) / adjacent.sum()
     if tick_s > 0 and near.any():
         # Requests of one tick see the same queue: those that come a tick later take as long, or leave together.
-        ends = _Cells(tick, _codes([np.round(stamp + took, _DECIMALS)[whole], *names])).equal(len(ticks))
+        ends = _TickCounts(tick, _codes([np.round(stamp + took, _DECIMALS)[whole], *names])).equal(len(ticks))
         share = max(share, (equal + ends)[near].sum() / adjacent[near].sum())
     return _Alike(_pairs_of_rows(cells.count), together * float(min(share, 1.0)), usual)
 

@@ -44,7 +44,7 @@ _EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LogFinding:
     """Something about a log: what, in how many requests, what it is seen by and what was done."""
 
     name: str
@@ -73,7 +73,7 @@ class Log:
     """What the times count from, in seconds since 1970; 0 if they are the file's own."""
     resolution_s: float = 0.0
     """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LogFinding, ...] = ()
     """What the reader saw that `clean` cannot see."""
 
 
@@ -85,7 +85,7 @@ class Cleaned:
     """(n,) seconds, none missing."""
     departure_s: Floats
     """(n,) the same requests' departures if the log has pairs, NaN: unfinished; (d,) sorted ones if it has not."""
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     repaired: int
     """Requests that were changed, added or left out."""
     paired: bool

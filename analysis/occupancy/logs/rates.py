@@ -334,7 +334,7 @@ def _servers_by_work(log: Cleaned, table: pd.DataFrame) -> Saturation:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DemandComparison:
     """One test: the two sides, in seconds of mean service, and how rare such a difference is by chance."""
 
     name: str
@@ -368,7 +368,7 @@ class _Mean(NamedTuple):
     rare_s: float
 
 
-def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tuple[Comparison, ...]:
+def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tuple[DemandComparison, ...]:
     """Return what speaks against work conservation on so many servers of one speed.
 
     As long as no more than k requests are there each has a server of its own, so the time that such a request stays is
@@ -399,7 +399,7 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
         samples = [_sample(stay_s, ended, side) for side in (company, alone)]
         longest = min(sample.longest_s for sample in samples)
         left_s, right_s = (_mean(sample, longest).mean_s for sample in samples)
-        tests.append(Comparison("company", left_s, right_s, _logrank(*samples)))
+        tests.append(DemandComparison("company", left_s, right_s, _logrank(*samples)))
     free = _sample(stay_s, ended, alone | company)
     if np.count_nonzero(free.ended) >= LEAST_SIDE:
         tests += _load(law(curve(came, gone), servers).service_time_s / len(gone), len(gone), free)
@@ -445,11 +445,11 @@ def _mean(sample: _Sample, up_to_s: float) -> _Mean:
     return _Mean(float(min(sample.stay_s[0], up_to_s) + areas.sum()), float(spread.sum()), float(rare))
 
 
-def _load(service_s: float, requests: int, free: _Sample) -> list[Comparison]:
+def _load(service_s: float, requests: int, free: _Sample) -> list[DemandComparison]:
     """Return the comparison of the law's service time per request with the mean demand, if that is known."""
     mean, variance, rare = _mean(free, free.longest_s)
     if rare > VARIED * mean:
         return []
     error = np.sqrt(variance + float(free.stay_s[free.ended].var()) / requests)
     z = abs(service_s - mean) / max(float(error), 1e-300)
-    return [Comparison("load", service_s, mean, float(2.0 * norm.sf(z)))]
+    return [DemandComparison("load", service_s, mean, float(2.0 * norm.sf(z)))]

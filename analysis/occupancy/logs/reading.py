@@ -43,7 +43,7 @@ _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
 
-class Times(NamedTuple):
+class TimeColumn(NamedTuple):
     """A column of times: seconds since `since_s`, which is a whole number, so that small differences are kept."""
 
     value_s: Floats
@@ -237,14 +237,14 @@ def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
 
 def _in_seconds(
     columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None
-) -> tuple[list[str], dict[str, Times]]:
+) -> tuple[list[str], dict[str, TimeColumn]]:
     """Return notes on the units and zones that were supposed, and the columns of times in seconds."""
     clock = {name: columns[name].type for name in which.times() if pa.types.is_timestamp(columns[name].type)}
     local = [name for name, kind in clock.items() if kind.tz is None]
     mixed = [
         f"column {name} has no zone, unlike others, and is read as UTC" for name in local if len(local) < len(clock)
     ]
-    notes, times = list[str](), dict[str, Times]()
+    notes, times = list[str](), dict[str, TimeColumn]()
     for name in which.times():
         column = columns[name]
         if pa.types.is_timestamp(column.type):
@@ -255,7 +255,7 @@ def _in_seconds(
         notes += [note] * bool(note)
         seconds = values / PER_SECOND[column_unit]
         since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
-        times[name] = Times(seconds - since, since)
+        times[name] = TimeColumn(seconds - since, since)
     return [*mixed, *notes], times
 
 
@@ -267,7 +267,7 @@ def _numbers(column: pa.ChunkedArray) -> Floats:
         return np.full(len(column), np.inf)
 
 
-def _since_1970(column: pa.ChunkedArray) -> Times:
+def _since_1970(column: pa.ChunkedArray) -> TimeColumn:
     """Return time stamps as seconds since the whole second of the first; those without a zone are UTC.
 
     Nanoseconds reach from 1677 to 2262; stamps beyond are told to the microsecond, or to the second.
@@ -281,11 +281,11 @@ def _since_1970(column: pa.ChunkedArray) -> Times:
             passed = pc.subtract_checked(ticks, since * per_second)
         except pa.ArrowInvalid:
             continue
-        return Times(np.asarray(passed.to_numpy(), dtype=np.float64) / per_second, float(since))
-    return Times(np.full(len(column), np.inf), 0.0)
+        return TimeColumn(np.asarray(passed.to_numpy(), dtype=np.float64) / per_second, float(since))
+    return TimeColumn(np.full(len(column), np.inf), 0.0)
 
 
-def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:
+def _sound(times: Mapping[str, TimeColumn], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:
     """Return whether times are near enough or missing, some are there of each, durations and classes not negative."""
     if any((np.abs(column.value_s) > FARTHEST_S).any() or np.isnan(column.value_s).all() for column in times.values()):
         return False
@@ -295,7 +295,9 @@ def _sound(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], w
     return which.duration is None or not (times[which.duration].value_s < 0).any()
 
 
-def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], which: Roles, notes: Sequence[str]) -> Log:
+def _log(
+    times: Mapping[str, TimeColumn], columns: Mapping[str, pa.ChunkedArray], which: Roles, notes: Sequence[str]
+) -> Log:
     """Return the log: all times since one origin, arrival or departure from the other and the duration."""
     stamps = {name: times[name] for name in which.times() if name != which.duration}
     origin = min(column.since_s for column in stamps.values())
@@ -316,7 +318,7 @@ def _log(times: Mapping[str, Times], columns: Mapping[str, pa.ChunkedArray], whi
     return Log(table, tuple(notes), origin)
 
 
-def _too_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str]) -> int | None:
+def _too_long(times: Mapping[str, TimeColumn], which: Roles, notes: Sequence[str]) -> int | None:
     """Return the first duration far longer than the whole log, where a note says that its unit was supposed."""
     name, stamp = which.duration, which.arrival or which.departure
     if (
@@ -336,7 +338,7 @@ def _refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
         raise FileError([fault])
 
 
-def _refuse_long(times: Mapping[str, Times], which: Roles, notes: Sequence[str], cells: FileCells) -> None:
+def _refuse_long(times: Mapping[str, TimeColumn], which: Roles, notes: Sequence[str], cells: FileCells) -> None:
     """Raise the fault of durations that are in another unit, or none."""
     row = _too_long(times, which, notes)
     if row is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.occupancy.logs.log import FARTHEST_S, Finding, Log, content_of, counted, in_seconds
+from analysis.occupancy.logs.log import FARTHEST_S, Log, LogFinding, content_of, counted, in_seconds
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Ints
 
@@ -55,14 +55,14 @@ def read_swf(path: Path) -> Log:
     return Log(table, (note,) if parallel else (), findings=_never_ran(never, known))
 
 
-def _never_ran(never: Bools, jobs: pd.DataFrame) -> tuple[Finding, ...]:
+def _never_ran(never: Bools, jobs: pd.DataFrame) -> tuple[LogFinding, ...]:
     """Return the finding of jobs that failed without running, which count as requests all the same."""
     if not never.any():
         return ()
     waited_s = jobs["wait_s"][never].sum()
     evidence = f"they failed (status 0, 2, 3 or 4) without a run time, after waiting {in_seconds(waited_s)} in all"
     done = "kept: they count as served, or as unfinished if the run time is unknown; their waiting is in all figures"
-    return (Finding("jobs that never ran", int(never.sum()), evidence, done),)
+    return (LogFinding("jobs that never ran", int(never.sum()), evidence, done),)
 
 
 def _refuse(jobs: pd.DataFrame, text: pd.DataFrame, lines: Ints) -> None:

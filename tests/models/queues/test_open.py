@@ -132,18 +132,19 @@ def test_many_turns_at_once_are_what_single_turns_come_to(servers, quantum_s):
 
 def test_a_demand_of_two_quanta_but_for_rounding_needs_two_slices():
     """No slice of 2e-16 s follows that would wait for a turn."""
-    departure_s = queues.rr(np.zeros(2), np.array([np.nextafter(1.0, 2.0), 1.0]), servers=1, quantum_s=0.5)
+    departure_s = queues.times("rr", np.zeros(2), np.array([np.nextafter(1.0, 2.0), 1.0]), 1, quantum_s=0.5)[1]
     np.testing.assert_allclose(departure_s, [1.5, 2.0])
-    np.testing.assert_allclose(queues.rr(np.zeros(2), np.array([0.3, 0.7]), 1, 0.1), [0.5, 1.0])
+    np.testing.assert_allclose(queues.times("rr", np.zeros(2), np.array([0.3, 0.7]), 1, quantum_s=0.1)[1], [0.5, 1.0])
 
 
 @pytest.mark.parametrize("servers", [1, 3])
 def test_a_short_quantum_comes_close_to_processor_sharing(servers):
     rng = np.random.default_rng(0)
     arrival_s, demand_s = np.cumsum(rng.exponential(1.9 / servers, 500)), rng.uniform(1.0, 2.0, 500)
-    shared = queues.ps(arrival_s, demand_s, servers)
-    assert np.abs(queues.rr(arrival_s, demand_s, servers, 1e-6) - shared).max() < 1e-3
-    assert np.abs(queues.rr(arrival_s, demand_s, servers, 0.5) - shared).max() > 0.1
+    shared = queues.times("ps", arrival_s, demand_s, servers)[1]
+    fine, coarse = (queues.times("rr", arrival_s, demand_s, servers, quantum_s=q)[1] for q in (1e-6, 0.5))
+    assert np.abs(fine - shared).max() < 1e-3
+    assert np.abs(coarse - shared).max() > 0.1
 
 
 @each

@@ -10,13 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.crossplatform.choice import compare
-from analysis.crossplatform.evidence import Evidence, Method, Prediction
+from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMethod
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.published import published
 from models.platforms import PLATFORMS
 from scenarios.commands.app import app
-from scenarios.crossplatform import predict as prediction
-from scenarios.crossplatform.predict import ServiceQuestion, calibrate, predict
+from scenarios.crossplatform import calibration
+from scenarios.crossplatform.calibration import ServiceQuestion, calibrate
+from scenarios.crossplatform.predict import predict
 from scenarios.crossplatform.select import select
 from scenarios.files.loader import load
 from scenarios.files.source import settings
@@ -326,7 +327,9 @@ def half_full(platform, counts, interval_s):
 
 @pytest.mark.parametrize(("volume", "note"), [(15.0, None), (18.0, "might not"), (22.0, "cannot"), (900.0, "cannot")])
 def test_ends_of_cpu_time_are_uncut_at_every_volume(tmp_path, monkeypatch, volume, note):
-    monkeypatch.setattr(prediction, "METHODS", [Method("cut", "a machine that is full", lambda _: half_full)])
+    monkeypatch.setattr(
+        calibration, "METHODS", [PredictionMethod("cut", "a machine that is full", lambda _: half_full)]
+    )
     table = log_table()
     table["start_s"] *= table.filter(like="requests_").to_numpy().sum() / (30 * len(table)) / volume
     table.drop(columns="utilisation").to_csv(tmp_path / "some.csv", index=False)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from models.queues.world import Contention, Distribution, QueueWorld, Station
-from scenarios.occupancy.truth import Truth, errors, truth
+from scenarios.occupancy.truth import QueueTruth, errors, truth
 from scenarios.runs.rundir import Run
 
 COLUMNS = ["request", "arrival_s", "departure_s", "demand_s"]
@@ -23,7 +23,7 @@ def run_of(folder, requests, utilisation, end_s):
 def test_work_that_is_in_no_log_is_busy_but_nobodys_service(tmp_path):
     run = run_of(tmp_path, [(0, 0.0, 4.0, 3.0), (-1, 1.0, 2.0, 1.0)], 0.5, 8.0)
     true = truth(run, QueueWorld(station=Station(servers=1)))
-    assert true == Truth(1.0, 3.0, 1.0)
+    assert true == QueueTruth(1.0, 3.0, 1.0)
 
 
 def test_faster_servers_serve_for_less_time(tmp_path):

@@ -96,13 +96,6 @@ def test_fcfs_agrees_to_the_last_bit(seed, servers):
     np.testing.assert_array_equal(plain.departure_s, slow.departure_s)
 
 
-@pytest.mark.parametrize("twin", [readable.fcfs, readable.ps, readable.srpt])
-def test_the_named_twins_are_the_policies_of_those_names(twin):
-    arrival_s, demand_s = np.array([0.0, 0.0, 1.0, 1.5]), np.array([3.0, 2.0, 0.5, 1.0])
-    expected = serve(twin.__name__, arrival_s, demand_s, 1).departure_s
-    np.testing.assert_allclose(twin(arrival_s, demand_s, 1), expected, rtol=1e-12)
-
-
 def twin(policy, arrival_s, demand_s, servers, **extra):
     return readable.serve(policy, arrival_s, demand_s, servers, **extra).departure_s.tolist()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.occupancy.logs.log import Cleaned, Finding
+from analysis.occupancy.logs.log import Cleaned, LogFinding
 from analysis.occupancy.logs.rates import (
     Saturation,
     ServersTest,
@@ -245,7 +245,7 @@ def test_demands_that_were_seen_do_not_contradict_the_right_number():
     assert verdict(log_of("fcfs", 2), 2).verdict == "not contradicted"
 
 
-COARSE = Finding("coarse stamps", 1, "", "")
+COARSE = LogFinding("coarse stamps", 1, "", "")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.crossplatform.evidence import Method, Prediction
+from analysis.crossplatform.evidence import Prediction, PredictionMethod
 from models.errors import InputError
 from models.platforms import PLATFORMS
-from scenarios.crossplatform import worlds as judging
-from scenarios.crossplatform.worlds import actual_throughput, judge
+from scenarios.crossplatform import trial as judging
+from scenarios.crossplatform.trial import actual_throughput, judge
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 
 NAMES = ("piii", "pres", "pd4")
@@ -60,7 +60,7 @@ def guesser(times_s, half=np.nan, response_s=0.1):
 
 
 def judged_by(monkeypatch, tables, fit, **settings):
-    monkeypatch.setattr(judging, "chosen", lambda _names: [Method("guess", "as told", fit)])
+    monkeypatch.setattr(judging, "chosen", lambda _names: [PredictionMethod("guess", "as told", fit)])
     return judge(tables, scenario(**settings))
 
 
@@ -114,7 +114,10 @@ def test_a_method_that_cannot_be_calibrated_is_told_and_hides_no_other(monkeypat
     def refusing(_evidence):
         raise InputError("utilisation is not in the log")
 
-    methods = [Method("shy", "", refusing), Method("guess", "", guesser({"pres": 0.01, "pd4": 0.004}))]
+    methods = [
+        PredictionMethod("shy", "", refusing),
+        PredictionMethod("guess", "", guesser({"pres": 0.01, "pd4": 0.004})),
+    ]
     monkeypatch.setattr(judging, "chosen", lambda _names: methods)
     made = judge(tables, scenario())
     assert made["notes"] == ["shy: utilisation is not in the log"]

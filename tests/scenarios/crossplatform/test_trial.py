@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.crossplatform.methods import METHODS
-from scenarios.crossplatform.worlds import chosen, errors, trial
+from scenarios.crossplatform.trial import chosen, errors, trial
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 from sim.services.run import services
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from models.platforms import PLATFORMS
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
-from scenarios.occupancy import stay_logs
-from scenarios.occupancy.stay_logs import log_on, stay_of
+from scenarios.runs import stays
+from scenarios.runs.stays import log_on, stay_of
 
 OLD = "haswell_2698v3"
 
@@ -98,7 +98,7 @@ def test_a_run_without_requests_and_a_file_without_servers_are_told(run, tmp_pat
 
 def test_a_platforms_log_is_of_as_many_stays_as_one_machine_holds(run, monkeypatch):
     taken = []
-    monkeypatch.setattr(stay_logs, "logged", lambda run, stays, platform, name: taken.append(list(stays)) or "log")
+    monkeypatch.setattr(stays, "logged", lambda _run, residences, *_: taken.append(list(residences)) or "log")
     assert log_on(run, "shop", PLATFORMS[OLD])[0] == "log"
     instances = pd.read_parquet(run / "instances.parquet")
     instances.assign(quota_vcpu=PLATFORMS[OLD].vcpus * 0.6).to_parquet(run / "instances.parquet")

@@ -21,7 +21,7 @@ _EVENTS = ("instructions", "l1_misses", "l2_misses")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stay:
+class StayRequests:
     """What one instance of a service was asked while it was on one machine, by its own servers."""
 
     log: Log
@@ -40,7 +40,7 @@ def is_served(path: Path) -> bool:
     return path.is_dir() and (path / "manifest.json").is_file() and _has(open_run(path))
 
 
-def log_of_run(path: Path, service: str | None, residence: int | None, servers: int | None) -> Stay | None:
+def log_of_run(path: Path, service: str | None, residence: int | None, servers: int | None) -> StayRequests | None:
     """Return the stay that is asked about, of the folder of a run with services; None of any other log.
 
     Parameters
@@ -70,7 +70,7 @@ def log_of_run(path: Path, service: str | None, residence: int | None, servers: 
     return stay
 
 
-def stay_of(path: Path, service: str | None = None, residence: int | None = None) -> Stay:
+def stay_of(path: Path, service: str | None = None, residence: int | None = None) -> StayRequests:
     """Return the requests of one stay: the one that is named, or of a service, or of all, the one with most requests.
 
     Parameters
@@ -94,7 +94,7 @@ def stay_of(path: Path, service: str | None = None, residence: int | None = None
     table = requests.loc[requests["residence"] == chosen, columns].reset_index(drop=True)
     which = f"the one with the most requests of {len(counts)}" if residence is None else f"one of {len(counts)}"
     note = f"stay {chosen} of {stay['name']} on machine {stay['machine']}, {stay['platform']}: {which}"
-    return Stay(Log(table, (note,)), round(float(stay["quota_vcpu"])), chosen)
+    return StayRequests(Log(table, (note,)), round(float(stay["quota_vcpu"])), chosen)
 
 
 def log_on(path: Path, service: str | None, platform: Platform) -> tuple["ServiceLog", str]:

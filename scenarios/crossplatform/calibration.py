@@ -1,0 +1,330 @@
+"""What is asked of a log of a service, and the method that is calibrated on it, for `wsc predict` and `wsc select`."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pandas as pd
+
+from analysis.crossplatform import mix
+from analysis.crossplatform.evidence import Evidence, PredictionMethod, Predictor, ServiceLog
+from analysis.crossplatform.instruction_ratio import translated
+from analysis.crossplatform.logs import read
+from analysis.crossplatform.methods import METHODS
+from analysis.tables.columns import Field, read_table
+from models.errors import ArgumentError, InputError
+from models.platforms import UNKNOWN, Platform, same_instructions
+from scenarios.crossplatform.platforms import available, choose_each
+from scenarios.crossplatform.trial import log_of
+from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.runs.rundir import RunError, open_run
+from scenarios.runs.stays import is_served, log_on
+from scenarios.views.conclusion import Payload
+from scenarios.views.numbers import closest
+
+BY_ITSELF = "testbed"
+"""The method that is taken if none is asked for."""
+WITHOUT_UTILISATION = "published"
+"""The same where nobody counted CPU time."""
+_SETTLED = "--instruction-ratio LOW,HIGH says how many instructions a request takes there over those here (90%)"
+"""What a user can do where instruction counts do not carry over."""
+CYCLES = (0.1, 100.0)
+"""Cycles that the mean instruction may take: no machine retires as many as ten in one."""
+SCORES = (Field("platform", "text"), Field("score_per_s", "real"))
+"""Columns of public scores; counters may stand beside them."""
+_COUNTED = ("instructions", "l1_misses", "l2_misses")
+_TABLES = ("service_counts", "service_log", "service_cpu")
+_SCORED = ("benchmark", "testbed")
+"""Methods that look at public scores."""
+_RATIO = "instruction_ratio"
+_SCORES = "benchmark"
+"""The method that goes by scores alone, whatever they were made with: it counts no instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceQuestion:
+    """What is asked of a log: where it was made, for which platforms, on what evidence and by which method."""
+
+    log: Path
+    origin: str
+    to: tuple[str, ...] = ()
+    """Platforms that are predicted for; none: all that are known."""
+    platforms: Path | None = None
+    benchmarks: Path | None = None
+    method: str | None = None
+    service: str | None = None
+    """Of a fleet's run that served several."""
+    instruction_ratio: tuple[float, float] | None = None
+    """Instructions of a request on a platform of another instruction set over those of the log: ends of 90%."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """A method calibrated on a whole log, and what it is asked about."""
+
+    evidence: Evidence
+    targets: tuple[Platform, ...]
+    """That something can be said of."""
+    method: PredictionMethod
+    predictor: Predictor
+    notes: tuple[str, ...]
+    foreign: tuple[Platform, ...] = ()
+    """Asked for, but of another instruction set, with nothing said of how its instructions compare."""
+
+
+def calibrate(question: ServiceQuestion) -> Calibrated:
+    """Return the method that is asked for, calibrated on the whole log."""
+    known = available(question.platforms)
+    origin = question.origin.strip()
+    _, chosen = choose_each([[origin], [name.strip() for name in question.to]], known)
+    if is_served(question.log):
+        log, note = log_on(question.log, question.service, known[origin])
+        logs, scores, read = {origin: log}, None, [note]
+    elif question.service is not None:
+        raise ArgumentError("service", "is about the folder of a fleet's run that served requests", question.service)
+    else:
+        (logs, scores), read = _read(question.log, origin, known), []
+    method, notes = _method(question.method, logs[origin])
+    notes = [*read, *notes]
+    evidence = Evidence(origin, logs, known, scores)
+    if method.learns and len(logs) > 1:
+        notes.append(f"learnt from the logs of {', '.join(logs)}")
+    if not method.learns:
+        evidence = evidence.of_one()
+    if question.benchmarks is not None:
+        evidence = replace(evidence, benchmarks=_scores(question.benchmarks))
+    elif scores is not None and method.name in _SCORED:
+        notes.append("public scores are those of the run's table benchmarks")
+    evidence, left_out = _of_one_instruction_set(evidence, method)
+    notes += left_out
+    targets = tuple(chosen) or tuple(known.values())
+    foreign = tuple(
+        platform
+        for platform in targets
+        if not same_instructions(evidence.platform, platform) and method.name != _SCORES
+    )
+    _refuse_ratio(question, method, foreign)
+    with faults_in(question.log):
+        _refuse_impossible(evidence)
+        predictor = method.fit(evidence)
+    if question.instruction_ratio is not None:
+        predictor = translated(predictor, evidence.platform, question.instruction_ratio)
+        notes.append(_said_of_ratio(question.instruction_ratio, evidence.platform, foreign))
+        foreign = ()
+    targets = tuple(platform for platform in targets if platform not in foreign)
+    return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)), foreign)
+
+
+def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:
+    """Return in words to which platforms the instruction counts of a log do not carry over.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> do_not_carry_over(PLATFORMS["piii"], [PLATFORMS["altra_q80_30"]])
+    'instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64)'
+    >>> mine = replace(PLATFORMS["piii"], name="mine", isa="unknown")
+    >>> do_not_carry_over(PLATFORMS["piii"], [mine])[-54:]
+    'not carry over to mine (unknown: its sheet has no isa)'
+    """
+    names = ", ".join(f"{platform.name} ({_isa(platform)})" for platform in foreign)
+    return f"instruction counts of a log on {origin.name} ({_isa(origin)}) do not carry over to {names}"
+
+
+def cures(origin: Platform, foreign: Sequence[Platform]) -> str:
+    """Return in words what a user can do where instruction counts do not carry over.
+
+    Examples
+    --------
+    >>> from models.platforms import PLATFORMS
+    >>> cures(PLATFORMS["piii"], [PLATFORMS["altra_q80_30"]])[:50]
+    '--instruction-ratio LOW,HIGH says how many instruc'
+    >>> cures(PLATFORMS["piii"], [replace(PLATFORMS["piii"], name="mine", isa="unknown")])[:82]
+    'a line such as `isa: x86` in the sheet of mine says which instructions it has; whe'
+    """
+    unknown = [platform.name for platform in (origin, *foreign) if platform.isa == UNKNOWN]
+    if not unknown:
+        return _SETTLED
+    known = next((platform.isa for platform in (origin, *foreign) if platform.isa != UNKNOWN), "x86")
+    line = f"a line such as `isa: {known}` in the sheet of {', '.join(unknown)} says which instructions it has"
+    return f"{line}; where they differ, {_SETTLED}"
+
+
+def _isa(platform: Platform) -> str:
+    return "unknown: its sheet has no isa" if platform.isa == UNKNOWN else platform.isa
+
+
+def _of_one_instruction_set(evidence: Evidence, method: PredictionMethod) -> tuple[Evidence, list[str]]:
+    """Leave out logs, and scores where they are read as instructions, of platforms whose instructions are others."""
+    origin = evidence.platform
+    alike = {name for name, platform in evidence.platforms.items() if same_instructions(origin, platform)}
+    notes = list[str]()
+    others = [evidence.platforms[name] for name in evidence.logs if name not in alike]
+    if others:
+        notes.append(f"logs left out: {do_not_carry_over(origin, others)}")
+        evidence = replace(evidence, logs={name: log for name, log in evidence.logs.items() if name in alike})
+    table = evidence.benchmarks
+    if table is not None and method.name != _SCORES:
+        scored = [platform for name, platform in evidence.platforms.items() if name in set(table["platform"]) - alike]
+        if scored:
+            names = ", ".join(platform.name for platform in scored)
+            known = f"{origin.name} ({_isa(origin)})"
+            notes.append(f"scores of {names} left out: not known to be of the instruction set of {known}")
+            evidence = replace(
+                evidence, benchmarks=table[~table["platform"].isin([platform.name for platform in scored])]
+            )
+    return evidence, notes
+
+
+def _refuse_ratio(question: ServiceQuestion, method: PredictionMethod, foreign: Sequence[Platform]) -> None:
+    """Refuse a ratio of instructions that would change nothing, or by which the method has no interval to widen."""
+    if question.instruction_ratio is None:
+        return
+    text = ",".join(f"{end:g}" for end in question.instruction_ratio)
+    if method.name == _SCORES:
+        raise ArgumentError(_RATIO, f"method {_SCORES} goes by scores and counts no instructions", text)
+    if not foreign:
+        raise ArgumentError(_RATIO, f"all platforms asked for have the instructions of {question.origin.strip()}", text)
+    if method.name != BY_ITSELF:
+        problem = f"method {method.name} states no interval that it could widen, only {BY_ITSELF} does"
+        raise ArgumentError(_RATIO, problem, text)
+
+
+def _said_of_ratio(ratio: tuple[float, float], origin: Platform, foreign: Sequence[Platform]) -> str:
+    names = ", ".join(f"{platform.name} ({_isa(platform)})" for platform in foreign)
+    return (
+        f"on {names} a request is taken to need {ratio[0]:g} to {ratio[1]:g} times (90%) as many instructions as on "
+        f"{origin.name} ({_isa(origin)}), with as many misses in each"
+    )
+
+
+def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[str, ServiceLog], pd.DataFrame | None]:
+    """Return the log of a file, or those of a run with its public scores; that of the origin first."""
+    if not path.is_dir():
+        with faults_in(path):
+            return {origin: read(path)}, None
+    run = open_run(path)
+    missing = [name for name in _TABLES if not run.has(name)]
+    if missing and run.manifest.get("kind") != "cross_platform":
+        raise RunError(f"{path}: is a run of kind {run.manifest.get('kind')}, which has no table {missing[0]}")
+    tables = {name: run.table(name) for name in _TABLES}
+    ran = [name for name in tables["service_log"]["platform"].unique() if name in known and name != origin]
+    with faults_in(path):
+        logs = {name: log_of(tables, name) for name in (origin, *ran)}
+    return logs, run.table("benchmarks") if run.has("benchmarks") else None
+
+
+def _refuse_impossible(evidence: Evidence) -> None:
+    """Refuse a log that, had it been made on its platform, would have instructions that take no possible time."""
+    log, platform = evidence.log, evidence.platform
+    rows = log.taken(np.isfinite(log.utilisation))
+    if not rows.instructions.sum() > 0:
+        return
+    cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
+    cpi = float(cycles / rows.instructions.sum())
+    if not CYCLES[0] <= cpi <= CYCLES[1]:
+        raise InputError(
+            f"its utilisation and instructions would be {cpi:.3g} cycles per instruction on {platform.name}, must be "
+            f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
+        )
+
+
+def _scores(path: Path) -> pd.DataFrame:
+    """Return public scores from a file; the counters of a request are NaN where they are not published."""
+    with faults_in(path):
+        table = read_table(path, SCORES, lambda _names: ("platform",))
+    for name in _COUNTED:
+        table[name] = pd.to_numeric(table[name], errors="coerce") if name in table else np.nan
+    return table[["platform", "score_per_s", *_COUNTED]]
+
+
+def _method(name: str | None, log: ServiceLog) -> tuple[PredictionMethod, list[str]]:
+    known = {method.name: method for method in METHODS}
+    counted = bool(np.isfinite(log.utilisation).any())
+    if name is not None and name not in known:
+        raise ArgumentError("method", f"there is no such method ({closest(name, known)})", name)
+    if name is None and not counted:
+        note = f"no utilisation in the log: method {WITHOUT_UTILISATION}, which rests on spec sheets alone"
+        return known[WITHOUT_UTILISATION], [note]
+    return known[name or BY_ITSELF], []
+
+
+def _notes(evidence: Evidence) -> Iterator[str]:
+    """Yield what must be known to read a prediction."""
+    verdict = mix.fit(evidence.log.counts, evidence.log.instructions)
+    if not verdict.identified:
+        yield f"{verdict.verdict}; the prediction is for this mix, not for others"
+
+
+def rate_per_s(log: ServiceLog) -> float:
+    """Return the requests per second of a whole log."""
+    return float(log.requests.sum() / (len(log.start_s) * log.interval_s))
+
+
+def unsaid(question: ServiceQuestion, fitted: Calibrated, silent: Sequence[str], what: str) -> list[str]:
+    """Return the note that a method says nothing of some platforms; a fault if somebody asked for them, or for all.
+
+    Parameters
+    ----------
+    question : with the platforms that were named
+    fitted : with the method
+    silent : names of platforms
+    what : of which nothing is said
+    """
+    if not silent:
+        return []
+    score = ", for want of a public score" if fitted.method.name == "benchmark" else ""
+    note = f"method {fitted.method.name} says nothing of {what} on {', '.join(silent)}{score}"
+    if question.to or len(silent) == len(fitted.targets):
+        refuse_log(question.log, note)
+    return [note]
+
+
+@dataclass(frozen=True, slots=True)
+class AboutLog:
+    """What every answer from a log begins with: where it was made, the method, types and intervals."""
+
+    origin: str
+    isa: str
+    """Instruction set of the origin."""
+    method: str
+    types: tuple[str, ...]
+    intervals: int
+
+    def payload(self) -> Payload:
+        """Return the first keys of the answer."""
+        return {
+            "from": self.origin,
+            "isa": self.isa,
+            "method": self.method,
+            "types": list(self.types),
+            "intervals": self.intervals,
+        }
+
+    def __str__(self) -> str:
+        """Return how the text of the answer begins."""
+        types = len(self.types)
+        requests = f"{types} type{'s' * (types > 1)} of request{'s' * (types > 1)}"
+        return f"method {self.method} on {self.intervals:,} intervals of {self.origin} with {requests}"
+
+
+def about(fitted: Calibrated) -> AboutLog:
+    """Return what an answer begins with."""
+    log, evidence = fitted.evidence.log, fitted.evidence
+    types = tuple(log.types)
+    return AboutLog(evidence.calibration, evidence.platform.isa, fitted.method.name, types, len(log.start_s))
+
+
+def refuse_log(log: Path, problem: str) -> NoReturn:
+    """Raise the fault that a whole log has."""
+    raise FaultsError([Fault(str(log), 0, 0, "", problem)])
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time as people read it."""
+    if not math.isfinite(seconds):
+        return ""
+    return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"
