@@ -33,8 +33,9 @@ def entropies(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     It is the plain entropy, as the paper takes it: uncorrected for the number of samples.
     """
     profiles = {key: part.to_numpy() for key, part in frame.groupby(by, sort=True)["samples"]}
-    plain = [entropy(samples, correction="none") for samples in profiles.values()]
-    return pd.DataFrame({by: list(profiles), "entropy": plain, "samples": [part.sum() for part in profiles.values()]})
+    plain = [entropy(part, correction="none") for part in profiles.values()]
+    samples = [int(part.sum()) for part in profiles.values()]
+    return pd.DataFrame({by: list(profiles), "entropy": plain, "samples": samples})
 
 
 def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
