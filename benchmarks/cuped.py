@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.classic import Ratio
 from models.randomness import stream
 
@@ -38,7 +38,7 @@ class Arm:
     below_before: np.ndarray
 
 
-def arms(cells: Cells, treated: np.ndarray) -> tuple[Arm, Arm]:
+def arms(cells: JobMachineSums, treated: np.ndarray) -> tuple[Arm, Arm]:
     """Return the arm without the feature and the one with it, of one draw; (M,) booleans."""
     machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
     both = []

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.methods import RECOMMENDED, method
 from models.randomness import stream
 from scenarios.effects.scorecard.designs import designs
-from scenarios.effects.scorecard.pieces import Asked, Design, Piece, judged
+from scenarios.effects.scorecard.pieces import Piece, ScorecardDesign, ScorecardQuestion, judged
 
 SIZES = {1000: (12, 25, 50, 100, 200, 400), 6000: (25, 50, 100, 200, 400)}
 """Of test machines, for the sizes of fleets that figures are given for."""
@@ -29,7 +29,7 @@ TWINNED, TEST = 20, 100
 """Draws that the twin is timed on, and test machines of each."""
 
 
-def by_arm(cells: Cells, treated: np.ndarray) -> tuple[pd.DataFrame, list[str]]:
+def by_arm(cells: JobMachineSums, treated: np.ndarray) -> tuple[pd.DataFrame, list[str]]:
     """Return one row per cell as a draw shows it: job, machine, arm, count, values, squares, covariates, products."""
     machine = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start))
     arm = treated[machine].astype(int)
@@ -42,7 +42,7 @@ def by_arm(cells: Cells, treated: np.ndarray) -> tuple[pd.DataFrame, list[str]]:
     return table, names
 
 
-def adjusted(cells: Cells, table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+def adjusted(cells: JobMachineSums, table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """Add values and squares that covariates do not explain, `z` and `zz`."""
     sums = table.groupby(["job", "arm"])[["n", "y", *names, *(f"y{name}" for name in names)]].sum()
     x, xy = sums[names].to_numpy(), sums[[f"y{name}" for name in names]].to_numpy()
@@ -55,7 +55,7 @@ def adjusted(cells: Cells, table: pd.DataFrame, names: list[str]) -> pd.DataFram
     return table.assign(z=z, zz=table["yy"] - 2 * table[[f"y{name}" for name in names]].to_numpy() @ slope + squares)
 
 
-def by_job(cells: Cells, table: pd.DataFrame) -> pd.DataFrame:
+def by_job(cells: JobMachineSums, table: pd.DataFrame) -> pd.DataFrame:
     """Return each job's effect, variance, level and the share of its variance that no spread shows."""
     groups = table.groupby(["job", "arm"])
     sums = groups[["n", "y", "z", "zz"]].sum().assign(machines=groups.size())
@@ -86,7 +86,7 @@ def between(jobs: pd.DataFrame) -> float:
     return max(float(found / (1.0 - (trust**2).sum())), 1e-12)
 
 
-def twin(cells: Cells, treated: np.ndarray) -> tuple[float, float, float]:
+def twin(cells: JobMachineSums, treated: np.ndarray) -> tuple[float, float, float]:
     """Return change, standard error and degrees of freedom of `adjusted`, of one draw, (M,)."""
     table = adjusted(cells, *by_arm(cells, treated))
     jobs = by_job(cells, table)
@@ -109,7 +109,7 @@ def twin(cells: Cells, treated: np.ndarray) -> tuple[float, float, float]:
     return float((gain * jobs["effect"].fillna(0.0)).sum()), float(np.sqrt(total)), float(total**2 / guessed)
 
 
-def beside(cells: Cells, size: int) -> tuple[float, float]:
+def beside(cells: JobMachineSums, size: int) -> tuple[float, float]:
     """Return seconds that one draw takes us and the twin; the answers must agree."""
     rng, treated = stream(1, f"benchmark of {size} machines"), np.zeros((25 * TWINNED, len(cells.machines)), bool)
     for draw in treated:
@@ -124,7 +124,7 @@ def beside(cells: Cells, size: int) -> tuple[float, float]:
     return ours_s, theirs_s
 
 
-def made(corner: str, machines: int, names: tuple[str, ...]) -> Iterator[tuple[Design, float]]:
+def made(corner: str, machines: int, names: tuple[str, ...]) -> Iterator[tuple[ScorecardDesign, float]]:
     """Yield each design and the seconds that it took to make; the first one has the simulation in it."""
     start = time.process_time()
     for design in designs(corner, 1, machines, names):
@@ -135,7 +135,7 @@ def made(corner: str, machines: int, names: tuple[str, ...]) -> Iterator[tuple[D
 def fleet(corner: str, machines: int, draws: int, names: tuple[str, ...]) -> float:
     """Print the parts of one fleet, and return their sum."""
     whole, sizes = 0.0, SIZES.get(machines, SIZES[1000])
-    asked = Asked(names(), sizes, draws, machines)
+    asked = ScorecardQuestion(names(), sizes, draws, machines)
     for number, (design, cells_s) in enumerate(made(corner, machines, names)):
         start = time.process_time()
         judged(asked, lambda *_, only=design: [only], Piece(corner, 1))

@@ -28,8 +28,7 @@ DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 SHARED_CLASS_NAMES = {
-    "Beside", "Block", "Cell", "Contention", "Design", "Fault", "Fleet", "Parts", "Plan", "Rollout", "Table",
-    "WSMeter",
+    "Cell", "Contention", "WSMeter",
 }  # fmt: skip
 """Names that still stand for a class each in several modules; none is added."""
 

@@ -55,7 +55,7 @@ class About:
     finite_population_correction: bool | None = None
 
     @classmethod
-    def of(cls, statements: Mapping[str, Any]) -> "About":
+    def of(cls, statements: Mapping[str, object]) -> "About":
         """Return what a YAML or JSON mapping says.
 
         Raises
@@ -80,7 +80,8 @@ class About:
                 problems += [(name, problem, statements[name]) for problem in _problems(name, statements[name])]
         if problems:
             raise AboutError(problems)
-        return cls(**statements)
+        stated: dict[str, Any] = {**statements}
+        return cls(**stated)
 
 
 def _problems(name: str, value: object) -> Iterator[str]:

@@ -5,13 +5,15 @@ Nine guards test hypotheses, each at a chance of `findings.ALPHA`, so that all o
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 
 from analysis.audit import intervals, selection, units, windows
 from analysis.audit.about import About
-from analysis.audit.findings import Audit, Finding, ranked
-from analysis.audit.table import Case, Guard
+from analysis.audit.case import Case, Guard
+from analysis.audit.findings import Finding, Severity
+from analysis.effects.observations import FlaggedRows
 
 GUARDS: Mapping[str, Guard] = {
     "unusable_values": units.unusable_values,
@@ -41,8 +43,28 @@ AT_THE_END = frozenset({"sample_ratio", "weights_renormalised", "missing_jobs", 
 """Guards about what only an experiment's end can say: who gets the feature, which jobs are seen, how many looks."""
 
 
+_GRAVITY: Mapping[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All findings, the gravest first, and the codes of the guards that had what they need to be checked."""
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that forbid a verdict."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    def payload(self) -> Mapping[str, list[object]]:
+        """Return it as JSON holds it: findings and checked."""
+        return {"findings": [asdict(finding) for finding in self.findings], "checked": list(self.checked)}
+
+
 def examine(
-    observations: pd.DataFrame,
+    observations: pd.DataFrame | FlaggedRows,
     jobs: pd.DataFrame | None = None,
     about: About | None = None,
     *,
@@ -72,10 +94,12 @@ def examine(
     >>> "peeking" in report.checked, "carry_over" in report.checked
     (True, False)
     """
-    case = Case.of(observations, jobs, about)
+    flagged = observations if isinstance(observations, FlaggedRows) else FlaggedRows.of(observations)
+    case = Case.of(flagged, jobs, about)
     results = {code: guard(case) for code, guard in GUARDS.items() if code not in without}
-    findings_ = [finding for findings in results.values() for finding in findings or ()]
-    return Audit(ranked(findings_), tuple(code for code, findings in results.items() if findings is not None))
+    findings = [finding for own in results.values() for finding in own or ()]
+    findings.sort(key=lambda finding: _GRAVITY[finding.severity])
+    return Audit(tuple(findings), tuple(code for code, own in results.items() if own is not None))
 
 
 def audit(observations: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> list[Finding]:

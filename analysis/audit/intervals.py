@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy.stats import chi2, norm, t
 
-from analysis.audit.findings import ALPHA, LEAST_COVERAGE, Finding, Severity, coverage
-from analysis.audit.table import Case, Contrast
+from analysis.audit.case import Case, Contrast
+from analysis.audit.findings import ALPHA, LEAST_COVERAGE, Finding, Severity
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -314,3 +314,16 @@ def _passed_on(counts: Floats) -> float:
     """Return how much of one cluster's skewness the difference of two means keeps, or one mean of differences."""
     third = counts[-1] ** -2 - (counts[0] ** -2 if len(counts) > 1 else 0.0)
     return float(abs(third) / (1 / counts).sum() ** 1.5)
+
+
+def coverage(error_share: float, freedom: float = 1e9, confidence: float = 0.95) -> float:
+    """Return how often an unbiased interval covers whose standard error is only a share of the true one.
+
+    Parameters
+    ----------
+    error_share : claimed standard error divided by the true one, above 0
+    freedom : degrees of freedom of Student's t
+    confidence : that the interval claims
+    """
+    half = float(t.ppf(0.5 + confidence / 2, freedom)) * error_share
+    return float(1 - 2 * t.sf(half, freedom))

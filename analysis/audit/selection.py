@@ -7,8 +7,8 @@ import pandas as pd
 from scipy.special import gammaln
 from scipy.stats import binomtest, norm, t
 
+from analysis.audit.case import Audited, Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
-from analysis.audit.table import Case, Table
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -52,7 +52,7 @@ def selection_optimised(case: Case) -> list[Finding] | None:
     return [Finding("selection_optimised", "error", what, evidence, remedy)]
 
 
-def _composition(table: Table, treated: Bools, unit: Ints) -> Iterator[tuple[str, float]]:
+def _composition(table: Audited, treated: Bools, unit: Ints) -> Iterator[tuple[str, float]]:
     """Yield how many standard errors each statistic of the treated units is from its mean over random draws."""
     rows = ~table.study if (~table.study).any() else table.period == table.period[table.study].min()
     units, jobs = int(unit.max()) + 1, len(table.jobs)
@@ -219,7 +219,7 @@ def churn(case: Case) -> list[Finding] | None:
 _WHAT_CHURNS = {"arrived": "arrived", "stayed": "stayed", "rows": "are counted", "present": "were present"}
 
 
-def _compared(table: Table) -> Iterator[tuple[str, tuple[float, float]]]:
+def _compared(table: Audited) -> Iterator[tuple[str, tuple[float, float]]]:
     """Yield by what arms are compared: difference (with less without the feature) and its chance."""
     both = np.bincount(table.machine, table.study, len(table.machines)) > 0
     before = ~table.study
@@ -232,7 +232,7 @@ def _compared(table: Table) -> Iterator[tuple[str, tuple[float, float]]]:
             yield name, _welch(*arms)
 
 
-def _shares(table: Table) -> Iterator[tuple[str, Floats]]:
+def _shares(table: Audited) -> Iterator[tuple[str, Floats]]:
     """Yield (M,) what churn makes of each machine, NaN where it is not known."""
     machines, before = len(table.machines), ~table.study
     total = np.bincount(table.machine[before], minlength=machines).astype(np.float64)
@@ -261,7 +261,7 @@ def _shares(table: Table) -> Iterator[tuple[str, Floats]]:
         yield "present", _mean(table, table.study, present / present.max())
 
 
-def _mean(table: Table, rows: Bools, value: Floats) -> Floats:
+def _mean(table: Audited, rows: Bools, value: Floats) -> Floats:
     count = np.bincount(table.machine[rows], minlength=len(table.machines))
     return np.asarray(
         np.bincount(table.machine[rows], value[rows], len(table.machines)) / np.where(count > 0, count, np.nan)

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from analysis.audit.case import Audited, Case, Contrast, contrast, study_contrast
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
-from analysis.audit.table import Case, Contrast, Table, contrast, repeated, study_contrast, unusable, unusable_amounts
+from analysis.effects.observations import repeated
 from models.arrays import Bools, Floats, Ints
 
 _DECADES = 1.5
@@ -74,7 +75,7 @@ def unit_change(case: Case) -> list[Finding]:
     return findings or [_finding(case, jump) for jump in _jumps(case.table)] or list(_some_machines(case))
 
 
-def _between_arms(table: Table, name: str) -> float:
+def _between_arms(table: Audited, name: str) -> float:
     """Return the typical ratio of the arms' medians of a job in the study; 0 if they are no 10 times apart."""
     rows = pd.DataFrame({"job": table.job, "number": np.log10(table.rows[name].to_numpy(dtype=np.float64))})
     medians = [rows[table.study & arm].groupby("job")["number"].median() for arm in (table.treated, ~table.treated)]
@@ -100,13 +101,13 @@ def _where(case: Case, far: Bools) -> str:
     return ""
 
 
-def _jumps(table: Table) -> Iterator[_Jump]:
+def _jumps(table: Audited) -> Iterator[_Jump]:
     """Yield the largest jump of all jobs together, or those of single jobs if there is none, before and in the study.
 
     In the study only machines are looked at that have the feature in all of it, or never.
     """
     with_it, everywhere = table.ever[table.machine], np.ones(len(table.machines), dtype=np.bool_)
-    for among, steady, past in ((~table.study, everywhere, True), (table.study, ~(table.ever & table.never), False)):
+    for among, steady, past in ((~table.study, everywhere, True), (table.study, ~table.switching, False)):
         rows = among & steady[table.machine]
         splits = _splits(np.unique(table.period[rows]))
         if not len(splits) or with_it[rows].all() or not with_it[rows].any():
@@ -136,7 +137,7 @@ def _some_machines(case: Case) -> Iterator[Finding]:
     jumps of all machines by their median absolute deviation.
     """
     table, with_it = case.table, case.table.ever
-    rows = table.study & ~(table.ever & table.never)[table.machine]
+    rows = table.study & ~table.switching[table.machine]
     at, log = table.machine[rows], pd.Series(np.log(table.relative[rows]))
     left: Floats = (log - log.groupby([table.job[rows], table.period[rows]]).transform("median")).to_numpy(np.float64)
     worst = None
@@ -186,7 +187,7 @@ def _splits(periods: Ints) -> Ints:
     return later[np.unique(np.linspace(0, len(later) - 1, _MOST_SPLITS).round().astype(np.int64))]
 
 
-def _pair(table: Table, rows: Bools, with_it: Bools, split: int) -> tuple[Contrast, Contrast] | None:
+def _pair(table: Audited, rows: Bools, with_it: Bools, split: int) -> tuple[Contrast, Contrast] | None:
     """Return the contrasts of the arms before a period and from it on, of the jobs that both have; None without."""
     later, unit = table.period >= split, table.units()
     before, after = (contrast(table, rows & half, with_it, unit) for half in (~later, later))
@@ -219,7 +220,7 @@ def _chance(pair: tuple[Contrast, Contrast], log: float) -> float:
 
 
 def _jump(
-    table: Table,
+    table: Audited,
     rows: Bools,
     with_it: Bools,
     split: int,
@@ -289,11 +290,13 @@ def unusable_values(case: Case) -> list[Finding]:
     Rows without a value are left out by whatever estimates; if it is the slow that have none, the answer is too good.
     Rows without presence, CPU time, exposure or frequency are left out, too; no guard looks at such a column.
     """
-    bad, amounts = unusable(case.given), unusable_amounts(case.given)
-    others = np.logical_or.reduce([*amounts.values(), np.zeros(len(bad), dtype=np.bool_)])
+    flagged = case.flagged
+    lacking = f"no usable {', '.join(flagged.amounts)}"
     findings = [
-        *_unusable(case, bad, "no value or weight above 0", "compare only if they miss by chance in both arms"),
-        *_unusable(case, others, f"no usable {', '.join(amounts)}", "or leave the columns out"),
+        *_unusable(
+            case, flagged.unusable, "no value or weight above 0", "compare only if they miss by chance in both arms"
+        ),
+        *_unusable(case, flagged.without_amounts, lacking, "or leave the columns out"),
     ]
     return sorted(findings, key=lambda finding: finding.severity == "note")
 
@@ -302,8 +305,9 @@ def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding
     """Return what is to be said of rows that lack something, by how many there are in either arm."""
     if not bad.any():
         return []
-    treated = case.given["treated"].to_numpy() == 1
-    study = treated | case.given["period"].isin(case.table.periods[np.unique(case.table.period[case.table.study])])
+    given = case.flagged.table
+    treated = given["treated"].to_numpy() == 1
+    study = treated | given["period"].isin(case.table.periods[np.unique(case.table.period[case.table.study])])
     shares = [_share(bad, arm & study) for arm in (~treated, treated)]
     worst = max(float(bad.mean()), *shares)
     severity: Severity = "note" if worst <= _FEW else "error" if worst > 10 * _FEW else "warning"
@@ -316,7 +320,7 @@ def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding
 
 def duplicated_rows(case: Case) -> list[Finding]:
     """Find rows that say again what an earlier row said; how grave that is, goes by how many rows were copied."""
-    usable_rows = case.given[~unusable(case.given)]
+    usable_rows = case.flagged.table[~case.flagged.unusable]
     again = repeated(usable_rows)
     if not again.any():
         return []
@@ -375,7 +379,7 @@ def ipc_across_frequencies(case: Case) -> list[Finding] | None:
     return [Finding("ipc_across_frequencies", "error", what, evidence, remedy)]
 
 
-def _clock_hz(table: Table) -> Floats | None:
+def _clock_hz(table: Audited) -> Floats | None:
     """Return (N,) mean frequencies, if they are known of every row."""
     rows = table.rows
     for name in ("mean_frequency_hz", "clock_hz"):

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.stats import t
 
+from analysis.audit.case import Audited, Case, contrast
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
-from analysis.audit.table import Case, Table, contrast
 from models.arrays import Bools, Floats
 
 _LEAST_MACHINES = 8
@@ -43,7 +43,7 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
     ]
 
 
-def _drift(table: Table) -> float | None:
+def _drift(table: Audited) -> float | None:
     """Return the relative change of untreated rows from the pre-period to the study."""
     if table.study.all():
         return None
@@ -87,7 +87,7 @@ def carry_over(case: Case) -> list[Finding] | None:
     a chance of `ALPHA` and if the shift is `MATERIAL` half-widths.
     """
     table, plain = case.table, case.plain
-    if plain is None or not table.crossover or (table.ever & table.never).sum() < _LEAST_MACHINES:
+    if plain is None or not table.crossover or table.switching.sum() < _LEAST_MACHINES:
         return None
     lagged = _lagged(table)
     if lagged is None:
@@ -104,9 +104,9 @@ def carry_over(case: Case) -> list[Finding] | None:
     return [Finding("carry_over", "error" if ratio > 1 else "warning", what, evidence, remedy)]
 
 
-def _lagged(table: Table) -> tuple[float, float, float, float] | None:
+def _lagged(table: Audited) -> tuple[float, float, float, float] | None:
     """Return the effect of the state before, its standard error and degrees of freedom, and what of it is missed."""
-    both = table.ever & table.never
+    both = table.switching
     rows = table.study & both[table.machine]
     periods, machines = len(table.periods), len(table.machines)
     cell = table.machine[rows] * periods + table.period[rows]
@@ -142,7 +142,7 @@ def _lagged(table: Table) -> tuple[float, float, float, float] | None:
     return float(beta[1]), float(error[1]), float(clusters - 1), missed
 
 
-def _within_jobs(table: Table, rows: Bools) -> Floats:
+def _within_jobs(table: Audited, rows: Bools) -> Floats:
     """Return the rows' relative values less the mean of their job over these rows."""
     job, value = table.job[rows], table.relative[rows]
     mean = np.bincount(job, value, len(table.jobs)) / np.maximum(np.bincount(job, minlength=len(table.jobs)), 1)

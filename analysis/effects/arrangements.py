@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects import cover
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.cube import balancing_variables, selections
 from analysis.effects.estimators import paired
 from analysis.effects.estimators import stratified as strata
 from analysis.effects.estimators.balanced import Balanced, imbalance
 from analysis.effects.estimators.staged import Staged
-from analysis.effects.method import Method
 from analysis.effects.stages import NEVER, rolled_out
+from analysis.effects.study import EffectMethod
 from models.arrays import Bools, Floats, Ints
 
-Arrange = Callable[[int, int, np.random.Generator], tuple[Method, Bools]]
+Arrange = Callable[[int, int, np.random.Generator], tuple[EffectMethod, Bools]]
 """From machines, draws and where they come from to the estimator and the treated machines, (R, M)."""
 
 IMBALANCES = 100
@@ -45,7 +45,7 @@ class Arrangement:
     """Whether so many machines can be chosen that way."""
 
 
-def at_random(estimator: Method, machines: int) -> Arrangement:
+def at_random(estimator: EffectMethod, machines: int) -> Arrangement:
     """Return simple random selection: every choice of machines is equally likely.
 
     Parameters
@@ -60,7 +60,7 @@ def at_random(estimator: Method, machines: int) -> Arrangement:
     array([3, 3])
     """
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         return estimator, drawn(machines, number, draws, rng)
 
     return Arrangement(arrange, lambda number: 2 <= number <= machines // 2)
@@ -87,7 +87,7 @@ def drawn(machines: int, number: int, draws: int, rng: np.random.Generator) -> B
     return treated
 
 
-def stratified(cells: Cells, before: pd.DataFrame) -> Arrangement:
+def stratified(cells: JobMachineSums, before: pd.DataFrame) -> Arrangement:
     """Return random selection within platforms, of each as many as is best (`strata`).
 
     Parameters
@@ -101,7 +101,7 @@ def stratified(cells: Cells, before: pd.DataFrame) -> Arrangement:
     size = np.bincount(stratum)
     deviation = known.groupby("stratum")["deviation"].first().reindex(range(len(size))).fillna(0.0).to_numpy(np.float64)
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         take = strata.allocate(size, deviation, number, LEAST_OF_STRATUM)
         return strata.Stratified(stratum), np.stack([strata.draw(stratum, take, rng) for _ in range(draws)])
 
@@ -110,7 +110,7 @@ def stratified(cells: Cells, before: pd.DataFrame) -> Arrangement:
     return Arrangement(arrange, lambda number: bool(enough) and least <= number <= len(stratum) // 2)
 
 
-def balanced(cells: Cells, before: pd.DataFrame, heavyweights: int = HEAVYWEIGHTS) -> Arrangement:
+def balanced(cells: JobMachineSums, before: pd.DataFrame, heavyweights: int = HEAVYWEIGHTS) -> Arrangement:
     """Return selection by the cube method on what was known of machines before (`balance`).
 
     Parameters
@@ -121,7 +121,7 @@ def balanced(cells: Cells, before: pd.DataFrame, heavyweights: int = HEAVYWEIGHT
     """
     aux = _known(cells, before, heavyweights)
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         chance = np.full(len(aux), number / len(aux))
         left = imbalance(aux, selections(aux, chance, IMBALANCES, rng))
         return Balanced(aux, left), selections(aux, chance, draws, rng)
@@ -130,7 +130,7 @@ def balanced(cells: Cells, before: pd.DataFrame, heavyweights: int = HEAVYWEIGHT
 
 
 def covering(
-    estimator: Method, cells: Cells, before: pd.DataFrame, jobs: int = HEAVYWEIGHTS, need: int = NEED
+    estimator: EffectMethod, cells: JobMachineSums, before: pd.DataFrame, jobs: int = HEAVYWEIGHTS, need: int = NEED
 ) -> Arrangement:
     """Return random bundles of machines that hold enough of each top job, all equally likely (`cover`).
 
@@ -148,7 +148,7 @@ def covering(
     machines = len(instances)
     least = cover.fewest_machines(instances, wanted)
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         return estimator, np.stack([cover.covering(instances, wanted, number, rng) for _ in range(draws)])
 
     def fits(number: int) -> bool:
@@ -157,7 +157,7 @@ def covering(
     return Arrangement(arrange, fits)
 
 
-def pairing(cells: Cells, before: pd.DataFrame) -> Arrangement:
+def pairing(cells: JobMachineSums, before: pd.DataFrame) -> Arrangement:
     """Return pairs of machines alike in the past, of the same platform, one of each by a coin (`paired`).
 
     Parameters
@@ -172,7 +172,7 @@ def pairing(cells: Cells, before: pd.DataFrame) -> Arrangement:
     pairs = paired.matched(_performance(cells), stratum)
     machines = len(cells.machines)
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         treated = np.stack([paired.tossed(pairs, number, machines, rng) for _ in range(draws)])
         return paired.Paired(pairs), treated
 
@@ -191,20 +191,20 @@ def staged(machines: int, shares: Sequence[float] = SHARES) -> Arrangement:
     def sizes(number: int) -> list[int]:
         return [round(share * number) for share in shares]
 
-    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[Method, Bools]:
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
         since = np.stack([rolled_out(machines, sizes(number), rng) for _ in range(draws)])
         return Staged(since), since < NEVER
 
     return Arrangement(arrange, lambda number: sizes(number)[0] >= LEAST_AT_ONCE and number <= machines // 2)
 
 
-def _known(cells: Cells, before: pd.DataFrame, heavyweights: int) -> Floats:
+def _known(cells: JobMachineSums, before: pd.DataFrame, heavyweights: int) -> Floats:
     """Return the balancing variables of the cells' machines, 0 where nothing is known."""
     known = balancing_variables(before, heavyweights).set_index("machine")
     return known.reindex(cells.machines).fillna(0.0).to_numpy(dtype=np.float64)
 
 
-def _performance(cells: Cells) -> Floats:
+def _performance(cells: JobMachineSums) -> Floats:
     """Return by how much each machine's past was above what its quota let expect of this fleet; (M, 1)."""
     value, quota = cells.before.T
     level = value.sum() / quota.sum() if quota.sum() > 0 else 0.0

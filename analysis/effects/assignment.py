@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.effects.planning import Plan
+from analysis.effects.planning import DesignPlan
 from analysis.effects.switching import coins
 from models.arrays import Bools, Floats, Ints
 
@@ -16,7 +16,7 @@ _DRAWN = 104_729
 """Beside the seed: the machines that are taken are no draw that a rehearsal has seen."""
 
 
-def assigned(plan: Plan, seed: int = 1) -> pd.DataFrame:
+def assigned(plan: DesignPlan, seed: int = 1) -> pd.DataFrame:
     """Return who has the feature when, for one experiment as it was planned.
 
     Machines are drawn as in the rehearsals, of those that the latest stretch of the past holds. Where they switch, a

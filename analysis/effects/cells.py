@@ -16,7 +16,7 @@ from models.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class JobMachineSums:
     """C pairs of machine and job, of M machines and J jobs, with K covariates.
 
     Values are relative to the job's `scale`. Where only one arm was observed, the other's sums are 0.
@@ -85,7 +85,7 @@ def cells(
     *,
     known: bool = False,
     shared: float = 0.0,
-) -> Cells:
+) -> JobMachineSums:
     """Return the cells of a study.
 
     Parameters
@@ -97,7 +97,7 @@ def cells(
     before : per machine: value (Σ quota × performance), quota, indexed by machine
     racks : rack of each machine, indexed by machine; without it every machine is one
     level : mean of each job as it was measured before, indexed by job; its `scale` without it
-    known, shared : as in `Cells`
+    known, shared : as in `JobMachineSums`
 
     Raises
     ------
@@ -134,7 +134,7 @@ def cells(
     rack = np.arange(len(machines)) if racks is None else pd.factorize(racks.reindex(index))[0].astype(np.int64)
     if (rack < 0).any():
         raise InputError(f"machine {machines[rack < 0][0]} is in no rack")
-    return Cells(
+    return JobMachineSums(
         start=np.searchsorted(pair // len(jobs), np.arange(len(machines) + 1)),
         job=(pair % len(jobs)).astype(np.int64),
         count=summed(np.ones(len(rows))),
@@ -184,7 +184,7 @@ def _stacked(columns: list[Floats], rows: int) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
 
 
-class Totals(NamedTuple):
+class MachineTotals(NamedTuple):
     """Sums by machine, in units of the fleet's performance; each job weighs by its full quota."""
 
     quota: Floats
@@ -195,7 +195,7 @@ class Totals(NamedTuple):
     """(M, K) covariates, as the quota times a relative deviation."""
 
 
-def totals(cells: Cells) -> Totals:
+def totals(cells: JobMachineSums) -> MachineTotals:
     """Return the cells' sums by machine, each job's full quota spread evenly over its instances."""
     instances = np.bincount(cells.job, cells.count, len(cells.jobs))
     per_instance = (cells.weight / np.where(instances > 0, instances, 1.0))[cells.job]
@@ -205,10 +205,10 @@ def totals(cells: Cells) -> Totals:
         sums = [np.bincount(machine, per_instance * column, len(cells.machines)) for column in values.T]
         return np.stack(sums, axis=1) if sums else np.zeros((len(cells.machines), 0))
 
-    return Totals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
+    return MachineTotals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
 
 
-def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells:
+def only(cells: JobMachineSums, job: object, before: pd.DataFrame | None = None) -> JobMachineSums:
     """Return the cells of one job, whose change is then what estimators estimate.
 
     Covariates stay what they were, so what the machine's other residents tell of it is not lost.
@@ -217,7 +217,7 @@ def only(cells: Cells, job: object, before: pd.DataFrame | None = None) -> Cells
     ----------
     cells : of a fleet
     job : one of its jobs
-    before : observations before the study, for `Cells.before`; without it that is unknown
+    before : observations before the study, for `JobMachineSums.before`; without it that is unknown
 
     Raises
     ------

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from analysis.effects.cells import Cells
-from analysis.effects.method import Answers, Design, Effect, Need, concluded, half_width
-from analysis.effects.study import Study
+from analysis.effects.cells import JobMachineSums
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, Effect, Need, Study, concluded, half_width
 from analysis.statistics import Current
 from analysis.wsmeter.clusters import Covered
 from analysis.wsmeter.estimators import WSMeter
@@ -44,7 +44,7 @@ class Published:
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
     needs: ClassVar[tuple[Need, ...]] = ()
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws; NaN where no job is covered, and of stays that are their own control.
 
         Parameters
@@ -86,7 +86,7 @@ class Published:
         return Covered.of(current, _measured(cells, study.treated, arm=1), self.min_instances, 1, jobs)
 
 
-def _measured(cells: Cells, machines: Bools, arm: int) -> Current:
+def _measured(cells: JobMachineSums, machines: Bools, arm: int) -> Current:
     """Return what was measured on some machines without (0) or with the feature (1), job by job."""
     chosen, count = np.repeat(machines, np.diff(cells.start)), len(cells.jobs)
     instances, value, square = (
@@ -121,7 +121,7 @@ class Ratio:
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent", "crossover"})
     needs: ClassVar[tuple[Need, ...]] = ()
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -137,7 +137,7 @@ class Ratio:
         return concluded(self, study, confidence)
 
 
-def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Answers]:
+def covered(ones: Sequence[Published], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each of several says of R draws; what they share is done once.
 
     Parameters
@@ -156,7 +156,7 @@ def covered(ones: Sequence[Published], cells: Cells, treated: Bools) -> list[Ans
     return [Answers(change, error * estimator.widening, freedom) for estimator in ones]
 
 
-def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]:
+def ratios(ones: Sequence[Ratio], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each of several says of R draws; what they share is done once.
 
     Parameters
@@ -174,7 +174,7 @@ def ratios(ones: Sequence[Ratio], cells: Cells, treated: Bools) -> list[Answers]
     return [_difference(off, on, estimator.cuped) for estimator in ones]
 
 
-def _machines(cells: Cells) -> Floats:
+def _machines(cells: JobMachineSums) -> Floats:
     """Return each machine's numerators without and with the feature, its denominator, and both before; (M, 5)."""
     if cells.switched is not None:
         totals = cells.switched.totals()

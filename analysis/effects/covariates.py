@@ -22,7 +22,7 @@ _SHARD_PRIOR, _MACHINE_PRIOR = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PastParts:
     """Additive parts of relative performance in the past."""
 
     unit: Floats
@@ -90,7 +90,7 @@ def unit_of(table: pd.DataFrame, link: str) -> list[str]:
     return [name for name in ("job", "machine", "instance", "shard") if name in table]
 
 
-def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, load: Floats | None) -> Parts:
+def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, load: Floats | None) -> PastParts:
     """Return the parts of stays' relative performance, each shrunk by how little of it was seen.
 
     Fitted by backfitting (Breiman and Friedman 1985); the parts of units and machines are random effects.
@@ -115,7 +115,7 @@ def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, 
         if load is not None:
             left = deviation - of_unit[unit] - of_machine[machine]
             slope = np.linalg.lstsq(columns * root[:, None], left * root, rcond=None)[0].astype(np.float64)
-    return Parts(of_unit, of_machine, slope)
+    return PastParts(of_unit, of_machine, slope)
 
 
 def _loads(

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from analysis.effects.cells import Cells, cells
-from analysis.effects.observations import checked, exposure, fleet_of, identity, numbered, racks_of, scale_of
+from analysis.effects.cells import JobMachineSums, cells
+from analysis.effects.observations import checked, exposure, fleet_of, identity, numbered, scale_of
 from analysis.effects.switching import Switched, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -264,18 +264,19 @@ class Switchable:
         >>> switchable.cells(np.array([[True, False], [False, True]])).y[:, 1].round(9)
         array([1.1, 1.1])
         """
-        never, off, on = (checked(table) for table in (never, *arms))
+        known, off, on = checked(never), *(checked(table).rows for table in arms)
+        never = known.rows
         fleet = fleet_of(never.iloc[:0], never, jobs)
         table = never.assign(never=never["value"], off=off["value"], on=on["value"])
         by = np.stack([exposure(off), exposure(on)], axis=1)
-        return cls(switched(table, identity(never), by, scale_of(fleet)), fleet, racks_of(never))
+        return cls(switched(table, identity(never), by, scale_of(fleet)), fleet, known.of_machines("rack"))
 
-    def cells(self, plan: Bools) -> Cells:
+    def cells(self, plan: Bools) -> JobMachineSums:
         """Return the cells of a plan, (M, P): who has the feature when."""
         return _crossed(self.switched.planned(plan), self.fleet, self.racks)
 
 
-def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> Cells:
+def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> JobMachineSums:
     """Return the cells of a crossover: of all machines that have a stay seen in both states."""
     rows = crossover.gains().dropna(subset=["gain"])
     if rows.empty:
@@ -285,7 +286,7 @@ def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) 
     return replace(whole, switched=crossover.of(whole.machines))
 
 
-def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, few: pd.Index | None) -> Cells:
+def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, few: pd.Index | None) -> JobMachineSums:
     """Return the cells of a crossover that was observed.
 
     Parameters

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.effects import classic
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.classic import Published, Ratio
 from analysis.effects.estimators import adjusted
 from analysis.effects.estimators.adjusted import Adjusted
@@ -13,13 +13,14 @@ from analysis.effects.estimators.balanced import Balanced
 from analysis.effects.estimators.paired import Paired
 from analysis.effects.estimators.staged import Staged
 from analysis.effects.estimators.stratified import Stratified
-from analysis.effects.method import Answers, Design, Method, Need
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, EffectMethod, Need
 from models.arrays import Bools
 from models.errors import InputError
 
 RECOMMENDED = "adjusted"
 
-METHODS: tuple[Method, ...] = (
+METHODS: tuple[EffectMethod, ...] = (
     Published(),
     Published("published-widened", widening=1.2),
     Published("concurrent", baseline="concurrent"),
@@ -59,7 +60,7 @@ def of_tables() -> tuple[str, ...]:
     return names(_TOLD)
 
 
-def method(name: str) -> Method:
+def method(name: str) -> EffectMethod:
     """Return the estimator of a name.
 
     Raises
@@ -78,7 +79,7 @@ def method(name: str) -> Method:
     raise InputError(f"estimator must be one of {', '.join(known.name for known in METHODS)}, got {name}")
 
 
-def for_design(name: str, design: Design) -> Method:
+def for_design(name: str, design: Design) -> EffectMethod:
     """Return the estimator of a name; in place of the recommended one that of the design, where it has its own.
 
     Examples
@@ -92,18 +93,18 @@ def for_design(name: str, design: Design) -> Method:
     return next(known for known in METHODS if design in known.designs)
 
 
-def by_rack(chosen: Method) -> Method | None:
+def by_rack(chosen: EffectMethod) -> EffectMethod | None:
     """Return an estimator with racks as clusters in place of machines; None if its error cannot be that of racks."""
     return replace(chosen, cluster="rack") if isinstance(chosen, Adjusted) else None
 
 
-def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:
+def together(methods: Sequence[EffectMethod], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each of several methods says of R draws, as its `many` would; what they share is done once.
 
     Parameters
     ----------
     methods : any
-    cells : as for `Method.many`
+    cells : as for `EffectMethod.many`
     treated : (R, M)
     """
     families: dict[Hashable, list[int]] = {}
@@ -117,18 +118,18 @@ def together(methods: Sequence[Method], cells: Cells, treated: Bools) -> list[An
     return [answers[number] for number in range(len(methods))]
 
 
-_SHARING: Mapping[type, Callable[[Sequence[Any], Cells, Bools], list[Answers]]] = {
+_SHARING: Mapping[type, Callable[[Sequence[Any], JobMachineSums, Bools], list[Answers]]] = {
     Adjusted: adjusted.together,
     Published: classic.covered,
     Ratio: classic.ratios,
 }
 
 
-def _alone(members: Sequence[Method], cells: Cells, treated: Bools) -> list[Answers]:
+def _alone(members: Sequence[EffectMethod], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     return [member.many(cells, treated) for member in members]
 
 
-def _family(member: Method) -> tuple[Hashable, ...] | None:
+def _family(member: EffectMethod) -> tuple[Hashable, ...] | None:
     """Return what those that share their work have in common; nothing of a method that works alone."""
     if isinstance(member, Adjusted):
         return Adjusted, member.cluster, member.correction

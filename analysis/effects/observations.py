@@ -1,19 +1,19 @@
-"""Tables of observations: one row per instance's stay and period; read, checked, and taken together by stay."""
+"""Tables of observations, a row for each stay and period: read, flagged, coded, and taken together by stay."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import read_cells
-from analysis.tables.columns import Field, not_used, read_table
+from analysis.tables.columns import Field, not_used, read_cells, read_table
 from analysis.tables.faults import FileError, FileFault
-from analysis.wsmeter.measurements import Reading, measurements
+from analysis.wsmeter.measurements import Reading
 from models.arrays import Bools, Floats, Ints
-from models.errors import InputError
-from models.fleet.metrics import MetricName
+from models.errors import InputError, WscError
 
 FIELDS = (
     Field("period", "real", above_zero=False),
@@ -40,6 +40,13 @@ _LENIENT = [replace(field, lenient=field.kind == "real" and field.name != "perio
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 IDENTITY = ("period", "job", "machine", "instance", "shard")
 """Columns that say which observation a row is."""
+_AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz", "clock_hz", "cycles")
+"""Columns beside value and weight whose numbers must be above 0; CPU time may be 0."""
+_COARSE = 0.05
+"""Share of rows whose value another machine has, too, from which equal values say nothing."""
+
+Design = Literal["concurrent", "crossover", "staged"]
+"""When machines had the feature: some of them from one time on, on and off, or in waves."""
 
 
 def read_observations(path: Path, *, strict: bool = True) -> Reading:
@@ -147,102 +154,221 @@ def joined(tables: Mapping[str, pd.DataFrame], *, strict: bool = True) -> pd.Dat
     return whole
 
 
-def of_run(
-    counters: pd.DataFrame,
-    instances: pd.DataFrame,
-    windows: pd.DataFrame,
-    treated: pd.DataFrame | None = None,
-    metric: MetricName = "ips",
-) -> pd.DataFrame:
-    """Return the observations of a simulated fleet: counters per stay and window.
-
-    Parameters
-    ----------
-    counters : a run's table of counters
-    instances : a run's table of instances
-    windows : window, start_s: the counting windows to take, one period each
-    treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
-    metric : a name in `models.fleet.metrics.METRICS`
-
-    Returns
-    -------
-    DataFrame
-        period (seconds), job, machine, weight, value, treated (the whole of the period), instance, shard, rack,
-        platform, present_s, cpu_s, exposure (what the value is per), mean_frequency_hz; rows without CPU time, and
-        those whose machine had the feature for part of the period, are left out.
-
-    Raises
-    ------
-    ValueError
-        If there is no such metric, or no row in the windows.
-
-    Examples
-    --------
-    >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "shard": 0}
-    >>> counted = {"residence": [0], "window": "d0", "instructions": 6.0, "cycles": 4.0, "cpu_s": 2.0, "wall_s": 9.0}
-    >>> windows = pd.DataFrame({"window": ["d0"], "start_s": [0.0], "end_s": [9.0]})
-    >>> observations = of_run(pd.DataFrame(counted), pd.DataFrame(stay | {"platform": "x"}), windows)
-    >>> observations[["period", "job", "machine", "value"]].values.tolist()
-    [[0.0, 3.0, 5.0, 3.0]]
-    """
-    columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]
-    keep = [name for name in columns if name in counters or name in instances]
-    rows = measurements(
-        counters, instances, metric, list(windows["window"]), least_presence=0.0, busy=True, keep=keep
-    ).merge(windows, on="window")
-    if rows.empty:
-        raise InputError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
-    state = _state(rows, treated)
-    rows = rows.rename(columns={"start_s": "period", "wall_s": "present_s"}).assign(
-        treated=(state == 1.0).astype(np.int64)
-    )
-    names = ["period", "job", "machine", "weight", "value", "treated", "instance", "shard", "rack", "platform"]
-    names += ["present_s", "cpu_s", "exposure", *(["mean_frequency_hz"] if "mean_frequency_hz" in rows else [])]
-    return rows.loc[np.isin(state, (0.0, 1.0)), names].reset_index(drop=True)
-
-
-def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
-    """Return the share of each row's period in which its machine had the feature; (N,)."""
-    share = np.zeros(len(rows))
-    if treated is None or treated.empty:
-        return share
-    spans = rows[["machine", "start_s", "end_s"]].drop_duplicates().reset_index(drop=True)
-    both = spans.merge(treated, on="machine", suffixes=("", "_on"))
-    inside = np.minimum(both["end_s"], both["end_s_on"]) - np.maximum(both["start_s"], both["start_s_on"])
-    both["on"] = np.maximum(inside, 0.0) / (both["end_s"] - both["start_s"])
-    shares = both.groupby(["machine", "start_s"])["on"].sum()
-    of_rows = shares.reindex(pd.MultiIndex.from_frame(rows[["machine", "start_s"]])).fillna(0.0)
-    return np.asarray(of_rows.round(9).to_numpy(dtype=np.float64))
-
-
 def _whole_row(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def checked(observations: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of observations whose columns are there and make sense."""
-    missing = [name for name in REQUIRED if name not in observations.columns]
+class ObservationsError(WscError):
+    """A table of observations cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlaggedRows:
+    """N rows of observations as given, and which of them cannot be counted."""
+
+    table: pd.DataFrame
+    unusable: Bools
+    """(N,) whether the value or the weight is not finite and above 0."""
+    amounts: Mapping[str, Bools]
+    """(N,) of each column of presence, CPU time, exposure or frequency that has unusable rows: which those are."""
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Self:
+        """Flag the rows of a table.
+
+        Raises
+        ------
+        ObservationsError
+            If a column is missing.
+        """
+        missing = [name for name in REQUIRED if name not in table]
+        if missing:
+            raise ObservationsError(f"columns are missing: {', '.join(missing)}")
+        unusable = _wrong(table["value"]) | _wrong(table["weight"])
+        wrong = {name: _wrong(table[name], zero=name == "cpu_s") for name in _AMOUNTS if name in table}
+        return cls(table, unusable, {name: rows for name, rows in wrong.items() if rows.any()})
+
+    @property
+    def without_amounts(self) -> Bools:
+        """(N,) whether any amount beside value and weight is unusable."""
+        lacking: Bools = np.zeros(len(self.table), dtype=np.bool_)
+        for wrong in self.amounts.values():
+            lacking |= wrong
+        return lacking
+
+    def repeated(self, among: Bools) -> Bools:
+        """Return (N,) which of some rows say what an earlier one of them said."""
+        again: Bools = np.zeros(len(self.table), dtype=np.bool_)
+        again[among] = repeated(self.table[among])
+        return again
+
+    def audited(self) -> pd.DataFrame:
+        """Return the rows that guards look at: each once, without the columns of amounts that have unusable rows."""
+        rows = self.table[~(self.unusable | self.repeated(~self.unusable))].reset_index(drop=True)
+        return rows.drop(columns=list(self.amounts))
+
+    def estimable(self) -> tuple[pd.DataFrame, list[str]]:
+        """Return the rows that estimators take, and a note on how many are left out, if any are.
+
+        Examples
+        --------
+        >>> row = {"period": 1, "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 2.0, 0.0], "treated": 0}
+        >>> rows, notes = FlaggedRows.of(pd.DataFrame(row)).estimable()
+        >>> len(rows), notes
+        (1, ['2 of 3 rows are left out: 1 without a usable value or weight, 1 there twice'])
+        """
+        lacking = {"value or weight": self.unusable}
+        lacking |= {name: wrong & ~self.unusable for name, wrong in self.amounts.items()}
+        out = self.unusable | self.without_amounts
+        again = self.repeated(~out)
+        counts = [f"{int(wrong.sum()):,} without a usable {name}" for name, wrong in lacking.items() if wrong.any()]
+        counts += [f"{int(again.sum()):,} there twice"] if again.any() else []
+        rows = self.table[~(out | again)].reset_index(drop=True)
+        total = len(self.table)
+        left = f"{total - len(rows):,} of {total:,} rows are left out: {', '.join(counts)}"
+        return rows, [left] if counts else []
+
+
+def _wrong(column: pd.Series, *, zero: bool = False) -> Bools:
+    """Return which cells of a column are not finite and above 0, or 0 where that may be."""
+    number = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+    return np.asarray(~(np.isfinite(number) & (number >= 0 if zero else number > 0)), dtype=np.bool_)
+
+
+def repeated(table: pd.DataFrame) -> Bools:
+    """Return (N,) which rows say what an earlier row said: same period, job, machine, instance and value.
+
+    An instance that comes back to its machine has two rows in one period, with values of their own. Without column
+    `instance` equal values may belong to two instances: rows count as repeated only where values are so fine that
+    hardly two machines ever agree.
+    """
+    names = ["period", "job", "machine", "instance", "residence", "weight", "value"]
+    known = [name for name in names if name in table]
+    if "instance" in known and table["instance"].is_unique:
+        return np.zeros(len(table), dtype=np.bool_)
+    again = table.duplicated(known).to_numpy()
+    if again.any() and not {"instance", "residence"} & {*known}:
+        single = table.loc[~again, ["period", "job", "value"]]
+        if single.duplicated(keep=False).mean() > _COARSE:
+            return np.zeros(len(again), dtype=np.bool_)
+    return again
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """N observations as codes, of J jobs on M machines in P periods, and who had the feature when."""
+
+    rows: pd.DataFrame
+    """The observations; index from 0."""
+    period: Ints
+    """(N,)"""
+    job: Ints
+    """(N,)"""
+    machine: Ints
+    """(N,)"""
+    treated: Bools
+    """(N,)"""
+    periods: pd.Index
+    jobs: pd.Index
+    machines: pd.Index
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> "Observations":
+        """Code the rows of a table, all of which count."""
+        (period, periods), (job, jobs), (machine, machines) = (
+            pd.factorize(table[name], sort=True) for name in ("period", "job", "machine")
+        )
+        return cls(
+            rows=table.reset_index(drop=True),
+            period=period.astype(np.int64),
+            job=job.astype(np.int64),
+            machine=machine.astype(np.int64),
+            treated=table["treated"].to_numpy() == 1,
+            periods=pd.Index(periods),
+            jobs=pd.Index(jobs),
+            machines=pd.Index(machines),
+        )
+
+    @cached_property
+    def study(self) -> Bools:
+        """(N,) whether anything had the feature by then; the others are the pre-period."""
+        first = self.period[self.treated].min(initial=len(self.periods))
+        return np.asarray(self.period >= first, dtype=np.bool_)
+
+    @cached_property
+    def ever(self) -> Bools:
+        """(M,) whether the machine had the feature in any period."""
+        return self._on_machines(self.treated)
+
+    @cached_property
+    def never(self) -> Bools:
+        """(M,) whether it had no feature in a period of the study."""
+        return self._on_machines(self.study & ~self.treated)
+
+    @cached_property
+    def switching(self) -> Bools:
+        """(M,) whether it was in the study with the feature and without it."""
+        return self.ever & self.never
+
+    @cached_property
+    def lost(self) -> Bools:
+        """(N,) whether the machine had the feature before and has it no more."""
+        since = np.full(len(self.machines), len(self.periods))
+        np.minimum.at(since, self.machine[self.treated], self.period[self.treated])
+        return np.asarray(~self.treated & (self.period > since[self.machine]), dtype=np.bool_)
+
+    @property
+    def design(self) -> Design:
+        """When machines had the feature."""
+        if not self.switching.any():
+            return "concurrent"
+        return "crossover" if self.lost.any() else "staged"
+
+    def of_machines(self, name: str) -> "pd.Series | None":
+        """Return each machine's first value in a column, indexed by machine; None where the table has no such column.
+
+        Examples
+        --------
+        >>> rows = pd.DataFrame({"machine": [1, 1, 2], "rack": [7, 7, 8], "period": 0, "job": "a", "treated": 0})
+        >>> Observations.of(rows).of_machines("rack").tolist(), Observations.of(rows).of_machines("platform")
+        ([7, 8], None)
+        """
+        return self.rows.groupby("machine")[name].first() if name in self.rows else None
+
+    def _on_machines(self, rows: Bools) -> Bools:
+        return np.asarray(np.bincount(self.machine, rows, len(self.machines)) > 0, dtype=np.bool_)
+
+
+def checked(table: pd.DataFrame) -> Observations:
+    """Return the observations of a table whose columns are there and make sense.
+
+    Raises
+    ------
+    InputError
+        If a column or an identifier is missing, a number makes no sense, or a machine has the feature only for part
+        of a period.
+    """
+    missing = [name for name in REQUIRED if name not in table.columns]
     if missing:
         raise InputError(f"the table lacks {', '.join(missing)}")
-    table = observations.reset_index(drop=True)
+    rows = table.reset_index(drop=True)
     for name in ("period", "job", "machine", "instance", "shard"):
-        if name in table and table[name].isna().any():
-            raise InputError(f"{name} must not be missing, it is in row {int(table[name].isna().argmax())}")
+        if name in rows and rows[name].isna().any():
+            raise InputError(f"{name} must not be missing, it is in row {int(rows[name].isna().argmax())}")
     for name in ("weight", "value", "present_s"):
-        if name in table:
-            _finite(table, name, "above 0", lambda numbers: numbers > 0)
+        if name in rows:
+            _finite(rows, name, "above 0", lambda numbers: numbers > 0)
     for name in ("exposure", "cpu_s"):
-        if name in table:
-            _finite(table, name, "of 0 or more", lambda numbers: numbers >= 0)
-    if not table["treated"].isin([0, 1]).all():
-        raise InputError(f"treated must be 0 or 1, got {table.loc[~table['treated'].isin([0, 1]), 'treated'].iloc[0]}")
-    table["treated"] = table["treated"].astype(bool)
-    together, first = numbered([table["machine"], table["period"]])
-    having = table["treated"].to_numpy(dtype=np.bool_)
-    if (mixed := having != having[first][together]).any():
-        machine, period = table.loc[int(mixed.argmax()), ["machine", "period"]]
+        if name in rows:
+            _finite(rows, name, "of 0 or more", lambda numbers: numbers >= 0)
+    if not rows["treated"].isin([0, 1]).all():
+        raise InputError(f"treated must be 0 or 1, got {rows.loc[~rows['treated'].isin([0, 1]), 'treated'].iloc[0]}")
+    coded = Observations.of(rows.assign(treated=rows["treated"].astype(bool)))
+    together, first = numbered([coded.machine, coded.period])
+    if (mixed := coded.treated != coded.treated[first][together]).any():
+        machine, period = rows.loc[int(mixed.argmax()), ["machine", "period"]]
         raise InputError(f"machine {machine} is with and without the feature in period {period}")
-    return table
+    return coded
 
 
 def _finite(table: pd.DataFrame, name: str, what: str, right: Callable[[Floats], Bools]) -> None:
@@ -342,17 +468,6 @@ def scale_of(fleet: pd.DataFrame) -> "pd.Series[float]":
     np.float64(2.0)
     """
     return fleet.set_index("job")["scale"]
-
-
-def racks_of(table: pd.DataFrame) -> pd.Series | None:
-    """Return the rack of each machine, indexed by machine; nothing where the table does not say.
-
-    Examples
-    --------
-    >>> racks_of(pd.DataFrame({"machine": [1, 1, 2], "rack": [7, 7, 8]})).to_dict(), racks_of(pd.DataFrame())
-    ({1: 7, 2: 8}, None)
-    """
-    return table.groupby("machine")["rack"].first() if "rack" in table else None
 
 
 _MOST = 2**62

@@ -9,7 +9,7 @@ from scipy.special import digamma, polygamma
 from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -28,7 +28,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Criteria:
+class PerJobCriteria:
     """When a job is said to have gained or lost."""
 
     false_discoveries: float = 0.05
@@ -54,7 +54,7 @@ class Criteria:
             raise InputError("\n".join(faults))
 
 
-def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:
+def per_job(study: Study, criteria: PerJobCriteria | None = None) -> pd.DataFrame:
     """Return the effect on every job of the fleet, with verdicts under false-discovery control.
 
     A job's raw effect is the difference of its covariate-adjusted means, relative to the level without the feature. Its
@@ -80,7 +80,7 @@ def per_job(study: Study, criteria: Criteria | None = None) -> pd.DataFrame:
         undecided, undecidable); NaN where a job was not seen in both arms or an error needs more machines; in the order
         of the fleet's jobs.
     """
-    wanted = criteria or Criteria()
+    wanted = criteria or PerJobCriteria()
     cells = study.cells
     raw = _raw(cells, study.treated)
     change, error, freedom, machines = raw.change, raw.error, raw.freedom, raw.machines
@@ -186,7 +186,7 @@ class _Raw:
     """(C,) whether the machine has the feature."""
 
 
-def _raw(cells: Cells, treated: Bools) -> _Raw:
+def _raw(cells: JobMachineSums, treated: Bools) -> _Raw:
     jobs = len(cells.jobs)
     on = np.repeat(treated, np.diff(cells.start))
     arm = on.astype(np.int64)
@@ -218,7 +218,7 @@ def _raw(cells: Cells, treated: Bools) -> _Raw:
     return _Raw(*_difference(mean, variance, freedom), machines, score, on)
 
 
-def _p_values(raw: _Raw, cells: Cells, decidable: Bools) -> Floats:
+def _p_values(raw: _Raw, cells: JobMachineSums, decidable: Bools) -> Floats:
     """Return p-values against no change; of jobs on few machines the larger of Student's and the exact one."""
     p_value = np.full(len(decidable), np.nan)
     distance = np.abs(raw.change / np.where(decidable, raw.error, 1.0))
@@ -234,7 +234,7 @@ def _p_values(raw: _Raw, cells: Cells, decidable: Bools) -> Floats:
     return p_value
 
 
-def _slope(cells: Cells, arm: Ints, value: Floats) -> Floats:
+def _slope(cells: JobMachineSums, arm: Ints, value: Floats) -> Floats:
     """Return the slopes of the analysis of covariance within jobs and arms; (K,)."""
     covariates = cells.x.shape[1]
     group = cells.job * 2 + arm

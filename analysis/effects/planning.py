@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.effects.method import Answers
 from analysis.effects.rehearsals import Rehearsal
+from analysis.effects.study import Answers
 from models.arrays import Bools, Floats
 from models.errors import InputError
 
@@ -59,7 +59,7 @@ class Forecast:
     """Smallest relative change that is seen with the power asked for."""
 
 
-class Plan(NamedTuple):
+class DesignPlan(NamedTuple):
     """The smallest size of a design that does what is asked, or the largest if none does."""
 
     rehearsal: Rehearsal
@@ -107,7 +107,7 @@ def forecast(rehearsal: Rehearsal, machines: int, wanted: Wanted) -> Forecast:
     )
 
 
-def fewest(rehearsal: Rehearsal, wanted: Wanted) -> Plan:
+def fewest(rehearsal: Rehearsal, wanted: Wanted) -> DesignPlan:
     """Return the smallest size of a design that has the power asked for, found on the logarithm of the size.
 
     The change that a size just sees falls about as the root of the size, so a few sizes bracket the answer; between
@@ -146,14 +146,14 @@ def fewest(rehearsal: Rehearsal, wanted: Wanted) -> Plan:
     return _planned(rehearsal, sized, wanted)
 
 
-def ranked(plans: Sequence[Plan]) -> list[Plan]:
+def ranked(plans: Sequence[DesignPlan]) -> list[DesignPlan]:
     """Return designs that can be trusted and see the change first, the fewest machine-hours first."""
     return sorted(plans, key=lambda plan: (not plan.trusted, not plan.enough, plan.machine_hours))
 
 
-def _planned(rehearsal: Rehearsal, sized: Forecast, wanted: Wanted) -> Plan:
+def _planned(rehearsal: Rehearsal, sized: Forecast, wanted: Wanted) -> DesignPlan:
     fair = wanted.confidence - _SLACK - 2 * math.sqrt(wanted.confidence * (1 - wanted.confidence) / wanted.draws)
-    return Plan(rehearsal, sized, sized.smallest <= wanted.detect, sized.coverage >= fair)
+    return DesignPlan(rehearsal, sized, sized.smallest <= wanted.detect, sized.coverage >= fair)
 
 
 def _judged(answers: Answers, truth: float, scale: float, wanted: Wanted) -> tuple[Floats, Bools, Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.arrangements import Arrange, at_random, balanced, pairing, stratified
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.crossovers import Switchable
 from analysis.effects.estimators.paired import FEWEST
 from analysis.effects.methods import method
@@ -31,7 +31,7 @@ _WORST = -0.9
 class Course(NamedTuple):
     """Potential outcomes of all machines over one stretch, how machines are drawn, and the true change."""
 
-    cells: Cells
+    cells: JobMachineSums
     truth: float
     arrange: Arrange
 
@@ -154,7 +154,7 @@ def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[st
     return scale, (f"the past reaches for {reached}; errors are scaled by {scale:.2f}, from {how}",)
 
 
-def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
+def with_effect(cells: JobMachineSums, assumed: Assumed, rng: np.random.Generator) -> tuple[JobMachineSums, float]:
     """Return cells whose column with the feature is the other one, times effects of job and machine; and the truth.
 
     Effects are normal. Those of the jobs make the change of the fleet exactly.
@@ -181,7 +181,7 @@ def with_effect(cells: Cells, assumed: Assumed, rng: np.random.Generator) -> tup
     return whole, truth(whole)
 
 
-def truth(cells: Cells) -> float:
+def truth(cells: JobMachineSums) -> float:
     """Return the change of the whole fleet, over all jobs that have an instance, both columns being known."""
     jobs = len(cells.jobs)
     count = np.bincount(cells.job, cells.count, jobs)
@@ -192,7 +192,7 @@ def truth(cells: Cells) -> float:
     return float((cells.weight * on).sum() / (cells.weight * off).sum() - 1.0)
 
 
-def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[Cells, float, pd.DataFrame]]:
+def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[JobMachineSums, float, pd.DataFrame]]:
     """Yield cells, true change and observations before of the stretches of the past, spread evenly."""
     last = len(past.periods) - 2 * length
     for place in np.unique(np.linspace(0, last, min(last + 1, COURSES)).round().astype(int)).tolist():
@@ -203,7 +203,7 @@ def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[Cell
 
 def _paired(
     name: str,
-    stretches: Sequence[tuple[Cells, float, pd.DataFrame]],
+    stretches: Sequence[tuple[JobMachineSums, float, pd.DataFrame]],
     hours: float,
     scale: float,
     notes: tuple[str, ...],
@@ -222,7 +222,7 @@ def _paired(
 
 def _stratified(
     name: str,
-    stretches: Sequence[tuple[Cells, float, pd.DataFrame]],
+    stretches: Sequence[tuple[JobMachineSums, float, pd.DataFrame]],
     hours: float,
     scale: float,
     notes: tuple[str, ...],
@@ -239,7 +239,7 @@ def _stratified(
     yield Rehearsal(f"{name}, by platform", "stratified", courses, hours, sizes[0], machines // 2, scale, notes)
 
 
-def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> tuple[Cells, float]:
+def _switched(able: Switchable, assumed: Assumed, rng: np.random.Generator) -> tuple[JobMachineSums, float]:
     """Return the cells of a crossover of a fleet with random effects and coins, and the true change."""
     rows, machines = able.switched.rows, len(able.switched.plan)
     machine = np.repeat(np.arange(machines), rows.end - rows.start)

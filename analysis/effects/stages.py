@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.covariates import COVARIATE, covariates
-from analysis.effects.observations import exposure, identity, stays
+from analysis.effects.observations import Observations, exposure, identity, stays
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -55,7 +55,7 @@ class Stages:
     """Places of the jobs that were seen with it."""
 
 
-class Rollout(NamedTuple):
+class StagedRollout(NamedTuple):
     """A staged roll-out as it was observed."""
 
     rows: pd.DataFrame
@@ -68,23 +68,23 @@ class Rollout(NamedTuple):
 
 
 def observed(
-    table: pd.DataFrame, jobs: pd.DataFrame | None = None, *, link: str = "shard", load: bool = True
-) -> Rollout:
-    """Return the roll-out that a checked table of observations tells of; every period is a stage.
+    observations: Observations, jobs: pd.DataFrame | None = None, *, link: str = "shard", load: bool = True
+) -> StagedRollout:
+    """Return the roll-out that checked observations tell of; every period is a stage.
 
     Parameters
     ----------
-    table : checked observations, with treated as truth values; a machine that has the feature keeps it
+    observations : of machines that keep the feature once they have it
     jobs : job, quota of the whole fleet; without it a job weighs as its rows of the study do
     link, load : as in `study.Study.of`
     """
-    _never_back(table)
-    if not table["treated"].any():
+    _never_back(observations)
+    if not observations.treated.any():
         raise NotEnoughDataError(2, 0, "machines with the feature")
-    past = table["period"] < table.loc[table["treated"], "period"].min()
+    table, past = observations.rows, ~observations.study
     states = table[~past].groupby("period")["treated"].nunique()
     dropped = states.index[states < 2].tolist()
-    study = table[~past & ~table["period"].isin(dropped)]
+    study = table[~past & ~table["period"].isin(dropped).to_numpy()]
     for arm, what in ((True, "with the feature"), (False, "without it while others have it")):
         machines = study.loc[study["treated"] == arm, "machine"].nunique()
         if machines < 2:
@@ -100,16 +100,15 @@ def observed(
     with_it = np.unique(pd.Index(fleet["job"]).get_indexer(pd.Index(rows["job"]))[treated]).astype(np.int64)
     stages = Stages(sums, since, rows.loc[~treated, "machine"].nunique(), with_it)
     rows = rows.assign(off=rows["off"].where(~treated), on=rows["on"].where(treated))
-    return Rollout(rows, fleet, stages, tuple(dropped))
+    return StagedRollout(rows, fleet, stages, tuple(dropped))
 
 
-def _never_back(table: pd.DataFrame) -> None:
-    states = table.groupby(["machine", "period"])["treated"].first()
-    lost = (~states & states.groupby("machine").cummax()).to_numpy()
-    if lost.any():
-        machine, period = states.index[int(np.argmax(lost))]
+def _never_back(observations: Observations) -> None:
+    if (lost := observations.lost).any():
+        first = observations.rows.loc[lost, ["machine", "period"]].sort_values(["machine", "period"]).iloc[0]
         raise InputError(
-            f"machine {machine} has lost the feature again in period {period}, which is no staged roll-out"
+            f"machine {first['machine']} has lost the feature again in period {first['period']}, which is no staged "
+            "roll-out"
         )
 
 

@@ -1,20 +1,21 @@
-"""An experiment on a fleet as its tables tell it: who had the feature when, and what was known before."""
+"""An experiment on a fleet as its tables tell it, and what an estimator concludes of it."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t
 
 from analysis.effects import stages
-from analysis.effects.cells import Cells, cells
+from analysis.effects.cells import JobMachineSums, cells
 from analysis.effects.covariates import covariates
 from analysis.effects.crossovers import observed
-from analysis.effects.method import Design
-from analysis.effects.observations import checked, fleet_of, identity, racks_of, scale_of, stays
+from analysis.effects.observations import Design, Observations, checked, fleet_of, identity, scale_of, stays
 from analysis.effects.switching import FEW
 from analysis.statistics import NotEnoughDataError
-from models.arrays import Bools, Ints
+from models.arrays import Bools, Floats, Ints
+from models.errors import InputError
 
 Link = Literal["none", "own", "shard"]
 
@@ -23,7 +24,7 @@ Link = Literal["none", "own", "shard"]
 class Study:
     """The cells of an experiment, and which machines had the feature."""
 
-    cells: Cells
+    cells: JobMachineSums
     treated: Bools
     """(M,)"""
     design: Design
@@ -32,7 +33,7 @@ class Study:
     @classmethod
     def of(
         cls,
-        observations: pd.DataFrame,
+        observations: pd.DataFrame | Observations,
         jobs: pd.DataFrame | None = None,
         link: Link = "shard",
         load: bool = True,
@@ -49,7 +50,8 @@ class Study:
         Parameters
         ----------
         observations : one row per instance's stay and period: period (sortable), job, machine, weight (CPU quota),
-            value (performance), treated (0 or 1), and perhaps instance, shard, rack, present_s, cpu_s, exposure
+            value (performance), treated (0 or 1), and perhaps instance, shard, rack, present_s, cpu_s, exposure; or
+            the same, checked
         jobs : job, quota of the whole fleet; without it a job weighs as its rows do
         link : own: an instance is compared with itself before, where it was on the same machine; shard: otherwise with
             whatever served its shard
@@ -64,20 +66,17 @@ class Study:
         NotEnoughDataError
             If nothing has the feature, or nothing is without it.
         """
-        table = checked(observations)
+        coded = observations if isinstance(observations, Observations) else checked(observations)
         if staged:
-            return cls._staged(table, jobs, link=link, load=load)
-        for arm, what in ((table["treated"], "with the feature"), (~table["treated"], "without the feature")):
+            return cls._staged(coded, jobs, link=link, load=load)
+        for arm, what in ((coded.treated, "with the feature"), (~coded.treated, "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
-        past = table["period"] < table.loc[table["treated"], "period"].min()
-        study, before = table[~past], table[past]
-        fleet = fleet_of(before, study, jobs)
-        racks = racks_of(table)
-        share = study.groupby("machine")["treated"].mean()
-        switching, never = (share > 0) & (share < 1), share == 0
+        study, before = coded.rows[coded.study], coded.rows[~coded.study]
+        fleet, racks, switching = fleet_of(before, study, jobs), coded.of_machines("rack"), coded.switching
         if switching.any():
-            whole = observed(study, fleet, racks, share[switching].index if never.sum() >= switching.sum() else None)
+            enough = (coded.never & ~coded.ever).sum() >= switching.sum()
+            whole = observed(study, fleet, racks, coded.machines[switching] if enough else None)
             return cls(whole, np.ones(len(whole.machines), dtype=np.bool_), "crossover")
         measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
         study = _without(study, course(study[~study["treated"]], fleet))
@@ -88,46 +87,19 @@ class Study:
         arms |= {"measured_off": measured.where(~having), "measured_on": measured.where(having)}
         whole = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
         treated = rows.groupby("machine")["treated"].any().reindex(whole.machines).to_numpy(dtype=np.bool_)
-        return cls(replace(whole, platform=_platforms(observations, whole.machines)), treated, "concurrent")
+        platforms = coded.of_machines("platform")
+        platform = None if platforms is None else _codes(platforms.reindex(whole.machines))
+        return cls(replace(whole, platform=platform), treated, "concurrent")
 
     @classmethod
-    def _staged(cls, table: pd.DataFrame, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":
-        rollout = stages.observed(table, jobs, link=link, load=load)
+    def _staged(cls, coded: Observations, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":
+        rollout = stages.observed(coded, jobs, link=link, load=load)
         whole = cells(rollout.rows, rollout.jobs)
         since = rollout.stages.since
         treated = np.zeros(len(whole.machines), dtype=np.bool_) if since is None else since < stages.NEVER
         names = ", ".join(map(str, rollout.dropped))
         notes = (f"periods without a machine that lacks the feature were left out: {names}",) if names else ()
         return cls(replace(whole, stages=rollout.stages), treated, "staged", notes)
-
-
-def design_of(observations: pd.DataFrame) -> Design:
-    """Return when machines had the feature, as a table of observations shows it.
-
-    Parameters
-    ----------
-    observations : columns period, machine, treated
-    """
-    if is_staged(observations):
-        return "staged"
-    having = observations["treated"].astype(bool)
-    study = observations[observations["period"] >= observations.loc[having, "period"].min()]
-    share = study.groupby("machine")["treated"].mean()
-    return "crossover" if ((share > 0) & (share < 1)).any() else "concurrent"
-
-
-def is_staged(observations: pd.DataFrame) -> bool:
-    """Return whether machines get the feature after others did, and all keep it.
-
-    Parameters
-    ----------
-    observations : columns period, machine, treated
-    """
-    states = observations.groupby(["machine", "period"])["treated"].max().astype(bool)
-    lost = (~states & states.groupby("machine").cummax()).any()
-    first = states[states].index.get_level_values("period").min()
-    share = states[states.index.get_level_values("period") >= first].groupby("machine").mean()
-    return not lost and bool(((share > 0) & (share < 1)).any())
 
 
 def potential(
@@ -138,7 +110,7 @@ def potential(
     *,
     link: Link = "shard",
     load: bool = True,
-) -> Cells:
+) -> JobMachineSums:
     """Return the cells of a fleet whose course without the feature and with it are both known, to draw studies from.
 
     Parameters
@@ -160,17 +132,17 @@ def potential(
     array([[1. , 1.5],
            [1. , 1.5]])
     """
-    before, off, on = map(checked, (before, off, on))
+    past, without, with_it = (checked(table) for table in (before, off, on))
+    before, off, on, racks = past.rows, without.rows, with_it.rows, without.of_machines("rack")
     fleet = fleet_of(before, off, jobs)
     level = _level(before if len(before) else off)
     measured = [stays(table)["value"] for table in (off, on)]
     common = course(off, fleet)
     before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
     rows, keys = stays(off).assign(measured_off=measured[0]), identity(off)
-    with_it = stays(on).assign(measured_on=measured[1])[[*keys, "value", "measured_on"]].rename(columns={"value": "on"})
-    both = rows.rename(columns={"value": "off"}).merge(with_it, on=keys)
-    rows, racks = both.assign(value=both["off"]), racks_of(off)
-    return _cells(rows, off, before, fleet, racks=racks, level=level, link=link, load=load)
+    levels_on = stays(on).assign(measured_on=measured[1])[[*keys, "value", "measured_on"]]
+    both = rows.rename(columns={"value": "off"}).merge(levels_on.rename(columns={"value": "on"}), on=keys)
+    return _cells(both.assign(value=both["off"]), off, before, fleet, racks=racks, level=level, link=link, load=load)
 
 
 def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
@@ -199,12 +171,8 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     return course_
 
 
-def _platforms(table: pd.DataFrame, machines: pd.Index) -> Ints | None:
-    """Return the number of each machine's platform; nothing where the table does not say."""
-    if "platform" not in table:
-        return None
-    platform = table.groupby("machine")["platform"].first().reindex(machines)
-    return pd.factorize(platform, sort=True)[0].astype(np.int64)
+def _codes(values: "pd.Series[str]") -> Ints:
+    return pd.factorize(values, sort=True)[0].astype(np.int64)
 
 
 def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
@@ -225,7 +193,7 @@ def _cells(
     level: "pd.Series[float]",
     link: Link,
     load: bool,
-) -> Cells:
+) -> JobMachineSums:
     before = stays(past) if len(past) else past
     known = covariates(rows, before, study, past, fleet, link=link, load=load)
     whole = pd.concat([rows.rename(columns={"weight": "quota"}), known], axis=1)
@@ -243,3 +211,129 @@ def _before(before: pd.DataFrame) -> pd.DataFrame | None:
         return None
     quota = before["weight"] * before["presence"]
     return before.assign(value=quota * before["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
+
+
+Need = Literal["platform", "stages", "pairs", "balancing"]
+"""What an estimator has to know of how machines were drawn, beside who had the feature when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A relative change of the fleet's performance, with its interval."""
+
+    estimator: str
+    design: str
+    """concurrent, crossover, staged or before."""
+    machines: int
+    """Machines with the feature."""
+    controls: int
+    """Machines without it, at the same time."""
+    change: float
+    low: float
+    high: float
+    margin: float
+    """Half-width of the interval."""
+    error: float
+    """Standard error."""
+    freedom: float
+    """Degrees of freedom of Student's t."""
+    jobs: int
+    """Jobs seen with the feature."""
+    quota_coverage: float
+    """Share of the fleet's CPU quota that they hold."""
+    notes: tuple[str, ...] = ()
+
+
+class Answers(NamedTuple):
+    """What an estimator says of R draws; (R,) arrays."""
+
+    change: Floats
+    error: Floats
+    freedom: Floats
+
+    def margin(self, confidence: float = 0.95) -> Floats:
+        """Return half-widths of Student's intervals.
+
+        Examples
+        --------
+        >>> Answers(np.zeros(1), np.ones(1), np.full(1, 1e9)).margin().round(3)
+        array([1.96])
+        """
+        return half_width(self.error, self.freedom, confidence)
+
+
+class EffectMethod(Protocol):
+    """What every estimator offers."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables and on the command line."""
+
+    @property
+    def designs(self) -> frozenset[Design]:
+        """The designs that it is for."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it has to know of how machines were drawn."""
+
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
+        """Return what it says of R draws of machines; `treated` is (R, M)."""
+
+    def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
+        """Return what it says of one experiment."""
+
+
+def half_width(error: Floats, freedom: Floats, confidence: float = 0.95) -> Floats:
+    """Return half-widths of intervals of Student's t.
+
+    Parameters
+    ----------
+    error, freedom : arrays of one shape
+    confidence : 0..1
+    """
+    return np.asarray(t.ppf(0.5 + confidence / 2, freedom) * error)
+
+
+def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> Effect:
+    """Return what a method says of one experiment, as its only draw.
+
+    Parameters
+    ----------
+    method : an estimator
+    study : the experiment
+    confidence : of the interval, 0..1
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}")
+    answers = method.many(study.cells, study.treated[None, :])
+    machines, controls = int(study.treated.sum()), int((~study.treated).sum())
+    if study.cells.switched is not None:
+        controls = len(np.unique(study.cells.switched.beside.machine))
+    change, error, freedom = (float(numbers[0]) for numbers in answers)
+    if not (np.isfinite(change) and np.isfinite(error)):
+        if machines < 2:
+            raise NotEnoughDataError(2, machines, "machines with the feature")
+        if controls < 2 and not study.cells.known:
+            raise NotEnoughDataError(2, controls, "machines without the feature while others have it")
+        raise NotEnoughDataError(
+            2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
+        )
+    margin = float(half_width(np.array(error), np.array(freedom), confidence))
+    chosen = np.repeat(study.treated, np.diff(study.cells.start))
+    with_it = np.unique(study.cells.job[chosen])
+    return Effect(
+        estimator=method.name,
+        design=study.design,
+        machines=machines,
+        controls=controls,
+        change=change,
+        low=change - margin,
+        high=change + margin,
+        margin=margin,
+        error=error,
+        freedom=freedom,
+        jobs=len(with_it),
+        quota_coverage=float(study.cells.share[with_it].sum()),
+        notes=study.notes,
+    )

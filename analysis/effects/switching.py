@@ -20,7 +20,7 @@ FEW = 10.0
 """Instances of which what they do together is known half."""
 
 
-class Rows(NamedTuple):
+class SwitchableRows(NamedTuple):
     """N rows of M machines that can switch, sorted by machine and stay; H racks, P periods."""
 
     start: Ints
@@ -41,12 +41,15 @@ class Rows(NamedTuple):
     """(N, 2) that value's deviation from its stay's mean, relative; and what it is less its job's course."""
 
 
-class Own(NamedTuple):
-    """What rows are in the state that a plan gives them: 1 with the feature, 0 without; exposure; that times value."""
+class PlannedRows(NamedTuple):
+    """What rows are in the state that a plan gives them."""
 
     state: NDArray[np.int8]
+    """1 with the feature, 0 without."""
     by: Floats
+    """Exposure."""
     above: Floats
+    """Exposure times value."""
 
 
 class Common(NamedTuple):
@@ -72,7 +75,7 @@ def shared(instances: Floats, total: Floats) -> Floats:
 
 
 @njit(cache=True)
-def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
+def courses(rows: SwitchableRows, common: Common, which: Ints) -> tuple[Floats, Floats]:
     """Return the courses of jobs and of racks, as all machines that never switch but these tell them.
 
     Parameters
@@ -99,7 +102,7 @@ def courses(rows: Rows, common: Common, which: Ints) -> tuple[Floats, Floats]:
 
 
 @njit(cache=True)
-def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out: Floats) -> None:
+def levels(rows: SwitchableRows, course: tuple[Floats, Floats], own: PlannedRows, which: Ints, out: Floats) -> None:
     """Write each stay's levels without and with the feature, relative to what its job and rack did, into `out`, (S, 2).
 
     A level is a ratio of sums over a stay's periods in a state. Both are NaN of a stay that was not seen in both.
@@ -128,7 +131,7 @@ def levels(rows: Rows, course: tuple[Floats, Floats], own: Own, which: Ints, out
 
 
 @njit(cache=True)
-def alone(rows: Rows, common: Common, own: Own, out: Floats) -> None:
+def alone(rows: SwitchableRows, common: Common, own: PlannedRows, out: Floats) -> None:
     """Write each stay's levels beside all other machines into `out`, (S, 2)."""
     for machine in range(rows.start.size):
         which = np.array([machine])
@@ -139,8 +142,8 @@ _MIXED = 0.05
 """Share of domains and periods in which a domain's machines may differ and still be said to switch together."""
 
 
-class Beside(NamedTuple):
-    """Rows of machines that never switch: machine, job, period, rack, presence, and deviations as of `Rows`, (C, 2)."""
+class UnswitchedRows(NamedTuple):
+    """Rows of machines that never switch, with their deviations as of `SwitchableRows`, (C, 2)."""
 
     machine: Ints
     job: Ints
@@ -154,7 +157,7 @@ class Beside(NamedTuple):
 class Switched:
     """A crossover of some machines: what they do switched off and on, and what all that never switch have in common."""
 
-    rows: Rows
+    rows: SwitchableRows
     common: Common
     stays: pd.DataFrame
     """One row per stay: job, machine, quota, presence."""
@@ -162,10 +165,10 @@ class Switched:
     """(M, P) who has the feature when."""
     unit: Ints
     """(M,) machines of one unit switch together."""
-    own: Own
+    own: PlannedRows
     scale: Floats
     """(S,) performance that a stay's values are relative to."""
-    beside: Beside
+    beside: UnswitchedRows
     """Empty if every machine can switch."""
 
     @property
@@ -255,14 +258,14 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     # A rack of its own tells nothing of a machine but itself.
     racked = told * float("rack" in table)
     common, rest = _common((job, rack, period), (len(scale), len(periods)), told, racked, apart)
-    beside = Beside(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
+    beside = UnswitchedRows(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
     machine, machines = pd.factorize(table["machine"].to_numpy()[can], sort=True)
     taken = np.flatnonzero(can)[np.lexsort((stay[can], machine))]
     machine = np.sort(machine)
     number, first = numbered([stay[taken]])
     start, end = (np.searchsorted(machine, np.arange(len(machines)), side) for side in ("left", "right"))
     level = scale.to_numpy(dtype=np.float64)[job[taken]]
-    rows = Rows(
+    rows = SwitchableRows(
         start=start,
         end=end,
         rack=rack[taken[start]].astype(np.int64),
@@ -284,7 +287,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         unit=_units(table, taken[start], plan),
         own=_own(rows, plan),
         scale=level[first],
-        beside=Beside(*(column[known & ~can] for column in beside)),
+        beside=UnswitchedRows(*(column[known & ~can] for column in beside)),
     )
 
 
@@ -310,10 +313,10 @@ def _stays(first: pd.DataFrame, presence: Floats) -> pd.DataFrame:
     return stays.assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
 
 
-def _own(rows: Rows, plan: Bools) -> Own:
+def _own(rows: SwitchableRows, plan: Bools) -> PlannedRows:
     state = plan[np.repeat(np.arange(len(plan)), rows.end - rows.start), rows.period].astype(np.int8)
     by, value = (np.where(state == 1, pair[:, 1], pair[:, 0]) for pair in (rows.by, rows.value))
-    return Own(state, by, by * value)
+    return PlannedRows(state, by, by * value)
 
 
 def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:

@@ -1,19 +1,24 @@
-"""Columns of foreign tables as the types that they should have, every fault at once, each with its place."""
+"""Foreign tables as columns: their cells as they stand, and of the types wanted, every fault at once with its place."""
 
+import csv
+import io
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from analysis.tables.cells import FileCells, read_cells
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools
+from models.arrays import Bools, Ints
 
+_SEPARATOR = re.compile(r"[;\t|]")
 _WIDEST = 200
 """Characters of a cell that a message shows."""
 LEAST, MOST = 1e-50, 1e50
@@ -26,6 +31,160 @@ Kind = Literal["text", "real", "count", "flag"]
 
 
 Problem = tuple[Bools, str]
+
+
+@dataclass(slots=True)
+class FileCells:
+    """A file's cells before any check: texts from CSV, typed values from Parquet, with the line of every row."""
+
+    names: list[str]
+    columns: dict[str, pd.Series]
+    lines: Ints
+    faults: list[FileFault] = field(default_factory=list)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    """Types of a Parquet file's columns; CSV has none."""
+
+    def position(self, name: str) -> int:
+        """Return the column's place in the file, from 1."""
+        return self.names.index(name) + 1
+
+    def text(self, name: str) -> "pd.Series[str]":
+        """Return a column's cells as text without blanks around it, "" for a null."""
+        return self.columns[name].map(_as_text).astype(str).str.strip()
+
+    def faults_of(self, name: str, wrong: "Bools | pd.Series[bool]", problem: str) -> Iterator[FileFault]:
+        """Yield the fault of every cell of a column that is wrong."""
+        for row in np.flatnonzero(np.asarray(wrong, dtype=np.bool_)):
+            got = f'"{self.columns[name].iloc[row]}"'
+            yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
+
+
+def read_cells(path: Path) -> FileCells:
+    """Read a file's cells, and the faults of the file itself.
+
+    What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
+    off, the whole lines are read.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
+    ...     cells = read_cells(file)
+    >>> cells.names, cells.lines.tolist(), str(cells.faults[0])
+    (['job', 'quota'], [2], '4:1: row: should have 2 fields, got 1')
+    """
+    with stream_of(path) as stream:
+        data, damage = salvaged(stream)
+    cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
+    if data.startswith(PARQUET):
+        return _parquet_cells(data, cut)
+    if not cut:
+        return _csv_cells(data)
+    whole_lines = data[: data.rfind(b"\n") + 1]
+    if not whole_lines:
+        return _unreadable(1, "should be a whole gzip file", cut)
+    cells = _csv_cells(whole_lines)
+    cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
+    return cells
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, of which only the beginning is read; none where it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job, quota\\na,2\\n")
+    ...     column_names(file)
+    ['job', 'quota']
+    """
+    try:
+        head = head_of(path)
+        if head.startswith(PARQUET):
+            return [] if is_packed(path) else list(pq.read_schema(path).names)
+        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
+        return [name.strip() for name in next(csv.reader(io.StringIO(lines, newline="")), [])]
+    except (OSError, DamagedError, pa.ArrowException, csv.Error):
+        return []
+
+
+def _csv_cells(data: bytes) -> FileCells:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
+    reader = csv.reader(io.StringIO(text, newline=""))
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
+        return _unreadable(reader.line_num, "should be CSV", got if "field limit" in str(error) else str(error))
+    if not rows:
+        return _unreadable(1, "should begin with a line of column names", "an empty file")
+    names = [name.strip() for name in rows[0]]
+    if len(names) == 1 and (other := _SEPARATOR.search(rows[0][0].strip(" "))):
+        shown = "tabs" if other[0] == "\t" else other[0]
+        return _unreadable(lines[0], "should be separated by commas", f"a header that looks separated by {shown}")
+    return _from_rows(names, rows[1:], lines[1:])
+
+
+def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> FileCells:
+    faults = _repeated_names(names)
+    width = len(names)
+    ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
+    faults += [FileFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
+    whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
+    columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
+    texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
+    return FileCells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
+
+
+def _parquet_cells(data: bytes, cut: str) -> FileCells:
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
+    names, types = table.column_names, table.schema.types
+    columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}
+    lines = np.arange(table.num_rows) + 2
+    return FileCells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
+
+
+def _series(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column in which a null is None and whole numbers stay whole."""
+    series: pd.Series = pd.Series(column.to_pylist(), dtype=object) if column.null_count else column.to_pandas()
+    return series
+
+
+def _repeated_names(names: Sequence[str]) -> list[FileFault]:
+    return [
+        FileFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
+        for at, name in enumerate(names)
+        if name in names[:at]
+    ]
+
+
+def _unreadable(line: int, problem: str, got: str) -> FileCells:
+    return FileCells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None else str(cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
         except Exception as error:
             if interrupted():
                 raise _interrupted() from None
+            if isinstance(error, FaultsError):
+                error = _of_options(error, function)
             if isinstance(error, WscError) or (
                 isinstance(error, OSError) and _mendable(error, [*args, *kwargs.values()])
             ):
@@ -83,6 +85,15 @@ def _refuse(function: Callable[..., None], given: Mapping[str, object]) -> None:
     if refused:
         options = option_names(function)
         raise FaultsError(replace(value.fault, file=options[name]) for name, value in refused.items())
+
+
+def _of_options(error: FaultsError, function: Callable[..., None]) -> FaultsError:
+    """Return faults with those of arguments said of the command's options."""
+    options = option_names(function)
+    return FaultsError(
+        fault if fault.file else replace(fault, file=options.get(fault.field, fault.field), field="")
+        for fault in error.faults
+    )
 
 
 def option_names(function: Callable[..., None]) -> dict[str, str]:

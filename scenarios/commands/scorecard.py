@@ -84,7 +84,7 @@ def scorecard(
     from scenarios.effects.scorecard.corners import CORNERS
     from scenarios.effects.scorecard.designs import DESIGNS
     from scenarios.effects.scorecard.designs import designs as designs_of
-    from scenarios.effects.scorecard.pieces import Asked, cut
+    from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
     from scenarios.runs.executors import checked
     from scenarios.views.output import progress
 
@@ -93,7 +93,7 @@ def scorecard(
         problem = f"should have one of at most half of {machines} machines"
         options.refuse("--sizes", problem, ",".join(map(str, sizes)))
     chosen = tuple(name for name in DESIGNS if not designs or name in designs)
-    question = Asked(tuple(estimators) or names(), tuple(sorted(sizes)), draws, machines, chosen)
+    question = ScorecardQuestion(tuple(estimators) or names(), tuple(sorted(sizes)), draws, machines, chosen)
     pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
     checked(executor)
     with progress(quiet=json) as tell, folder("--out"):

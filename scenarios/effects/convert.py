@@ -165,10 +165,10 @@ def _check(conversion: Conversion, form: "Format") -> None:
     faults += [Fault(str(path), 0, 0, "", "is given twice") for path in {p for p in given if given.count(p) > 1}]
     if form.use_of_request and not conversion.requests:
         problem = f"is needed: {form.name} says only in {form.requests.table} what an instance's job and request are"
-        faults.append(Fault("--requests", 0, 0, "", problem))
-    for option, path in (("--out", conversion.out), ("--jobs-out", conversion.jobs_out)):
+        faults.append(Fault("", 0, 0, "requests", problem))
+    for name, path in (("out", conversion.out), ("jobs_out", conversion.jobs_out)):
         if path is not None and (problem := unwritable(path)):
-            faults.append(Fault(option, 0, 0, "", problem))
+            faults.append(Fault("", 0, 0, name, problem))
     faults += _overwritten(conversion)
     if faults:
         raise FaultsError(faults)
@@ -179,11 +179,11 @@ def _overwritten(conversion: Conversion) -> Iterator[Fault]:
     read = {
         path.resolve() for path in (*conversion.usage, *conversion.requests, conversion.machines) if path is not None
     }
-    for option, path in (("--out", conversion.out), ("--jobs-out", conversion.jobs_out)):
+    for name, path in (("out", conversion.out), ("jobs_out", conversion.jobs_out)):
         if path is None:
             continue
         if path.resolve() in read:
-            yield Fault(option, 0, 0, "", "would overwrite what is read", str(path))
+            yield Fault("", 0, 0, name, "would overwrite what is read", str(path))
         read.add(path.resolve())
 
 
@@ -274,7 +274,7 @@ def _hidden(out: Path) -> Iterator[Path]:
         folder.mkdir()
     except OSError as error:
         problem = f"cannot write {out}: {error.strerror or error}"
-        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
+        raise FaultsError([Fault("", 0, 0, "out", problem)]) from None
     try:
         yield folder
     finally:
@@ -295,4 +295,4 @@ def _write(batches: "pa.RecordBatchReader", out: Path, folder: Path) -> None:
         partial.replace(out)
     except OSError as error:
         problem = f"cannot write {out}: {error.strerror or error}"
-        raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
+        raise FaultsError([Fault("", 0, 0, "out", problem)]) from None

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.effects.assignment import COLUMNS, assigned, is_assignment
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.past import Past, period_length
-from analysis.effects.planning import Plan, Wanted, fewest, ranked
+from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.measurements import read_jobs
@@ -76,7 +76,7 @@ class DesignQuestion:
 class PlannedDesign:
     """A design that was rehearsed, and why it stands where it does."""
 
-    plan: Plan
+    plan: DesignPlan
     why: str
 
     @property
@@ -210,7 +210,7 @@ def design(sources: Sequence[str], question: DesignQuestion, jobs: Path | None, 
     """
     read: list[str | Path] = [*sources, *([jobs] if jobs else [])]
     if question.assign is not None and (problem := _unassignable(question.assign, read)):
-        raise FaultsError([Fault("--assign", 0, 0, "", problem)])
+        raise FaultsError([Fault("", 0, 0, "assign", problem)])
     tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
     if not tables:
         return _of_scenario(sources, question, tell)
@@ -220,7 +220,7 @@ def design(sources: Sequence[str], question: DesignQuestion, jobs: Path | None, 
     past, notes = _past(tables, jobs, question.metric)
     if question.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
-        raise FaultsError([Fault("--crossover", 0, 0, "", problem, f"periods of {past.period_s / HOUR_S:g} h")])
+        raise FaultsError([Fault("", 0, 0, "crossover", problem, f"periods of {past.period_s / HOUR_S:g} h")])
     with faults_in(Path(tables[0])):
         rehearsals = list(_rehearsals(past, question))
         if question.crossover:
@@ -314,9 +314,9 @@ def _planned(
     )
 
 
-def _rehearsed(rehearsals: Sequence[Rehearsal], wanted: Wanted, tell: Progress) -> tuple[list[Plan], list[str]]:
+def _rehearsed(rehearsals: Sequence[Rehearsal], wanted: Wanted, tell: Progress) -> tuple[list[DesignPlan], list[str]]:
     """Return the smallest size of each design, the first to take first, and which designs cannot be, and why."""
-    plans, impossible = list[Plan](), list[str]()
+    plans, impossible = list[DesignPlan](), list[str]()
     for place, rehearsal in enumerate(rehearsals):
         tell("rehearsing designs", place / len(rehearsals))
         if rehearsal.most < rehearsal.least:
@@ -330,14 +330,14 @@ def _rehearsed(rehearsals: Sequence[Rehearsal], wanted: Wanted, tell: Progress) 
     return ranked(plans), impossible
 
 
-def _smallest(plans: Sequence[Plan], best: Plan | None) -> float | None:
+def _smallest(plans: Sequence[DesignPlan], best: DesignPlan | None) -> float | None:
     """Return the smallest change that is seen where none of the designs that can be trusted sees the one asked for."""
     if best is None or best.enough:
         return None
     return min(plan.forecast.smallest for plan in plans if plan.trusted)
 
 
-def _assigned(best: Plan | None, question: DesignQuestion) -> tuple[str | None, list[str]]:
+def _assigned(best: DesignPlan | None, question: DesignQuestion) -> tuple[str | None, list[str]]:
     """Write who gets the feature when; return the design, and why not if there is no design to do it by."""
     if question.assign is None:
         return None, []
@@ -356,10 +356,10 @@ def _write(assignment: pd.DataFrame, file: Path) -> None:
                 assignment.to_csv(partial, index=False, lineterminator="\n")
     except OSError as error:
         problem = f"cannot write {file}: {error.strerror or error}"
-        raise FaultsError([Fault("--assign", 0, 0, "", problem)]) from None
+        raise FaultsError([Fault("", 0, 0, "assign", problem)]) from None
 
 
-def _why(plan: Plan, best: Plan | None, question: DesignQuestion) -> str:
+def _why(plan: DesignPlan, best: DesignPlan | None, question: DesignQuestion) -> str:
     """Return in words why a design stands where it does."""
     forecast = plan.forecast
     if not plan.trusted:

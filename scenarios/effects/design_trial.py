@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,39 @@ _LAST = 3 * _WEEK
 """Day on which the last week begins, in which plans are judged."""
 
 
-def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, machines: int = 1000) -> dict[str, Any]:
+class JudgedPlan(TypedDict):
+    """A plan for one fleet, beside what experiments of its size really say later."""
+
+    corner: str
+    fleet: int
+    """Its seed."""
+    design: str
+    machines: int
+    predicted: dict[str, float]
+    """The fields of `Forecast`."""
+    real: dict[str, float]
+
+
+class PlannedFleet(TypedDict):
+    """What is kept of one fleet."""
+
+    seed: str
+    """Corner and seed, such as base.1."""
+    rows: list[JudgedPlan]
+
+
+class PlannerTrial(TypedDict):
+    """How far plans are from what happens."""
+
+    fleets: int
+    power: float
+    """Largest absolute difference."""
+    margin: float
+    """Largest relative difference."""
+    rows: list[JudgedPlan]
+
+
+def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, machines: int = 1000) -> PlannerTrial:
     """Return how far plans are from what happens: power and margin, predicted and on later days.
 
     Fleets that were judged before by this very code are read; what was interrupted goes on where it stopped.
@@ -66,12 +98,6 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
     out : folder of all runs
     progress : told what is being done and the share done
     machines : of each fleet, times those of its corner
-
-    Returns
-    -------
-    dict
-        fleets, power (largest absolute difference), margin (largest relative difference), rows: corner, fleet, design,
-        machines, predicted and real (the fields of `Forecast`).
     """
     question = {"detect": DETECT, "power": POWER, "spreads": SPREADS, "draws": DRAWS, "machines": machines}
     folder = folder_of(out, "planner", question, ["scipy", "pandas"])
@@ -79,18 +105,19 @@ def planner(fleets: Sequence[tuple[str, int]], out: Path, progress: Progress, ma
     make = partial(judged, machines=machines)
     judged_fleets = computed_parts(items, make, folder, {"rows"}, progress, what="judging plans")
     rows = [row for fleet in judged_fleets for row in fleet["rows"]]
-    return {"fleets": len(judged_fleets), **worst(rows), "rows": rows}
+    power, margin = worst(rows)
+    return {"fleets": len(judged_fleets), "power": power, "margin": margin, "rows": rows}
 
 
-def worst(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the largest differences between what was predicted and what happened."""
-    return {
-        "power": max(abs(row["predicted"]["power"] - row["real"]["power"]) for row in rows),
-        "margin": max(abs(row["predicted"]["margin"] / row["real"]["margin"] - 1.0) for row in rows),
-    }
+def worst(rows: Sequence[JudgedPlan]) -> tuple[float, float]:
+    """Return by how much predictions are off at worst: of power, and relatively of margins."""
+    return (
+        max(abs(row["predicted"]["power"] - row["real"]["power"]) for row in rows),
+        max(abs(row["predicted"]["margin"] / row["real"]["margin"] - 1.0) for row in rows),
+    )
 
 
-def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any]:
+def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> PlannedFleet:
     """Return plans for one fleet, each beside what experiments of its size really say later.
 
     Parameters
@@ -98,15 +125,10 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
     item : corner and seed, such as base.1
     machines : of the fleet, times those of the corner
     draws : experiments of each design
-
-    Returns
-    -------
-    dict
-        seed (the item), rows.
     """
     corner, _, seed = item.rpartition(".")
     wanted = Wanted(DETECT, POWER, draws=draws, seed=1)
-    rows = []
+    rows = list[JudgedPlan]()
     where = corners.corner(corner)
     world = corners.world(where, int(seed), machines)
     spread, *apart = SPREADS[where.change]
@@ -115,8 +137,16 @@ def judged(item: str, machines: int = 1000, draws: int = DRAWS) -> dict[str, Any
         plan = fewest(rehearsal, wanted)
         later = replace(rehearsal, courses=real, scale=1.0)
         later_on = forecast(later, plan.forecast.machines, replace(wanted, seed=2))
-        named = {"corner": corner, "fleet": int(seed), "design": rehearsal.design, "machines": plan.forecast.machines}
-        rows.append(named | {"predicted": asdict(plan.forecast), "real": asdict(later_on)})
+        rows.append(
+            {
+                "corner": corner,
+                "fleet": int(seed),
+                "design": rehearsal.design,
+                "machines": plan.forecast.machines,
+                "predicted": asdict(plan.forecast),
+                "real": asdict(later_on),
+            }
+        )
     return {"seed": item, "rows": rows}
 
 

@@ -8,19 +8,16 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.findings import Audit
-from analysis.audit.guards import examine
-from analysis.audit.table import ObservationsError
+from analysis.audit.guards import Audit
 from analysis.effects.estimators.adjusted import Cluster
-from analysis.effects.method import Effect
 from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
-from analysis.effects.per_job import GAINED, LOST, Criteria, per_job
-from analysis.effects.study import Study, design_of
+from analysis.effects.observations import Observations
+from analysis.effects.per_job import GAINED, LOST, PerJobCriteria, per_job
+from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.fleet.metrics import MetricName
-from scenarios.effects.audit import racks_wrong, read_about, with_metric
-from scenarios.effects.observations import estimable, experiment, run_metric, together
-from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.files.faults import FaultsError, faults_in
 from scenarios.runs.rundir import open_run
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
@@ -165,34 +162,34 @@ def effect(
         With everything that is wrong with the files, or that there is too little in them.
     """
     method(estimator)
-    observations, whole, notes = experiment(sources, jobs, metric)
-    metric = run_metric(sources, metric)
-    known = with_metric(read_about(about) if about else About(), metric)
+    read = experiment(sources, jobs, metric)
+    rows, left_out = read.observations.estimable()
+    design, notes = Observations.of(rows).design, [*read.notes]
+    stated = read_about(about) if about else About()
     cluster: Cluster = "machine"
-    if known.clusters == "rack":
-        if by_rack(for_design(estimator, design_of(observations))) is None:
-            known = replace(known, clusters=None)  # then the guard of whole racks is not to be quiet
+    if stated.clusters == "rack":
+        if by_rack(for_design(estimator, design)) is None:
+            stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
             notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
-        elif wrong := racks_wrong(known, observations, about or Path()):
+        elif wrong := racks_wrong(stated, read.observations.table, about or Path()):
             raise FaultsError(wrong)
         else:
             cluster = "rack"
-    audited = _audited(observations, whole, known, sources)
-    rows, left_out = estimable(observations)
+    audited = read.audit(stated)
     notes += left_out
-    with faults_in(together(sources)):
-        study, estimate = _estimated(rows, whole, estimator, confidence, cluster)
-    if whole is None:
+    with faults_in(read.source):
+        study, estimate = _estimated(rows, read.jobs, for_design(estimator, design), confidence, cluster)
+    if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
-    if metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
-        notes.append("--metric ips measures the run in instructions per CPU second")
+    if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
+        notes.append("the metric ips measures the run in instructions per CPU second")
     jobs_effects = None
     if by_job and cluster == "rack":
         notes.append("effects on single jobs are not estimated by rack")
     elif by_job and study.design == "staged":
         notes.append("effects on single jobs are not estimated of a staged roll-out")
     elif by_job:
-        with faults_in(together(sources)):
+        with faults_in(read.source):
             jobs_effects = _by_job(study, confidence)
     return EffectAnswer(
         effect=_without_rounding(estimate),
@@ -200,8 +197,8 @@ def effect(
         cluster=cluster,
         periods_before=_periods_before(rows),
         published=_published(study, confidence),
-        metric=metric,
-        true_change=_true(sources, metric),
+        metric=read.metric,
+        true_change=_true(sources, read.metric),
         audit=audited,
         per_job=jobs_effects,
         read_notes=tuple(notes),
@@ -218,21 +215,10 @@ def verdict(change: float, low: float, high: float) -> str:
     return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
 
 
-def _audited(
-    observations: pd.DataFrame, jobs: pd.DataFrame | None, about: About | None, sources: Sequence[Path]
-) -> Audit:
-    """Return what the guards say of the observations."""
-    try:
-        return examine(observations, jobs, about)
-    except ObservationsError as error:
-        raise FaultsError([Fault(str(together(sources)), 0, 0, "", str(error))]) from None
-
-
 def _estimated(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, estimator: str, confidence: float, cluster: Cluster
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, confidence: float, cluster: Cluster
 ) -> tuple[Study, Effect]:
-    """Return the study, and what the estimator for its design says."""
-    chosen = for_design(estimator, design_of(rows))
+    """Return the study, and what an estimator says of it."""
     study = Study.of(rows, jobs, staged="staged" in chosen.designs)
     clustered = by_rack(chosen) if cluster == "rack" else None
     return study, (clustered or chosen).estimate(study, confidence)
@@ -272,7 +258,7 @@ def _periods_before(rows: pd.DataFrame) -> int:
 
 
 def _by_job(study: Study, confidence: float) -> pd.DataFrame:
-    rows = per_job(study, Criteria(confidence=confidence))
+    rows = per_job(study, PerJobCriteria(confidence=confidence))
     return rows.sort_values("quota_share", ascending=False, kind="stable")
 
 

@@ -10,20 +10,18 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.findings import Audit
-from analysis.audit.guards import AT_THE_END, examine
-from analysis.effects.method import Effect, Method
+from analysis.audit.guards import AT_THE_END, Audit
 from analysis.effects.methods import RECOMMENDED, for_design, method
+from analysis.effects.observations import Observations
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
-from analysis.effects.study import Study, design_of
+from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.audit import with_metric
 from scenarios.effects.effect import verdict
-from scenarios.effects.observations import estimable, experiment, run_metric, together
+from scenarios.effects.observations import experiment
 from scenarios.files.faults import faults_in
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
@@ -37,7 +35,7 @@ Every: TypeAlias = Literal["period", "day"] | float
 """A look after each period, each day, or each so many units of the periods."""
 
 
-class Look(NamedTuple):
+class MonitorLook(NamedTuple):
     """What is estimated when an experiment is looked at."""
 
     place: int
@@ -186,14 +184,13 @@ def monitor(
         If the table, an option or the experiment cannot be used.
     """
     method(estimator)
-    given, whole, read = experiment(sources, jobs, metric)
-    metric = run_metric(sources, metric)
-    rows, left_out = estimable(given)
-    with faults_in(together(sources)):
+    read = experiment(sources, jobs, metric)
+    rows, left_out = read.observations.estimable()
+    with faults_in(read.source):
         ends = _ends(rows, every)
-        chosen = for_design(estimator, design_of(rows))
-        effects, notes = _effects(rows, ends, lambda seen_by_then: _effect(seen_by_then, whole, chosen, confidence))
-        audited = examine(given, whole, with_metric(About(), metric), without=AT_THE_END)
+        chosen = for_design(estimator, Observations.of(rows).design)
+        effects, notes = _effects(rows, ends, lambda until: _effect(until, read.jobs, chosen, confidence))
+    audited = read.audit(About(), without=AT_THE_END)
     total = planned or len(ends)
     looks = intervals(pd.DataFrame([look.row(total) for look in effects]), confidence)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
@@ -210,9 +207,9 @@ def monitor(
         looks=looks,
         planned=total,
         price=price(float(looks["freedom"].iloc[-1]), confidence),
-        metric=metric,
+        metric=read.metric,
         audit=audited,
-        notes=(*read, *left_out, *notes, *last.notes),
+        notes=(*read.notes, *left_out, *notes, *last.notes),
     )
 
 
@@ -235,12 +232,12 @@ def _day(periods: Floats) -> float:
 
 def _effects(
     table: pd.DataFrame, ends: Floats, estimate: Callable[[pd.DataFrame], Effect]
-) -> tuple[list[Look], list[str]]:
+) -> tuple[list[MonitorLook], list[str]]:
     """Return each look that has an estimate, and which looks have none."""
-    looks, notes = list[Look](), list[str]()
+    looks, notes = list[MonitorLook](), list[str]()
     for place, end in enumerate(ends.tolist(), start=1):
         try:
-            looks.append(Look(place, end, estimate(table[table["period"] <= end])))
+            looks.append(MonitorLook(place, end, estimate(table[table["period"] <= end])))
         except NotEnoughDataError as error:
             notes.append(f"no estimate until {end:g}: {error}")
             lacking = error
@@ -253,7 +250,7 @@ def _effects(
     return [look for look in looks if look.effect.design == design], notes
 
 
-def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: Method, confidence: float) -> Effect:
+def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, confidence: float) -> Effect:
     study = Study.of(rows, jobs, staged="staged" in chosen.designs)
     estimate = chosen.estimate(study, confidence)
     if not estimate.error > ROUNDING:

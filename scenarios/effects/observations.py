@@ -1,18 +1,22 @@
-"""Observations from files and from the folders of runs, as one table."""
+"""Experiments from files and from the folders of runs: observations as one table, the fleet's jobs, what is stated."""
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.audit.table import repeated, unusable, unusable_amounts
-from analysis.effects.observations import joined, of_run, read_observations
+from analysis.audit.about import About, AboutError
+from analysis.audit.guards import Audit, examine
+from analysis.effects.observations import FlaggedRows, joined, read_observations
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import PRINTED
+from analysis.wsmeter.measurements import measurements
+from models.arrays import Floats
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
@@ -23,17 +27,37 @@ from scenarios.runs.rundir import Run, RunError, open_run
 from scenarios.wsmeter.measurements import job_quotas, settings_of
 
 _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
+_FEWEST_RACKS = 2
 _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
 
-def experiment(
-    sources: Sequence[Path], jobs: Path | None = None, metric: MetricName | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame | None, list[str]]:
-    """Return an experiment's observations with the column `file`, the whole fleet's jobs if they are known, and notes.
+@dataclass(frozen=True, slots=True, eq=False)
+class Experiment:
+    """An experiment as its files or its run tell it."""
 
-    Amounts that cannot be used, and rows that are there twice, are left in for guards to judge; `estimable` leaves them
-    out. So whatever can be audited can be estimated.
+    observations: FlaggedRows
+    """With the column `file`. What cannot be used is left in for guards to judge."""
+    jobs: pd.DataFrame | None
+    """The whole fleet's jobs, if they are known."""
+    metric: MetricName | None
+    """Of runs."""
+    source: Path
+    """The name under which what is wrong with all files together is told."""
+    notes: tuple[str, ...]
+
+    def about(self, stated: About) -> About:
+        """Return what is stated of the experiment, and of a run the metric too, which need not be stated."""
+        return stated if stated.metric is not None or self.metric is None else replace(stated, metric=self.metric)
+
+    def audit(self, stated: About, without: Collection[str] = ()) -> Audit:
+        """Return what would make the answer false, by what is stated and by all guards but some."""
+        with faults_in(self.source):
+            return examine(self.observations, self.jobs, self.about(stated), without=without)
+
+
+def experiment(sources: Sequence[Path], jobs: Path | None = None, metric: MetricName | None = None) -> Experiment:
+    """Return the experiment that files or runs tell of.
 
     Parameters
     ----------
@@ -48,61 +72,36 @@ def experiment(
     ]
     if faults:
         raise FaultsError(faults)
-    readings = list[Any]()
-    for read in (lambda: observed(sources, metric, strict=False), lambda: _jobs(jobs)):
-        try:
-            readings.append(read())
-        except FaultsError as error:
-            faults += error.faults
+    table, notes, whole = pd.DataFrame(), list[str](), None
+    try:
+        table, notes = observed(sources, metric, strict=False)
+    except FaultsError as error:
+        faults += error.faults
+    try:
+        whole = _jobs(jobs)
+    except FaultsError as error:
+        faults += error.faults
     if faults:
         raise FaultsError(faults)
-    (table, notes), whole = readings
     if jobs is None and len(sources) == 1 and sources[0].is_dir():
         whole = jobs_of_run(sources[0])
-    faults = list(_apart(table, sources))
+    source, flagged = Path(", ".join(map(str, sources))), FlaggedRows.of(table)
+    faults = list(_apart(flagged, source))
     if faults:
         raise FaultsError(faults)
     if whole is not None and not table["job"].isin(whole["job"]).any():
         raise FaultsError([Fault(str(jobs or sources[0]), 0, 0, "job", "should name the jobs of the observations")])
-    return table, whole, notes
+    return Experiment(flagged, whole, run_metric(sources, metric), source, tuple(notes))
 
 
-def _apart(table: pd.DataFrame, sources: Sequence[Path]) -> Iterator[Fault]:
+def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
     """Yield the jobs whose values are so far apart that no sum holds the smaller ones."""
-    ends = table[~unusable(table)].groupby("job", sort=False)["value"].agg(["min", "max"])
+    ends = flagged.table[~flagged.unusable].groupby("job", sort=False)["value"].agg(["min", "max"])
     for job, low, high in ends[ends["max"] / ends["min"] > _FARTHEST].head(PRINTED).itertuples():
         problem = (
             f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"
         )
-        yield Fault(str(together(sources)), 0, 0, "value", problem)
-
-
-def estimable(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the observations that can be counted, and a note on how many are left out, if any are.
-
-    Examples
-    --------
-    >>> rows = {"period": 1, "job": "a", "machine": [1, 1, 2], "weight": 1.0, "value": [2.0, 2.0, 0.0], "treated": 0}
-    >>> observations, notes = estimable(pd.DataFrame(rows | {"file": "a.csv"}))
-    >>> len(observations), notes
-    (1, ['2 of 3 rows are left out: 1 without a usable value or weight, 1 there twice'])
-    """
-    bad, amounts = unusable(table), unusable_amounts(table)
-    lacking = {"value or weight": bad, **{name: wrong & ~bad for name, wrong in amounts.items()}}
-    out = np.logical_or.reduce([bad, *amounts.values()])
-    again = np.zeros(len(table), dtype=np.bool_)
-    again[~out] = repeated(table[~out])
-    counts = [f"{int(wrong.sum()):,} without a usable {name}" for name, wrong in lacking.items() if wrong.any()]
-    counts += [f"{int(again.sum()):,} there twice"] if again.any() else []
-    usable = table[~(out | again)].drop(columns="file").reset_index(drop=True)
-    if not counts:
-        return usable, []
-    return usable, [f"{len(table) - len(usable):,} of {len(table):,} rows are left out: {', '.join(counts)}"]
-
-
-def together(sources: Sequence[Path]) -> Path:
-    """Return the name under which what is wrong with all sources together is told."""
-    return Path(", ".join(map(str, sources)))
+        yield Fault(str(source), 0, 0, "value", problem)
 
 
 def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> MetricName | None:
@@ -117,9 +116,7 @@ def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> Met
                 metrics.setdefault(metric or settings_of(open_run(path)).metric, path)
     if len(metrics) > 1:
         differ = ", ".join(f"{path} in {name}" for name, path in metrics.items())
-        raise FaultsError(
-            [Fault("--metric", 0, 0, "", f"should say one metric for runs measured in several: {differ}")]
-        )
+        raise FaultsError([Fault("", 0, 0, "metric", f"should say one metric for runs measured in several: {differ}")])
     return next(iter(metrics), None)
 
 
@@ -255,3 +252,132 @@ def _treated(run: Run, instances: pd.DataFrame) -> pd.DataFrame:
         rolled = events[events["kind"] == "rollout"].groupby("machine")["time_s"].min()
         since = rolled.reindex(having).fillna(0.0)
     return pd.DataFrame({"machine": having, "start_s": since.to_numpy(), "end_s": math.inf})
+
+
+def of_run(
+    counters: pd.DataFrame,
+    instances: pd.DataFrame,
+    windows: pd.DataFrame,
+    treated: pd.DataFrame | None = None,
+    metric: MetricName = "ips",
+) -> pd.DataFrame:
+    """Return the observations of a simulated fleet: counters per stay and window.
+
+    Parameters
+    ----------
+    counters : a run's table of counters
+    instances : a run's table of instances
+    windows : window, start_s: the counting windows to take, one period each
+    treated : machine, start_s, end_s: when machines had the feature; nothing has it otherwise
+    metric : a name in `models.fleet.metrics.METRICS`
+
+    Returns
+    -------
+    DataFrame
+        period (seconds), job, machine, weight, value, treated (the whole of the period), instance, shard, rack,
+        platform, present_s, cpu_s, exposure (what the value is per), mean_frequency_hz; rows without CPU time, and
+        those whose machine had the feature for part of the period, are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric, or no row in the windows.
+
+    Examples
+    --------
+    >>> stay = {"residence": [0], "job": 3, "machine": 5, "quota_vcpu": 2.0, "rack": 1, "instance": 0, "shard": 0}
+    >>> counted = {"residence": [0], "window": "d0", "instructions": 6.0, "cycles": 4.0, "cpu_s": 2.0, "wall_s": 9.0}
+    >>> windows = pd.DataFrame({"window": ["d0"], "start_s": [0.0], "end_s": [9.0]})
+    >>> observations = of_run(pd.DataFrame(counted), pd.DataFrame(stay | {"platform": "x"}), windows)
+    >>> observations[["period", "job", "machine", "value"]].values.tolist()
+    [[0.0, 3.0, 5.0, 3.0]]
+    """
+    columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]
+    keep = [name for name in columns if name in counters or name in instances]
+    rows = measurements(
+        counters, instances, metric, list(windows["window"]), least_presence=0.0, busy=True, keep=keep
+    ).merge(windows, on="window")
+    if rows.empty:
+        raise InputError(f"windows must be of {', '.join(map(str, counters['window'].unique())) or 'none'}")
+    state = _state(rows, treated)
+    rows = rows.rename(columns={"start_s": "period", "wall_s": "present_s"}).assign(
+        treated=(state == 1.0).astype(np.int64)
+    )
+    names = ["period", "job", "machine", "weight", "value", "treated", "instance", "shard", "rack", "platform"]
+    names += ["present_s", "cpu_s", "exposure", *(["mean_frequency_hz"] if "mean_frequency_hz" in rows else [])]
+    return rows.loc[np.isin(state, (0.0, 1.0)), names].reset_index(drop=True)
+
+
+def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
+    """Return the share of each row's period in which its machine had the feature; (N,)."""
+    share = np.zeros(len(rows))
+    if treated is None or treated.empty:
+        return share
+    spans = rows[["machine", "start_s", "end_s"]].drop_duplicates().reset_index(drop=True)
+    both = spans.merge(treated, on="machine", suffixes=("", "_on"))
+    inside = np.minimum(both["end_s"], both["end_s_on"]) - np.maximum(both["start_s"], both["start_s_on"])
+    both["on"] = np.maximum(inside, 0.0) / (both["end_s"] - both["start_s"])
+    shares = both.groupby(["machine", "start_s"])["on"].sum()
+    of_rows = shares.reindex(pd.MultiIndex.from_frame(rows[["machine", "start_s"]])).fillna(0.0)
+    return np.asarray(of_rows.round(9).to_numpy(dtype=np.float64))
+
+
+def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
+    """Return why racks cannot be the clusters that an experiment is said to have; nothing if they can or need not be.
+
+    Parameters
+    ----------
+    about : what is said of the experiment
+    rows : observations
+    file : the one that says it
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"machine": [1, 2], "treated": [0, 1], "rack": [7, 7]})
+    >>> print(*racks_wrong(About(clusters="rack"), rows, Path("about.yaml")))
+    about.yaml: clusters: rack needs 2 racks with and without the feature, got 1 with it and 1 without it
+    """
+    if about.clusters != "rack":
+        return []
+    if "rack" not in rows:
+        return [Fault(str(file), 0, 0, "clusters", "rack needs the column rack in the observations")]
+    machines = rows.groupby("machine").agg(having=("treated", "max"), rack=("rack", "first"))
+    racks = [set(machines.loc[machines["having"] == arm, "rack"]) for arm in (1, 0)]
+    counts = [len(racks[0])] if (machines["having"] == 1).all() else [len(racks_) for racks_ in racks]
+    if min(counts) >= _FEWEST_RACKS:
+        return []
+    got = " and ".join(f"{count} {arm} it" for count, arm in zip(counts, ("with", "without"), strict=False))
+    return [Fault(str(file), 0, 0, "clusters", f"rack needs {_FEWEST_RACKS} racks with and without the feature", got)]
+
+
+def read_about(path: Path) -> About:
+    """Return what a file says of the experiment, YAML or JSON."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        statements = json.loads(text) if path.suffix.lower() == ".json" else YAML(typ="safe", pure=True).load(text)
+    except OSError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
+    except UnicodeDecodeError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", "should be UTF-8 text", str(error))]) from None
+    except RecursionError:
+        raise FaultsError([Fault(str(path), 0, 0, "", "is nested too deeply")]) from None
+    except (YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else getattr(error, "lineno", 0)
+        column = mark.column + 1 if mark is not None else getattr(error, "colno", 0)
+        messages = (getattr(error, name, None) for name in ("problem", "msg", "reason"))
+        problem = next((message for message in messages if message), "cannot be read")
+        raise FaultsError([Fault(str(path), line, column, "", str(problem))]) from None
+    if statements is None:
+        return About()
+    if not isinstance(statements, Mapping):
+        raise FaultsError([Fault(str(path), 0, 0, "", "should be a mapping of fields to values", shown(statements))])
+    try:
+        return About.of(statements)
+    except AboutError as error:
+        raise FaultsError(
+            [Fault(str(path), 0, 0, name, problem, shown(value)) for name, problem, value in error.problems]
+        ) from None

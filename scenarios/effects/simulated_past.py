@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analysis.effects.observations import of_run
 from analysis.effects.past import Past
 from models.arrays import DAY_S, HOUR_S
 from models.fleet.metrics import MetricName
 from models.fleet.world import Recording, Window, World
+from scenarios.effects.observations import of_run
 from scenarios.effects.scorecard import corners
 from sim.fleet.arms import Arm, nowhere
 from sim.fleet.day import Day, prepare

@@ -18,7 +18,8 @@ _WIDEST = 400
 class Fault:
     """One fault: its place (line and column from 1; line 0: the file as a whole), field, problem and what was found.
 
-    An option of the command line is a place of its own; its line is which of that name.
+    An option of the command line is a place of its own; its line is which of that name. A fault of an argument has no
+    file, and its field is the argument; a command says it of the option of the same name.
 
     Examples
     --------
@@ -28,6 +29,8 @@ class Fault:
     day.yaml: is not there
     >>> print(Fault("--days", 1, 1, "", "should be a number greater than 0", shown("0")))
     --days: should be a number greater than 0, got "0"
+    >>> print(Fault("", 0, 0, "days", "should be a number greater than 0", "0"))
+    days: should be a number greater than 0, got 0
     """
 
     file: str
@@ -43,7 +46,7 @@ class Fault:
             place = f"{self.file}:{self.line}" if self.line > 1 else self.file
         field = f"{self.field}: " if self.field else ""
         got = f", got {_cut(self.got, _WIDEST)}" if self.got else ""
-        return f"{place}: {field}{self.problem}{got}"
+        return f"{place}: {field}{self.problem}{got}".removeprefix(": ")
 
 
 class FaultsError(WscError):

@@ -41,21 +41,21 @@ def _core_seconds(out: Path, *, progress: Progress, scenario: str, draws: int, o
 def _guards(out: Path, *, progress: Progress, fleets: int) -> Kept:
     from scenarios.effects.scorecard.guard_corpus import corpus
 
-    return corpus(out, progress, fleets)
+    return dict(corpus(out, progress, fleets))
 
 
 def _planner(out: Path, *, progress: Progress) -> Kept:
     from scenarios.effects.design_trial import FLEETS, planner
 
-    return planner(FLEETS, out, progress)
+    return dict(planner(FLEETS, out, progress))
 
 
 def _scorecard(out: Path, *, progress: Progress, fleets: int, draws: int) -> Kept:
     from analysis.effects.methods import names
     from scenarios.effects.scorecard.corners import CORNERS
     from scenarios.effects.scorecard.designs import DESIGNS, designs
-    from scenarios.effects.scorecard.pieces import SIZES, Asked, cut
+    from scenarios.effects.scorecard.pieces import SIZES, ScorecardQuestion, cut
     from scenarios.effects.scorecard.scorecard import scorecard
 
-    plan = Asked(names(), SIZES, draws, designs=DESIGNS)
+    plan = ScorecardQuestion(names(), SIZES, draws, designs=DESIGNS)
     return dict(scorecard(plan, cut(tuple(CORNERS), fleets), designs, out, progress).payload())

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.effects.method import Effect
+from analysis.effects.study import Effect
 from models.errors import WscError
 from models.fleet.metrics import MetricName
 from scenarios.effects.effect import EffectAnswer

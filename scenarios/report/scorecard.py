@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.effects.methods import RECOMMENDED
 from analysis.figures.world.scorecard import coverage_map, curves
 from scenarios.effects.scorecard.designs import THINNED
-from scenarios.effects.scorecard.pieces import Asked, JudgedFleet, Score
+from scenarios.effects.scorecard.pieces import JudgedFleet, Score, ScorecardQuestion
 from scenarios.effects.scorecard.scorecard import LEAST_FLEETS, Scorecard, concluded, restored
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.json_text import Json, JsonError, json_of
@@ -37,7 +37,7 @@ def of_pieces(pieces: Sequence[JudgedFleet], folder: Path) -> Page:
     sizes = tuple(sorted({row["machines"] for row in rows}))
     draws = max((_draws_of(row) for row in rows), default=0)
     ordered = sorted(pieces, key=lambda fleet: (fleet["seed"], fleet["corner"]))
-    return page(concluded(ordered, Asked(names, sizes, draws, pieces[0]["machines"]), folder), folder)
+    return page(concluded(ordered, ScorecardQuestion(names, sizes, draws, pieces[0]["machines"]), folder), folder)
 
 
 def _draws_of(row: Score) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.audit.findings import Audit, Finding, Severity
-from analysis.audit.guards import GUARDS, examine
+from analysis.audit.findings import Finding, Severity
+from analysis.audit.guards import GUARDS, Audit, examine
 from analysis.audit.intervals import heavy_tails_of_samples
-from analysis.audit.table import ObservationsError
+from analysis.effects.observations import ObservationsError
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.effects.study import potential
 from models.randomness import stream
-from scenarios.effects.scorecard.pieces import Design
+from scenarios.effects.scorecard.pieces import ScorecardDesign
 
 JOBS, EFFECT = 5, 0.02
 
@@ -24,7 +24,7 @@ def fleet(corner, seed, machines):
     row = {"job": job, "machine": machine, "weight": 1.0 + job, "treated": 0}
     past, off = (pd.DataFrame({"period": day, "value": value, **row}) for day, value in enumerate(days))
     on = off.assign(value=off["value"] * (1.0 + EFFECT), treated=1)
-    return [Design("day", (potential(past, off, on),), EFFECT)]
+    return [ScorecardDesign("day", (potential(past, off, on),), EFFECT)]
 
 
 def slow_fleet(corner, seed, machines):

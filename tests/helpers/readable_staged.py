@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.covariates import covariates
-from analysis.effects.method import Effect, half_width
 from analysis.effects.observations import checked, identity, stays
 from analysis.effects.per_job import between
-from analysis.effects.study import Link
+from analysis.effects.study import Effect, Link, half_width
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -55,7 +54,7 @@ def staged(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence}")
-    table = checked(observations)
+    table = checked(observations).rows
     _never_back(table)
     if not table["treated"].any():
         raise NotEnoughDataError(2, 0, "machines with the feature")

@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators import crossover, kernel
-from analysis.effects.method import Answers, Design, Effect, Need, concluded
-from analysis.effects.study import Study
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from models.arrays import Bools, Ints
 
 Pooling = Literal["none", "shrunken", "random"]
@@ -46,7 +46,7 @@ class Adjusted:
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent", "crossover"})
     needs: ClassVar[tuple[Need, ...]] = ()
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -66,7 +66,7 @@ class Adjusted:
         return concluded(self, study, confidence)
 
 
-def together(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+def together(estimators: Sequence[Adjusted], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each of several says of R draws; what they share is done once.
 
     Parameters
@@ -85,7 +85,7 @@ def together(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> li
     return [own_control if estimator.pooling == "none" else next(rest) for estimator in estimators]
 
 
-def _pooled(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> list[Answers]:
+def _pooled(estimators: Sequence[Adjusted], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each says by job-level differences."""
     first, most = estimators[0], 0 if cells.known else cells.x.shape[1]
     split = first.cluster == "rack"
@@ -105,7 +105,7 @@ def _pooled(estimators: Sequence[Adjusted], cells: Cells, treated: Bools) -> lis
     return [Answers(*out[variants.index(variant)].T.copy()) for variant in wanted]
 
 
-def _sums(cells: Cells, used: int, clusters: Ints) -> kernel.CellSums:
+def _sums(cells: JobMachineSums, used: int, clusters: Ints) -> kernel.CellSums:
     """Return the cells with the first so many covariates, and their sums by job."""
     jobs, count = len(cells.jobs), len(cells.job)
     pair = np.repeat(clusters, np.diff(cells.start)) * jobs + cells.job

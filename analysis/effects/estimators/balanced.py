@@ -6,10 +6,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.effects.cells import Cells
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.method import Answers, Design, Effect, Method, Need, concluded
-from analysis.effects.study import Study
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, Effect, EffectMethod, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -48,14 +48,14 @@ class Balanced:
     """(M, p) balancing variables in the order of the cells' machines, such as from `balance.balancing_variables`."""
     left: Floats | None = None
     """(p, p) from `imbalance` of selections by the same design."""
-    base: Method = field(default_factory=Adjusted)
+    base: EffectMethod = field(default_factory=Adjusted)
     """Whose change is taken; its error loses the share that balancing saves."""
     name: str = "balanced"
     """Its name in tables and on the command line."""
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
     needs: ClassVar[tuple[Need, ...]] = ("balancing",)
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -145,7 +145,7 @@ def balanced_error(
     return BalancedError(float(np.sqrt(variance + remainder)), count[0] - 1.0, float(saved))
 
 
-def influence(cells: Cells, treated: Bools, covariates: int = 99, change: float = 0.0) -> Floats:
+def influence(cells: JobMachineSums, treated: Bools, covariates: int = 99, change: float = 0.0) -> Floats:
     """Return what each machine adds to the estimate of its arm: weighted residuals of its instances.
 
     Jobs weigh by their full quota, instances are adjusted for covariates within jobs and arms, and residuals are from
@@ -167,7 +167,7 @@ def influence(cells: Cells, treated: Bools, covariates: int = 99, change: float 
     return np.asarray(influence_of)
 
 
-def _influences(cells: Cells, treated: Bools, covariates: int, change: Floats) -> Floats:
+def _influences(cells: JobMachineSums, treated: Bools, covariates: int, change: Floats) -> Floats:
     """Return the influences of machines in each of R draws, (R, M)."""
     used = min(covariates, cells.x.shape[1])
     sums = _Sums(
@@ -244,6 +244,6 @@ def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Float
     return np.linalg.lstsq(xx, xy)[0].astype(np.float64)
 
 
-def _covariates(base: Method) -> int:
+def _covariates(base: EffectMethod) -> int:
     """Return how many covariates an estimator uses; those that are not adjusted by instance use none here."""
     return base.covariates if isinstance(base, Adjusted) else 0

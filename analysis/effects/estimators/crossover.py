@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from analysis.effects.cells import Cells
-from analysis.effects.method import Answers
-from analysis.effects.switching import Common, Own, Rows, Switched, courses, levels
+from analysis.effects.cells import JobMachineSums
+from analysis.effects.study import Answers
+from analysis.effects.switching import Common, PlannedRows, SwitchableRows, Switched, courses, levels
 from models.arrays import Bools, Floats, Ints
 
 _LEAST = 0.1
@@ -24,15 +24,18 @@ _FEWEST = 1.2
 _TINY = 1e-300
 
 
-class _Sums(NamedTuple):
-    """Cells: where each machine's begin, their jobs, (C, 3) their stays' gain, number and quota times scale; the jobs'
-    full weights, and the machines' clusters."""
+class _SwitchingSums(NamedTuple):
+    """Cells of M machines and J jobs whose stays are their own control."""
 
     start: Ints
+    """(M + 1,) where each machine's cells begin."""
     job: Ints
     value: Floats
+    """(C, 3) their stays' gain, number and quota times scale."""
     weight: Floats
+    """(J,) full weights."""
     cluster: Ints
+    """(M,)"""
 
 
 class _Stays(NamedTuple):
@@ -49,9 +52,9 @@ class _Stays(NamedTuple):
 class _Crossover(NamedTuple):
     """A crossover as compiled code takes it."""
 
-    rows: Rows
+    rows: SwitchableRows
     common: Common
-    own: Own
+    own: PlannedRows
     stays: _Stays
     shared: float
 
@@ -65,11 +68,11 @@ class _Seen(NamedTuple):
     gain: Floats
 
 
-def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
+def many(cells: JobMachineSums, treated: Bools, clusters: Ints) -> Answers:
     """Return change, standard error and degrees of freedom of R draws.
 
-    The variance is that over clusters, and what machines that switch together share (`Cells.shared`), which more of
-    them do not average out. Where cells tell how machines switch (`Cells.switched`), each draw learns what its jobs and
+    The variance is that over clusters, and what machines that switch together share (`shared` of the cells), which more
+    of them do not average out. Where cells tell how machines switch (`switched`), each draw learns what its jobs and
     racks have in common from the machines that it leaves out (racks, from what their rows leave of all machines' jobs).
 
     Parameters
@@ -84,7 +87,7 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
         NaN where there are fewer than two clusters.
     """
     value = np.stack([cells.y[:, 1] - cells.count, cells.count, cells.quota * cells.scale[cells.job]], axis=1)
-    sums = _Sums(cells.start, cells.job, value, cells.weight, clusters)
+    sums = _SwitchingSums(cells.start, cells.job, value, cells.weight, clusters)
     out = np.full((len(treated), 3), np.nan)
     chosen = np.ascontiguousarray(treated, dtype=np.bool_)
     if cells.switched is None:
@@ -100,7 +103,7 @@ def many(cells: Cells, treated: Bools, clusters: Ints) -> Answers:
     return Answers(out[:, 0], out[:, 1], out[:, 2])
 
 
-def _stays(switched: Switched, cells: Cells) -> _Stays:
+def _stays(switched: Switched, cells: JobMachineSums) -> _Stays:
     """Return the stays of a crossover as what cells are sums of."""
     job = cells.jobs.get_indexer(pd.Index(switched.stays["job"]))
     machine = cells.machines.get_indexer(pd.Index(switched.stays["machine"]))
@@ -117,14 +120,14 @@ def _stays(switched: Switched, cells: Cells) -> _Stays:
 
 
 @njit(cache=True)
-def _draws(sums: _Sums, treated: Bools, shared: float, out: Floats) -> None:
+def _draws(sums: _SwitchingSums, treated: Bools, shared: float, out: Floats) -> None:
     """Write the answers into `out`, (R, 3)."""
     for r in range(len(treated)):
         _answer(sums, np.flatnonzero(treated[r]), shared, out[r])
 
 
 @njit(cache=True)
-def _switched_draws(crossover: _Crossover, sums: _Sums, treated: Bools, out: Floats) -> None:
+def _switched_draws(crossover: _Crossover, sums: _SwitchingSums, treated: Bools, out: Floats) -> None:
     """Write the answers into `out`, (R, 3), each from the gains of the machines that it draws."""
     level = np.empty((crossover.stays.cell.size, 2))
     for r in range(len(treated)):
@@ -135,7 +138,7 @@ def _switched_draws(crossover: _Crossover, sums: _Sums, treated: Bools, out: Flo
 
 
 @njit(cache=True)
-def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
+def _gather(stays: _Stays, sums: _SwitchingSums, which: Ints, level: Floats) -> None:
     """Put into the sums of the drawn machines' cells what their stays gain, relative to their jobs' mean levels."""
     jobs = sums.weight.size
     total, below, above = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
@@ -159,7 +162,7 @@ def _gather(stays: _Stays, sums: _Sums, which: Ints, level: Floats) -> None:
 
 
 @njit(cache=True)
-def _answer(sums: _Sums, which: Ints, shared: float, out: Floats) -> None:
+def _answer(sums: _SwitchingSums, which: Ints, shared: float, out: Floats) -> None:
     """Write change, standard error and degrees of freedom of one draw into `out`, unless its clusters are too few."""
     shown = _seen(sums, which)
     change = np.array([(shown.own * shown.gain).sum(), (shown.full * shown.gain).sum()])
@@ -179,7 +182,7 @@ def _answer(sums: _Sums, which: Ints, shared: float, out: Floats) -> None:
 
 
 @njit(cache=True)
-def _seen(sums: _Sums, which: Ints) -> _Seen:
+def _seen(sums: _SwitchingSums, which: Ints) -> _Seen:
     """Return what the drawn machines show of each job."""
     jobs = sums.weight.size
     own, full, total, gain = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
@@ -197,7 +200,7 @@ def _seen(sums: _Sums, which: Ints) -> _Seen:
 
 
 @njit(cache=True)
-def _scores(sums: _Sums, which: Ints, shown: _Seen, change: Floats) -> tuple[Floats, Floats]:
+def _scores(sums: _SwitchingSums, which: Ints, shown: _Seen, change: Floats) -> tuple[Floats, Floats]:
     """Return what each cluster adds to the error of either mean, (G, 2), and what it counts for, (G,).
 
     By full quota, a stay is compared with its job's others (jackknife); one that is alone, with all.

@@ -119,8 +119,11 @@ class Fit(NamedTuple):
     """(H,) variance that residuals do not show."""
 
 
-class Block(NamedTuple):
-    """What the pass over machines without the feature needs to know of B draws, the draws last."""
+class DrawBlock(NamedTuple):
+    """What the pass over machines without the feature needs to know of B draws.
+
+    The draws are the last axis, so that those of a block lie side by side.
+    """
 
     control: Floats
     """(M, B) 1 where the machine is without the feature."""
@@ -184,9 +187,9 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
 
 
 @njit(cache=True)
-def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> Block:
+def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> DrawBlock:
     jobs, size, covariates = sums.weight.size, variants.pooling.size, sums.xx.shape[0]
-    return Block(
+    return DrawBlock(
         control=np.zeros((sums.start.size - 1, many)),
         per_instance=np.zeros((jobs, many)),
         several=np.zeros((jobs, many)),
@@ -200,7 +203,7 @@ def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> Blo
 
 
 @njit(cache=True)
-def _remember(block: Block, b: int, draw: Draw, fit: Fit, variants: Variants) -> None:
+def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants) -> None:
     """Write a draw into its place in the block."""
     for machine in range(draw.treated.size):
         block.control[machine, b] = 0.0 if draw.treated[machine] else 1.0
@@ -477,7 +480,7 @@ def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage:
 
 
 @njit(cache=True, error_model="numpy")
-def _controls(sums: CellSums, block: Block, errors: Errors, variants: Variants) -> Floats:
+def _controls(sums: CellSums, block: DrawBlock, errors: Errors, variants: Variants) -> Floats:
     """Return the sums of squares and numbers of clusters of the machines without the feature, (2, H, B)."""
     machines, many = block.control.shape
     residuals = np.zeros((sums.cluster.max() + 1, variants.pooling.size, many))
@@ -498,7 +501,7 @@ def _controls(sums: CellSums, block: Block, errors: Errors, variants: Variants) 
 @njit(cache=True, error_model="numpy")
 def _machine(  # noqa: PLR0917 - compiled functions call each other by position
     sums: CellSums,
-    block: Block,
+    block: DrawBlock,
     errors: Errors,
     variants: Variants,
     machine: int,
@@ -534,7 +537,7 @@ def _machine(  # noqa: PLR0917 - compiled functions call each other by position
 
 
 @njit(cache=True, error_model="numpy")
-def _grow(sums: CellSums, block: Block, errors: Errors, cell: int, growth: Floats) -> None:
+def _grow(sums: CellSums, block: DrawBlock, errors: Errors, cell: int, growth: Floats) -> None:
     """Write by how much the residuals of a cell grow for the leverage of its cluster, 0 where they say nothing."""
     j, group = sums.job[cell], sums.group[cell]
     count = sums.group_count[group]

@@ -6,9 +6,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from analysis.effects.cells import Cells, Totals, totals
-from analysis.effects.method import Answers, Design, Effect, Need, concluded
-from analysis.effects.study import Study
+from analysis.effects.cells import JobMachineSums, MachineTotals, totals
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -45,7 +45,7 @@ class Paired:
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
     needs: ClassVar[tuple[Need, ...]] = ("pairs",)
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -159,7 +159,7 @@ def _near(scaled: Floats, machines: Ints) -> Ints:
     return np.array(taken, dtype=np.int64).reshape(-1, 2)
 
 
-def _slopes(sums: Totals, treated: Bools) -> tuple[Floats, Floats]:
+def _slopes(sums: MachineTotals, treated: Bools) -> tuple[Floats, Floats]:
     """Return the slopes of machines without the feature on covariates, (R, K), and what they cost, a factor, (R,)."""
     pick = (~treated).astype(np.float64)
     machines, covariates = pick.sum(axis=1), sums.x.shape[1]
@@ -180,7 +180,7 @@ def _slopes(sums: Totals, treated: Bools) -> tuple[Floats, Floats]:
     return slope, (left + covariates) / left
 
 
-def _arm(sums: Totals, pairs: Ints, first: Bools, side: int, slope: Floats) -> _Arm:
+def _arm(sums: MachineTotals, pairs: Ints, first: Bools, side: int, slope: Floats) -> _Arm:
     """Return the first machine of each pair where `first` says so, else the second, with or without the feature."""
     place = np.where(first, pairs[:, 0], pairs[:, 1])
     value = sums.value[:, side] - slope @ sums.x.T

@@ -10,21 +10,19 @@ All compiled helpers live in this file because numba's cache does not look into 
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from analysis.effects.cells import Cells
-from analysis.effects.method import Answers, Design, Effect, Need, concluded
+from analysis.effects.cells import JobMachineSums
+from analysis.effects.observations import Design
 from analysis.effects.per_job import between
 from analysis.effects.stages import NEVER, StageSums
+from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
-
-if TYPE_CHECKING:
-    from analysis.effects.study import Study
 
 _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
@@ -43,7 +41,7 @@ class Staged:
     designs: ClassVar[frozenset[Design]] = frozenset({"staged"})
     needs: ClassVar[tuple[Need, ...]] = ("stages",)
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -67,7 +65,7 @@ class Staged:
         answers = np.array([_answer(stages.sums, draw) for draw in known]).reshape(-1, 3)
         return Answers(answers[:, 0], answers[:, 1], answers[:, 2])
 
-    def estimate(self, study: "Study", confidence: float = 0.95) -> Effect:
+    def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment."""
         answers = self.many(study.cells, study.treated[None, :])
         if not np.isfinite(answers.change[0]):

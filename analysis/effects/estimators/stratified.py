@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import Cells, Totals, totals
-from analysis.effects.method import Answers, Design, Effect, Need, concluded
-from analysis.effects.study import Study
+from analysis.effects.cells import JobMachineSums, MachineTotals, totals
+from analysis.effects.observations import Design
+from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -42,7 +42,7 @@ class Stratified:
     designs: ClassVar[frozenset[Design]] = frozenset({"concurrent"})
     needs: ClassVar[tuple[Need, ...]] = ("platform",)
 
-    def many(self, cells: Cells, treated: Bools) -> Answers:
+    def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws.
 
         Parameters
@@ -77,7 +77,7 @@ class Stratified:
                 raise NotEnoughDataError(2, min(machines), f"machines {what} in stratum {number}")
         return concluded(self, study, confidence)
 
-    def _strata(self, cells: Cells) -> Ints:
+    def _strata(self, cells: JobMachineSums) -> Ints:
         """Return the stratum of each machine, (M,)."""
         known = cells.platform if self.stratum is None else self.stratum
         if known is None:
@@ -199,7 +199,7 @@ def _priority(gain: float, taken: int, h: int) -> tuple[float, float, int]:
     return -gain / np.sqrt(taken * (taken + 1)), float(taken), h
 
 
-def _answer(sums: Totals, stratum: Ints, treated: Bools, combined: bool) -> tuple[float, float, float]:
+def _answer(sums: MachineTotals, stratum: Ints, treated: Bools, combined: bool) -> tuple[float, float, float]:
     """Return change, standard error and degrees of freedom of one draw."""
     group = 2 * stratum + treated
     arms = _Arms(group, np.bincount(group, minlength=2 * (int(stratum.max()) + 1)))

@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from analysis.effects import arrangements
-from analysis.effects.cells import Cells, cells, only
+from analysis.effects.cells import JobMachineSums, cells, only
 from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.observations import stays
@@ -16,8 +16,8 @@ from analysis.effects.study import potential
 from analysis.effects.switching import coins
 from models.errors import InputError
 from models.randomness import stream
-from scenarios.effects.scorecard.fleets import STUDY, Fleet, Span, Switching, fleet
-from scenarios.effects.scorecard.pieces import Design
+from scenarios.effects.scorecard.fleets import STUDY, ScorecardFleet, Span, Switching, fleet
+from scenarios.effects.scorecard.pieces import ScorecardDesign
 
 DESIGNS: Final = (
     "day",
@@ -45,7 +45,7 @@ _STAGES: Final = (STUDY, STUDY + 1, STUDY + 3)
 """First days of the stages."""
 
 
-def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESIGNS) -> Iterator[Design]:
+def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESIGNS) -> Iterator[ScorecardDesign]:
     """Yield the designs that can be tried on a fleet of the sweep, each simulated course made into cells.
 
     By platform only where there are several; crossovers only of a feature that can be switched off, a course for each
@@ -72,11 +72,11 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
     simulated = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)
     day = _cells(simulated, simulated.day)
     if "day" in names:
-        yield Design("day", (day,), simulated.day.truth)
+        yield ScorecardDesign("day", (day,), simulated.day.truth)
     if "week" in names:
-        yield Design("week", (_cells(simulated, simulated.week),), simulated.week.truth)
+        yield ScorecardDesign("week", (_cells(simulated, simulated.week),), simulated.week.truth)
     if simulated.switching is not None:
-        yield Design("crossover", _crossovers(simulated, simulated.switching), simulated.switching.truth)
+        yield ScorecardDesign("crossover", _crossovers(simulated, simulated.switching), simulated.switching.truth)
     yield from _chosen(simulated, day, [name for name in DESIGNS if name in names])
     if simulated.one_job is not None:
         yield _one_job(simulated)
@@ -84,17 +84,17 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
         yield _staged(simulated)
 
 
-def _chosen(simulated: Fleet, day: Cells, names: Sequence[str]) -> Iterator[Design]:
+def _chosen(simulated: ScorecardFleet, day: JobMachineSums, names: Sequence[str]) -> Iterator[ScorecardDesign]:
     """Yield the designs of a day that choose their machines."""
     before = simulated.day.before
     before = before.assign(platform=simulated.platform[before["machine"].to_numpy()])
     for name in names:
         chosen = _arrangement(name, day, before)
         if chosen is not None:
-            yield Design(name, (day,), simulated.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
+            yield ScorecardDesign(name, (day,), simulated.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
 
 
-def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Arrangement | None:
+def _arrangement(name: str, day: JobMachineSums, before: pd.DataFrame) -> arrangements.Arrangement | None:
     if name == "by_platform" and len(before["platform"].unique()) > 1:
         return arrangements.stratified(day, before)
     if name == "balanced":
@@ -104,7 +104,7 @@ def _arrangement(name: str, day: Cells, before: pd.DataFrame) -> arrangements.Ar
     return arrangements.pairing(day, before) if name == "paired" else None
 
 
-def _crossovers(simulated: Fleet, day: Switching) -> tuple[Cells, ...]:
+def _crossovers(simulated: ScorecardFleet, day: Switching) -> tuple[JobMachineSums, ...]:
     """Return the cells of several schedules, in which a coin of each machine's own says the order of each pair."""
     able, rng = (
         Switchable.of(day.never, (day.off, day.on), simulated.jobs),
@@ -113,15 +113,15 @@ def _crossovers(simulated: Fleet, day: Switching) -> tuple[Cells, ...]:
     return tuple(able.cells(coins(able.switched.plan.shape, rng)) for _ in range(_SCHEDULES))
 
 
-def _one_job(simulated: Fleet) -> Design:
+def _one_job(simulated: ScorecardFleet) -> ScorecardDesign:
     if simulated.one_job is None:
         raise InputError("a feature of one job was not simulated")
     before, off, job = simulated.day.before, simulated.day.off, simulated.one_job.job
     cells = only(potential(before, off, simulated.one_job.on, simulated.jobs), job, before)
-    return Design("one_job", (cells,), simulated.one_job.truth, estimators=_BESIDE)
+    return ScorecardDesign("one_job", (cells,), simulated.one_job.truth, estimators=_BESIDE)
 
 
-def _staged(simulated: Fleet) -> Design:
+def _staged(simulated: ScorecardFleet) -> ScorecardDesign:
     span = simulated.week
     rows = stage_rows(span.before, span.off, span.on, _STAGES)
     scale = span.before.groupby("job")["value"].mean().reindex(simulated.jobs["job"])
@@ -133,8 +133,10 @@ def _staged(simulated: Fleet) -> Design:
     before = past.assign(value=quota * past["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
     last = cells(rows[rows["stage"] == rows["stage"].max()], jobs, before)
     whole = replace(last, stages=Stages(sums))
-    return Design("staged", (whole,), span.truth, arrangements.staged(len(machines)), _BESIDE, THINNED["staged"])
+    return ScorecardDesign(
+        "staged", (whole,), span.truth, arrangements.staged(len(machines)), _BESIDE, THINNED["staged"]
+    )
 
 
-def _cells(simulated: Fleet, span: Span) -> Cells:
+def _cells(simulated: ScorecardFleet, span: Span) -> JobMachineSums:
     return potential(span.before, span.off, span.on, simulated.jobs)

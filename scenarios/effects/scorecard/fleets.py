@@ -74,7 +74,7 @@ class Switching:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fleet:
+class ScorecardFleet:
     """A fleet of a corner of the sweep: its jobs, potential outcomes over two spans, and of switching."""
 
     corner: str
@@ -103,7 +103,9 @@ class OneJob:
     truth: float
 
 
-def fleet(corner: str, seed: int, machines: int = 1000, *, switching: bool = True, one_job: bool = False) -> Fleet:
+def fleet(
+    corner: str, seed: int, machines: int = 1000, *, switching: bool = True, one_job: bool = False
+) -> ScorecardFleet:
     """Return the fleet of a corner and a seed; the same for any number of threads.
 
     Parameters
@@ -123,7 +125,7 @@ def fleet(corner: str, seed: int, machines: int = 1000, *, switching: bool = Tru
         {"job": np.arange(day.jobs.count), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances}
     )
     one_day, week = (_span(off, on, jobs, days) for days in (1, STUDY))
-    whole = Fleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
+    whole = ScorecardFleet(corner, seed, day.machines.count, jobs, one_day, week, platform=day.machines.platform)
     if one_job:
         whole = replace(whole, one_job=_one_job(day, one_day.off, jobs))
     if where.change == "platform" or not switching:

@@ -9,9 +9,9 @@ import pandas as pd
 
 from analysis.audit.about import About
 from models.arrays import Ints
-from scenarios.effects.scorecard.planted_fleets import Experiment, Potential, record, with_rare
+from scenarios.effects.scorecard.planted_fleets import PlantedExperiment, Potential, record, with_rare
 
-Case = Callable[[Potential, np.random.Generator], Experiment]
+Case = Callable[[Potential, np.random.Generator], PlantedExperiment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Random:
         """What is said of it."""
         return About.of({"selection": "random", "planned_share": self.share} | dict(self.told))
 
-    def __call__(self, fleet: Potential, rng: np.random.Generator) -> Experiment:
+    def __call__(self, fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
         """Return the experiment on a fleet."""
         rows = record(fleet, _drawn(fleet, rng, self.share))
         if not self.feature:
             rows["value"] = fleet.rows["off"]
             rows["mean_frequency_hz"] = fleet.rows["clock_off"]
         day = rows["period"] - fleet.first
-        return Experiment(
+        return PlantedExperiment(
             rows[(day < self.days) & (day >= -self.before)], fleet.jobs if self.with_jobs else None, self.about
         )
 
@@ -47,25 +47,25 @@ def _drawn(fleet: Potential, rng: np.random.Generator, share: float) -> Ints:
     return np.sort(rng.choice(fleet.machines, round(share * len(fleet.machines)), replace=False))
 
 
-def by_rack(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def by_rack(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """A third of the machines of every rack."""
     rack = fleet.rows.drop_duplicates("machine").set_index("machine")["rack"].reindex(fleet.machines)
     parts = [
         rng.choice(rack.index[rack == name].to_numpy(), max(int((rack == name).sum()) // 3, 1), replace=False)
         for name in np.unique(rack)
     ]
-    return Experiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, About(clusters="machine"))
+    return PlantedExperiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, About(clusters="machine"))
 
 
-def whole_racks(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def whole_racks(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Half of the racks, and racks taken as clusters."""
     racks = np.unique(fleet.rows["rack"])
     chosen = rng.choice(racks, len(racks) // 2, replace=False)
     on = fleet.study & fleet.rows["rack"].isin(chosen).to_numpy()
-    return Experiment(record(fleet, chosen, on), fleet.jobs, About(clusters="rack", planned_share=0.5))
+    return PlantedExperiment(record(fleet, chosen, on), fleet.jobs, About(clusters="rack", planned_share=0.5))
 
 
-def crossover(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def crossover(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Machines switch on and off by the day, in pairs of random order, and nothing carries over."""
     machines = fleet.machines
     days = int(fleet.rows["period"].max()) + 1
@@ -75,23 +75,23 @@ def crossover(fleet: Potential, rng: np.random.Generator) -> Experiment:
         state[machines, day + 1] = ~state[machines, day]
     on = state[fleet.rows["machine"].to_numpy(), fleet.rows["period"].to_numpy()]
     rows = record(fleet, machines, on)
-    return Experiment(rows[rows["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
+    return PlantedExperiment(rows[rows["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
 
 
-def few_bad_rows(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def few_bad_rows(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """One row in a thousand has no value, in both arms, and one in a thousand is there twice."""
     rows = record(fleet, _drawn(fleet, rng, 0.3))
     rows["value"] = rows["value"].mask(rng.random(len(rows)) < 0.001)
-    return Experiment(pd.concat([rows, rows[rng.random(len(rows)) < 0.001]], ignore_index=True), fleet.jobs)
+    return PlantedExperiment(pd.concat([rows, rows[rng.random(len(rows)) < 0.001]], ignore_index=True), fleet.jobs)
 
 
-def plain_columns(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def plain_columns(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Only the columns that every table has."""
     rows = record(fleet, _drawn(fleet, rng, 0.3))
-    return Experiment(rows[["period", "job", "machine", "weight", "value", "treated"]])
+    return PlantedExperiment(rows[["period", "job", "machine", "weight", "value", "treated"]])
 
 
-def two_platforms(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def two_platforms(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Two platforms, one 20% faster, a third of the machines of each."""
     new = (fleet.rows["rack"] % 2 == 1).to_numpy()
     fleet = fleet.scaled(np.where(new, 1.2, 1.0))
@@ -100,27 +100,27 @@ def two_platforms(fleet: Potential, rng: np.random.Generator) -> Experiment:
     of = rows.drop_duplicates("machine").set_index("machine")["platform"].reindex(fleet.machines)
     parts = [rng.choice(part.index.to_numpy(), len(part) // 3, replace=False) for _, part in of.groupby(of)]
     about = About(planned_share={"new": 1 / 3, "old": 1 / 3})
-    return Experiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, about)
+    return PlantedExperiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, about)
 
 
-def unlike_machines(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def unlike_machines(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Machines that differ by 5% for good, and a third of them at random."""
     factor = np.exp(rng.normal(0, 0.05, int(fleet.rows["machine"].max()) + 1))
     fleet = fleet.scaled(factor[fleet.rows["machine"].to_numpy()])
-    return Experiment(record(fleet, _drawn(fleet, rng, 1 / 3)), fleet.jobs)
+    return PlantedExperiment(record(fleet, _drawn(fleet, rng, 1 / 3)), fleet.jobs)
 
 
-def drifting(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def drifting(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """Everything becomes 8% faster meanwhile, with the feature and without, and both arms are observed throughout."""
     period = fleet.rows["period"].to_numpy()
     fleet = fleet.scaled(1 + 0.08 * period / period.max())
-    return Experiment(record(fleet, _drawn(fleet, rng, 1 / 3)), fleet.jobs, About(baseline="concurrent"))
+    return PlantedExperiment(record(fleet, _drawn(fleet, rng, 1 / 3)), fleet.jobs, About(baseline="concurrent"))
 
 
-def rare_slow_machines(fleet: Potential, rng: np.random.Generator) -> Experiment:
+def rare_slow_machines(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
     """One machine in 25 is 85% slower, and half of all have the feature: tails of arms of one size cancel."""
     fleet = with_rare(fleet, 0.85, rng)
-    return Experiment(record(fleet, _drawn(fleet, rng, 0.5)), fleet.jobs, About(clusters="machine"))
+    return PlantedExperiment(record(fleet, _drawn(fleet, rng, 0.5)), fleet.jobs, About(clusters="machine"))
 
 
 HEALTHY: Mapping[str, Case] = {

@@ -6,14 +6,14 @@ time, and again.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from analysis.effects.arrangements import Arrangement, drawn
-from analysis.effects.cells import Cells
-from analysis.effects.method import Answers, Method
+from analysis.effects.cells import JobMachineSums
 from analysis.effects.methods import method, together
+from analysis.effects.study import Answers, EffectMethod
 from models.arrays import Bools
 from models.randomness import stream
 
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     corner: str
     seed: int
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> dict[str, str | int]:
         """Return the names by which the piece is told from the others.
 
         Examples
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
         >>> Piece("base", 3).named()
         {'corner': 'base', 'seed': 3}
         """
-        return self._asdict()
+        return {"corner": self.corner, "seed": self.seed}
 
 
 class Score(TypedDict):
@@ -77,11 +77,11 @@ class JudgedFleet(TypedDict):
     rows: list[Score]
 
 
-class Design(NamedTuple):
+class ScorecardDesign(NamedTuple):
     """A way to run an experiment on a fleet, all courses of which are known."""
 
     name: str
-    courses: tuple[Cells, ...]
+    courses: tuple[JobMachineSums, ...]
     """Potential outcomes of all machines; several if they depend on a random schedule."""
     truth: float
     """Change of the full fleet, relative."""
@@ -93,12 +93,12 @@ class Design(NamedTuple):
     """A design that takes longer to draw and estimate gets one of so many of the draws asked for."""
 
 
-Fleets = Callable[[str, int, int], Iterable[Design]]
+Fleets = Callable[[str, int, int], Iterable[ScorecardDesign]]
 """From corner, seed and number of machines to the designs that can be tried on that fleet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScorecardQuestion:
     """What is asked of every piece."""
 
     estimators: tuple[str, ...]
@@ -123,7 +123,7 @@ def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...
     return tuple(Piece(corners[i % len(corners)], first + i // len(corners)) for i in range(fleets))
 
 
-def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
+def judged(questions: ScorecardQuestion, fleets: Fleets, piece: Piece) -> JudgedFleet:
     """Return how right every estimator was on one fleet; plain numbers, ready for JSON.
 
     Parameters
@@ -131,15 +131,6 @@ def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     questions : estimators, sizes, draws
     fleets : of a module, since other processes import it
     piece : corner and seed
-
-    Returns
-    -------
-    dict
-        corner, seed, machines; truths, by design; rows: design, estimator, machines (of the test; sizes that a design
-        cannot choose are left out), draws, answered (those with an answer), covered (intervals of 95% that hold the
-        truth), detected (draws that would exclude 0 if the change were +1%), and of those answered bias, sd, error
-        (mean standard error) and margin (mean half-width of the interval), all relative changes; None where nothing,
-        or of sd only one draw, was answered.
 
     Raises
     ------
@@ -152,13 +143,13 @@ def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
     >>> import pandas as pd
     >>> past = pd.DataFrame({"period": 0, "job": "a", "machine": range(8), "weight": 1.0, "value": 2.0, "treated": 0})
     >>> now = past.assign(period=1, value=[2.0, 2.1, 1.9, 2.0, 2.2, 2.0, 1.9, 2.1])
-    >>> whole = Design("day", (potential(past, now, now.assign(value=1.1 * now["value"])),), 0.1)
-    >>> counted = judged(Asked(("ratio",), (3,), draws=5, machines=8), lambda *_: [whole], Piece("base", 1))
+    >>> whole = ScorecardDesign("day", (potential(past, now, now.assign(value=1.1 * now["value"])),), 0.1)
+    >>> counted = judged(ScorecardQuestion(("ratio",), (3,), draws=5, machines=8), lambda *_: [whole], Piece("base", 1))
     >>> counted["truths"], counted["rows"][0]["draws"], 0 <= counted["rows"][0]["covered"] <= 5
     ({'day': 0.1}, 5, True)
     """
     methods = [method(name) for name in questions.estimators]
-    truths, rows = dict[str, float](), list[dict[str, Any]]()
+    truths, rows = dict[str, float](), list[Score]()
     for design in fleets(piece.corner, piece.seed, questions.machines):
         if questions.designs and design.name not in questions.designs:
             continue
@@ -167,21 +158,28 @@ def judged(questions: Asked, fleets: Fleets, piece: Piece) -> dict[str, Any]:
         for size in questions.sizes:
             if _fits(design, size):
                 own, draws = _draws(questions, piece, design, size)
-                named = {"design": design.name, "machines": size}
                 added = [estimator for estimator in own if estimator.name not in questions.estimators]
-                rows += [{**named, **row} for row in _rows([*used, *added], design, draws)]
-    return piece.named() | {"machines": questions.machines, "truths": truths, "rows": rows}
+                rows += _scores([*used, *added], design, size, draws)
+    return {
+        "corner": piece.corner,
+        "seed": piece.seed,
+        "machines": questions.machines,
+        "truths": truths,
+        "rows": rows,
+    }
 
 
-def _fits(design: Design, size: int) -> bool:
+def _fits(design: ScorecardDesign, size: int) -> bool:
     within = 2 * size <= len(design.courses[0].machines)
     return within and (design.chosen is None or design.chosen.fits(size))
 
 
-def _draws(questions: Asked, piece: Piece, design: Design, size: int) -> tuple[tuple[Method, ...], list[Bools]]:
+def _draws(
+    questions: ScorecardQuestion, piece: Piece, design: ScorecardDesign, size: int
+) -> tuple[tuple[EffectMethod, ...], list[Bools]]:
     """Return the design's own estimators, and the draws of each course, (R, M); courses share them evenly."""
     rng = stream(piece.seed, f"{size} test machines of {design.name}, {piece.corner}")
-    draws, own = max(questions.draws // design.thinned, 1), tuple[Method, ...]()
+    draws, own = max(questions.draws // design.thinned, 1), tuple[EffectMethod, ...]()
     if design.chosen is None:
         treated = drawn(len(design.courses[0].machines), size, draws, rng)
     else:
@@ -190,21 +188,26 @@ def _draws(questions: Asked, piece: Piece, design: Design, size: int) -> tuple[t
     return own, [treated[i :: len(design.courses)] for i in range(len(design.courses))]
 
 
-def _rows(methods: Sequence[Method], design: Design, draws: Sequence[Bools]) -> Iterator[dict[str, Any]]:
+def _scores(
+    methods: Sequence[EffectMethod], design: ScorecardDesign, size: int, draws: Sequence[Bools]
+) -> Iterator[Score]:
     """Yield what each method says of all draws of a size."""
     courses = [(cells, treated) for cells, treated in zip(design.courses, draws, strict=True) if len(treated)]
     told = zip(*(together(methods, cells, treated) for cells, treated in courses), strict=True)
     for estimator, parts in zip(methods, told, strict=True):
         answers = Answers(*(np.concatenate(parts_) for parts_ in zip(*parts, strict=True)))
-        yield {"estimator": estimator.name, **_row(answers, design.truth)}
+        yield _score(design, size, estimator.name, answers)
 
 
-def _row(answers: Answers, truth: float) -> dict[str, Any]:
+def _score(design: ScorecardDesign, size: int, estimator: str, answers: Answers) -> Score:
     """Return the sums over all draws of a size."""
     known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
     answers = Answers(*(column[known] for column in answers))
-    margin, off = answers.margin(CONFIDENCE), answers.change - truth
+    margin, off = answers.margin(CONFIDENCE), answers.change - design.truth
     return {
+        "design": design.name,
+        "machines": size,
+        "estimator": estimator,
         "draws": len(known),
         "answered": len(off),
         "covered": int((np.abs(off) <= margin).sum()),

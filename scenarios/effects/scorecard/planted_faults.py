@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.audit.about import About
 from models.arrays import Bools, Floats, Ints
-from scenarios.effects.scorecard.planted_fleets import Careless, Experiment, Potential, record, with_rare
+from scenarios.effects.scorecard.planted_fleets import Careless, PlantedExperiment, Potential, record, with_rare
 
 STRENGTHS = ("weak", "middling", "strong")
 TREATED = 1 / 3
@@ -20,7 +20,7 @@ TREATED = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PlantedFault:
     """A fault that can be planted: the codes that name it, what its strength means, and how it is planted."""
 
     name: str
@@ -28,7 +28,7 @@ class Fault:
     unit: str
     strengths: tuple[float, float, float]
     """Weak, middling, strong."""
-    plant: Callable[[Potential, float, np.random.Generator], Experiment]
+    plant: Callable[[Potential, float, np.random.Generator], PlantedExperiment]
 
 
 def drawn(fleet: Potential, rng: np.random.Generator, share: float = TREATED) -> Ints:
@@ -46,24 +46,24 @@ def _drifting(fleet: Potential, drift: float) -> Potential:
     return fleet.scaled((1 + drift * period / period.max()) / course)
 
 
-def controls_stopped(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def controls_stopped(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """In the second half of the study only a share of the treated machines, and no others, is observed; all drift."""
     fleet = _drifting(fleet, 0.08)
     treated = drawn(fleet, rng)
     rows = record(fleet, treated)
     middle = (fleet.first + int(rows["period"].max()) + 1) // 2
     some = rng.choice(treated, round(share * len(treated)), replace=False)
-    return Experiment(rows[(rows["period"] < middle) | rows["machine"].isin(some)], fleet.jobs)
+    return PlantedExperiment(rows[(rows["period"] < middle) | rows["machine"].isin(some)], fleet.jobs)
 
 
-def yesterday(fleet: Potential, drift: float, rng: np.random.Generator) -> Experiment:
+def yesterday(fleet: Potential, drift: float, rng: np.random.Generator) -> PlantedExperiment:
     """The treated are compared with the whole fleet as it was before, though others were observed beside them."""
     fleet = _drifting(fleet, drift)
     about = About(baseline="before")
-    return Experiment(record(fleet, drawn(fleet, rng)), fleet.jobs, about, Careless(baseline="before"))
+    return PlantedExperiment(record(fleet, drawn(fleet, rng)), fleet.jobs, about, Careless(baseline="before"))
 
 
-def everything_treated(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def everything_treated(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """All machines get the feature on the last days, a share of the study; all drift."""
     fleet = _drifting(fleet, 0.08)
     treated = drawn(fleet, rng)
@@ -71,20 +71,20 @@ def everything_treated(fleet: Potential, share: float, rng: np.random.Generator)
     late = days[len(days) - round(share * len(days)) :]
     period = fleet.rows["period"]
     on = fleet.study & (fleet.rows["machine"].isin(treated) | period.isin(late)).to_numpy()
-    return Experiment(record(fleet, treated, on), fleet.jobs)
+    return PlantedExperiment(record(fleet, treated, on), fleet.jobs)
 
 
-def different_days(fleet: Potential, drift: float, rng: np.random.Generator) -> Experiment:
+def different_days(fleet: Potential, drift: float, rng: np.random.Generator) -> PlantedExperiment:
     """The treated machines report more and more of their rows, the others fewer and fewer."""
     fleet = _drifting(fleet, drift)
     rows = record(fleet, drawn(fleet, rng))
     day = rows["period"].to_numpy() - fleet.first
     late = (day + 1) / (day.max() + 2)
     measured = (day < 0) | (rng.random(len(rows)) < np.where(rows["treated"] == 1, late, 1 - late))
-    return Experiment(rows[measured], fleet.jobs)
+    return PlantedExperiment(rows[measured], fleet.jobs)
 
 
-def carried_over(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def carried_over(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Machines switch on and off in random pairs of days; a share of the state before still acts on the day after."""
     rows, machines = fleet.rows, fleet.machines
     days = int(rows["period"].max()) + 1
@@ -98,7 +98,7 @@ def carried_over(fleet: Potential, share: float, rng: np.random.Generator) -> Ex
     acts = (1 - share) * state[at] + share * before[at]
     recorded = record(fleet, machines, state[at])
     recorded["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
-    return Experiment(recorded[recorded["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
+    return PlantedExperiment(recorded[recorded["period"] < fleet.first + (days - fleet.first) // 2 * 2], fleet.jobs)
 
 
 def _uneven(fleet: Potential) -> Potential:
@@ -116,7 +116,7 @@ def _partly(fleet: Potential, order: Ints, share: float, rng: np.random.Generato
     return np.sort(np.concatenate([first, rest]))
 
 
-def covering(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def covering(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of the treated machines was chosen one by one so that they cover most instances not yet covered."""
     fleet = _uneven(fleet)
     rows = fleet.rows[fleet.rows["period"] < fleet.first]
@@ -133,7 +133,7 @@ def covering(fleet: Potential, share: float, rng: np.random.Generator) -> Experi
         wanted -= holds[best]
     chosen = np.array(order)
     chosen = chosen[np.isin(chosen, fleet.machines)]
-    return Experiment(record(fleet, _partly(fleet, chosen, share, rng)), fleet.jobs)
+    return PlantedExperiment(record(fleet, _partly(fleet, chosen, share, rng)), fleet.jobs)
 
 
 def _held(fleet: Potential) -> "pd.Series[float]":
@@ -143,25 +143,25 @@ def _held(fleet: Potential) -> "pd.Series[float]":
     return jobs.reindex(fleet.machines).sort_values(kind="stable").astype(np.float64)
 
 
-def densest(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def densest(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of the treated machines are those that hold the most jobs."""
     fleet = _uneven(fleet)
-    return Experiment(record(fleet, _partly(fleet, _held(fleet).index.to_numpy()[::-1], share, rng)), fleet.jobs)
+    return PlantedExperiment(record(fleet, _partly(fleet, _held(fleet).index.to_numpy()[::-1], share, rng)), fleet.jobs)
 
 
-def emptiest(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def emptiest(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of the treated machines are those that hold the fewest jobs."""
     fleet = _uneven(fleet)
-    return Experiment(record(fleet, _partly(fleet, _held(fleet).index.to_numpy(), share, rng)), fleet.jobs)
+    return PlantedExperiment(record(fleet, _partly(fleet, _held(fleet).index.to_numpy(), share, rng)), fleet.jobs)
 
 
-def fastest(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def fastest(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of the treated machines are those that were the fastest before."""
     fleet = _unlike_machines(fleet, 0.05, rng)
     relative = pd.Series(fleet.relative())[~fleet.study]
     mean = relative.groupby(fleet.rows.loc[~fleet.study, "machine"].to_numpy()).mean().reindex(fleet.machines)
     order = mean.sort_values(ascending=False, kind="stable").index.to_numpy()
-    return Experiment(record(fleet, _partly(fleet, order, share, rng)), fleet.jobs)
+    return PlantedExperiment(record(fleet, _partly(fleet, order, share, rng)), fleet.jobs)
 
 
 def _unlike_machines(fleet: Potential, log_sd: float, rng: np.random.Generator) -> Potential:
@@ -169,7 +169,7 @@ def _unlike_machines(fleet: Potential, log_sd: float, rng: np.random.Generator) 
     return fleet.scaled(factor[fleet.rows["machine"].to_numpy()])
 
 
-def lost_machines(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def lost_machines(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Of the machines drawn to be treated, the slowest share is not reported."""
     fleet = _unlike_machines(fleet, 0.05, rng)
     treated = drawn(fleet, rng, 0.5)
@@ -178,10 +178,10 @@ def lost_machines(fleet: Potential, share: float, rng: np.random.Generator) -> E
     lost = mean.sort_values(kind="stable").index[: round(share * len(treated))]
     rows = record(fleet, treated)
     about = About(selection="random", planned_share=0.5)
-    return Experiment(rows[~rows["machine"].isin(lost)], fleet.jobs, about)
+    return PlantedExperiment(rows[~rows["machine"].isin(lost)], fleet.jobs, about)
 
 
-def uneven_platforms(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def uneven_platforms(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Every other rack is of a faster platform, whose machines are more often treated than was planned."""
     new = (fleet.rows["rack"] % 2 == 1).to_numpy()
     fleet = fleet.scaled(np.where(new, 1.2, 1.0))
@@ -194,10 +194,10 @@ def uneven_platforms(fleet: Potential, share: float, rng: np.random.Generator) -
         for name, sign in (("new", 1), ("old", -1))
     ]
     about = About(selection="random", planned_share={"new": TREATED, "old": TREATED})
-    return Experiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, about)
+    return PlantedExperiment(record(fleet, np.sort(np.concatenate(parts))), fleet.jobs, about)
 
 
-def racks(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def racks(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Of the treated machines a share stands in a third of the racks, chosen first; racks are unlike each other."""
     rack = fleet.rows.drop_duplicates("machine").set_index("machine")["rack"].reindex(fleet.machines)
     names = np.unique(rack)
@@ -206,35 +206,37 @@ def racks(fleet: Potential, share: float, rng: np.random.Generator) -> Experimen
     chosen = rack.index[rack.isin(rng.permutation(names)[: round(TREATED * len(names))])].to_numpy()
     inside = rng.choice(chosen, round(share * len(chosen)), replace=False)
     rest = rng.choice(np.setdiff1d(fleet.machines, inside), len(chosen) - len(inside), replace=False)
-    return Experiment(record(fleet, np.sort(np.concatenate([inside, rest]))), fleet.jobs)
+    return PlantedExperiment(record(fleet, np.sort(np.concatenate([inside, rest]))), fleet.jobs)
 
 
-def corrected(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def corrected(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A finite-population correction is made, with a share of the machines treated."""
     about = About(finite_population_correction=True, clusters="machine")
-    return Experiment(record(fleet, drawn(fleet, rng, share)), fleet.jobs, about, Careless(corrected=True))
+    return PlantedExperiment(record(fleet, drawn(fleet, rng, share)), fleet.jobs, about, Careless(corrected=True))
 
 
-def few_machines(fleet: Potential, missing: float, rng: np.random.Generator) -> Experiment:
+def few_machines(fleet: Potential, missing: float, rng: np.random.Generator) -> PlantedExperiment:
     """So few machines are treated: 20 less a number; the normal distribution is taken for the error's."""
     treated = rng.choice(fleet.machines, round(20 - missing), replace=False)
-    return Experiment(record(fleet, np.sort(treated)), fleet.jobs, About(clusters="machine"), Careless(normal=True))
+    return PlantedExperiment(
+        record(fleet, np.sort(treated)), fleet.jobs, About(clusters="machine"), Careless(normal=True)
+    )
 
 
-def rare_slow_machines(fleet: Potential, slower: float, rng: np.random.Generator) -> Experiment:
+def rare_slow_machines(fleet: Potential, slower: float, rng: np.random.Generator) -> PlantedExperiment:
     """Twenty machines are treated in a fleet of which one in 25, whichever they are, is so much slower."""
     fleet = with_rare(fleet, slower, rng)
     treated = np.sort(rng.choice(fleet.machines, 20, replace=False))
-    return Experiment(record(fleet, treated), fleet.jobs, About(clusters="machine", weights="full"))
+    return PlantedExperiment(record(fleet, treated), fleet.jobs, About(clusters="machine", weights="full"))
 
 
-def independent_rows(fleet: Potential, days: float, rng: np.random.Generator) -> Experiment:
+def independent_rows(fleet: Potential, days: float, rng: np.random.Generator) -> PlantedExperiment:
     """Rows of so many days are taken for independent; of one day only one stay in eight is recorded."""
     rows = record(fleet, drawn(fleet, rng))
     day = rows["period"].to_numpy() - fleet.first
     thin = _noise(rows["instance"].to_numpy()) < (0.12 if days == 1 else 1.0)
     about = About(clusters="instance", weights="full")
-    return Experiment(rows[(day < 0) | ((day < days) & thin)], None, about, Careless(clusters="instance"))
+    return PlantedExperiment(rows[(day < 0) | ((day < days) & thin)], None, about, Careless(clusters="instance"))
 
 
 def _noise(number: Ints) -> Floats:
@@ -255,38 +257,38 @@ def _first_jobs(fleet: Potential, order: pd.Index, share: float) -> Bools:
     return fleet.rows["job"].isin(cumulated.index[cumulated < share]).to_numpy()
 
 
-def jobs_not_covered(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def jobs_not_covered(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """The jobs that gain most, with a share of the quota, are not recorded; the others' weights are made whole."""
     rows = record(fleet, drawn(fleet, rng))
-    return Experiment(rows[~_first_jobs(fleet, _gain(fleet).index, share)], fleet.jobs, About(weights="covered"))
+    return PlantedExperiment(rows[~_first_jobs(fleet, _gain(fleet).index, share)], fleet.jobs, About(weights="covered"))
 
 
-def jobs_opted_out(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def jobs_opted_out(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """The jobs that gain least, with a share of the quota, keep off the treated machines."""
     rows = record(fleet, drawn(fleet, rng))
     out = _first_jobs(fleet, _gain(fleet).index[::-1], share) & (rows["treated"] == 1).to_numpy()
-    return Experiment(rows[~out])
+    return PlantedExperiment(rows[~out])
 
 
-def survivors(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def survivors(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """On treated machines a share of the slow instances is evicted and not counted."""
     rows = record(fleet, drawn(fleet, rng))
     slow = (fleet.relative() < 1) & (rows["treated"] == 1).to_numpy()
     instance = rows["instance"].to_numpy()
-    return Experiment(rows[~(slow & (_noise(instance + int(rng.integers(10**6))) < share))], fleet.jobs)
+    return PlantedExperiment(rows[~(slow & (_noise(instance + int(rng.integers(10**6))) < share))], fleet.jobs)
 
 
-def restarts(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def restarts(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """The feature's roll-out restarts a share of the instances, which are slower until they are warm."""
     rows = record(fleet, drawn(fleet, rng))
     instance = rows["instance"].to_numpy()
     anew = (rows["treated"] == 1).to_numpy() & (_noise(instance + int(rng.integers(10**6))) < share)
     rows["value"] = rows["value"] * np.where(anew, 0.88, 1.0)
     rows["instance"] = np.where(anew, instance + 10**9, instance)
-    return Experiment(rows, fleet.jobs)
+    return PlantedExperiment(rows, fleet.jobs)
 
 
-def per_cycle(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def per_cycle(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Instructions per cycle are compared while the clock changes, by a share of what the feature makes of it."""
     rows = record(fleet, drawn(fleet, rng))
     on = (rows["treated"] == 1).to_numpy()
@@ -294,40 +296,40 @@ def per_cycle(fleet: Potential, share: float, rng: np.random.Generator) -> Exper
     clock = base * np.where(on, (fleet.rows["clock_on"].to_numpy() / base) ** share, 1.0)
     rows["value"] = rows["value"] / clock
     rows["mean_frequency_hz"] = clock
-    return Experiment(rows, fleet.jobs, About(metric="ipc"))
+    return PlantedExperiment(rows, fleet.jobs, About(metric="ipc"))
 
 
-def looked_at(fleet: Potential, looks: float, rng: np.random.Generator) -> Experiment:
+def looked_at(fleet: Potential, looks: float, rng: np.random.Generator) -> PlantedExperiment:
     """The result is looked at as the roll-out grows, with an interval for one look."""
     about = About(looks=round(looks), interval="fixed")
-    return Experiment(record(fleet, drawn(fleet, rng, 0.5)), fleet.jobs, about, Careless(looks=round(looks)))
+    return PlantedExperiment(record(fleet, drawn(fleet, rng, 0.5)), fleet.jobs, about, Careless(looks=round(looks)))
 
 
-def doubled_rows(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def doubled_rows(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A join writes a share of the fast rows of treated machines four times."""
     rows = record(fleet, drawn(fleet, rng))
     fast = (fleet.relative() > 1) & (rows["treated"] == 1).to_numpy() & (rng.random(len(rows)) < share)
-    return Experiment(pd.concat([rows, rows[fast], rows[fast], rows[fast]], ignore_index=True), fleet.jobs)
+    return PlantedExperiment(pd.concat([rows, rows[fast], rows[fast], rows[fast]], ignore_index=True), fleet.jobs)
 
 
-def copied_rows(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def copied_rows(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of all rows is there five times and counts as five independent ones."""
     rows = independent_rows(fleet, 1.0, rng).observations
     again = rows[rng.random(len(rows)) < share]
     copies = pd.concat([rows, again, again, again, again], ignore_index=True)
-    return Experiment(copies, None, About(weights="full"), Careless(clusters="instance"))
+    return PlantedExperiment(copies, None, About(weights="full"), Careless(clusters="instance"))
 
 
-def slow_without_values(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def slow_without_values(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Of the treated rows a share, the slowest, has no value: they timed out."""
     rows = record(fleet, drawn(fleet, rng))
-    return Experiment(rows.assign(value=rows["value"].mask(_extreme(fleet, rows, share), np.nan)), fleet.jobs)
+    return PlantedExperiment(rows.assign(value=rows["value"].mask(_extreme(fleet, rows, share), np.nan)), fleet.jobs)
 
 
-def overflown_counters(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def overflown_counters(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """Of the treated rows a share, the fastest, has a negative value: its counter overflowed."""
     rows = record(fleet, drawn(fleet, rng))
-    return Experiment(rows.assign(value=rows["value"].mask(_extreme(fleet, rows, -share), -1.0)), fleet.jobs)
+    return PlantedExperiment(rows.assign(value=rows["value"].mask(_extreme(fleet, rows, -share), -1.0)), fleet.jobs)
 
 
 def _extreme(fleet: Potential, rows: pd.DataFrame, share: float) -> Bools:
@@ -337,7 +339,7 @@ def _extreme(fleet: Potential, rows: pd.DataFrame, share: float) -> Bools:
     return np.asarray(on & (relative <= edge if share > 0 else relative >= edge))
 
 
-def other_unit(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def other_unit(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """A share of the untreated machines reports in thousandths; if none, everybody does, which does no harm."""
     treated = drawn(fleet, rng)
     rows = record(fleet, treated)
@@ -346,26 +348,26 @@ def other_unit(fleet: Potential, share: float, rng: np.random.Generator) -> Expe
         told = rows["machine"].isin(rng.choice(others, max(round(share * len(others)), 1), replace=False))
     else:
         told = rows["job"] >= 0
-    return Experiment(rows.assign(value=rows["value"] * np.where(told, 1000.0, 1.0)), fleet.jobs)
+    return PlantedExperiment(rows.assign(value=rows["value"] * np.where(told, 1000.0, 1.0)), fleet.jobs)
 
 
-def unit_from_mid_study(fleet: Potential, factor: float, rng: np.random.Generator) -> Experiment:
+def unit_from_mid_study(fleet: Potential, factor: float, rng: np.random.Generator) -> PlantedExperiment:
     """From the middle of the study on the treated machines' values are that many times as large."""
     rows = record(fleet, drawn(fleet, rng))
     middle = (fleet.first + int(rows["period"].max()) + 1) // 2
     late = (rows["treated"] == 1) & (rows["period"] >= middle)
-    return Experiment(rows.assign(value=rows["value"] * np.where(late, factor, 1.0)), fleet.jobs)
+    return PlantedExperiment(rows.assign(value=rows["value"] * np.where(late, factor, 1.0)), fleet.jobs)
 
 
-def jobs_in_another_unit(fleet: Potential, factor: float, rng: np.random.Generator) -> Experiment:
+def jobs_in_another_unit(fleet: Potential, factor: float, rng: np.random.Generator) -> PlantedExperiment:
     """A third of the jobs report values that are that many times as large, in both arms and at all times."""
     rows = record(fleet, drawn(fleet, rng))
     jobs = fleet.jobs["job"].to_numpy()
     other = rows["job"].isin(rng.choice(jobs, round(len(jobs) / 3), replace=False))
-    return Experiment(rows.assign(value=rows["value"] * np.where(other, factor, 1.0)), fleet.jobs)
+    return PlantedExperiment(rows.assign(value=rows["value"] * np.where(other, factor, 1.0)), fleet.jobs)
 
 
-def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> Experiment:
+def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
     """On a share of the machines half of the instances get the feature, and half of what it does spills over."""
     rows, machines = fleet.rows, fleet.machines
     mixed = rng.choice(machines, round(share * len(machines)), replace=False)
@@ -376,54 +378,60 @@ def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> Experi
     recorded = record(fleet, treated, on)
     acts = np.where(is_mixed & fleet.study, np.where(on, 0.75, 0.25), on.astype(np.float64))
     recorded["value"] = rows["off"] * (rows["on"] / rows["off"]) ** acts
-    return Experiment(recorded, fleet.jobs)
+    return PlantedExperiment(recorded, fleet.jobs)
 
 
-FAULTS: Mapping[str, Fault] = {
+FAULTS: Mapping[str, PlantedFault] = {
     fault.name: fault
     for fault in (
-        Fault(
+        PlantedFault(
             "controls stopped",
             ("baseline_not_concurrent",),
             "treated machines seen without controls",
             (0.02, 0.5, 1.0),
             controls_stopped,
         ),
-        Fault("yesterday's baseline", ("baseline_not_concurrent",), "drift", (0.0, 0.02, 0.08), yesterday),
-        Fault(
+        PlantedFault("yesterday's baseline", ("baseline_not_concurrent",), "drift", (0.0, 0.02, 0.08), yesterday),
+        PlantedFault(
             "everything treated",
             ("baseline_not_concurrent",),
             "share of the days",
             (0.0, 0.25, 0.625),
             everything_treated,
         ),
-        Fault("different days", ("different_windows",), "drift", (0.002, 0.05, 0.3), different_days),
-        Fault("carry-over", ("carry_over",), "share carried", (0.003, 0.3, 0.8), carried_over),
-        Fault("covering machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), covering),
-        Fault("densest machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), densest),
-        Fault("emptiest machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), emptiest),
-        Fault("fastest machines", ("imbalance_before",), "share chosen", (0.02, 0.3, 1.0), fastest),
-        Fault("lost machines", ("sample_ratio",), "share lost", (0.02, 0.2, 0.6), lost_machines),
-        Fault("uneven platforms", ("sample_ratio",), "share moved", (0.03, 0.3, 0.8), uneven_platforms),
-        Fault("whole racks", ("whole_racks",), "share in chosen racks", (0.05, 0.5, 1.0), racks),
-        Fault("finite population", ("finite_population",), "share treated", (0.05, 0.25, 0.5), corrected),
-        Fault("few machines", ("few_clusters",), "machines short of 20", (0.0, 13.0, 17.0), few_machines),
-        Fault("rare slow machines", ("heavy_tails",), "how much slower", (0.01, 0.3, 0.85), rare_slow_machines),
-        Fault("independent rows", ("instances_independent",), "days", (1.0, 3.0, 7.0), independent_rows),
-        Fault("jobs not covered", ("weights_renormalised",), "share of quota", (0.02, 0.2, 0.5), jobs_not_covered),
-        Fault("jobs opted out", ("missing_jobs",), "share of quota", (0.005, 0.1, 0.4), jobs_opted_out),
-        Fault("survivors", ("churn",), "share evicted", (0.003, 0.1, 0.6), survivors),
-        Fault("restarts", ("churn",), "share restarted", (0.005, 0.1, 0.5), restarts),
-        Fault("instructions per cycle", ("ipc_across_frequencies",), "share of the clock", (0.01, 0.2, 1.0), per_cycle),
-        Fault("looks", ("peeking",), "looks", (1.0, 3.0, 14.0), looked_at),
-        Fault("doubled rows", ("duplicated_rows",), "share of the fast", (0.001, 0.05, 0.5), doubled_rows),
-        Fault("copied rows", ("duplicated_rows",), "share copied", (0.0005, 0.1, 1.0), copied_rows),
-        Fault("slow without values", ("unusable_values",), "share", (0.001, 0.03, 0.2), slow_without_values),
-        Fault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
-        Fault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
-        Fault("unit from mid-study", ("unit_change",), "factor", (1.002, 1.5, 2.0), unit_from_mid_study),
-        Fault("jobs in another unit", ("units_between_jobs",), "factor", (1.002, 20.0, 1000.0), jobs_in_another_unit),
-        Fault("spill-over", ("mixed_machines",), "share of the machines", (0.01, 0.2, 1.0), spilling),
+        PlantedFault("different days", ("different_windows",), "drift", (0.002, 0.05, 0.3), different_days),
+        PlantedFault("carry-over", ("carry_over",), "share carried", (0.003, 0.3, 0.8), carried_over),
+        PlantedFault("covering machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), covering),
+        PlantedFault("densest machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), densest),
+        PlantedFault("emptiest machines", ("selection_optimised",), "share chosen", (0.04, 0.4, 1.0), emptiest),
+        PlantedFault("fastest machines", ("imbalance_before",), "share chosen", (0.02, 0.3, 1.0), fastest),
+        PlantedFault("lost machines", ("sample_ratio",), "share lost", (0.02, 0.2, 0.6), lost_machines),
+        PlantedFault("uneven platforms", ("sample_ratio",), "share moved", (0.03, 0.3, 0.8), uneven_platforms),
+        PlantedFault("whole racks", ("whole_racks",), "share in chosen racks", (0.05, 0.5, 1.0), racks),
+        PlantedFault("finite population", ("finite_population",), "share treated", (0.05, 0.25, 0.5), corrected),
+        PlantedFault("few machines", ("few_clusters",), "machines short of 20", (0.0, 13.0, 17.0), few_machines),
+        PlantedFault("rare slow machines", ("heavy_tails",), "how much slower", (0.01, 0.3, 0.85), rare_slow_machines),
+        PlantedFault("independent rows", ("instances_independent",), "days", (1.0, 3.0, 7.0), independent_rows),
+        PlantedFault(
+            "jobs not covered", ("weights_renormalised",), "share of quota", (0.02, 0.2, 0.5), jobs_not_covered
+        ),
+        PlantedFault("jobs opted out", ("missing_jobs",), "share of quota", (0.005, 0.1, 0.4), jobs_opted_out),
+        PlantedFault("survivors", ("churn",), "share evicted", (0.003, 0.1, 0.6), survivors),
+        PlantedFault("restarts", ("churn",), "share restarted", (0.005, 0.1, 0.5), restarts),
+        PlantedFault(
+            "instructions per cycle", ("ipc_across_frequencies",), "share of the clock", (0.01, 0.2, 1.0), per_cycle
+        ),
+        PlantedFault("looks", ("peeking",), "looks", (1.0, 3.0, 14.0), looked_at),
+        PlantedFault("doubled rows", ("duplicated_rows",), "share of the fast", (0.001, 0.05, 0.5), doubled_rows),
+        PlantedFault("copied rows", ("duplicated_rows",), "share copied", (0.0005, 0.1, 1.0), copied_rows),
+        PlantedFault("slow without values", ("unusable_values",), "share", (0.001, 0.03, 0.2), slow_without_values),
+        PlantedFault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
+        PlantedFault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
+        PlantedFault("unit from mid-study", ("unit_change",), "factor", (1.002, 1.5, 2.0), unit_from_mid_study),
+        PlantedFault(
+            "jobs in another unit", ("units_between_jobs",), "factor", (1.002, 20.0, 1000.0), jobs_in_another_unit
+        ),
+        PlantedFault("spill-over", ("mixed_machines",), "share of the machines", (0.01, 0.2, 1.0), spilling),
     )
 }
 """The faults by name."""

@@ -8,7 +8,8 @@ import pandas as pd
 from scipy.stats import t
 
 from analysis.audit.about import About
-from analysis.audit.table import Table, contrast
+from analysis.audit.case import Audited, contrast
+from analysis.effects.observations import FlaggedRows
 from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY
@@ -109,7 +110,7 @@ class Careless:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Experiment:
+class PlantedExperiment:
     """What a team has: its table, the fleet's jobs, what it says of the experiment, how it would estimate."""
 
     observations: pd.DataFrame
@@ -144,7 +145,7 @@ def holds(answers: Iterable[tuple[float, float] | None], truth: float) -> bool:
 def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> tuple[float, float] | None:
     """Return the change and half-width that a careless team computes of the rows that have numbers above 0."""
     good = rows[np.isfinite(rows["value"]) & (rows["value"] > 0)].reset_index(drop=True)
-    table = Table.of(good.assign(instance=np.arange(len(good))), jobs)
+    table = Audited.under(FlaggedRows.of(good.assign(instance=np.arange(len(good)))), jobs)
     among = table.study if careless.baseline == "concurrent" else table.treated | ~table.study
     racks = careless.clusters == "rack" and table.rack is not None
     cluster = table.rack if racks and table.rack is not None else np.arange(len(table.machines))

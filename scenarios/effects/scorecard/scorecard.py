@@ -1,11 +1,11 @@
 """`wsc scorecard`: every estimator, design and size over many simulated fleets, in pieces kept as they are done."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypedDict, cast
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from analysis.effects.methods import RECOMMENDED, names
 from scenarios.effects.scorecard.card import Card, summary
 from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
-from scenarios.effects.scorecard.pieces import PARTS, Asked, Fleets, JudgedFleet, Piece, judged
+from scenarios.effects.scorecard.pieces import PARTS, Fleets, JudgedFleet, Piece, ScorecardQuestion, judged
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views.conclusion import Conclusion, Payload
@@ -30,7 +30,7 @@ LEAST_FLEETS = 3
 _DASH = "–"
 
 
-def place(questions: Asked, out: Path) -> Path:
+def place(questions: ScorecardQuestion, out: Path) -> Path:
     """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place."""
     return folder_of(out, "scorecard", asdict(questions), _JUDGES)
 
@@ -108,7 +108,7 @@ class Scorecard(Conclusion):
 
 
 def scorecard(
-    questions: Asked,
+    questions: ScorecardQuestion,
     pieces: Sequence[Piece],
     fleets: Fleets,
     out: Path,
@@ -146,10 +146,10 @@ def scorecard(
         pieces_judged = computed_parts(
             pieces, make, folder, PARTS, tell, what="judging fleets", named=Piece.named, executor=pool
         )
-    return concluded(cast("list[JudgedFleet]", pieces_judged), questions, folder)
+    return concluded(pieces_judged, questions, folder)
 
 
-def concluded(pieces: Sequence[JudgedFleet], questions: Asked, folder: Path) -> Scorecard:
+def concluded(pieces: Sequence[JudgedFleet], questions: ScorecardQuestion, folder: Path) -> Scorecard:
     """Return what a scorecard says of pieces that were judged, one at least; its pictures go into their folder."""
     card = summary(pieces)
     return Scorecard(
@@ -165,7 +165,20 @@ def concluded(pieces: Sequence[JudgedFleet], questions: Asked, folder: Path) -> 
     )
 
 
-def restored(payload: dict[str, Any]) -> Scorecard:
+class _Printed(TypedDict):
+    """A scorecard as JSON holds it, beside the tables of its card."""
+
+    draws: int
+    machines: int
+    sizes: list[int]
+    fleets: int
+    digest: str
+    folder: str
+    pictures: list[str]
+    truths: list[dict[str, float]]
+
+
+def restored(payload: Payload) -> Scorecard:
     """Return the scorecard that was printed as JSON, its numbers that do not exist being NaN again.
 
     Raises
@@ -173,17 +186,19 @@ def restored(payload: dict[str, Any]) -> Scorecard:
     KeyError
         If something is not there.
     """
-    truths = [{**row} for row in payload["truths"]]
+    printed = cast("_Printed", payload)
+    tables = cast("Mapping[str, list[dict[str, object]]]", payload)
+    truths = [{**row} for row in printed["truths"]]
     return Scorecard(
-        draws=payload["draws"],
-        machines=payload["machines"],
-        sizes=tuple(payload["sizes"]),
-        fleets=payload["fleets"],
-        digest=str(payload["digest"]),
-        folder=str(payload["folder"]),
-        pictures=tuple(payload["pictures"]),
+        draws=printed["draws"],
+        machines=printed["machines"],
+        sizes=tuple(printed["sizes"]),
+        fleets=printed["fleets"],
+        digest=str(printed["digest"]),
+        folder=str(printed["folder"]),
+        pictures=tuple(printed["pictures"]),
         truths=tuple(Truths(str(row.pop("corner")), int(row.pop("seed")), row) for row in truths),
-        card=Card(**{name: pd.DataFrame(payload[name]) for name in Card._fields}),
+        card=Card(**{name: pd.DataFrame(tables[name]) for name in Card._fields}),
     )
 
 

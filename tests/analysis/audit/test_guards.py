@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from analysis.audit.about import About, AboutError
-from analysis.audit.findings import coverage
+from analysis.audit.case import Audited, Case
 from analysis.audit.guards import GUARDS, audit, examine
+from analysis.audit.intervals import coverage
 from analysis.audit.selection import _covered, _drawn
-from analysis.audit.table import Case, ObservationsError, Table
 from analysis.audit.windows import false_positives
+from analysis.effects.observations import FlaggedRows, ObservationsError
 from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS
 from scenarios.effects.scorecard.planted_fleets import Potential, simulated
@@ -87,7 +88,7 @@ def test_the_plain_estimate_is_that_of_a_slow_twin():
     rows = pd.DataFrame({"job": rng.integers(0, 5, 400), "machine": rng.integers(0, 40, 400), "weight": 1.0})
     rows = rows.assign(period=1, value=rng.lognormal(0, 0.2, 400) * (1 + rows["job"]), treated=rows["machine"] % 2)
     rows["instance"] = range(400)
-    made = Case.of(rows).plain
+    made = Case.of(FlaggedRows.of(rows)).plain
     base = rows[rows["treated"] == 0].groupby("job")["value"].mean()
     new = rows[rows["treated"] == 1].groupby("job")["value"].mean()
     weight = rows.groupby("job").size()
@@ -137,7 +138,7 @@ def test_codes_do_not_depend_on_the_order_of_rows(share):
 def test_rows_that_cannot_be_used_and_rows_that_are_there_twice_change_nothing_else():
     rows = pd.DataFrame({"period": 1, "job": "a", "machine": [1, 2, 3, 3, 4], "instance": [1, 2, 3, 3, 4]})
     rows = rows.assign(weight=1.0, value=[1.0, 2.0, 3.0, 3.0, np.nan], treated=[0, 0, 1, 1, 1])
-    assert Table.of(rows).relative.tolist() == [2 / 3, 4 / 3, 2.0]
+    assert Audited.under(FlaggedRows.of(rows)).relative.tolist() == [2 / 3, 4 / 3, 2.0]
 
 
 def test_a_crossover_is_its_own_control_so_its_windows_are_not_compared():

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import skew, t
 
+from analysis.audit.case import Case
 from analysis.audit.intervals import heavy_tails, heavy_tails_of_samples, skewed_coverage
-from analysis.audit.table import Case
+from analysis.effects.observations import FlaggedRows
 
 
 def machines(count, rare=0.03, slow=0.6, seed=1):
@@ -19,7 +20,7 @@ def machines(count, rare=0.03, slow=0.6, seed=1):
 
 def case(value, treated):
     rows = {"period": 1, "job": "a", "machine": np.arange(len(value)), "weight": 1.0, "value": value}
-    return Case.of(pd.DataFrame(rows | {"treated": treated.astype(int)}))
+    return Case.of(FlaggedRows.of(pd.DataFrame(rows | {"treated": treated.astype(int)})))
 
 
 def first(count, treated):
@@ -123,7 +124,7 @@ def test_a_crossover_has_one_arm_of_differences():
         for period in (0, 1)
     ]
     table = pd.concat(rows, ignore_index=True)
-    (found,) = heavy_tails(Case.of(table))
+    (found,) = heavy_tails(Case.of(FlaggedRows.of(table)))
     assert found.evidence["machines"] == count
     assert found.evidence["skewness_of_estimate"] == pytest.approx(skew(own) / np.sqrt(count), rel=0.1)
 

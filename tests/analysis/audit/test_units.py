@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.audit.table import Case
+from analysis.audit.case import Case
 from analysis.audit.units import unit_change, units_between_jobs
+from analysis.effects.observations import FlaggedRows
 
 PAST, STUDY = 3, 4
 
@@ -32,7 +33,7 @@ def fleet(rng, *, machines=60, jobs=12, effect=0.05, noise=0.05, churn=0.1, seas
 
 
 def seen(table):
-    return [finding.what for finding in unit_change(Case.of(table))]
+    return [finding.what for finding in unit_change(Case.of(FlaggedRows.of(table)))]
 
 
 KINDS = {
@@ -110,7 +111,9 @@ def test_jobs_within_a_hundred_times_of_each_other_are_in_one_unit():
     rows = pd.DataFrame({"period": 1, "job": ["a", "b"] * 10, "machine": np.arange(20), "weight": 1.0})
     rows = rows.assign(treated=rows["machine"] // 2 % 2)
     for factor, count in ((99.0, 0), (101.0, 1)):
-        found = units_between_jobs(Case.of(rows.assign(value=np.where(rows["job"] == "b", factor, 1.0))))
+        found = units_between_jobs(
+            Case.of(FlaggedRows.of(rows.assign(value=np.where(rows["job"] == "b", factor, 1.0))))
+        )
         assert len(found) == count
     assert found[0].severity == "warning"
     assert "101 times apart: b has 50.0% of the quota and counts for 99.0% of the change" in found[0].what

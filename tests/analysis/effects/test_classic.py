@@ -68,7 +68,7 @@ def test_of_the_same_stays_it_says_what_wsmeter_says(example, widening):
     """They said +9.91% and +10.45%: the one took the jobs' course off, and let stays count by their length."""
     table, jobs = example
     first = table.loc[table["treated"] == 1, "period"].min()
-    before, after = (stays(checked(table[part])) for part in (table["period"] < first, table["period"] >= first))
+    before, after = (stays(checked(table[part]).rows) for part in (table["period"] < first, table["period"] >= first))
     expected = WSMeter(2.0, widening=widening).estimate(before, after[after["treated"]], jobs)
     two_errors = 2 * norm.cdf(2.0) - 1
     published = Published(widening=widening).estimate(Study.of(table, jobs), two_errors)

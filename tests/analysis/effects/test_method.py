@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from analysis.effects.method import Answers, half_width
+from analysis.effects.study import Answers, half_width
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])

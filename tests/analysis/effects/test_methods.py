@@ -9,9 +9,8 @@ import pytest
 from analysis.effects.cells import cells as made_cells
 from analysis.effects.estimators import kernel
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.method import Answers
 from analysis.effects.methods import METHODS, RECOMMENDED, by_rack, for_design, method, names, of_tables, together
-from analysis.effects.study import Study
+from analysis.effects.study import Answers, Study
 from tests.helpers.effect_studies import fleet_jobs, fleet_rows, observed
 
 ANY = [one for one in METHODS if not one.needs]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.effects import observations
-from analysis.effects.observations import between, joined, numbered, of_run, read_observations
+from analysis.effects.observations import between, joined, numbered, read_observations
 from analysis.tables.faults import FileError
 
 HEAD = "period,job,machine,weight,value,treated\n"
@@ -85,46 +85,6 @@ def test_files_are_joined_by_what_all_of_them_have(tmp_path):
     assert whole["period"].tolist() == [0.0, 1.0]
     with pytest.raises(ValueError, match=r"period 0\.0, job a, machine m stands in three and in one"):
         joined({"one": first, "two": second, "three": first})
-
-
-def stays():
-    """Return two stays in two windows, machine 1 with the feature from second 10 on."""
-    instances = pd.DataFrame(
-        {"residence": [0, 1], "instance": [5, 6], "job": 3, "shard": [0, 1], "machine": [0, 1], "rack": 0}
-    ).assign(platform="x", quota_vcpu=[1.0, 2.0], start_s=0.0, end_s=20.0, feature=[False, True])
-    counters = pd.DataFrame({"residence": [0, 1, 0, 1], "window": ["a", "a", "b", "b"]}).assign(
-        cycles=[2.0, 4.0, 6.0, 8.0], instructions=[6.0, 6.0, 6.0, 0.0], cpu_s=[1.0, 2.0, 3.0, 4.0], wall_s=10.0
-    )
-    windows = pd.DataFrame({"window": ["a", "b"], "start_s": [0.0, 10.0], "end_s": [10.0, 20.0]})
-    return counters, instances, windows
-
-
-def test_a_run_becomes_observations_by_hand():
-    counters, instances, windows = stays()
-    counters.loc[3, "instructions"] = 2.0
-    treated = pd.DataFrame({"machine": [1], "start_s": [10.0], "end_s": [np.inf]})
-    made = of_run(counters, instances, windows, treated, "ips")
-    assert made["period"].tolist() == [0.0, 0.0, 10.0, 10.0]
-    assert made["value"].tolist() == [6.0, 3.0, 2.0, 0.5]
-    assert made["treated"].tolist() == [0, 0, 0, 1]
-    assert made["weight"].tolist() == [1.0, 2.0, 1.0, 2.0]
-    assert of_run(counters, instances, windows, treated, "ipc")["value"].tolist() == [3.0, 1.5, 1.0, 0.25]
-
-
-def test_rows_without_work_and_periods_of_both_states_are_left_out():
-    counters, instances, windows = stays()
-    assert len(of_run(counters, instances, windows)) == 3
-    half = pd.DataFrame({"machine": [1], "start_s": [5.0], "end_s": [np.inf]})
-    made = of_run(counters, instances, windows, half)
-    assert made[["machine", "period"]].to_numpy().tolist() == [[0.0, 0.0], [0.0, 10.0]]
-
-
-def test_unknown_metrics_and_windows_are_refused():
-    counters, instances, windows = stays()
-    with pytest.raises(ValueError, match="metric must be one of ipc, ips"):
-        of_run(counters, instances, windows, metric="mips")
-    with pytest.raises(ValueError, match="windows must be of a, b"):
-        of_run(counters, instances, windows.assign(window=["c", "d"]))
 
 
 def test_a_period_between_the_others_is_named_by_its_lines(tmp_path):

@@ -9,7 +9,7 @@ from scipy.linalg import fractional_matrix_power
 from scipy.stats import false_discovery_control
 
 from analysis.effects.cells import cells
-from analysis.effects.per_job import Criteria, between, moderated, per_job, randomisation_p, shrink
+from analysis.effects.per_job import PerJobCriteria, between, moderated, per_job, randomisation_p, shrink
 from analysis.effects.study import Study
 from models.randomness import stream
 
@@ -88,7 +88,7 @@ def test_losers_of_a_winning_feature_are_named():
 
 def test_jobs_on_too_few_machines_are_undecidable_and_take_no_part_in_the_adjustment():
     study, _ = fleet(stream(4, "few"), 60, 30, np.zeros(30), treated=10)
-    found = per_job(study, Criteria(min_machines=4))
+    found = per_job(study, PerJobCriteria(min_machines=4))
     few = found[["machines", "controls"]].min(axis=1) < 4
     assert few.any()
     assert (found.loc[few, "verdict"] == "undecidable").all()
@@ -102,7 +102,7 @@ def test_jobs_on_too_few_machines_are_undecidable_and_take_no_part_in_the_adjust
 def test_control_under_any_dependence_is_stricter():
     study, _ = fleet(stream(5, "control"), 300, 20, np.tile([0.02, -0.02], 10), treated=80)
     verdicts = [
-        set(per_job(study, Criteria(control=control)).query("verdict in ('gained', 'lost')")["job"])
+        set(per_job(study, PerJobCriteria(control=control)).query("verdict in ('gained', 'lost')")["job"])
         for control in ("benjamini-hochberg", "benjamini-yekutieli")
     ]
     assert verdicts[1] < verdicts[0]
@@ -193,9 +193,9 @@ def test_every_wrong_criterion_is_told():
     with pytest.raises(
         ValueError, match=r"false_discoveries must be .*, got 0\nconfidence must .*, got 1\nmin_machines"
     ):
-        Criteria(false_discoveries=0.0, confidence=1.0, min_machines=1)
+        PerJobCriteria(false_discoveries=0.0, confidence=1.0, min_machines=1)
     with pytest.raises(ValueError, match="control must be one of benjamini-hochberg, benjamini-yekutieli, got holm"):
-        Criteria(control="holm")
+        PerJobCriteria(control="holm")
 
 
 def counted(score, chosen):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analysis.effects.method import Answers
 from analysis.effects.planning import Wanted, fewest, forecast, ranked
 from analysis.effects.rehearsals import Assumed, Course, Rehearsal, spans
+from analysis.effects.study import Answers
 from tests.helpers.effect_studies import past
 from tests.helpers.effect_studies import small_study as study
 

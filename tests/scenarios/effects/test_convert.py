@@ -158,7 +158,7 @@ def test_a_container_uses_a_share_of_what_it_asked_for(tmp_path):
 def test_alibaba_needs_its_table_of_containers(tmp_path):
     usage = written(tmp_path / "usage.csv", "c_1,m_1,10,30,30,1.5,,,,,\n")
     problem = "is needed: alibaba2018 says only in container_meta what an instance's job and request are"
-    assert told(tmp_path, "alibaba2018", usage) == [f"--requests: {problem}"]
+    assert told(tmp_path, "alibaba2018", usage) == [f"requests: {problem}"]
 
 
 def test_what_says_nothing_of_performance_is_counted_by_why(tmp_path):

@@ -99,7 +99,7 @@ def test_only_what_was_before_the_feature_is_used(tmp_path):
 
 
 def test_a_crossover_needs_short_periods(table, tmp_path):
-    with pytest.raises(FaultsError, match="--crossover: needs periods of two hours or less, got periods of 24 h"):
+    with pytest.raises(FaultsError, match=r"^crossover: needs periods of two hours or less, got periods of 24 h"):
         design([str(table)], DesignQuestion(0.02, crossover=True), None, quiet)
     fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
     payload = design(

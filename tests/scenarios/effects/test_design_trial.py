@@ -12,7 +12,7 @@ def test_the_worst_of_plans_is_told():
         {"predicted": {"power": 0.95, "margin": 0.010}, "real": {"power": real, "margin": margin}}
         for real, margin in ((0.90, 0.010), (0.96, 0.008))
     ]
-    assert worst(rows) == pytest.approx({"power": 0.05, "margin": 0.25})
+    assert worst(rows) == pytest.approx((0.05, 0.25))
 
 
 def test_a_small_fleet_is_planned_and_judged_in_every_design(monkeypatch):

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.method import Effect
-from analysis.effects.study import Study
+from analysis.effects.study import Effect, Study
 from scenarios.commands.app import app
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.effect import verdict

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -10,7 +12,7 @@ from scenarios.commands.app import app
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.monitor import monitor as monitor_of
-from scenarios.effects.observations import experiment, observed
+from scenarios.effects.observations import experiment, observed, of_run
 from scenarios.files.faults import FaultsError
 
 
@@ -86,8 +88,9 @@ def test_jobs_of_another_fleet_are_refused(tmp_path):
     with pytest.raises(FaultsError, match=r"jobs.csv: job: should name the jobs of the observations"):
         experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
     (tmp_path / "jobs.csv").write_text("job,quota,instances\na,1,1\n")
-    table, jobs, notes = experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
-    assert (table["treated"].tolist(), jobs["quota"].tolist(), notes) == ([1, 0], [1.0], [])
+    made = experiment([tmp_path / "seen.csv"], tmp_path / "jobs.csv")
+    assert made.observations.table["treated"].tolist() == [1, 0]
+    assert (made.jobs["quota"].tolist(), made.notes) == ([1.0], ())
 
 
 def test_values_of_a_job_that_no_sum_holds_are_a_fault(tmp_path):
@@ -108,3 +111,43 @@ def test_a_past_of_other_jobs_is_none(tmp_path):
         made = effect([tmp_path / name])
         answers.append((made["change"], made["margin"]))
     assert answers[0] == pytest.approx(answers[1])
+
+
+def stays():
+    """Return two stays in two windows, machine 1 with the feature from second 10 on."""
+    instances = pd.DataFrame(
+        {"residence": [0, 1], "instance": [5, 6], "job": 3, "shard": [0, 1], "machine": [0, 1], "rack": 0}
+    ).assign(platform="x", quota_vcpu=[1.0, 2.0], start_s=0.0, end_s=20.0, feature=[False, True])
+    counters = pd.DataFrame({"residence": [0, 1, 0, 1], "window": ["a", "a", "b", "b"]}).assign(
+        cycles=[2.0, 4.0, 6.0, 8.0], instructions=[6.0, 6.0, 6.0, 0.0], cpu_s=[1.0, 2.0, 3.0, 4.0], wall_s=10.0
+    )
+    windows = pd.DataFrame({"window": ["a", "b"], "start_s": [0.0, 10.0], "end_s": [10.0, 20.0]})
+    return counters, instances, windows
+
+
+def test_a_run_becomes_observations_by_hand():
+    counters, instances, windows = stays()
+    counters.loc[3, "instructions"] = 2.0
+    treated = pd.DataFrame({"machine": [1], "start_s": [10.0], "end_s": [np.inf]})
+    made = of_run(counters, instances, windows, treated, "ips")
+    assert made["period"].tolist() == [0.0, 0.0, 10.0, 10.0]
+    assert made["value"].tolist() == [6.0, 3.0, 2.0, 0.5]
+    assert made["treated"].tolist() == [0, 0, 0, 1]
+    assert made["weight"].tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert of_run(counters, instances, windows, treated, "ipc")["value"].tolist() == [3.0, 1.5, 1.0, 0.25]
+
+
+def test_rows_without_work_and_periods_of_both_states_are_left_out():
+    counters, instances, windows = stays()
+    assert len(of_run(counters, instances, windows)) == 3
+    half = pd.DataFrame({"machine": [1], "start_s": [5.0], "end_s": [np.inf]})
+    made = of_run(counters, instances, windows, half)
+    assert made[["machine", "period"]].to_numpy().tolist() == [[0.0, 0.0], [0.0, 10.0]]
+
+
+def test_unknown_metrics_and_windows_are_refused():
+    counters, instances, windows = stays()
+    with pytest.raises(ValueError, match="metric must be one of ipc, ips"):
+        of_run(counters, instances, windows, metric="mips")
+    with pytest.raises(ValueError, match="windows must be of a, b"):
+        of_run(counters, instances, windows.assign(window=["c", "d"]))

@@ -22,8 +22,7 @@ from analysis.traces.layouts import FORMATS
 from analysis.traces.measurements import RowTally, measurements
 from models.errors import WscError
 from scenarios.crossplatform.platforms import read_platforms
-from scenarios.effects.audit import read_about
-from scenarios.effects.observations import experiment
+from scenarios.effects.observations import experiment, read_about
 from scenarios.files.loader import load_each
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.stream import Watched, watch

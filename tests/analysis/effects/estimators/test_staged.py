@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from analysis.effects.estimators.staged import Staged
-from analysis.effects.study import Study, is_staged
+from analysis.effects.observations import Observations
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 
@@ -139,22 +140,26 @@ def test_periods_without_controls_are_left_out_and_named():
     assert found.change == pytest.approx(0.03, abs=1e-9)
 
 
+def design(rows):
+    return Observations.of(rows).design
+
+
 def test_a_feature_taken_away_is_no_staged_roll_out():
     rows = table().assign(value=1.0)
     rows.loc[(rows["machine"] == 3) & (rows["period"] == 7), "treated"] = 0
     rows.loc[(rows["machine"] == 3) & (rows["period"] == 6), "treated"] = 1
     with pytest.raises(ValueError, match="machine 3 has lost the feature again in period 7"):
         staged(rows)
-    assert not is_staged(rows)
+    assert design(rows) == "crossover"
 
 
 def test_a_roll_out_is_told_from_one_wave():
-    assert is_staged(table())
-    assert not is_staged(table(waves=(10,)))
+    assert design(table()) == "staged"
+    assert design(table(waves=(10,))) == "concurrent"
     # A machine with the feature that hosts nothing at first is no later wave.
     one = table(waves=(10,))
     late = one[(one["treated"] == 1)]["machine"].iloc[0]
-    assert not is_staged(one[~((one["machine"] == late) & (one["period"] < 5))])
+    assert design(one[~((one["machine"] == late) & (one["period"] < 5))]) == "concurrent"
 
 
 def test_too_little_is_said():

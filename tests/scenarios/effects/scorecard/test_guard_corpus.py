@@ -9,7 +9,15 @@ import pytest
 from scenarios.effects.scorecard import guard_corpus
 from scenarios.effects.scorecard.guard_corpus import corpus, summary
 from scenarios.effects.scorecard.planted_faults import FAULTS
-from scenarios.effects.scorecard.planted_fleets import Careless, Experiment, Potential, holds, plain, record, simulated
+from scenarios.effects.scorecard.planted_fleets import (
+    Careless,
+    PlantedExperiment,
+    Potential,
+    holds,
+    plain,
+    record,
+    simulated,
+)
 
 
 @pytest.fixture
@@ -69,7 +77,7 @@ def test_careless_estimates_differ_in_what_they_take_for_granted():
     corrected = plain(frame, None, Careless(corrected=True))[1]
     assert corrected == pytest.approx(honest[1] * np.sqrt(0.5))
     assert plain(frame, None, Careless(normal=True))[1] < honest[1]
-    many = list(Experiment(frame, careless=Careless(looks=5)).answers())
+    many = list(PlantedExperiment(frame, careless=Careless(looks=5)).answers())
     assert len(many) == 5
     assert many[-1] == pytest.approx(honest)
     assert many[0][1] > 1.5 * many[-1][1]
@@ -84,7 +92,7 @@ def test_looks_are_false_if_any_of_their_intervals_excludes_the_truth():
     rng = np.random.default_rng(2)
     rows = {"machine": range(200), "period": 1, "job": "a", "weight": 1.0, "treated": [0, 1] * 100}
     made = [pd.DataFrame(rows | {"value": 1 + 0.1 * rng.standard_normal(200)}) for _ in range(50)]
-    looked = [list(Experiment(frame, careless=Careless(looks=10)).answers()) for frame in made]
+    looked = [list(PlantedExperiment(frame, careless=Careless(looks=10)).answers()) for frame in made]
     once, ever = (sum(holds(answers[part], 0.0) for answers in looked) for part in (slice(-1, None), slice(None)))
     assert once >= 43
     assert 33 <= ever <= 47

@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import t
 
 from analysis.effects.arrangements import Arrangement
-from analysis.effects.method import Answers
+from analysis.effects.study import Answers
 from scenarios.effects.scorecard import pieces
-from scenarios.effects.scorecard.pieces import PARTS, Asked, Design, Piece, cut, judged
+from scenarios.effects.scorecard.pieces import PARTS, Piece, ScorecardDesign, ScorecardQuestion, cut, judged
 from tests.helpers.effect_fleets import EFFECT, fleet
 
-SIX = Asked(("ratio", "shrunken"), (4, 8), draws=40, machines=24)
+SIX = ScorecardQuestion(("ratio", "shrunken"), (4, 8), draws=40, machines=24)
 
 
 class Said:
@@ -32,8 +32,8 @@ class Said:
 def of(monkeypatch, method, *, draws, courses=1, sizes=(4,), truth=EFFECT):
     monkeypatch.setattr(pieces, "method", lambda _name: method)
     whole = fleet("base", 1, 24)[0].courses * courses
-    asked = Asked(("said",), sizes, draws=draws, machines=24)
-    return judged(asked, lambda *_: [Design("day", whole, truth)], Piece("base", 1))["rows"]
+    asked = ScorecardQuestion(("said",), sizes, draws=draws, machines=24)
+    return judged(asked, lambda *_: [ScorecardDesign("day", whole, truth)], Piece("base", 1))["rows"]
 
 
 def arrays(change, error, freedom):
@@ -70,14 +70,14 @@ def test_every_draw_has_its_number_of_machines_and_courses_share_the_draws(monke
 @pytest.mark.statistical
 def test_machines_are_drawn_alike():
     """600 draws of 6 out of 24 machines: each is in 150, ± 10.6; beyond 5 deviations once in 70,000 seeds."""
-    asked, whole = Asked((), (6,), draws=600, machines=24), fleet("base", 1, 24)[0]
+    asked, whole = ScorecardQuestion((), (6,), draws=600, machines=24), fleet("base", 1, 24)[0]
     _, (treated,) = pieces._draws(asked, Piece("base", 3), whole, 6)
     assert np.abs(treated.sum(axis=0) - 150).max() < 53
 
 
 def test_a_row_does_not_depend_on_what_else_is_asked():
     whole = judged(SIX, fleet, Piece("base", 2))["rows"]
-    part = judged(Asked(("shrunken",), (8,), draws=40, machines=24), fleet, Piece("base", 2))["rows"]
+    part = judged(ScorecardQuestion(("shrunken",), (8,), draws=40, machines=24), fleet, Piece("base", 2))["rows"]
     assert part == [row for row in whole if row["estimator"] == "shrunken" and row["machines"] == 8]
     other = judged(SIX, fleet, Piece("base", 3))["rows"]
     assert other != whole
@@ -91,7 +91,7 @@ def test_a_piece_is_what_json_holds_and_has_its_parts():
 
 
 def test_no_draws_are_made_of_more_than_half_of_the_machines():
-    asked = Asked(("ratio",), (8, 12, 13), draws=2, machines=24)
+    asked = ScorecardQuestion(("ratio",), (8, 12, 13), draws=2, machines=24)
     assert [row["machines"] for row in judged(asked, fleet, Piece("base", 1))["rows"]] == [8, 12]
 
 
@@ -102,7 +102,7 @@ def test_corners_take_turns():
 
 def test_an_estimator_nobody_knows_is_refused():
     with pytest.raises(ValueError, match="estimator must be one of"):
-        judged(Asked(("guess",), (4,), machines=24), fleet, Piece("base", 1))
+        judged(ScorecardQuestion(("guess",), (4,), machines=24), fleet, Piece("base", 1))
 
 
 def arranged(**changes):
@@ -130,7 +130,7 @@ def test_a_design_chooses_its_machines_and_brings_its_estimator():
 
 
 def test_only_designs_that_are_named_are_judged():
-    asked = Asked(("ratio",), (4,), draws=2, machines=24, designs=("week",))
+    asked = ScorecardQuestion(("ratio",), (4,), draws=2, machines=24, designs=("week",))
     day = fleet("base", 1, 24)[0]
     made = judged(asked, lambda *_: [day, day._replace(name="week")], Piece("base", 1))
     assert list(made["truths"]) == ["week"]

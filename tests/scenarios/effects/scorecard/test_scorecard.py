@@ -17,7 +17,7 @@ from rich.console import Console
 from analysis.effects.methods import names
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import designs
-from scenarios.effects.scorecard.pieces import Asked, Piece, cut
+from scenarios.effects.scorecard.pieces import Piece, ScorecardQuestion, cut
 from scenarios.effects.scorecard.scorecard import place, restored, scorecard
 from scenarios.views.output import dumps
 from scenarios.views.text import show
@@ -25,7 +25,7 @@ from tests.helpers.clusters import cluster
 from tests.helpers.effect_fleets import fleet
 
 ROOT = Path(__file__).parents[4]
-ASKED = Asked(("ratio", "cuped", "published"), (4, 8), draws=20, machines=24)
+ASKED = ScorecardQuestion(("ratio", "cuped", "published"), (4, 8), draws=20, machines=24)
 PIECES = cut(("base", "wide"), 4)
 SCRIPT = """
 import sys
@@ -94,7 +94,7 @@ def test_two_processes_say_the_same(here, tmp_path):
 
 def test_simulated_fleets_are_judged_alike_by_one_process_two_and_a_cluster(tmp_path):
     """Two features of 60 machines, and all that goes with a real fleet: simulation, cells, every estimator."""
-    asked = Asked(names(), (12, 25), draws=18, machines=60)
+    asked = ScorecardQuestion(names(), (12, 25), draws=18, machines=60)
     fleets, pieces = partial(designs, names=("day", "crossover")), cut(("base", "upgrade"), 2)
     said = [
         scorecard(asked, pieces, fleets, tmp_path / f"{workers}", quiet, workers=workers).digest for workers in (1, 2)

@@ -1,7 +1,7 @@
-"""An experiment's observations as codes and flags, and the plain estimate that harm is measured against."""
+"""An experiment under audit, and the plain estimate that harm is measured against."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
@@ -9,39 +9,15 @@ from scipy.stats import t
 
 from analysis.audit.about import About
 from analysis.audit.findings import Finding
+from analysis.effects.observations import FlaggedRows, Observations, ObservationsError
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
-from models.errors import WscError
-
-NEEDED = ("period", "job", "machine", "weight", "value", "treated")
-"""Columns that every table of observations has."""
-
-_AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz", "clock_hz", "cycles")
-"""Columns beside value and weight whose numbers must be above 0; CPU time may be 0."""
-_COARSE = 0.05
-"""Share of rows whose value another machine has, too, from which equal values say nothing."""
 
 
-class ObservationsError(WscError):
-    """A table of observations cannot be audited."""
+@dataclass(frozen=True, eq=False)
+class Audited(Observations):
+    """Observations with values relative to their job's level, and what jobs weigh."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """N usable observations, of J jobs on M machines in P periods."""
-
-    rows: pd.DataFrame
-    """The observations; index from 0."""
-    period: Ints
-    """(N,)"""
-    job: Ints
-    """(N,)"""
-    machine: Ints
-    """(N,)"""
-    treated: Bools
-    """(N,)"""
-    study: Bools
-    """(N,) whether anything had the feature by then; the others are the pre-period."""
     relative: Floats
     """(N,) value divided by its job's mean without the feature."""
     quota: Floats
@@ -50,71 +26,51 @@ class Table:
     """(J,) the jobs' means without the feature."""
     unseen: float
     """Share of the fleet's quota held by jobs that have no row at all."""
-    ever: Bools
-    """(M,) whether the machine had the feature in any period."""
-    never: Bools
-    """(M,) whether it had no feature in a period of the study."""
     rack: Ints | None
     """(M,) rack of each machine, if known."""
-    periods: pd.Index
-    jobs: pd.Index
-    machines: pd.Index
     by_rack: bool = False
     """Whether errors are to count racks, whatever got the feature together."""
 
     @classmethod
-    def of(cls, observations: pd.DataFrame, jobs: pd.DataFrame | None = None, *, by_rack: bool = False) -> "Table":
-        """Leave out rows that cannot be used and identical ones, and columns of unusable amounts; code the others.
+    def under(cls, flagged: FlaggedRows, jobs: pd.DataFrame | None = None, *, by_rack: bool = False) -> "Audited":
+        """Return what guards look at.
 
         Parameters
         ----------
-        observations : period, job, machine, weight, value, treated and perhaps rack
+        flagged : the observations as given
         jobs : job, quota of the whole fleet
-        by_rack : as in `Table`
+        by_rack : as in `Audited`
 
         Raises
         ------
         ObservationsError
-            If a column is missing, nothing can be used, or nothing has the feature.
+            If nothing can be used, or nothing has the feature.
         """
-        rows = usable(observations)
-        rows = rows.drop(columns=list(unusable_amounts(rows)))
-        period, periods = pd.factorize(rows["period"], sort=True)
-        job, names = pd.factorize(rows["job"], sort=True)
-        machine, machines = pd.factorize(rows["machine"], sort=True)
-        treated = rows["treated"].to_numpy() == 1
-        if not treated.any() and (observations["treated"] == 1).any():
+        rows = flagged.audited()
+        if not len(rows):
+            raise ObservationsError("no row has a value and a weight above 0")
+        coded = Observations.of(rows)
+        if not coded.treated.any() and (flagged.table["treated"] == 1).any():
             raise ObservationsError("no row with the feature has a value and a weight above 0")
-        if not treated.any():
+        if not coded.treated.any():
             raise ObservationsError("nothing has the feature: no row has treated 1, or there is no such column")
-        study = period >= period[treated].min()
         value = rows["value"].to_numpy(dtype=np.float64)
-        scale = _scale(job, value, treated, study, len(names))
-        quota, unseen = _quota(rows, job, pd.Index(names), jobs)
+        scale, racks = _scale(coded, value), coded.of_machines("rack")
+        quota, unseen = _quota(coded, jobs)
         return cls(
-            rows=rows,
-            period=period.astype(np.int64),
-            job=job.astype(np.int64),
-            machine=machine.astype(np.int64),
-            treated=treated,
-            study=study,
-            relative=value / scale[job],
+            **{field.name: getattr(coded, field.name) for field in fields(coded)},
+            relative=value / scale[coded.job],
             quota=quota,
             scale=scale,
             unseen=unseen,
-            ever=np.bincount(machine, treated, len(machines)) > 0,
-            never=np.bincount(machine, study & ~treated, len(machines)) > 0,
-            rack=_first(rows["rack"], machine, len(machines)) if "rack" in rows else None,
-            periods=pd.Index(periods),
-            jobs=pd.Index(names),
-            machines=pd.Index(machines),
+            rack=None if racks is None else pd.factorize(racks, sort=True)[0].astype(np.int64),
             by_rack=by_rack,
         )
 
     @property
     def crossover(self) -> bool:
         """Whether most machines with the feature were in the study without it, too."""
-        return bool((self.ever & self.never).sum() > 0.5 * self.ever.sum())
+        return bool(self.switching.sum() > 0.5 * self.ever.sum())
 
     @property
     def weight(self) -> Floats:
@@ -131,10 +87,11 @@ class Table:
 
     def platforms(self) -> tuple[Ints, pd.Index]:
         """Return (M,) each machine's platform and the platforms' names; one for all if there is no such column."""
-        if "platform" not in self.rows:
+        platforms = self.of_machines("platform")
+        if platforms is None:
             return np.zeros(len(self.machines), dtype=np.int64), pd.Index([""])
-        code, names = pd.factorize(self.rows["platform"], sort=True)
-        return _first(pd.Series(code), self.machine, len(self.machines)), pd.Index(names)
+        code, names = pd.factorize(platforms, sort=True)
+        return code.astype(np.int64), pd.Index(names)
 
     def whole_racks(self) -> bool:
         """Return whether each of several racks has the feature on all of its machines or on none."""
@@ -153,86 +110,30 @@ class Table:
         return np.arange(len(self.machines))
 
 
-def usable(observations: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that can be counted: finite and above 0, and of identical ones the first."""
-    missing = [name for name in NEEDED if name not in observations]
-    if missing:
-        raise ObservationsError(f"columns are missing: {', '.join(missing)}")
-    rows = observations[~unusable(observations)]
-    rows = rows[~repeated(rows)].reset_index(drop=True)
-    if not len(rows):
-        raise ObservationsError("no row has a value and a weight above 0")
-    return rows
-
-
-def unusable(observations: pd.DataFrame) -> Bools:
-    """Return (N,) which rows have a value or weight that is not finite and above 0."""
-    numbers = observations[["value", "weight"]].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
-    return np.asarray(~(np.isfinite(numbers) & (numbers > 0)).all(axis=1), dtype=np.bool_)
-
-
-def unusable_amounts(observations: pd.DataFrame) -> dict[str, Bools]:
-    """Return the columns of presence, CPU time, exposure or frequency that have unusable rows; (N,) which those are."""
-    unusable_ = dict[str, Bools]()
-    for name in (column for column in _AMOUNTS if column in observations):
-        number = pd.to_numeric(observations[name], errors="coerce").to_numpy(dtype=np.float64)
-        enough = number >= 0 if name == "cpu_s" else number > 0
-        wrong = np.asarray(~(np.isfinite(number) & enough), dtype=np.bool_)
-        if wrong.any():
-            unusable_[name] = wrong
-    return unusable_
-
-
-def repeated(observations: pd.DataFrame) -> Bools:
-    """Return (N,) which rows say what an earlier row said: same period, job, machine, instance and value.
-
-    An instance that comes back to its machine has two rows in one period, with values of their own. Without column
-    `instance` equal values may belong to two instances: rows count as repeated only where values are so fine that
-    hardly two machines ever agree.
-    """
-    names = ["period", "job", "machine", "instance", "residence", "weight", "value"]
-    known = [name for name in names if name in observations]
-    if "instance" in known and observations["instance"].is_unique:
-        return np.zeros(len(observations), dtype=np.bool_)
-    again = observations.duplicated(known).to_numpy()
-    if again.any() and not {"instance", "residence"} & {*known}:
-        single = observations.loc[~again, ["period", "job", "value"]]
-        if single.duplicated(keep=False).mean() > _COARSE:
-            return np.zeros(len(again), dtype=np.bool_)
-    return again
-
-
-def _scale(job: Ints, value: Floats, treated: Bools, study: Bools, jobs: int) -> Floats:
+def _scale(coded: Observations, value: Floats) -> Floats:
     """Return (J,) mean values: of the concurrent untreated rows, or else of the untreated, or else of all."""
+    job, jobs = coded.job, len(coded.jobs)
     scale = np.full(jobs, np.nan)
-    for chosen in (study & ~treated, ~treated, np.ones(len(job), dtype=np.bool_)):
+    for chosen in (coded.study & ~coded.treated, ~coded.treated, np.ones(len(job), dtype=np.bool_)):
         count = np.bincount(job[chosen], minlength=jobs)
         mean = np.bincount(job[chosen], value[chosen], jobs) / np.maximum(count, 1)
         scale = np.where(np.isnan(scale) & (count > 0), mean, scale)
     return scale
 
 
-def _quota(rows: pd.DataFrame, job: Ints, names: pd.Index, jobs: pd.DataFrame | None) -> tuple[Floats, float]:
+def _quota(coded: Observations, jobs: pd.DataFrame | None) -> tuple[Floats, float]:
     """Return (J,) the weights of the jobs that have rows, and the share of the fleet's quota that others hold."""
     if jobs is None:
-        own = np.bincount(job, rows["weight"].to_numpy(dtype=np.float64), len(names))
+        own = np.bincount(coded.job, coded.rows["weight"].to_numpy(dtype=np.float64), len(coded.jobs))
         return np.asarray(own, dtype=np.float64), 0.0
     missing = [name for name in ("job", "quota") if name not in jobs]
     if missing:
         raise ObservationsError(f"the table of jobs lacks columns: {', '.join(missing)}")
     given = jobs.drop_duplicates("job").set_index("job")["quota"].astype(np.float64)
-    quota: Floats = np.asarray(given.reindex(names).fillna(0.0), dtype=np.float64)
+    quota: Floats = np.asarray(given.reindex(coded.jobs).fillna(0.0), dtype=np.float64)
     if not quota.sum() > 0:
         raise ObservationsError("no job of the observations has a quota in the table of jobs")
     return quota, float(1 - quota.sum() / given.sum())
-
-
-def _first(values: "pd.Series", machine: Ints, machines: int) -> Ints:
-    """Return (M,) each machine's first value, as a code."""
-    code = pd.factorize(values, sort=True)[0]
-    codes = np.zeros(machines, dtype=np.int64)
-    codes[machine[::-1]] = code[::-1]
-    return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,7 +180,7 @@ class Contrast:
 
 
 def contrast(
-    table: Table,
+    table: Audited,
     among: Bools,
     treated: Bools,
     cluster: Ints,
@@ -334,12 +235,12 @@ def contrast(
     )
 
 
-def study_contrast(table: Table, value: Floats | None = None) -> Contrast | None:
+def study_contrast(table: Audited, value: Floats | None = None) -> Contrast | None:
     """Return the change between treated and concurrent untreated rows, clustered by what got the feature together."""
     return contrast(table, table.study, table.treated, table.units(), value)
 
 
-def contrast_before(table: Table) -> Contrast | None:
+def contrast_before(table: Audited) -> Contrast | None:
     """Return the difference, before the study, of machines that later got the feature from those that did not."""
     return contrast(table, ~table.study, table.ever[table.machine], table.units())
 
@@ -359,8 +260,8 @@ def _freedom(influence: Floats, hold: Floats) -> float:
 class Case:
     """One experiment under audit."""
 
-    given: pd.DataFrame
-    table: Table
+    flagged: FlaggedRows
+    table: Audited
     about: About
     plain: Contrast | None
     """Of the study: treated rows against concurrent untreated rows."""
@@ -368,11 +269,11 @@ class Case:
     """Of the pre-period: the same machines."""
 
     @classmethod
-    def of(cls, given: pd.DataFrame, jobs: pd.DataFrame | None = None, about: About | None = None) -> "Case":
+    def of(cls, flagged: FlaggedRows, jobs: pd.DataFrame | None = None, about: About | None = None) -> "Case":
         """Prepare what guards look at."""
         about = about or About()
-        table = Table.of(given, jobs, by_rack=about.clusters == "rack")
-        return cls(given, table, about, study_contrast(table), contrast_before(table))
+        table = Audited.under(flagged, jobs, by_rack=about.clusters == "rack")
+        return cls(flagged, table, about, study_contrast(table), contrast_before(table))
 
 
 Guard = Callable[[Case], list[Finding] | None]
