@@ -27,7 +27,7 @@ from pathlib import Path
 from scenarios.runs.execution import Workers
 from scenarios.runs.execution import measure, obtain
 from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import settings
 cells, machines, out = sys.argv[1:]
 asked = [f"cells={cells}", f"fleet.machines={machines}", "recording.loop=null", "analyses.wsmeter.machines=[25]"]
 scenario = load("cpu_upgrade", settings(asked))

@@ -44,8 +44,7 @@ def least(call, repeats, clock=time.process_time):
 def judged(name, worlds):
     """Return the wall seconds that so many worlds of an application took, and how many were judged."""
     from scenarios.crossplatform.worlds import worlds as judge
-    from scenarios.files.loader import load
-    from scenarios.files.source import settings
+    from scenarios.files.loader import load, settings
 
     scenario = load(name, settings([f"analyses.crossplatform.worlds={worlds}"]))
     with tempfile.TemporaryDirectory() as out:

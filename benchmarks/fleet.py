@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from scenarios.runs.execution import obtain
 from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import settings
 scenario = load("today", settings(["fleet.machines=" + sys.argv[1]]))
 run = obtain(scenario, Path(sys.argv[2]), True, lambda what, share: None)
 """
@@ -45,8 +45,7 @@ def microseconds(machines: int, epochs: int, simulate: str) -> float:
 
     What it needs is imported here: Linux counts what a process's parent held as its own peak memory.
     """
-    from scenarios.files.loader import load
-    from scenarios.files.source import settings
+    from scenarios.files.loader import load, settings
     from sim.fleet.arms import nowhere, run_arm
     from sim.fleet.day import prepare
     from tests.helpers.reference_day import ReferenceDay

@@ -21,7 +21,7 @@ from analysis.occupancy.identification import identify
 from models.queues.policies import POLICIES
 from models.queues.serve import serve
 from models.randomness import stream
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 
 SERVERS = (1, 2, 4)
 LAWS = {

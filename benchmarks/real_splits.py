@@ -20,7 +20,7 @@ from analysis.statistics import Current, NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import read_measurements
 from models.randomness import stream
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 from scenarios.wsmeter.validate import binomial_interval
 
 KINDS = ("population", "sample")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scenarios.files.schema import AnyScenario
     from scenarios.runs.rundir import Draft, Run
     from scenarios.views.conclusion import Conclusion
-    from scenarios.views.output import Progress
+    from scenarios.views.terminal import Progress
 
 Reference: TypeAlias = Literal["file", "scenario"]
 """What a value names: a file, relative to the one that says so; or a scenario, which may be one of the library."""

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.tables.columns import Field, not_used, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.errors import InputError
-from models.fleet.metrics import metric_of
+from models.fleet.metrics import METRICS
 
 __all__ = [
     "FileError",
@@ -102,7 +102,9 @@ def measurements(
        job  value  exposure
     0    3    1.5       4.0
     """
-    ratio = metric_of(metric)
+    if metric not in METRICS:
+        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
+    ratio = METRICS[metric]
     counted = _of_windows(counters, window)
     longest = (
         counted["wall_s"].max() if isinstance(window, str) else counted.groupby("window")["wall_s"].transform("max")
@@ -120,7 +122,7 @@ def measurements(
         "job": rows["job"],
         "machine": rows["machine"],
         "weight": rows["quota_vcpu"],
-        "value": ratio.of(rows),
+        "value": rows[ratio.counted] / rows[ratio.per],
         "exposure": rows[ratio.per],
     }
     return pd.DataFrame(table | {name: rows[name] for name in keep})

@@ -2,12 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from models.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from typing import Literal
 
 MetricName = Literal["ipc", "ips", "requests_per_cpu_s", "requests_per_s"]
 
@@ -26,15 +21,6 @@ class Metric:
     per_cycle: bool = False
     """Whether a slower clock raises it although nothing gets faster."""
 
-    @property
-    def columns(self) -> tuple[str, str]:
-        """Counters that it needs."""
-        return self.counted, self.per
-
-    def of(self, counters: "pd.DataFrame") -> "pd.Series[float]":
-        """Return the performance of each row of a table of counters."""
-        return counters[self.counted] / counters[self.per]
-
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -46,21 +32,3 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 """All metrics, by name."""
-
-
-def metric_of(name: str) -> Metric:
-    """Return the metric of a name.
-
-    Raises
-    ------
-    InputError
-        If there is none; the message lists those that there are.
-
-    Examples
-    --------
-    >>> metric_of("ips").words
-    'instructions per CPU second'
-    """
-    if name not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {name}")
-    return METRICS[name]

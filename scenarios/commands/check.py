@@ -17,7 +17,7 @@ def check(
     """Check scenario files and print all their faults, without simulating anything."""
     from scenarios.files.catalogue import checked
     from scenarios.files.faults import FaultsError
-    from scenarios.files.source import settings
+    from scenarios.files.loader import settings
 
     conclusion = checked(files, settings(sets or ()))
     answer(conclusion, json)

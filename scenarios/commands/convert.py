@@ -51,7 +51,7 @@ def convert(
     """Make a public trace of a cluster into the observations that effect, audit, design and monitor take."""
     from scenarios.effects.convert import Conversion
     from scenarios.effects.convert import convert as converted
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, float(period))
     with progress(quiet=json) as tell:

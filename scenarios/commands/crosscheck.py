@@ -19,7 +19,7 @@ def crosscheck(
     from scenarios.crosscheck import crosscheck as compared
     from scenarios.runs.rundir import open_run
     from scenarios.runs.verify import changed
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell:
         agreement = compared.crosscheck(run, tell)

@@ -60,7 +60,7 @@ def design(
     """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     question = DesignQuestion(detect, power, confidence, days, crossover, spread, apart, draws, seed, assign, metric)
     with progress(quiet=json) as tell:

@@ -31,7 +31,7 @@ def effect(
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
     from scenarios.effects.effect import effect as estimated
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)

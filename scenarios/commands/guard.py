@@ -173,8 +173,7 @@ def answer(conclusion: "Conclusion", json: bool) -> None:
 
 def answer_each(conclusions: Sequence["Conclusion"], json: bool) -> None:
     """Print one conclusion, or those of a sweep as one value."""
-    from scenarios.views.output import dumps
-    from scenarios.views.text import show
+    from scenarios.views.terminal import dumps, show
 
     if json:
         payloads = [conclusion.payload() for conclusion in conclusions]

@@ -31,7 +31,7 @@ def live(
     """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
     from scenarios.live import measurement
     from scenarios.live import replay as live_replay
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell, folder("--out"):
         measure = live_replay.replay if replay else measurement.live

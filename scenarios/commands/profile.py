@@ -93,7 +93,7 @@ def import_(
     if equal_lengths and drawn_from is None:
         refuse("--equal-lengths", "is for --drawn-from, which is not given", "--equal-lengths")
     from scenarios.profiling import files as profile_files
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell:
         payload = profile_files.import_files(files, out, tell, drawn_from, equal_lengths=equal_lengths)
@@ -166,7 +166,7 @@ def ask(
     concluded = profile_ask.ask(run, question, tuple(sets or ()))
     if judge:
         from scenarios.profiling import colocate_trial
-        from scenarios.views.output import progress
+        from scenarios.views.terminal import progress
 
         with progress(quiet=json) as tell:
             tried = colocate_trial.tried(run, colocate_trial.suffering(concluded.table), tell)

@@ -24,7 +24,7 @@ def report(
     Of a folder of results: a sweep's runs, a scorecard's, worlds' or collectors' pieces, or reproduced figures.
     """
     from scenarios.report.folder import report as write_report
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell, folder("--out"):
         page = write_report(run, out, tell, metric)

@@ -21,7 +21,7 @@ def reproduce(
     """Redraw published figures and tables from simulated fleets, and say which findings hold."""
     from scenarios.papers import reproduce as papers
     from scenarios.runs.rundir import make_folder
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     if list_:
         answer(papers.listing(), json)

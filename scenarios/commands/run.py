@@ -51,8 +51,7 @@ def run(
 
     The folder of a run in place of a scenario is measured as it is.
     """
-    from scenarios.files.loader import load_each
-    from scenarios.files.source import overrides
+    from scenarios.files.loader import load_each, overrides
 
     is_run = _is_run(scenario)
     values = overrides(sets, seed=seed, metric=None if is_run else metric)
@@ -62,7 +61,7 @@ def run(
         refuse("--precision", "cannot lengthen a run that is there", scenario)
     scenarios = [] if is_run else load_each(scenario, values)
     from scenarios.runs import execution
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     cells_on = workers_of(scenarios, executor, workers)
     with progress(quiet=json) as tell, folder("--out"):

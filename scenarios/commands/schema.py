@@ -9,6 +9,6 @@ from scenarios.commands.guard import guard
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from scenarios.files.json_schema import json_schema
-    from scenarios.views.output import dumps
+    from scenarios.views.terminal import dumps
 
     typer.echo(dumps(json_schema()))

@@ -86,7 +86,7 @@ def scorecard(
     from scenarios.effects.scorecard.designs import designs as designs_of
     from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
     from scenarios.runs.executors import checked
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     fewest = min(sizes)
     if 2 * fewest > machines:

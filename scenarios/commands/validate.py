@@ -9,7 +9,7 @@ from scenarios.commands.guard import answer_each, folder, guard
 from scenarios.commands.options import Force, Json, Metric, Out, SeedOfScenario, Sets
 
 if TYPE_CHECKING:
-    from scenarios.files.source import Override
+    from scenarios.files.loader import Override
 
 Named = Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a library scenario, or path of a file.")]
 
@@ -30,13 +30,12 @@ def validate(
     json: Json = False,
 ) -> None:
     """Draw many test clusters, or many worlds of services, and count how often each interval was right."""
-    from scenarios.files.loader import load_each
-    from scenarios.files.source import overrides
+    from scenarios.files.loader import load_each, overrides
 
     values = overrides(sets, seed=seed, machines=machines, metric=metric)
     scenarios = load_each(scenario, [*values, *_draws(scenario, draws)])
     from scenarios.runs import execution
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell, folder("--out"):
         conclusions = [execution.validate(loaded, out, force, tell) for loaded in scenarios]
@@ -47,7 +46,6 @@ def _draws(reference: str, draws: str | None) -> list["Override"]:
     """Return what `--draws` sets in a scenario of its kind."""
     if draws is None:
         return []
-    from scenarios.files.loader import draws_path
-    from scenarios.files.source import Override
+    from scenarios.files.loader import Override, draws_path
 
     return [Override(draws_path(reference), draws, "--draws")]

@@ -13,8 +13,8 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import Run, open_run
 from scenarios.runs.verify import faults
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Cell, Says, Section, says, table
+from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

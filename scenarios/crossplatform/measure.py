@@ -12,11 +12,11 @@ from scenarios.crossplatform.trial import JudgedWorld, Tables, TargetErrors, jud
 from scenarios.crossplatform.worlds import BEST, MethodScores, WorldsSummary, place, summary, worlds
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.conclusions import kept_conclusion
+from scenarios.runs.disk import save
 from scenarios.runs.rundir import Draft, Run
-from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table
+from scenarios.views.terminal import Progress
 
 _NEEDED = ("service_counts", "service_log", "service_cpu")
 _TRUTH = ("truth_service", "truth_throughput")

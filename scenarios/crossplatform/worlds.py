@@ -14,7 +14,7 @@ from scipy.stats import t
 from scenarios.crossplatform.trial import JudgedWorld, judge
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.parts import computed_parts, folder_of
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.services.run import services
 
 BEST = "testbed"

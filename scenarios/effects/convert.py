@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError, faults_in
-from scenarios.runs.writing import hidden, unwritable
+from scenarios.runs.disk import hidden, unwritable
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
-from scenarios.views.output import Progress
 from scenarios.views.section import Section, says
+from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,11 +21,11 @@ from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
-from scenarios.runs.writing import unwritable, whole
+from scenarios.runs.disk import unwritable, whole
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.terminal import Progress
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {

@@ -28,7 +28,7 @@ from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import change, either
 from scenarios.effects.simulated_past import job_quotas, observations
 from scenarios.runs.parts import computed_parts, folder_of
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.fleet.arms import crossover as switching
 from sim.fleet.arms import everywhere, nowhere, on_machines
 from sim.fleet.control import plan_crossover

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.loader import load_each
-from scenarios.files.source import Override, kind_of, library, read
+from scenarios.files.loader import Override, kind_of, library, load_each, read
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Section, says, table
 

@@ -1,17 +1,264 @@
-"""From scenario files to scenarios: read, override, build, check; all faults at once, each with its place."""
+"""From scenario files to scenarios: find, read, extend, override, check; all faults at once, with their places."""
 
+import dataclasses
+import functools
+import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import json
+import operator
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from scenarios.files import sweep
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import FieldFault, build, findings
-from scenarios.files.schema import SWEEP, AnyScenario
-from scenarios.files.source import Override, beside, kind_of, locate, named, named_beside, override, read
-from scenarios.files.tree import ValueNode, put
+from scenarios.files.schema import SWEEP, AnyScenario, SweepFile
+from scenarios.files.tree import Position, ValueNode, merge, parse, put, without
 from scenarios.kinds import KINDS, Reference
+from scenarios.views.numbers import closest
+
+LIBRARY = Path(__file__).parents[1] / "library"
+_OWN = ("name", "description", "extends")
+"""What a file says of itself alone: a file that extends it does not inherit these."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A value from the command line for a dotted path; `value` is YAML, None if the text had no `=`.
+
+    A fault in it is located as `option:number`: which of the options of that name, if not the first.
+    """
+
+    path: str
+    value: str | None
+    option: str = "--set"
+    number: int = 1
+    column: int = 1
+
+    def place(self, column: int = 1) -> Position:
+        """Return the place of a column of the option's text."""
+        return Position(self.option, self.number, column)
+
+
+def settings(texts: Iterable[str]) -> list[Override]:
+    """Return the overrides that `--set path=value` options ask for.
+
+    Examples
+    --------
+    >>> settings(["fleet.machines=500"])
+    [Override(path='fleet.machines', value='500', option='--set', number=1, column=16)]
+    """
+    parted = [(number, *text.partition("=")) for number, text in enumerate(texts, 1)]
+    return [
+        Override(path, value if equals else None, "--set", number, len(path) + 2)
+        for number, path, equals, value in parted
+    ]
+
+
+def overrides(
+    sets: Iterable[str] | None, seed: str | None = None, machines: str | None = None, metric: str | None = None
+) -> list[Override]:
+    """Return the values that the options of a command give in place of those of a scenario file."""
+    sizes = f"[{machines}]" if machines is not None else None
+    options = [
+        Override("seed", seed, "--seed"),
+        Override("analyses.wsmeter.machines", sizes, "--machines", column=0),
+        Override("analyses.wsmeter.metric", metric, "--metric"),
+    ]
+    return [*settings(sets or ()), *(option for option in options if option.value is not None)]
+
+
+def read(reference: str) -> tuple[ValueNode, list[Fault]]:
+    """Return a scenario file as a tree of located values, everything that it extends merged in, and its faults.
+
+    Maps merge; lists and scalars replace; null is a value. `name` and `description` are a file's own and are not
+    inherited.
+
+    Parameters
+    ----------
+    reference : name of a library scenario, or path of a file (with a slash, or ending in .yaml or .yml)
+    """
+    path, faults = locate(reference), list[Fault]()
+    if not path.is_file():
+        raise FaultsError([Fault(reference, 0, 0, "", absent(reference, path))])
+    root = _chain(path, (), faults)
+    if root is None:
+        raise FaultsError(faults)
+    return root, faults
+
+
+def locate(reference: str, other: Path | None = None) -> Path:
+    """Return the path of a scenario: a library name, or a path, relative to the file `other` if given."""
+    if _is_path(reference):
+        return Path(os.path.normpath(other.parent / reference if other else reference))
+    return LIBRARY / f"{reference}.yaml"
+
+
+def _is_path(reference: str) -> bool:
+    return "/" in reference or reference.endswith((".yaml", ".yml"))
+
+
+def beside(file: str, other: Path) -> str:
+    """Return the path of a file that stands relative to another."""
+    return os.path.normpath(other.parent / file)
+
+
+def named_beside(reference: str, other: Path) -> str:
+    """Return a scenario that another file names: a library name stays, a path is relative to that file.
+
+    Examples
+    --------
+    >>> named_beside("small", Path("queues/rush.yaml")), named_beside("day.yaml", Path("queues/rush.yaml"))
+    ('small', 'queues/day.yaml')
+    """
+    return beside(reference, other) if _is_path(reference) else reference
+
+
+def library() -> list[str]:
+    """Return the names of the shipped scenarios and sweeps, sorted.
+
+    Examples
+    --------
+    >>> "small" in library()
+    True
+    """
+    return sorted(path.stem for path in LIBRARY.glob("*.yaml"))
+
+
+def absent(reference: str, path: Path) -> str:
+    """Return why there is no scenario file where a reference leads."""
+    if path.is_dir():
+        return "is a folder, not a scenario file"
+    return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
+
+
+def kind_of(root: ValueNode) -> str:
+    """Return the kind of scenario that a file says, known or not; a fleet if it says none.
+
+    Examples
+    --------
+    >>> kind_of(parse("{kind: queue}", "x.yaml")[0]), kind_of(parse("{seed: 3}", "x.yaml")[0])
+    ('queue', 'fleet')
+    """
+    named = root.child("kind")
+    return "fleet" if named is None else str(named.plain())
+
+
+def named(root: ValueNode, reference: str) -> ValueNode:
+    """Return the tree with the file's own name as `name` unless it says one."""
+    if not isinstance(root.value, dict) or "name" in root.value:
+        return root
+    return replace(root, value={**root.value, "name": ValueNode(Path(reference).stem, root.place, root.place)})
+
+
+def override(root: ValueNode, overrides: Iterable[Override]) -> tuple[ValueNode, list[Fault]]:
+    """Return the tree with values replaced, such as `fleet.machines=500` or `population.services.0.instances=10`.
+
+    A value is YAML. It takes the place of what was there, a whole map or list included; maps on the way are made.
+    Faults: an override that is no `path=value`, a value that is not YAML, a list position that does not exist.
+    """
+    faults: list[Fault] = []
+    for change in overrides:
+        keys = change.path.strip().split(".")
+        if change.value is None or not all(keys):
+            text = change.path if change.value is None else f"{change.path}={change.value}"
+            faults.append(change.place().fault("", "should be path=value", shown(text)))
+            continue
+        value, wrong = parse(change.value, change.option, change.number, change.column, change.path)
+        faults += wrong
+        if value is not None:
+            root = put(root, keys, replace(value, key=change.place()), faults)
+    return root, faults
+
+
+def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
+    """Return the 12 hexadecimal digits that name what decides a run's tables.
+
+    They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of its world alone: the name,
+    the description and the analyses are not part of it. Maps count in the order that they have in the world; a scenario
+    that was loaded has them sorted, whatever the order in its files.
+
+    Parameters
+    ----------
+    scenario : what is asked
+    inputs : dotted path of a value that names something outside, such as a file, to a digest of what that holds;
+        the name itself counts for nothing then
+
+    Examples
+    --------
+    >>> from scenarios.files.schema import Scenario
+    >>> day = digest(Scenario(name="day"))
+    >>> day == digest(Scenario(name="today", seed=1)), day == digest(Scenario(name="day", seed=2))
+    (True, False)
+    """
+    world = scenario.world
+    fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
+    values = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
+    for path, content in inputs.items():
+        *above, last = path.split(".")
+        functools.reduce(operator.getitem, above, values)[last] = content
+    text = json.dumps(values, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _label(path: Path) -> str:
+    """Return a path as the user sees it: relative when the file lies below the working directory."""
+    absolute = Path(os.path.abspath(path))
+    below = absolute.is_relative_to(Path.cwd())
+    return str(absolute.relative_to(Path.cwd()) if below else path)
+
+
+def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> ValueNode | None:
+    label = _label(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        faults.append(Fault(label, 0, 0, "", f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}"))
+        return None
+    root, wrong = parse(text, label)
+    faults += wrong
+    if root is None:
+        return None
+    if not isinstance(root.value, dict):
+        faults.append(root.place.fault("", "a scenario is a map of keys to values", shown(root.plain())))
+        return None
+    named = root.child("extends")
+    return root if named is None else _extended(root, named, path, (*above, path.resolve()), faults)
+
+
+def _extended(
+    root: ValueNode, named: ValueNode, path: Path, chain: tuple[Path, ...], faults: list[Fault]
+) -> ValueNode | None:
+    base_path = _base(named, path, chain, faults)
+    base = _chain(base_path, chain, faults) if base_path else None
+    if base is not None and base.child("sweep") is not None:
+        faults.append(named.place.fault("extends", "should be a scenario, not a sweep", shown(named.value)))
+    elif base is not None and (kind := root.child("kind")) is not None and kind.plain() != kind_of(base):
+        problem = f"should be kind {kind_of(base)}, as the scenario that is extended"
+        faults.append(kind.place.fault("kind", problem, shown(kind.plain())))
+        return None
+    return merge(without(base, _OWN), without(root, ("extends",))) if base is not None else None
+
+
+def _base(named: ValueNode, path: Path, chain: Sequence[Path], faults: list[Fault]) -> Path | None:
+    """Return the file that `extends` names, None after adding why it cannot be."""
+    if not isinstance(named.value, str):
+        faults.append(named.place.fault("extends", "should be a scenario's name or path", shown(named.plain())))
+        return None
+    base = locate(named.value, path)
+    if base.resolve() in chain:
+        loop = [*chain[chain.index(base.resolve()) :], base]
+        problem = f"goes round in a circle: {' -> '.join(file.name for file in loop)}"
+        faults.append(named.place.fault("extends", problem))
+    elif not base.is_file():
+        faults.append(named.place.fault("extends", absent(named.value, base), shown(named.value)))
+    else:
+        return base
+    return None
 
 
 def load(reference: str, overrides: Sequence[Override] = ()) -> AnyScenario:
@@ -20,7 +267,7 @@ def load(reference: str, overrides: Sequence[Override] = ()) -> AnyScenario:
     Parameters
     ----------
     reference : name of a library scenario, or path of a file
-    overrides : values that take the place of the file's, see `source.overrides`
+    overrides : values that take the place of the file's, see `overrides`
 
     Raises
     ------
@@ -58,7 +305,7 @@ def load_each(reference: str, overrides: Sequence[Override] = ()) -> list[AnySce
         built = build(SWEEP, named(root, reference))
         described, wrong = built
         faults = _joined(faults, wrong)
-        roots = sweep.expand(described, root, reference, faults) if described is not None and not faults else []
+        roots = _swept(described, root, reference, faults) if described is not None and not faults else []
     finished = [_finished(root, overrides, faults) for root in roots]
     faults = [*faults, *itertools.chain.from_iterable(wrong for _, wrong in finished)]
     if faults:
@@ -84,6 +331,29 @@ def draws_path(reference: str) -> str:
     if root.child("sweep") is not None and isinstance(varied, str):
         root, _ = read(str(locate(varied, locate(reference))))
     return KINDS.get(kind_of(root), KINDS["fleet"]).draws
+
+
+def _swept(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]) -> list[ValueNode]:
+    """Return the tree of every scenario of a sweep, none after adding why there is none."""
+    base = _varied(plan.sweep.scenario, root, reference, faults)
+    return sweep.expand(plan, root, base, faults)
+
+
+def _varied(scenario: str, root: ValueNode, reference: str, faults: list[Fault]) -> ValueNode | None:
+    """Return the tree of the scenario that a sweep varies, None after adding why there is none."""
+    node, path = root.nearest(("sweep", "scenario")), locate(scenario, locate(reference))
+    if not path.is_file():
+        faults.append(node.place.fault("sweep.scenario", "there is no such scenario", shown(scenario)))
+        return None
+    try:
+        base, wrong = read(str(path))
+    except FaultsError as error:
+        faults += error.faults
+        return None
+    faults += wrong
+    if base.child("sweep") is not None:
+        faults.append(node.place.fault("sweep.scenario", "should be a scenario, not a sweep", shown(scenario)))
+    return base
 
 
 def _finished(

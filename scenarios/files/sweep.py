@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.faults import Fault, shown
 from scenarios.files.schema import SweepFile
-from scenarios.files.source import locate, read
 from scenarios.files.tree import ValueNode, put
 
 MOST = 1000
@@ -17,7 +16,7 @@ MOST = 1000
 Axis = tuple[str, Sequence[ValueNode]]
 
 
-def expand(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]) -> list[ValueNode]:
+def expand(plan: SweepFile, root: ValueNode, base: ValueNode | None, faults: list[Fault]) -> list[ValueNode]:
     """Return one tree per combination of the sweep's values and seeds, adding to `faults` why there is none.
 
     A value keeps its place in the sweep file, so that a fault in it is reported there. Each name is the sweep's name
@@ -25,13 +24,12 @@ def expand(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]
 
     Parameters
     ----------
-    asked : what the sweep file says
+    plan : what the sweep file says
     root : its tree, for the places
-    reference : the sweep file, against which the scenario's path is resolved
+    base : tree of the scenario that is varied; None if it cannot be read
     """
     axes = _axes(plan, root)
     faults += _too_large(plan, root, prod(len(values) for _, values in axes))
-    base = _base(plan.sweep.scenario, root, reference, faults)
     if base is None or faults:
         return []
     paths = [path for path, _ in axes]
@@ -67,22 +65,6 @@ def _in_order(plan: SweepFile, root: ValueNode) -> list[str]:
 
 def _items(node: ValueNode) -> list[ValueNode]:
     return node.value if isinstance(node.value, list) else []
-
-
-def _base(scenario: str, root: ValueNode, reference: str, faults: list[Fault]) -> ValueNode | None:
-    node, path = root.nearest(("sweep", "scenario")), locate(scenario, locate(reference))
-    if not path.is_file():
-        faults.append(node.place.fault("sweep.scenario", "there is no such scenario", shown(scenario)))
-        return None
-    try:
-        base, wrong = read(str(path))
-    except FaultsError as error:
-        faults += error.faults
-        return None
-    faults += wrong
-    if base.child("sweep") is not None:
-        faults.append(node.place.fault("sweep.scenario", "should be a scenario, not a sweep", shown(scenario)))
-    return base
 
 
 def _combination(

@@ -15,15 +15,15 @@ import pandas as pd
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import OccupancyTotals, law
 from models.errors import InputError
-from scenarios.files.source import LIBRARY
+from scenarios.files.loader import LIBRARY
 from scenarios.live.gate import Before, During, before, during, reasons
 from scenarios.live.load import DEMAND_S, REQUESTS_PER_SESSION, THINK_S, sessions
 from scenarios.live.processes import LiveError, Observed, ServingPlace, Wish, observe, place
+from scenarios.runs.disk import whole
 from scenarios.runs.rundir import make_folder
-from scenarios.runs.writing import whole
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress, dumps
 from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.terminal import Progress, dumps
 
 REQUESTS, CPU, SUMMARY = "requests.csv.gz", "cpu.csv", "summary.json"
 FOLDER = LIBRARY / "live"

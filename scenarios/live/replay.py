@@ -31,8 +31,8 @@ from scenarios.live.processes import LiveError, Observed, ServingPlace, observe,
 from scenarios.runs.rundir import make_folder
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import number, plural
-from scenarios.views.output import Progress
 from scenarios.views.section import Section, table
+from scenarios.views.terminal import Progress
 
 BOTH = (1, 2)
 BOUNDS = ("b0", "b1", "b2", "b3", "pairs")

@@ -10,7 +10,7 @@ from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.queues.demands import Steps
 
 

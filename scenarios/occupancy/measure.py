@@ -16,21 +16,20 @@ from analysis.occupancy.law import law
 from analysis.occupancy.logs.log import Cleaned
 from models.arrays import Floats
 from models.queues.world import Contention
+from scenarios.files.loader import digest
 from scenarios.files.schema import QueueScenario
-from scenarios.files.source import digest
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth
 from scenarios.runs.conclusions import kept_conclusion
-from scenarios.runs.provenance import file_digest
+from scenarios.runs.disk import file_digest, save
 from scenarios.runs.rundir import Draft, Run
-from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import seconds, share
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.terminal import Progress
 
 
 @dataclass(frozen=True, slots=True)

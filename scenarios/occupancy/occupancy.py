@@ -543,7 +543,7 @@ def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> Occupan
     if answer.intervals.empty:
         return replace(answer, figures=(), notes=(*answer.notes, "the log is one instant: no picture"))
     from analysis.figures.occupancy.occupancy import draw_occupancy
-    from scenarios.runs.writing import save
+    from scenarios.runs.disk import save
 
     files = save(draw_occupancy(present, answer.servers, answer.intervals), out / "occupancy")
     return replace(answer, figures=tuple(map(str, files)))

@@ -16,7 +16,7 @@ from scenarios.files.findings import findings
 from scenarios.files.schema import QueueScenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.queues.demands import mean_demand
 from sim.queues.offered import capacity
 from sim.queues.service import is_contended

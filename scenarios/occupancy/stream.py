@@ -16,9 +16,8 @@ from analysis.tables.bytes import portions
 from analysis.tables.faults import FileError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import line
 from scenarios.views.section import Says, Section
-from scenarios.views.text import console, show
+from scenarios.views.terminal import console, line, show
 
 NAME = "stdin"
 INTERVAL_S = 10.0

@@ -12,20 +12,19 @@ from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.plan import MarginOutOfReachError
 from models.errors import InputError
 from scenarios.crossplatform.worlds import worlds
-from scenarios.files.loader import load
+from scenarios.files.loader import Override, load
 from scenarios.files.schema import AnyScenario, ProfileScenario, ServiceScenario
-from scenarios.files.source import Override
 from scenarios.papers import crossplatform, gwp, occupancy, world, wsmeter
 from scenarios.papers.rows import JudgedRow, Reproduction, Row, judgement, published
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.trials import trials
 from scenarios.profiling.validate import validate
+from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run
-from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress, dumps
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table
+from scenarios.views.terminal import Progress, dumps
 
 _PAPERS: Final = (wsmeter.ROWS, occupancy.ROWS, crossplatform.ROWS, gwp.ROWS, world.ROWS)
 ROWS: Final[dict[str, Row]] = {row.id: row for rows in _PAPERS for row in rows}

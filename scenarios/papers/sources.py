@@ -11,7 +11,7 @@ from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.files.schema import WSMeter
 from scenarios.runs.rundir import Run
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import halves_of, run_measurements
 
 Kept: TypeAlias = dict[str, Any]

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from scenarios.papers.sources import Kept, Trial
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 
 
 def trials(out: Path) -> Mapping[str, Trial]:

@@ -17,12 +17,11 @@ import pandas as pd
 from analysis.profiling.metrics import core_seconds
 from models.errors import InputError
 from models.profiling.world import ProfileWorld
-from scenarios.files.loader import load
+from scenarios.files.loader import load, settings
 from scenarios.files.schema import ProfileScenario
-from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame
 from scenarios.runs.parts import computed_parts, folder_of
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection, cycles_of_visits, visits_of
 from sim.profiling.run import monitor_columns

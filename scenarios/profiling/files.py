@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.runs.disk import hidden, whole
 from scenarios.runs.rundir import FolderError, make_folder
-from scenarios.runs.writing import hidden, whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, closest, plural
-from scenarios.views.output import Progress
 from scenarios.views.section import Says, Section
+from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     import pandas as pd

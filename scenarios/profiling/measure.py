@@ -22,12 +22,12 @@ from scenarios.profiling.profiled import (
 from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.validate import validate
 from scenarios.runs.conclusions import kept_conclusion
+from scenarios.runs.disk import save
 from scenarios.runs.rundir import Draft, Run
-from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, large, number, plural, share, small_share
-from scenarios.views.output import Progress
 from scenarios.views.section import Place, Says, Section, Table, Verdict, table
+from scenarios.views.terminal import Progress
 
 __all__ = ("ProfiledRun", "measure", "numbers", "simulate", "validate")
 

@@ -21,9 +21,8 @@ from analysis.profiling.symbolise import Repository, Symboliser
 from models.arrays import DAY_S
 from models.errors import InputError
 from models.profiling.world import Incident, ProfileWorld
-from scenarios.files.loader import load
+from scenarios.files.loader import load, settings
 from scenarios.files.schema import ProfileScenario
-from scenarios.files.source import settings
 from scenarios.profiling.collectors import frame, no_stacks
 from sim.fleet.arms import NEVER, Block, Visits, run_arm
 from sim.profiling.builds import NEW

@@ -22,7 +22,7 @@ from models.profiling.world import Incident
 from models.randomness import stream
 from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
 from scenarios.runs.parts import computed_parts, folder_of
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 
 PER_FLEET = 10
 """Pairs of each kind that share a simulated fleet; every pair has a collector of its own."""

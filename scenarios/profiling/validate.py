@@ -28,8 +28,8 @@ from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, share
-from scenarios.views.output import Progress
 from scenarios.views.section import Place, Says, Section, table
+from scenarios.views.terminal import Progress
 
 _PARTS = {"seed", "functions", "core_seconds", "cpi", "samples", "visits"}
 _JUDGES = ("scipy", "pandas")

@@ -7,8 +7,8 @@ from scenarios.crosscheck.crosscheck import crosscheck
 from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.subject import Subject, composed, sentences
 from scenarios.views.numbers import plural
-from scenarios.views.output import Progress
 from scenarios.views.section import Cell, Section, Table, Verdict, table
+from scenarios.views.terminal import Progress
 
 _COMPARED = {
     "upgrade_wsmeter": ("tried", "true"),

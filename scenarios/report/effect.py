@@ -13,8 +13,8 @@ from scenarios.files.schema import ProfileScenario, Scenario
 from scenarios.report.fleet import wsmeter_settings
 from scenarios.report.subject import Subject
 from scenarios.runs.rundir import Run
-from scenarios.views.output import Progress
 from scenarios.views.section import Command, Section, Verdict, says
+from scenarios.views.terminal import Progress
 
 _COMPARES: Mapping[str, str] = {
     "concurrent": "machines with the feature beside machines without it in the same periods",

@@ -15,8 +15,8 @@ from scenarios.files.schema import ProfileScenario, Scenario, WSMeter
 from scenarios.report.figures import drawn, saved
 from scenarios.report.subject import Subject, composed
 from scenarios.runs.rundir import Run, epoch_length_s
-from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Table, Verdict, table
+from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary, unit_of
 from scenarios.wsmeter.measurements import Tables, change, settings_of
 

@@ -7,12 +7,12 @@ from models.fleet.metrics import MetricName
 from scenarios.crossplatform.worlds import PARTS as OF_WORLDS
 from scenarios.effects.scorecard.pieces import PARTS, JudgedFleet
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.json_text import JsonError, json_of
 from scenarios.report import reproduced, run, scorecard, sweep, worlds
 from scenarios.report.page import Page, refuse, write
+from scenarios.runs.disk import JsonError, json_of
 from scenarios.runs.rundir import MANIFEST
 from scenarios.views.conclusion import Payload
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 
 _NOTHING = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 

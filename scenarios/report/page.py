@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.runs.disk import whole
 from scenarios.runs.rundir import make_folder
-from scenarios.runs.writing import whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.html import environment
 from scenarios.views.section import Place, Says, Section, Verdict

@@ -8,8 +8,8 @@ import pandas as pd
 from analysis.figures.criteria import printed as numbers
 from scenarios.papers.rows import published
 from scenarios.report.subject import Subject, composed
-from scenarios.views.output import Progress
 from scenarios.views.section import Section, table
+from scenarios.views.terminal import Progress
 
 _MOST = 6
 """Numbers told of one figure or table."""

@@ -8,8 +8,8 @@ from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.stability import stability
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject, composed
-from scenarios.views.output import Progress
 from scenarios.views.section import Says, Section, Table, Verdict
+from scenarios.views.terminal import Progress
 
 _PICTURED = {
     "functions": "The hottest functions and their shares of cycles, with intervals, beside the truth",

@@ -11,8 +11,8 @@ from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.measure import QueueConclusion, measure
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject
-from scenarios.views.output import Progress
 from scenarios.views.section import Command, Section, Table, Verdict, table
+from scenarios.views.terminal import Progress
 
 _PICTURED = {
     "occupancy": "Requests present over time, split into those in service and those that wait, and utilisation",

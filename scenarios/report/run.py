@@ -16,8 +16,8 @@ from scenarios.report.settings import facts, settings
 from scenarios.report.subject import Lens, Subject, composed
 from scenarios.report.tables import listed
 from scenarios.runs.execution import reopen
-from scenarios.views.output import Progress
 from scenarios.views.section import Section, Verdict
+from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measure import FleetRun
 from scenarios.wsmeter.measurements import in_metric
 

@@ -12,10 +12,10 @@ from scenarios.effects.scorecard.designs import THINNED
 from scenarios.effects.scorecard.pieces import JudgedFleet, Score, ScorecardQuestion
 from scenarios.effects.scorecard.scorecard import LEAST_FLEETS, Scorecard, concluded, restored
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.json_text import Json, JsonError, json_of
 from scenarios.report import commands
 from scenarios.report.figures import drawn
 from scenarios.report.page import Page
+from scenarios.runs.disk import Json, JsonError, json_of
 from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import number
 from scenarios.views.section import Command, Place, Section, Verdict, table

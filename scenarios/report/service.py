@@ -12,8 +12,8 @@ from scenarios.files.schema import ServiceScenario
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject, composed, sentences
 from scenarios.views.numbers import share
-from scenarios.views.output import Progress
 from scenarios.views.section import Section, Table, Verdict, table
+from scenarios.views.terminal import Progress
 
 _PICTURED = {"errors": "Median error of service time by method, platform by platform"}
 

@@ -10,12 +10,11 @@ from operator import itemgetter
 from ruamel.yaml import YAML
 
 from scenarios.files.faults import FaultsError
-from scenarios.files.json_text import Json
-from scenarios.files.loader import load
+from scenarios.files.loader import library, load
 from scenarios.files.schema import AnyScenario
-from scenarios.files.source import library
 from scenarios.kinds import KINDS
 from scenarios.report.subject import Subject, composed
+from scenarios.runs.disk import Json
 from scenarios.views.numbers import plain, plural
 from scenarios.views.section import Section, table
 

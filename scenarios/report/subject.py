@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from scenarios.files.schema import AnyScenario, QueueScenario
 from scenarios.runs.rundir import Run
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Code, Command, Figure, Says, Section, Table, Verdict, says
+from scenarios.views.terminal import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from scenarios.report.subject import composed
 from scenarios.runs.execution import measure, reopen
 from scenarios.runs.rundir import MANIFEST
 from scenarios.views.numbers import plain, share
-from scenarios.views.output import Progress
 from scenarios.views.section import Figure, Section, Verdict, table
+from scenarios.views.terminal import Progress
 
 _MOST_SETTINGS = 6
 _MOST_COMMANDS = 12

@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from scenarios.files.json_text import JsonError, json_of
+import models
+import sim
 from scenarios.files.schema import AnyScenario
 from scenarios.kinds import KINDS
-from scenarios.runs.provenance import conclusion_digest, file_digest
-from scenarios.runs.rundir import MANIFEST, Run, make_folder
-from scenarios.runs.writing import whole
-from scenarios.views.output import Progress
+from scenarios.runs.disk import JsonError, file_digest, json_of, whole
+from scenarios.runs.rundir import MANIFEST, Run, make_folder, source_digest, version_of, versions
+from scenarios.views.terminal import Progress
 from sim.recorder import write_table
 
 
@@ -37,6 +37,8 @@ _S = TypeVar("_S", bound=AnyScenario)
 _M = TypeVar("_M", bound=Measured)
 _OURS = {"models", "sim", "analysis", "scenarios"}
 _FOLDER = "concluded"
+CONCLUDING = ("ortools", "scikit-learn", "duckdb")
+"""What decides a conclusion besides."""
 
 
 def kept_conclusion(
@@ -99,6 +101,16 @@ def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.Data
     for other in set(folder.glob(f"{name}-*.parquet")) - {file}:
         other.unlink(missing_ok=True)
     return pd.read_parquet(file)
+
+
+def conclusion_digest() -> str:
+    """Return the digest of all of the project's code, and of the versions of the libraries that it concludes with."""
+    import analysis
+    import scenarios
+
+    libraries = versions() | {name: version_of(name) for name in CONCLUDING}
+    text = source_digest(models, sim, analysis, scenarios) + repr(sorted(libraries.items()))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from models.randomness import stream
 from scenarios.files.findings import findings
+from scenarios.files.loader import digest
 from scenarios.files.schema import AnyScenario, Scenario
-from scenarios.files.source import digest
 from scenarios.kinds import KINDS
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parallel import through
 from scenarios.runs.rundir import Draft, Run, RunError, creating, open_run, reusable, run_directory
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     from scenarios.views.conclusion import Conclusion

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from models.errors import WscError
 from scenarios.files.options import refuse
 from scenarios.runs.parallel import processes
-from scenarios.runs.provenance import source_digest, versions
-from scenarios.runs.rundir import RunError
+from scenarios.runs.rundir import RunError, source_digest, versions
 
 PROCESSES, DASK = "processes", "dask:"
 _ADDRESS = re.compile(r"((tcp|tls|ucx|ws|wss)://)?[^/\s]+:[0-9]{1,5}(/\S*)?")

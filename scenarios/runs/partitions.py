@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from models.arrays import Ints
 from models.tables import ARMS
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.runs.provenance import file_digest
+from scenarios.runs.disk import file_digest
 
 Entry: TypeAlias = Mapping[str, Any]
 """What a manifest says of a table or of a file, as JSON holds it: rows, digest, file_bytes and file_digest."""

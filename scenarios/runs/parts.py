@@ -12,12 +12,10 @@ import analysis
 import models
 import scenarios
 import sim
-from scenarios.files.json_text import JsonError, json_of
+from scenarios.runs.disk import JsonError, abandoned, json_of, whole
 from scenarios.runs.parallel import spread, through
-from scenarios.runs.provenance import source_digest, versions
-from scenarios.runs.rundir import make_folder
-from scenarios.runs.writing import abandoned, whole
-from scenarios.views.output import Progress
+from scenarios.runs.rundir import make_folder, source_digest, versions
+from scenarios.views.terminal import Progress
 
 _T = TypeVar("_T")
 _Part = TypeVar("_Part", bound=Mapping[str, object])

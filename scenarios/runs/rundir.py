@@ -1,14 +1,22 @@
-"""Run directories: ``runs/<scenario>-<digest>/`` with one Parquet file per table and a manifest written last."""
+"""Run directories: ``runs/<scenario>-<digest>/`` with one Parquet file per table and a manifest written last.
+
+The manifest says which source files and which versions made the run.
+"""
 
 import json
+import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from errno import EEXIST, ENOTEMPTY
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
+from types import ModuleType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,20 +25,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
+import models
+import sim
 from models.errors import InputError, WscError
 from models.tables import TABLES
 from scenarios.files.faults import FaultsError
-from scenarios.files.json_text import JsonError, json_of
+from scenarios.kinds import KINDS
 from scenarios.runs import partitions
+from scenarios.runs.disk import SUFFIX, JsonError, abandoned, file_digest, hidden, json_of
 from scenarios.runs.partitions import Listed
-from scenarios.runs.provenance import file_digest, source_of_run, versions
 from scenarios.runs.verify import faults_of
-from scenarios.runs.writing import SUFFIX, abandoned, hidden
 from sim.recorder import TableSummary
 
 _T = TypeVar("_T")
 JsonObject: TypeAlias = Mapping[str, Any]
 """What a manifest says, or a part of it, as JSON holds it; `_SHAPES` is checked when it is read."""
+DISTRIBUTIONS = ("wsc-testbed", "numpy", "numba", "scipy", "pandas", "simpy", "pyarrow")
+"""What, beside Python, decides a run's last bit: the testbed itself, and the libraries that its numbers go through."""
 MANIFEST = "manifest.json"
 _DIGEST_CHARACTERS = 12
 
@@ -431,6 +442,39 @@ def _remove(directory: Path) -> None:
     """Remove a directory, its manifest first, so that no part of it ever looks complete."""
     (directory / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, of the testbed and of the libraries that decide what a run holds."""
+    return {"python": platform.python_version()} | {name: version_of(name) for name in DISTRIBUTIONS}
+
+
+def source_of_run(kind: str) -> str:
+    """Return the digest of all the code that makes the tables of a run of a kind."""
+    return source_digest(models, sim, names=KINDS[kind].makers if kind in KINDS else ())
+
+
+def source_digest(*packages: ModuleType, names: Sequence[str] = ()) -> str:
+    """Return the digest of the source files of packages and of named modules; of `models` and `sim` if none is said."""
+    digest = blake2b(digest_size=16)
+    for package in packages or (models, sim):
+        folder = Path(package.__path__[0])
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(f"{package.__name__}/{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
+    for name in names:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(name)
+        digest.update(f"{name} {file_digest(Path(spec.origin))}\n".encode())
+    return digest.hexdigest()
+
+
+def version_of(name: str) -> str:
+    """Return the version of a library that is installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def epoch_length_s(epochs: pd.DataFrame) -> float:

@@ -15,7 +15,7 @@ from models.arrays import Bools
 from models.table_keys import KEYS, REFERENCES
 from models.tables import TABLES, Column
 from scenarios.files.faults import Fault
-from scenarios.runs.provenance import file_digest
+from scenarios.runs.disk import file_digest
 
 if TYPE_CHECKING:
     from scenarios.runs.rundir import Run

@@ -18,9 +18,9 @@ from analysis.profiling.query import DIMENSIONS, Query
 from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
-from scenarios.files.json_text import JsonError, json_of
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.profiling.regress import Regression, cells, compare
+from scenarios.runs.disk import JsonError, json_of
 from scenarios.views.conclusion import Payload
 from scenarios.web.parameters import MOST_ROWS, RefusedError
 

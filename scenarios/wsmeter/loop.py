@@ -25,7 +25,7 @@ from models.fleet.metrics import MetricName
 from models.fleet.world import Loop
 from models.randomness import stream
 from models.tables import COUNTERS, ROUNDS
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 from sim.fleet.arms import Arm, nowhere, on_instances, on_machines
 from sim.fleet.day import Day
 from sim.fleet.experiment import measure, stays

@@ -20,12 +20,12 @@ from models.randomness import stream
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.runs.conclusions import concluded, kept_conclusion
+from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Draft, Run, RunError
-from scenarios.runs.writing import save
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import (
     Tables,
     change_of,

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run
 

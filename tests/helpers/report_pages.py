@@ -2,8 +2,7 @@
 
 from html.parser import HTMLParser
 
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.runs.execution import obtain
 from tests.helpers.one_day_small import OVERRIDES
 

@@ -27,9 +27,8 @@ from models.fleet.jobs import drawn_names
 from models.fleet.world import Crossover, Feature, Recording, Rollout, Software, World
 from models.randomness import stream
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.loader import load
+from scenarios.files.loader import Override, load
 from scenarios.files.schema import Scenario
-from scenarios.files.source import Override
 
 Change = Literal["governor", "software", "platform"]
 Values = Mapping[str, float]

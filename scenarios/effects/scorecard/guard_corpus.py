@@ -14,7 +14,7 @@ from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS, STRENGTHS
 from scenarios.effects.scorecard.planted_fleets import MACHINES, PlantedExperiment, Potential, holds, simulated
 from scenarios.runs.parts import computed_parts, folder_of
-from scenarios.views.output import Progress
+from scenarios.views.terminal import Progress
 
 FLEETS, ANSWERS, AUDITS = 20, 10, 2
 """Fleets; on each of them experiments of every kind, and how many of those are audited."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from analysis.figures.world.scorecard import coverage_map, curves
 from scenarios.effects.scorecard.card import Card
-from scenarios.runs.writing import save
+from scenarios.runs.disk import save
 
 
 def pictures(card: Card, out: Path) -> list[Path]:

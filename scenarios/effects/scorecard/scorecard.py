@@ -18,8 +18,8 @@ from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, number
-from scenarios.views.output import Progress
 from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.terminal import Progress
 
 _NAMES = frozenset(names())
 _BESIDE = frozenset({RECOMMENDED, *AGAINST})

@@ -10,8 +10,8 @@ from models.fleet.world import Feature, World
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
+from scenarios.files.loader import absent, locate
 from scenarios.files.schema import Scenario
-from scenarios.files.source import absent, locate
 from scenarios.files.tree import Keys
 
 _ROUNDING = 1e-9

@@ -11,8 +11,8 @@ from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
 from scenarios.files.faults import FaultsError, shown
 from scenarios.files.findings import FieldFault, build, checked, repeated
+from scenarios.files.loader import absent, kind_of, locate, named, read
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
-from scenarios.files.source import absent, kind_of, locate, named, read
 from scenarios.files.traces import read_trace
 from scenarios.files.tree import Position
 from sim.queues.distributions import mean

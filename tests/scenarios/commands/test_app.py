@@ -16,10 +16,10 @@ from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.json_schema import json_schema
-from scenarios.files.source import LIBRARY, library
+from scenarios.files.loader import LIBRARY, library
 from scenarios.runs import execution
 from scenarios.runs.rundir import RunError, run_directory
-from scenarios.views import output
+from scenarios.views import terminal
 from scenarios.views.conclusion import Conclusion
 from scenarios.views.section import Section
 
@@ -360,20 +360,20 @@ def test_an_unknown_option_is_2():
 
 
 def test_progress_is_silent_when_nobody_watches(capsys):
-    with output.progress() as tell:
+    with terminal.progress() as tell:
         tell("simulating", 0.5)
     assert capsys.readouterr() == ("", "")
 
 
 def test_progress_goes_to_a_terminal_on_stderr(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with output.progress() as tell:
+    with terminal.progress() as tell:
         tell("simulating", 0.5)
         tell("simulating", 1.0)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "simulating" in shown.err
-    with output.progress(quiet=True) as tell:
+    with terminal.progress(quiet=True) as tell:
         tell("simulating", 0.5)
     assert capsys.readouterr() == ("", "")
 
@@ -382,4 +382,4 @@ def test_json_holds_plain_values_alone():
     import numpy as np
 
     value = {"a": np.float64("nan"), "b": (np.int64(3), np.bool_(True)), "c": np.array([1.0, np.inf]), 4: "é"}
-    assert json.loads(output.dumps(value)) == {"a": None, "b": [3, True], "c": [1.0, None], "4": "é"}
+    assert json.loads(terminal.dumps(value)) == {"a": None, "b": [3, True], "c": [1.0, None], "4": "é"}

@@ -16,7 +16,7 @@ from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.crosscheck.crosscheck import PARTS
 from scenarios.runs.rundir import open_run
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 from tests.helpers.one_day_small import small_day
 
 runner = CliRunner()

@@ -13,11 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from scenarios.commands.app import app
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.runs.execution import measure, obtain, reopen, run, validate
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 SHORT = [
     "horizon_s=7200",

@@ -9,8 +9,7 @@ from rich.console import Console
 
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.platforms import PlatformError, Sheets, available, choose, choose_each, platforms
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 each = pytest.mark.parametrize("name", PLATFORMS)
 OWN = "mine: {extends: genoa_9654, tdp_w: 300}\n"

@@ -19,10 +19,9 @@ from scenarios.crossplatform import calibration
 from scenarios.crossplatform.calibration import ServiceQuestion, calibrate
 from scenarios.crossplatform.predict import predict
 from scenarios.crossplatform.select import select
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.runs.execution import obtain
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 
 TO = ("pres", "pd4", "rome_7742")
 ARM = "altra_q80_30"

@@ -11,7 +11,7 @@ from rich.console import Console
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
 from scenarios.files.faults import FaultsError
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 
 
 def effect(*sources, **options):

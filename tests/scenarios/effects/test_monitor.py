@@ -15,7 +15,7 @@ from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.effects.monitor import monitor as monitor_of
 from scenarios.files.faults import FaultsError
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 
 
 def monitor(*sources, **options):

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 from scenarios.files.json_schema import field_meanings, json_schema
+from scenarios.files.loader import library, read
 from scenarios.files.schema import QueueScenario
-from scenarios.files.source import library, read
 
 
 @cache

@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from scenarios.files.faults import FaultsError
-from scenarios.files.loader import load, load_each
-from scenarios.files.source import digest, settings
+from scenarios.files.loader import digest, load, load_each, settings
 
 
 def sweep(folder, text):

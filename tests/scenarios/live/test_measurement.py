@@ -19,7 +19,7 @@ from scenarios.live import replay as live_replay
 from scenarios.live.gate import Before
 from scenarios.live.measurement import FOLDER, errors, stored, stored_summary, summary, tables
 from scenarios.live.processes import Observed
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 
 REQUESTS = pd.DataFrame(
     {"session": [0, 1, 0], "arrival_s": [0.0, 1.0, 6.0], "departure_s": [3.0, 4.0, 8.0], "demand_s": [2.0, 2.0, 2.0]}

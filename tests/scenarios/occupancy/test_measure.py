@@ -10,14 +10,12 @@ import pytest
 from rich.console import Console
 
 from models.errors import InputError
-from scenarios.files.loader import load, load_each
-from scenarios.files.source import settings
+from scenarios.files.loader import load, load_each, settings
 from scenarios.occupancy import measure as run_queue
 from scenarios.runs import execution as runs
 from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.rundir import open_run
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 SHORT = "horizon_s=200"
 

@@ -14,15 +14,13 @@ from typer.testing import CliRunner
 from analysis.occupancy.steady import steady
 from models.queues.world import Clients, Distribution, LoadPoint, Sessions
 from scenarios.commands.app import app
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.occupancy import measure as run_queue
 from scenarios.occupancy import steady as module
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state, unsteady
 from scenarios.runs.execution import run
 from scenarios.runs.rundir import RunError, open_run
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 ERLANG_C = 3.2**4 / 24 / (1 - 0.8) / (sum(3.2**i / math.factorial(i) for i in range(4)) + 3.2**4 / 24 / (1 - 0.8))
 KNOWN_S = 1 + ERLANG_C / (4 - 3.2)

@@ -6,8 +6,7 @@ from analysis.figures.criteria import judge
 from analysis.profiling.database import Database
 from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.papers import gwp
 from scenarios.papers.reproduce import ROWS
 from scenarios.papers.rows import published

@@ -19,10 +19,9 @@ from scenarios.papers import reproduce
 from scenarios.papers.rows import beside, explained, name_at, published
 from scenarios.papers.sources import Sources
 from scenarios.report import reproduced
-from scenarios.runs import writing
+from scenarios.runs import disk
 from scenarios.runs.rundir import RunError
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from tests.helpers.reproduce_worlds import fleet
 
 FIGURES = [f"fig{n}" for n in (*range(1, 10), 11, 12, 13, 16, 17, 18, 19)]
@@ -128,7 +127,7 @@ def slower(*_):
 @pytest.mark.parametrize("row", ["wsmeter/fig2", "wsmeter/fig3", "wsmeter/fig19"])
 @pytest.mark.usefixtures("few_draws")
 def test_rows_judged_in_another_metric_than_the_papers_name_both(row, tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_KINDS", ("svg",))
+    monkeypatch.setattr(disk, "_KINDS", ("svg",))
     (judged,) = reproduced_rows(row, tmp_path, Sources(slower, quiet))
     assert (judged.metric, judged.judged_metric) == ("ipc", "ips")
     changes = [name for name in judged.measured if name.startswith("change")]
@@ -149,7 +148,7 @@ def test_rows_judged_in_another_metric_than_the_papers_name_both(row, tmp_path, 
 
 
 def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_KINDS", ("svg",))
+    monkeypatch.setattr(disk, "_KINDS", ("svg",))
     monkeypatch.setitem(rcParams, "svg.fonttype", "none")
     (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(slower, quiet))
     assert f"IPC {row.measured['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
@@ -164,7 +163,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 @pytest.mark.usefixtures("few_draws")
 def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_KINDS", ("png",))
+    monkeypatch.setattr(disk, "_KINDS", ("png",))
     answer = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
     missing = {
         (row.id, check.name) for row in answer.rows for check in row.findings if not math.isfinite(check.measured)

@@ -11,14 +11,13 @@ from analysis.figures.criteria import number
 from analysis.figures.world import designs
 from analysis.figures.wsmeter.changes import student_interval
 from models.fleet.world import World
-from scenarios.files.loader import load
-from scenarios.files.source import Override
+from scenarios.files.loader import Override, load
 from scenarios.papers import rollouts as rows_of_rollouts
 from scenarios.papers.reproduce import ROWS
 from scenarios.papers.rollouts import QUARTER_DAY, WORLDS
 from scenarios.papers.sources import Sources
 from scenarios.runs.execution import obtain
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 from tests.helpers.reproduce_worlds import failing
 
 SMALL = {

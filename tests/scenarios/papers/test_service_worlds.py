@@ -5,12 +5,11 @@ import math
 import pytest
 
 from analysis.figures.criteria import number
-from scenarios.files.loader import load
+from scenarios.files.loader import Override, load
 from scenarios.files.schema import ServiceScenario
-from scenarios.files.source import Override
 from scenarios.papers.reproduce import ROWS
 from scenarios.papers.sources import Sources
-from scenarios.views.output import dumps
+from scenarios.views.terminal import dumps
 
 METHODS = ("cycle_mix", "published", "shrunken", "calibrated", "testbed")
 

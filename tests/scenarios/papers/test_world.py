@@ -13,16 +13,14 @@ from analysis.figures.criteria import CRITERION, Criterion, judge, number, numbe
 from analysis.figures.world import calibration, mechanism
 from analysis.figures.world import variations as figures
 from analysis.figures.world.mechanism import measure_mechanism
-from scenarios.files.loader import load
-from scenarios.files.source import Override
+from scenarios.files.loader import Override, load
 from scenarios.papers import variations, world
 from scenarios.papers.reproduce import ROWS, Reproduced, chosen
 from scenarios.papers.rows import JudgedRow, published
 from scenarios.papers.sources import Sources, no_worlds
 from scenarios.papers.variations import Fleets
 from scenarios.runs.execution import obtain
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 printed_of = cache(published)
 CALIBRATION = printed_of("world/calibration")

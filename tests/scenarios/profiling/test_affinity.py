@@ -13,7 +13,7 @@ from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import affinity_trial
 from scenarios.profiling.affinity import affinity
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 from tests.helpers.affinities import TABLE_1, random_table, sampled
 from tests.helpers.modelled_jobs import NAMES, modelled_rows
 

@@ -17,7 +17,7 @@ from scenarios.profiling import affinity_trial, colocate_trial
 from scenarios.profiling import ask as profile_ask
 from scenarios.profiling.colocate_trial import Pair, TakenApart, blocks, suffering, tried
 from scenarios.views.section import Section
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 from sim.profiling import moving
 from tests.helpers.profiled_fleets import small_fleet
 

@@ -17,7 +17,7 @@ from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
 from scenarios.profiling import files as profile_files
 from scenarios.profiling.files import ExportSelection, export, import_files
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 from tests.helpers.foreign_profiles import profile_of
 
 MAIN = Frame("main", "web", "aa11", "web.c", 1, 9)

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
 from scenarios.commands.app import app
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.profiling.collectors import Looks
 from scenarios.profiling.profiled import within_jobs
 from scenarios.profiling.validate import judged, summary
@@ -24,8 +23,7 @@ from scenarios.runs import parts
 from scenarios.runs.execution import measure, obtain, reopen, run, validate
 from scenarios.runs.parallel import spread
 from scenarios.runs.rundir import RunError
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 SHORT = [
     "fleet.machines=20",

@@ -12,8 +12,7 @@ from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
 from scenarios.profiling.query import QueryOptions, diff, query
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
 from tests.helpers.small_profile import write
 

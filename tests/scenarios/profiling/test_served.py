@@ -9,7 +9,7 @@ from rich.console import Console
 from scenarios.profiling.served import service_table, services
 from scenarios.runs.rundir import Run
 from scenarios.views.section import Section
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 
 TABLES = {
     "jobs": {"job": [0, 1], "name": ["shop", "mail"]},

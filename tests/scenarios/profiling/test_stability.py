@@ -11,8 +11,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.stability import entropy
 from scenarios.profiling.stability import stability
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from tests.helpers.small_profile import DAYS, write
 
 

@@ -15,8 +15,7 @@ from scenarios.commands.scorecard import scorecard as command
 from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.card import Card
 from scenarios.effects.scorecard.designs import DESIGNS, THINNED
-from scenarios.files.loader import load, load_each
-from scenarios.files.source import digest, settings
+from scenarios.files.loader import digest, load, load_each, settings
 from scenarios.report import commands, scorecard, sweep
 from scenarios.report.settings import dumped, flat
 from scenarios.views.section import Code, Command

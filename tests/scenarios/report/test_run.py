@@ -21,8 +21,7 @@ from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.effects.effect import EffectAnswer
 from scenarios.effects.effect import effect as effect_of
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.profiling.served import services
 from scenarios.report import effect as report_of_effect
 from scenarios.report import run

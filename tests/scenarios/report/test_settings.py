@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from models.fleet.world import Population, Service
-from scenarios.files.loader import load
+from scenarios.files.loader import digest, load, settings
 from scenarios.files.schema import Analyses, Scenario, WSMeter
-from scenarios.files.source import digest, settings
 from scenarios.report.settings import facts
 from scenarios.report.settings import settings as told
 from scenarios.report.subject import Subject

@@ -15,8 +15,7 @@ from models.fleet.world import Recording
 from scenarios.commands.app import app
 from scenarios.commands.run import workers_of
 from scenarios.files.faults import FaultsError
-from scenarios.files.loader import load
-from scenarios.files.source import digest, settings
+from scenarios.files.loader import digest, load, settings
 from scenarios.runs.execution import HERE, Cell, Workers, alone, cells, gathered, obtain
 from scenarios.runs.rundir import Draft, RunError, intact
 from sim.fleet.experiment import experiment

@@ -11,14 +11,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.kinds import KINDS
 from scenarios.runs import conclusions
-from scenarios.runs.conclusions import kept_conclusion
+from scenarios.runs.conclusions import conclusion_digest, kept_conclusion
 from scenarios.runs.execution import measure, reopen, run
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 
 TINY = {
     "small": (
@@ -200,3 +198,11 @@ def test_what_cannot_be_kept_is_measured_every_time(queue, thing):
     scenario, there = queue
     assert lens(scenario, there, there.path, quiet).thing is lens(scenario, there, there.path, quiet).thing
     assert len(calls) == 2
+
+
+def test_a_conclusion_is_of_all_code_and_of_the_libraries_that_it_computes_with(monkeypatch):
+    before = conclusion_digest()
+    assert before == conclusion_digest()
+    known = conclusions.version_of
+    monkeypatch.setattr(conclusions, "version_of", lambda name: "0" if name == "ortools" else known(name))
+    assert conclusion_digest() != before

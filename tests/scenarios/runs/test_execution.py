@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.occupancy.job_pace import pace
 from scenarios.runs.execution import obtain, reopen
 from scenarios.runs.rundir import RunError

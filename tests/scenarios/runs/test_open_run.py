@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 
 from scenarios.files.faults import FaultsError
-from scenarios.files.json_text import JsonError, json_of
 from scenarios.files.schema import SCENARIO, SERVICE, ServiceScenario
+from scenarios.runs.disk import JsonError, file_digest, json_of
 from scenarios.runs.execution import reopen
-from scenarios.runs.provenance import file_digest
 from scenarios.runs.rundir import Run, RunError, open_run
 
 JOBS = pd.DataFrame({"job": [0, 1], "name": ["a", "b"], "latency_critical": True, "instances": 2, "quota_vcpu": 1.5})

@@ -14,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from scenarios.runs import provenance, rundir
+from scenarios.kinds import KINDS
+from scenarios.runs import disk, rundir
 from scenarios.runs.rundir import FolderError, RunError, creating, intact, open_run, reusable, run_directory
 from sim.recorder import TableWriter, write_table
 
@@ -71,8 +72,8 @@ def test_a_run_says_what_was_asked_and_what_made_it(tmp_path):
         "seed": 0,
         "resolved": {"seed": 0, "fleet": {"machines": 300}},
         "counts": {"machines": 300, "jobs": 1},
-        "versions": provenance.versions(),
-        "source": provenance.source_digest(),
+        "versions": rundir.versions(),
+        "source": rundir.source_digest(),
     }
     assert hidden(tmp_path) == []
 
@@ -83,7 +84,7 @@ def test_the_manifest_knows_every_table(tmp_path):
     for name, said in run.listed.items():
         assert said["rows"] == len(run.table(name))
         assert said["file_bytes"] == run.file(name).stat().st_size
-        assert said["file_digest"] == provenance.file_digest(run.file(name))
+        assert said["file_digest"] == disk.file_digest(run.file(name))
     assert run.listed["rounds"]["digest"] == write_table(tmp_path, "rounds", ROUNDS).digest
 
 
@@ -328,3 +329,11 @@ def test_the_manifest_is_plain_json(tmp_path):
     with pytest.raises(ValueError, match="JSON"), creating(tmp_path, "odd", DIGEST) as draft:
         draft.describe("fleet", 1, {"share": float("nan")}, {})
     assert not opens(tmp_path / "odd-14166dc299f9")
+
+
+def test_what_symbolises_is_part_of_a_profiled_runs_digest():
+    """Whatever of `analysis` is loaded to symbolise counts; `models` does anyway."""
+    code = "import sys, analysis.profiling.symbolise; print(*(m for m in sys.modules if m.startswith('analysis.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) - {"analysis.profiling"} == {name for name in KINDS["profile"].makers if "analysis" in name}
+    assert rundir.source_of_run("profile") != rundir.source_of_run("fleet")

@@ -7,7 +7,7 @@ import pytest
 
 from models.table_keys import KEYS
 from models.tables import TABLES
-from scenarios.runs.provenance import file_digest
+from scenarios.runs.disk import file_digest
 from scenarios.runs.rundir import Run
 from scenarios.runs.verify import changed, faults
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from scenarios.views import text
+from scenarios.views import terminal
 from scenarios.views.section import Section
 from scenarios.views.tables import of_frame, of_rows, value_text
 
@@ -23,7 +23,7 @@ ROW = {
 
 def printed(width, rows=(ROW,)):
     printed = io.StringIO()
-    text.show(Section("", (of_rows(pd.DataFrame(rows)),)), Console(file=printed, width=width, highlight=False))
+    terminal.show(Section("", (of_rows(pd.DataFrame(rows)),)), Console(file=printed, width=width, highlight=False))
     return printed.getvalue()
 
 

@@ -15,14 +15,12 @@ from analysis.figures.wsmeter.fleet import draw_day
 from analysis.wsmeter.estimators import WSMeter
 from models.fleet.jobs import build_jobs
 from models.fleet.machines import build_machines
-from scenarios.files.loader import load
-from scenarios.files.source import settings
+from scenarios.files.loader import load, settings
 from scenarios.runs import execution
+from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain, reopen, validate
 from scenarios.runs.rundir import RunError, open_run
-from scenarios.runs.writing import save
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from scenarios.wsmeter.measure import beside, estimates
 from scenarios.wsmeter.measurements import halves_of, job_quotas, run_measurements
 from sim.fleet.control import plan_day

@@ -12,8 +12,7 @@ from analysis.audit.guards import Audit
 from analysis.wsmeter.estimators import Estimate
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from scenarios.wsmeter import own_tables
 
 TABLE2 = ["job,weight,mean,std,instances,cost", "compute,0.5,100,7.4,1500,1", "network,0.5,100,17.5,1500,1"]

@@ -13,7 +13,7 @@ from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import paper_estimators
 from scenarios.files.schema import WSMeter
 from scenarios.views.section import Section
-from scenarios.views.text import show
+from scenarios.views.terminal import show
 from scenarios.wsmeter.measurements import Tables, halves_of, truth
 from scenarios.wsmeter.validate import ValidatedFleet, binomial_interval, draws, validate
 from tests.helpers.job_means import weighted

@@ -19,8 +19,7 @@ from scenarios.effects.scorecard import scorecard as cards
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Piece, ScorecardQuestion, cut
 from scenarios.effects.scorecard.scorecard import place, restored, scorecard
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps, show
 from tests.helpers.clusters import cluster
 from tests.helpers.effect_fleets import fleet
 
@@ -33,8 +32,8 @@ from pathlib import Path
 import typer
 from scenarios.commands.guard import guard
 from scenarios.effects.scorecard.scorecard import restored, scorecard
-from scenarios.views.output import dumps
-from scenarios.views.text import show
+from scenarios.views.terminal import dumps
+from scenarios.views.terminal import show
 from tests.helpers.effect_fleets import slow_fleet
 from tests.scenarios.effects.scorecard.test_scorecard import ASKED, PIECES, one_place
 one_place()

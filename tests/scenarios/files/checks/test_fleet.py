@@ -11,9 +11,8 @@ from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, S
 from scenarios.files.checks import fleet as checks
 from scenarios.files.faults import FaultsError
 from scenarios.files.findings import findings
-from scenarios.files.loader import load, load_each
+from scenarios.files.loader import library, load, load_each
 from scenarios.files.schema import Analyses, Scenario, WSMeter
-from scenarios.files.source import library
 
 FAULTS = Path(__file__).parents[3] / "faults"
 EXPECT = "# expect: "

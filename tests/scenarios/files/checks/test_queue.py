@@ -26,9 +26,8 @@ from scenarios.files.checks.queue import MOST_LOOKS, MOST_REQUESTS
 from scenarios.files.distributions import faults_of
 from scenarios.files.faults import FaultsError
 from scenarios.files.findings import findings
-from scenarios.files.loader import load, load_each
+from scenarios.files.loader import load, load_each, settings
 from scenarios.files.schema import Occupancy, QueueAnalyses, QueueScenario, Scenario
-from scenarios.files.source import settings
 from scenarios.kinds import KINDS
 from sim.queues.distributions import FIELDS, draw
 

@@ -9,9 +9,8 @@ from models.services.world import Application, ServiceLoad
 from scenarios.files.catalogue import shipped
 from scenarios.files.checks.service import MOST_INTERVALS, MOST_REQUESTS, SPARE_INTERVALS
 from scenarios.files.findings import findings
-from scenarios.files.loader import draws_path, load, load_each
+from scenarios.files.loader import digest, draws_path, load, load_each, settings
 from scenarios.files.schema import SERVICE, CrossPlatform, MethodName, ServiceAnalyses, ServiceScenario
-from scenarios.files.source import digest, settings
 from scenarios.kinds import KINDS
 
 

@@ -1,22 +1,34 @@
-"""What is written takes its place whole or not at all: until then it has a hidden name, which names its process."""
+"""Files on disk: written whole or not at all, read as the JSON that they hold or refused, and their digests.
 
+Until it takes its place, what is written has a hidden name, which names its process.
+"""
+
+import json
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from models.errors import WscError
 from scenarios.files.faults import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value that JSON holds."""
 SUFFIX = ".partial"
 TABLES = (".parquet", ".csv")
 """What files of tables end in."""
 _HIDDEN = re.compile(r"\..+\.(?P<process>[1-9][0-9]*)\.[0-9a-f]{8}\.partial")
+
+
+class JsonError(WscError):
+    """A file is no JSON that can be read."""
 
 
 def hidden(place: Path) -> Path:
@@ -86,6 +98,39 @@ def alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def json_of(file: Path, object_hook: Callable[[dict[str, Json]], object] | None = None) -> object:
+    """Return what a JSON file holds.
+
+    Raises
+    ------
+    JsonError
+        If it is no UTF-8 text, no JSON, nested too deeply, or has a number of thousands of digits.
+    OSError
+        If it cannot be opened.
+    """
+    try:
+        return json.loads(file.read_text(encoding="utf-8"), object_hook=object_hook)
+    except RecursionError:
+        raise JsonError("is nested too deeply") from None
+    except ValueError as error:
+        raise JsonError(str(error)) from error
+
+
+def file_digest(file: Path) -> str:
+    """Return the BLAKE2b digest (RFC 7693, 16 bytes) of a file's bytes, read in pieces of 1 MiB.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    """
+    digest = blake2b(digest_size=16)
+    with file.open("rb") as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 _KINDS: Final[tuple[Literal["png", "svg"], ...]] = ("png", "svg")

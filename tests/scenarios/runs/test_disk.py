@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from scenarios.runs.writing import abandoned, hidden, whole
+from scenarios.runs.disk import abandoned, hidden, whole
 
 
 def test_a_place_that_cannot_be_taken_stays_as_it_is(tmp_path):

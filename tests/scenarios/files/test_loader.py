@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from models.fleet.world import Fleet, World
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.loader import load
+from scenarios.files.loader import Override, digest, library, load, override, read, settings
 from scenarios.files.schema import Scenario
-from scenarios.files.source import Override, digest, library, override, read, settings
 from scenarios.files.tree import merge, parse
 
 keys = st.sampled_from(["a", "b", "c", "d"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from scenarios.views.section import Cell, Code, Command, Figure, Place, Says, Section, Verdict, table
-from scenarios.views.text import broken, show
+from scenarios.views.terminal import broken, show
 
 
 def printed(section, width=80):
