@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.audit.intervals import heavy_tails_of_samples
-from analysis.statistics import Current, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import read_measurements
+from analysis.wsmeter.summaries import Current
 from models.randomness import stream
 from scenarios.views.terminal import dumps
 from scenarios.wsmeter.validate import binomial_interval

@@ -12,9 +12,10 @@ import pandas as pd
 from scipy.stats import norm
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
-from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.summaries import job_statistics
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import PredictionMethod, ServiceLog

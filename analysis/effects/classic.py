@@ -11,9 +11,8 @@ from numba import njit
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, Need, Study, concluded, half_width
-from analysis.statistics import Current
-from analysis.wsmeter.clusters import Covered
 from analysis.wsmeter.estimators import WSMeter
+from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Bools, Floats, Ints
 
 _ON, _ON2, _OFF = range(3)

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.distance import distance_correlations, pearson_correlation
-from analysis.statistics import NotEnoughDataError, machine_values, quota_shares
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.summaries import machine_values, quota_shares
 from models.arrays import Floats, Ints
 from models.errors import InputError
 

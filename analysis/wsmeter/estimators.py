@@ -11,14 +11,12 @@ from typing import Literal, Protocol
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, NotEnoughDataError, Table, quota_shares
-from analysis.wsmeter.clusters import Covered
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.plan import plan as allocate
 from analysis.wsmeter.plan import plannable
+from analysis.wsmeter.summaries import Covered, Current, Table, quota_shares
 from models.arrays import Floats
 from models.errors import InputError
-
-__all__ = ["WIDENING", "Baseline", "Current", "CurrentIs", "Estimate", "Estimator", "WSMeter", "paper_estimators"]
 
 CurrentIs = Literal["population", "sample"]
 WIDENING = 1.2

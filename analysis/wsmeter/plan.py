@@ -8,8 +8,9 @@ from operator import mul
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, NotEnoughDataError, Table
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.optimum import Problem, Solution, least_cost, total_variance
+from analysis.wsmeter.summaries import Current, Table
 from models.arrays import Floats, Ints
 from models.errors import InputError, WscError
 

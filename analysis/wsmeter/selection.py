@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.summaries import job_statistics
 from models.arrays import Floats
 from models.errors import InputError
 

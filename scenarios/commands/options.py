@@ -1,19 +1,16 @@
-"""Options: what is written on the command line becomes what commands take, alike in all of them."""
+"""Options that several commands have, alike in all of them; `scenarios.files.options` reads their texts."""
 
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer.models import OptionInfo
 
 from models.fleet.metrics import MetricName
 from scenarios.files import options
-
-if TYPE_CHECKING:
-    pass
 
 
 def written(
@@ -37,23 +34,6 @@ def _with_typed_default(parameter: inspect.Parameter) -> inspect.Parameter:
     if option is None or parameter.default in {None, parameter.empty, ()}:
         return parameter
     return parameter.replace(default=options.typed(option.metavar or "", parameter.default))
-
-
-def count_or_all(option: str, text: str) -> int | None:
-    """Return a whole number of at least 1, or none for ``all``."""
-    return None if text == "all" else options.whole(option, text)
-
-
-def estimator_of(option: str, name: str) -> str:
-    """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
-    from analysis.effects.methods import of_tables
-
-    return options.one_of(option, name, of_tables())
-
-
-def names_of(_option: str, text: str) -> tuple[str, ...]:
-    """Return the names in a text, as they are written."""
-    return tuple(text.split(","))
 
 
 share = partial(written, options.share, "SHARE")
@@ -82,7 +62,7 @@ Confidence = Annotated[float, share(help="Of intervals.")]
 Metric = Annotated[
     MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
 ]
-Estimator = Annotated[str, written(estimator_of, "NAME", help="Estimator; a wrong name lists them.")]
+Estimator = Annotated[str, written(options.estimator_of, "NAME", help="Estimator; a wrong name lists them.")]
 ServiceLog = Annotated[
     Path,
     typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a run."),

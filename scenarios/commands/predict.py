@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, names_of, written
+from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, written
+from scenarios.files import options
 
 
 @guard
@@ -14,7 +15,7 @@ def predict(
     log: ServiceLog,
     *,
     origin: From,
-    to: Annotated[Sequence[str], written(names_of, "PLATFORM,…", help="Platforms to predict for.")],
+    to: Annotated[Sequence[str], written(options.names_of, "PLATFORM,…", help="Platforms to predict for.")],
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[

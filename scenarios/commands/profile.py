@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json, count, count_or_all, share, written
-from scenarios.files.options import moment, refuse, typed
+from scenarios.commands.options import Json, count, share, written
+from scenarios.files.options import count_or_all, moment, refuse, typed
 from scenarios.profiling.regress import adjustment as adjustment_of
 from scenarios.profiling.regress import least_cost, least_growth
 

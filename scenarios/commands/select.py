@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, names_of, written
+from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, written
 from scenarios.files import options
 
 
@@ -23,7 +23,7 @@ def select(
     *,
     origin: From,
     bound: Annotated[float, written(_time, "TIME", help="Bound on mean response time, such as 150ms.")],
-    to: Annotated[Sequence[str], written(names_of, "PLATFORM,…", help="Platforms to choose from.")] = (),
+    to: Annotated[Sequence[str], written(options.names_of, "PLATFORM,…", help="Platforms to choose from.")] = (),
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,

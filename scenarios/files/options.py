@@ -130,6 +130,23 @@ def one_of(option: str, text: str, known: Sequence[_S]) -> _S:
     return next(name for name in known if name == text)
 
 
+def count_or_all(option: str, text: str) -> int | None:
+    """Return a whole number of at least 1, or none for ``all``."""
+    return None if text == "all" else whole(option, text)
+
+
+def estimator_of(option: str, name: str) -> str:
+    """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
+    from analysis.effects.methods import of_tables
+
+    return one_of(option, name, of_tables())
+
+
+def names_of(_option: str, text: str) -> tuple[str, ...]:
+    """Return the names in a text, as they are written."""
+    return tuple(text.split(","))
+
+
 def interval(option: str, text: str, least: float, most: float) -> tuple[float, float]:
     """Return the two ends of an interval that is written as `0.9,1.2`, the low end first.
 

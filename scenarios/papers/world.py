@@ -16,8 +16,9 @@ from analysis.profiling.affinity.advice import advise
 from analysis.profiling.affinity.sampled import table_of
 from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.database import Database
-from analysis.statistics import Statistic, job_statistics
+from analysis.statistics import Statistic
 from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.summaries import job_statistics
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import rollouts, service_worlds

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.clusters import covered
 from analysis.wsmeter.estimators import Estimate, WSMeter
 from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.plan import MarginOutOfReachError, plan, plannable
+from analysis.wsmeter.summaries import covered
 from models.arrays import Floats, Ints
 from models.fleet.metrics import MetricName
 from models.fleet.world import Loop

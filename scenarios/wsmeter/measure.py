@@ -10,9 +10,10 @@ import pandas as pd
 
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes
 from analysis.figures.wsmeter.fleet import draw_day, draw_estimates
-from analysis.statistics import Current, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.estimators import Estimate, paper_estimators
+from analysis.wsmeter.summaries import Current
 from models.arrays import Ints
 from models.fleet.metrics import MetricName
 from models.fleet.world import World

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from analysis.statistics import NotEnoughDataError, job_statistics, machine_values
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.summaries import job_statistics, machine_values
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
 from models.tables import ARMS

@@ -13,10 +13,11 @@ from analysis.audit.guards import GUARDS, Audit, examine
 from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.effects.observations import ObservationsError
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.estimators import WIDENING, Baseline, Current, CurrentIs, Estimate, WSMeter
+from analysis.wsmeter.estimators import WIDENING, Baseline, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import Plan
 from analysis.wsmeter.plan import plan as allocate
+from analysis.wsmeter.summaries import Current
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload

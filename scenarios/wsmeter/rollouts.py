@@ -18,10 +18,11 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import Current, NotEnoughDataError
-from analysis.wsmeter.clusters import Covered, random_instances
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.plan import plan, plannable
+from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Ints
 from models.fleet.machines import build_machines
 from models.fleet.metrics import MetricName

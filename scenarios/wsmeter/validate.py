@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from analysis.statistics import Current, NotEnoughDataError, quota_shares
-from analysis.wsmeter.clusters import Covered, MachineRows, covering_machines, random_machines
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
 from analysis.wsmeter.estimators import Estimator, paper_estimators
+from analysis.wsmeter.summaries import Covered, Current, quota_shares
 from models.arrays import Ints
 from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream

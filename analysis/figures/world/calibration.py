@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from analysis.figures import style
 from analysis.figures.criteria import number, numbers
 from analysis.figures.wsmeter.changes import machine_cv
-from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.summaries import job_statistics
 from models.arrays import DAY_S
 
 TOP_SHARES = {"1": 0.01, "5": 0.05, "10": 0.1, "20": 0.2}

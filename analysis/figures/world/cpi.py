@@ -9,8 +9,9 @@ from scipy.stats import linregress, spearmanr
 
 from analysis.figures.criteria import numbers
 from analysis.figures.world.calibration import quantiles
-from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.summaries import job_statistics
 from models.arrays import Floats
 
 LAGS_S = {"5min": 300, "10min": 600, "30min": 1800, "1h": 3600, "3h": 10800, "6h": 21600, "24h": 86400}

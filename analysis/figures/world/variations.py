@@ -9,7 +9,8 @@ from scipy.stats import norm, spearmanr
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
 from analysis.figures.wsmeter.changes import share_interval, student_interval
-from analysis.statistics import NotEnoughDataError, job_statistics
+from analysis.statistics import NotEnoughDataError
+from analysis.wsmeter.summaries import job_statistics
 from models.arrays import Floats
 from models.errors import InputError
 

@@ -5,7 +5,8 @@ import pandas as pd
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
-from analysis.statistics import UNKNOWN, Statistic, job_statistics, machine_values
+from analysis.statistics import UNKNOWN, Statistic
+from analysis.wsmeter.summaries import job_statistics, machine_values
 from models.arrays import Floats
 
 NORMAL_95 = 1.959963984540054

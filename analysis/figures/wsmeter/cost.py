@@ -11,8 +11,9 @@ from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, worst_step
 from analysis.figures.wsmeter.plans import machine_quota, plan_table
-from analysis.statistics import Statistic, quota_shares
+from analysis.statistics import Statistic
 from analysis.wsmeter.plan import MarginOutOfReachError, Plan, plan
+from analysis.wsmeter.summaries import quota_shares
 
 
 def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 400), draws: int = 100) -> pd.DataFrame:

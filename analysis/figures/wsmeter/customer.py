@@ -8,10 +8,11 @@ from analysis.figures import style
 from analysis.figures.criteria import measures, number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, mean_interval, share_interval
 from analysis.figures.wsmeter.draws import Halves
-from analysis.statistics import CodedMeasurements, Current, Statistic, job_statistics
+from analysis.statistics import Statistic
 from analysis.wsmeter.clusters import random_instances
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.plan import plan, rounded
+from analysis.wsmeter.summaries import CodedMeasurements, Current, job_statistics
 
 SERVICES = ("compute", "network")
 """The two services, compute-intensive and network-intensive, as Table 2 names them."""

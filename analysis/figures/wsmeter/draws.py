@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.wsmeter.changes import mean_interval, share_interval
-from analysis.statistics import UNKNOWN, CodedMeasurements, Current, NotEnoughDataError, Statistic
-from analysis.wsmeter.clusters import Covered, MachineRows, random_machines
+from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
+from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.estimators import WIDENING, Baseline, Estimate, WSMeter
 from analysis.wsmeter.selection import top_jobs
+from analysis.wsmeter.summaries import CodedMeasurements, Covered, Current
 from models.errors import InputError
 
 

@@ -9,7 +9,8 @@ from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves
-from analysis.statistics import Statistic, machine_values
+from analysis.statistics import Statistic
+from analysis.wsmeter.summaries import machine_values
 from models.arrays import Floats
 
 CLEAR_SE = 3.0

@@ -9,8 +9,9 @@ from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, rows
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import Statistic, machine_values
+from analysis.statistics import Statistic
 from analysis.wsmeter.normality import ks_distance, sample_means, standardised_means
+from analysis.wsmeter.summaries import machine_values
 from models.arrays import Floats
 
 

@@ -12,8 +12,8 @@ from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
-from analysis.statistics import job_statistics, quota_shares
 from analysis.wsmeter.estimators import Baseline
+from analysis.wsmeter.summaries import job_statistics, quota_shares
 
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""

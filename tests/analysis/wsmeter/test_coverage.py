@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.statistics import Current, NotEnoughDataError
-from analysis.wsmeter.clusters import covered
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.plan import plannable
+from analysis.wsmeter.summaries import Current, covered
 
 names = st.lists(st.sampled_from("abcde"), min_size=1, max_size=40)
 

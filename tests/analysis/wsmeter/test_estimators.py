@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.estimators import Baseline, Current, WSMeter, paper_estimators
+from analysis.wsmeter.estimators import Baseline, WSMeter, paper_estimators
+from analysis.wsmeter.summaries import Current
 
 EVERY = [*paper_estimators(), Baseline(current_is="sample"), WSMeter(current_is="sample")]
 each = pytest.mark.parametrize("estimator", EVERY, ids=repr)

@@ -5,8 +5,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from analysis.statistics import Current, NotEnoughDataError
+from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.clusters import MachineRows, random_machines
+from analysis.wsmeter.summaries import Current
 from models.fleet.world import Rollout
 from models.randomness import stream
 from scenarios.files.schema import WSMeter

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.statistics import Current, job_statistics, machine_values, quota_shares
+from analysis.wsmeter.summaries import Current, job_statistics, machine_values, quota_shares
 
 rows = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.floats(0.1, 10), st.floats(0, 100)), min_size=1, max_size=30
