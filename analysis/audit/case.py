@@ -1,14 +1,14 @@
-"""An experiment under audit, and the plain estimate that harm is measured against."""
+"""An experiment under audit: its rows, the plain estimate that harm is measured against, and what guards find in it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t
 
 from analysis.audit.about import About
-from analysis.audit.findings import Finding
+from analysis.audit.findings import Finding, Severity
 from analysis.effects.observations import FlaggedRows, Observations, ObservationsError
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -84,6 +84,12 @@ class Audited(Observations):
             quota = np.bincount(self.period, self.weight * arm, len(self.periods))
             shares.append(quota / max(float(quota.sum()), 1e-300))
         return float(np.abs(shares[1] - shares[0]).sum() / 2)
+
+    def within_jobs(self, rows: Bools) -> Floats:
+        """Return some rows' relative values less the mean of their job over these rows."""
+        job, value = self.job[rows], self.relative[rows]
+        mean = np.bincount(job, value, len(self.jobs)) / np.maximum(np.bincount(job, minlength=len(self.jobs)), 1)
+        return np.asarray(value - mean[job], dtype=np.float64)
 
     def platforms(self) -> tuple[Ints, pd.Index]:
         """Return (M,) each machine's platform and the platforms' names; one for all if there is no such column."""
@@ -278,3 +284,61 @@ class Case:
 
 Guard = Callable[[Case], list[Finding] | None]
 """A guard's findings; None if the case lacks what it looks at."""
+_GRAVITY: Mapping[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All findings, the gravest first, and the codes of the guards that had what they need to be checked."""
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that forbid a verdict."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    def payload(self) -> Mapping[str, list[object]]:
+        """Return it as JSON holds it: findings and checked."""
+        return {"findings": [asdict(finding) for finding in self.findings], "checked": list(self.checked)}
+
+
+def examine(
+    observations: pd.DataFrame | FlaggedRows,
+    jobs: pd.DataFrame | None = None,
+    about: About | None = None,
+    *,
+    guards: Mapping[str, Guard],
+) -> Audit:
+    """Return what would make the answer false, and which guards had what they need.
+
+    Parameters
+    ----------
+    observations : a row per instance's stay and period: period, job, machine, weight, value, treated, and perhaps
+        instance, rack, platform, present_s, mean_frequency_hz (or cycles and cpu_s), file
+    jobs : job, quota of the whole fleet
+    about : what is said of the experiment
+    guards : by the code of what they find, such as `analysis.audit.guards.GUARDS`
+
+    Raises
+    ------
+    ObservationsError
+        If the table cannot be audited: columns are missing, nothing can be used, nothing has the feature.
+
+    Examples
+    --------
+    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
+    >>> from analysis.audit.guards import GUARDS
+    >>> report = examine(pd.DataFrame(rows), about=About(looks=14), guards=GUARDS)
+    >>> [str(finding) for finding in report.findings]
+    ['error: peeking: 14 looks at an interval for one look: 22% false positives in place of 5%']
+    >>> "peeking" in report.checked, "carry_over" in report.checked
+    (True, False)
+    """
+    flagged = observations if isinstance(observations, FlaggedRows) else FlaggedRows.of(observations)
+    case = Case.of(flagged, jobs, about)
+    results = {code: guard(case) for code, guard in guards.items()}
+    findings = [finding for own in results.values() for finding in own or ()]
+    findings.sort(key=lambda finding: _GRAVITY[finding.severity])
+    return Audit(tuple(findings), tuple(code for code, own in results.items() if own is not None))

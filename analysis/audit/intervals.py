@@ -1,12 +1,13 @@
-"""Guards about the interval: what counts as independent, how few of that there are, and what tails do to it."""
+"""Guards about the interval: what counts as independent, what tails and looks do to it, and which jobs it is of."""
 
 import math
 
 import numpy as np
 from scipy.stats import chi2, norm, t
 
+from analysis.audit.arms import none_drawn
 from analysis.audit.case import Case, Contrast
-from analysis.audit.findings import ALPHA, LEAST_COVERAGE, Finding, Severity
+from analysis.audit.findings import ALPHA, LEAST_COVERAGE, MATERIAL, Finding, Severity
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -67,7 +68,7 @@ def _alike_in_racks(case: Case, rack: Ints) -> tuple[float, float]:
     correlations = []
     for rows in (table.study & ~table.treated, table.treated, ~table.study):
         count = np.bincount(table.machine[rows], table.weight[rows], len(rack))
-        sums = np.bincount(table.machine[rows], table.weight[rows] * _less_job(case, rows), len(rack))
+        sums = np.bincount(table.machine[rows], table.weight[rows] * table.within_jobs(rows), len(rack))
         known = count > 0
         if len(np.unique(rack[known])) >= 3 and known.sum() > len(np.unique(rack[known])):
             correlations.append(
@@ -80,13 +81,6 @@ def _alike_in_racks(case: Case, rack: Ints) -> tuple[float, float]:
     alike = float(np.average([r for r, _ in correlations], weights=[n for _, n in correlations]))
     mates = machines / racks
     return alike, float(np.sqrt(2 / max(racks - 1, 1)) / mates)
-
-
-def _less_job(case: Case, rows: Bools) -> Floats:
-    job, value = case.table.job[rows], case.table.relative[rows]
-    jobs = len(case.table.jobs)
-    mean = np.bincount(job, value, jobs) / np.maximum(np.bincount(job, minlength=jobs), 1)
-    return np.asarray(value - mean[job], dtype=np.float64)
 
 
 def _correlation(value: Floats, group: Ints) -> float:
@@ -171,20 +165,6 @@ def finite_population(case: Case) -> list[Finding] | None:
     what = f"a finite-population correction leaves {share_kept:.0%} of a contrast's variance: it covers {covers:.0%}"
     severity: Severity = "error" if covers < LEAST_COVERAGE else "note"
     return [Finding("finite_population", severity, what, evidence, "leave the correction out")]
-
-
-def mixed_machines(case: Case) -> list[Finding]:
-    """Find machines that had rows with and without the feature in one period: neighbours share caches and power."""
-    table = case.table
-    cell = (table.machine * len(table.periods) + table.period)[table.study]
-    n, on = np.bincount(cell), np.bincount(cell, table.treated[table.study])
-    touched = on > 0
-    share = float(((on > 0) & (on < n))[touched].mean())
-    if share <= 0.02:
-        return []
-    what = f"on {share:.0%} of the treated machines only some instances have the feature, beside others without"
-    remedy = "give the feature to whole machines, or take in how neighbours act on each other"
-    return [Finding("mixed_machines", "error", what, {"share": share}, remedy)]
 
 
 def heavy_tails(case: Case) -> list[Finding] | None:
@@ -327,3 +307,139 @@ def coverage(error_share: float, freedom: float = 1e9, confidence: float = 0.95)
     """
     half = float(t.ppf(0.5 + confidence / 2, freedom)) * error_share
     return float(1 - 2 * t.sf(half, freedom))
+
+
+_LOOKS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
+_BY_LOOKS = (0.05, 0.083, 0.107, 0.126, 0.142, 0.193, 0.248, 0.320, 0.374)
+"""Chance of at least one false positive at equally spaced looks (Armitage, McPherson and Rowe 1969, table 2)."""
+_MOST_FALSE = 0.10
+
+
+def peeking(case: Case) -> list[Finding] | None:
+    """Find a result that was looked at several times with an interval that is made for one look."""
+    looks = case.about.looks
+    if looks is None:
+        return None
+    if looks == 1 or case.about.interval == "always-valid":
+        return []
+    chance = false_positives(looks)
+    severity: Severity = "error" if chance > 2 * _MOST_FALSE else "warning" if chance > _MOST_FALSE else "note"
+    what = f"{looks} looks at an interval for one look: {chance:.0%} false positives in place of 5%"
+    remedy = "decide at the look that was planned, or use an always-valid confidence sequence"
+    return [Finding("peeking", severity, what, {"looks": looks, "false_positives": chance}, remedy)]
+
+
+def false_positives(looks: int) -> float:
+    """Return the chance that any of so many equally spaced looks at a nominal 5% is a false positive."""
+    return float(np.interp(np.log(looks), np.log(_LOOKS), _BY_LOOKS))
+
+
+_MUCH, _SOME = 0.25, 0.05
+"""Shares of the quota: uncovered so much is always told; so little never."""
+_LOST = 0.01
+
+
+def weights_renormalised(case: Case) -> list[Finding] | None:
+    """Find that covered jobs hold less than the whole quota, and weights made whole again move the target.
+
+    How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
+    the weights of covered and uncovered jobs change by.
+    """
+    plain, table = case.plain, case.table
+    if plain is None or case.about.weights == "full":
+        return None
+    lacking = 1 - plain.covered
+    if lacking <= _SOME:
+        return []
+    spread = _spread(case)
+    shares = table.quota / table.quota.sum() * (1 - table.unseen)
+    covers = shares[plain.comparable]
+    moved = (
+        float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.comparable] ** 2).sum()))
+        * spread
+    )
+    ratio = plain.half_widths(2 * moved)
+    if lacking <= _MUCH and ratio <= MATERIAL:
+        return []
+    evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
+    what = (
+        f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is of those jobs, not of the fleet"
+    )
+    remedy = (
+        "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
+    )
+    return [Finding("weights_renormalised", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def _spread(case: Case) -> float:
+    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it."""
+    table, plain = case.table, case.plain
+    if plain is None or plain.comparable.sum() < 3:
+        return 0.0
+    rows = table.study
+    noise = np.zeros(len(table.jobs))
+    for arm in (table.treated, ~table.treated):
+        noise += _mean_variance(case, rows & arm)
+    good = plain.comparable & np.isfinite(noise) & (noise > 0)
+    if good.sum() < 3:
+        return 0.0
+    d, v = plain.by_job[good], noise[good]
+    w = 1 / v
+    mean = float((w * d).sum() / w.sum())
+    excess = float((w * (d - mean) ** 2).sum()) - (good.sum() - 1)
+    return float(np.sqrt(max(excess / (w.sum() - (w**2).sum() / w.sum()), 0.0)))
+
+
+def _mean_variance(case: Case, rows: Bools) -> Floats:
+    """Return (J,) the variance of each job's mean over these rows, by machines."""
+    table = case.table
+    jobs = len(table.jobs)
+    cell, of = np.unique(table.machine[rows] * jobs + table.job[rows], return_inverse=True)
+    n, s, job = np.bincount(of), np.bincount(of, table.relative[rows]), cell % jobs
+    total = np.maximum(np.bincount(job, n, jobs), 1)
+    mean = np.bincount(job, s, jobs) / total
+    machines = np.bincount(job, minlength=jobs)
+    squares = np.bincount(job, (s - n * mean[job]) ** 2, jobs) / total**2
+    return np.asarray(np.where(machines > 1, squares * machines / np.maximum(machines - 1, 1), np.nan))
+
+
+def missing_jobs(case: Case) -> list[Finding] | None:
+    """Find jobs that one arm lacks though, at random, it would hold them, and jobs of the fleet that nobody measured.
+
+    A job on k of N machines is missing from all n of an arm by chance (1 − n / N) (1 − n / (N − 1)) …; with all jobs
+    together (Bonferroni) this alarms at a chance of `ALPHA`.
+    """
+    table = case.table
+    if case.plain is None:
+        return None
+    findings = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
+    if table.crossover:
+        return findings
+    jobs, study = len(table.jobs), table.study
+    pair = np.unique(table.machine[study] * jobs + table.job[study])
+    machine, job = pair // jobs, pair % jobs
+    unit = table.units()
+    arms = [
+        np.bincount(np.unique(unit[machine[arm]] * jobs + job[arm]) % jobs, minlength=jobs)
+        for arm in (~table.ever[machine], table.ever[machine])
+    ]
+    sizes = [len(np.unique(unit[machine[arm]])) for arm in (~table.ever[machine], table.ever[machine])]
+    lost, chance = np.zeros(jobs, dtype=np.bool_), 1.0
+    for k in (0, 1):
+        by_chance = none_drawn((arms[0] + arms[1]).astype(np.float64), sum(sizes), sizes[k])
+        misses = np.where(arms[k] == 0, by_chance, 1.0) * jobs * 2
+        lost |= misses <= ALPHA
+        chance = min(chance, float(misses.min()))
+    share = float(table.quota[lost].sum() / table.quota.sum())
+    if share > _LOST:
+        evidence = {"jobs": int(lost.sum()), "quota_share": share, "chance": chance}
+        what = f"{int(lost.sum())} jobs with {share:.1%} of the quota are missing from one arm altogether"
+        remedy = "find out who keeps them off; the answer does not hold for them"
+        findings.append(Finding("missing_jobs", "error", what, evidence, remedy))
+    return findings
+
+
+def _unmeasured(share: float) -> Finding:
+    what = f"jobs with {share:.1%} of the fleet's quota have no row at all"
+    severity: Severity = "error" if share > _MUCH else "warning"
+    return Finding("missing_jobs", severity, what, {"quota_share": share}, "measure them, or say which jobs are meant")

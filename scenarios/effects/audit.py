@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.guards import Audit
+from analysis.audit.case import Audit
 from analysis.tables.columns import column_names
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about

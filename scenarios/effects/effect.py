@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.guards import Audit
+from analysis.audit.case import Audit
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
 from analysis.effects.observations import Observations

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.guards import AT_THE_END, Audit
+from analysis.audit.case import Audit
+from analysis.audit.guards import AT_THE_END
 from analysis.effects.methods import RECOMMENDED, for_design, method
 from analysis.effects.observations import Observations
 from analysis.effects.sequential import monitor as intervals

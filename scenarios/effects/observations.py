@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About, AboutError
-from analysis.audit.guards import Audit, examine
+from analysis.audit.case import Audit, examine
+from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, joined, read_observations
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import PRINTED
@@ -53,7 +54,8 @@ class Experiment:
     def audit(self, stated: About, without: Collection[str] = ()) -> Audit:
         """Return what would make the answer false, by what is stated and by all guards but some."""
         with faults_in(self.source):
-            return examine(self.observations, self.jobs, self.about(stated), without=without)
+            guards = {code: guard for code, guard in GUARDS.items() if code not in without}
+            return examine(self.observations, self.jobs, self.about(stated), guards=guards)
 
 
 def experiment(sources: Sequence[Path], jobs: Path | None = None, metric: MetricName | None = None) -> Experiment:

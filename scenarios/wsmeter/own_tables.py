@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.audit.case import Audit, examine
 from analysis.audit.findings import Finding, Severity
-from analysis.audit.guards import GUARDS, Audit, examine
+from analysis.audit.guards import GUARDS
 from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.effects.observations import ObservationsError
 from analysis.statistics import NotEnoughDataError
@@ -229,7 +230,7 @@ def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None
     )  # of a single job a note says it, which knows whole fleets
     again = _told_again(current, new)
     try:
-        audited = examine(apart, jobs, without=GUARDS.keys() - guards)
+        audited = examine(apart, jobs, guards={code: guard for code, guard in GUARDS.items() if code in guards})
     except ObservationsError as error:
         unusable = Finding("unusable_values", "error", str(error), {}, "measure again; nothing can be compared")
         return Audit((*again, unusable), ("duplicated_rows",))

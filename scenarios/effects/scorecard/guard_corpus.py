@@ -8,7 +8,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from analysis.audit.guards import examine
+from analysis.audit.case import examine
+from analysis.audit.guards import GUARDS
 from models.randomness import stream
 from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS, STRENGTHS
@@ -158,7 +159,7 @@ def _outcome(experiments: Sequence[PlantedExperiment], truth: float, audits: int
     last = [answers[-1] for answers in looks]
     alarms = []
     for experiment in experiments[:audits]:
-        audit = examine(experiment.observations, experiment.jobs, experiment.about)
+        audit = examine(experiment.observations, experiment.jobs, experiment.about, guards=GUARDS)
         alarms.append(sorted({finding.code for finding in audit.findings if finding.severity != "note"}))
     return {
         "covered": sum(holds(answers, truth) for answers in looks),

@@ -7,15 +7,18 @@ import pandas as pd
 import pytest
 
 from analysis.audit.about import About, AboutError
-from analysis.audit.case import Audited, Case
-from analysis.audit.guards import GUARDS, audit, examine
-from analysis.audit.intervals import coverage
-from analysis.audit.selection import _covered, _drawn
-from analysis.audit.windows import false_positives
+from analysis.audit.arms import _covered, _drawn
+from analysis.audit.case import Audited, Case, examine
+from analysis.audit.guards import GUARDS
+from analysis.audit.intervals import coverage, false_positives
 from analysis.effects.observations import FlaggedRows, ObservationsError
 from scenarios.effects.scorecard.healthy_cases import HEALTHY
 from scenarios.effects.scorecard.planted_faults import FAULTS
 from scenarios.effects.scorecard.planted_fleets import Potential, simulated
+
+
+def audit(observations, jobs=None, about=None):
+    return list(examine(observations, jobs, about, guards=GUARDS).findings)
 
 
 @cache
@@ -61,7 +64,7 @@ def test_every_code_has_a_planted_fault_and_every_fault_a_guard():
 
 
 def test_what_was_checked_is_told():
-    made = examine(HEALTHY["plain columns"](fleet(), np.random.default_rng(1)).observations)
+    made = examine(HEALTHY["plain columns"](fleet(), np.random.default_rng(1)).observations, guards=GUARDS)
     assert {"peeking", "whole_racks", "carry_over"}.isdisjoint(made.checked)
     assert {"duplicated_rows", "churn", "selection_optimised"} <= set(made.checked)
     assert set(made.payload()) == {"findings", "checked"}
@@ -143,9 +146,9 @@ def test_rows_that_cannot_be_used_and_rows_that_are_there_twice_change_nothing_e
 
 def test_a_crossover_is_its_own_control_so_its_windows_are_not_compared():
     made = HEALTHY["crossover"](fleet(), np.random.default_rng(1))
-    assert "different_windows" not in examine(made.observations, made.jobs, made.about).checked
+    assert "different_windows" not in examine(made.observations, made.jobs, made.about, guards=GUARDS).checked
     beside = HEALTHY["half"](fleet(), np.random.default_rng(1))
-    assert "different_windows" in examine(beside.observations, beside.jobs, beside.about).checked
+    assert "different_windows" in examine(beside.observations, beside.jobs, beside.about, guards=GUARDS).checked
 
 
 @pytest.mark.parametrize(("copied", "severity"), [(1, "note"), (8, "error")])
@@ -172,7 +175,7 @@ def test_platforms_that_are_treated_whole_leave_nothing_to_compare_draws_with():
     rows = {"period": 1, "job": "a", "machine": range(40), "weight": 1.0, "value": 2.0}
     treated = [machine % 2 for machine in range(40)]
     table = pd.DataFrame(rows | {"treated": treated, "platform": [f"p{each}" for each in treated]})
-    assert "selection_optimised" not in examine(table).checked
+    assert "selection_optimised" not in examine(table, guards=GUARDS).checked
 
 
 def test_quotas_that_differ_by_rounding_are_alike():

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
-from analysis.audit.guards import Audit
 from analysis.effects.study import Effect
 from models.fleet.world import Feature
 from scenarios.commands.app import app

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.audit.guards import Audit
+from analysis.audit.case import Audit
 from analysis.wsmeter.estimators import Estimate
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError

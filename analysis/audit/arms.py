@@ -1,4 +1,4 @@
-"""Guards about who is compared: how machines were drawn, who came and went, which jobs and weights the answer is of."""
+"""Guards about the arms: how machines were drawn, who came and went, when each arm was observed, what stood beside."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,8 +7,8 @@ import pandas as pd
 from scipy.special import gammaln
 from scipy.stats import binomtest, norm, t
 
-from analysis.audit.case import Audited, Case
-from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
+from analysis.audit.case import Audited, Case, contrast
+from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -101,15 +101,15 @@ def _covered(unit: Ints, job: Ints, having: Bools, known: Bools) -> float:
     holds = holds[:, most]
     holders = holds.sum(axis=0).astype(np.float64)
     either = holders[:, None] + holders[None, :] - (holds.T @ holds).astype(np.float64)
-    missed = _misses(holders, total, n)
-    variance = float((_misses(either, total, n) - np.outer(missed, missed)).sum())
+    missed = none_drawn(holders, total, n)
+    variance = float((none_drawn(either, total, n) - np.outer(missed, missed)).sum())
     covered_jobs = float((holds[having].sum(axis=0) > 0).sum())
     # Near certain coverage of all jobs the number is far from normal: half a job is given away, as for any count.
     apart = covered_jobs - float((1 - missed).sum())
     return float(np.sign(apart) * max(abs(apart) - 0.5, 0.0) / np.sqrt(max(variance, 0.25)))
 
 
-def _misses(holders: Floats, total: int, n: int) -> Floats:
+def none_drawn(holders: Floats, total: int, n: int) -> Floats:
     """Return the chance that n of `total` units, drawn at random, hold none of so many."""
     left = np.maximum(total - holders, 0)
     fits = left >= n
@@ -278,119 +278,162 @@ def _welch(first: Floats, second: Floats) -> tuple[float, float]:
     return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), freedom))
 
 
-_MUCH, _SOME = 0.25, 0.05
-"""Shares of the quota: uncovered so much is always told; so little never."""
-_LOST = 0.01
+_LEAST_MACHINES = 8
+_LONE = 0.1
+"""Share of the treated quota without concurrent control from which a guard warns."""
 
 
-def weights_renormalised(case: Case) -> list[Finding] | None:
-    """Find that covered jobs hold less than the whole quota, and weights made whole again move the target.
+def baseline_not_concurrent(case: Case) -> list[Finding]:
+    """Find treated observations that nothing untreated was observed beside.
 
-    How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
-    the weights of covered and uncovered jobs change by.
-    """
-    plain, table = case.plain, case.table
-    if plain is None or case.about.weights == "full":
-        return None
-    lacking = 1 - plain.covered
-    if lacking <= _SOME:
-        return []
-    spread = _spread(case)
-    shares = table.quota / table.quota.sum() * (1 - table.unseen)
-    covers = shares[plain.comparable]
-    moved = (
-        float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.comparable] ** 2).sum()))
-        * spread
-    )
-    ratio = plain.half_widths(2 * moved)
-    if lacking <= _MUCH and ratio <= MATERIAL:
-        return []
-    evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
-    what = (
-        f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is of those jobs, not of the fleet"
-    )
-    remedy = (
-        "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
-    )
-    return [Finding("weights_renormalised", "error" if ratio > 1 else "warning", what, evidence, remedy)]
-
-
-def _spread(case: Case) -> float:
-    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it."""
-    table, plain = case.table, case.plain
-    if plain is None or plain.comparable.sum() < 3:
-        return 0.0
-    rows = table.study
-    noise = np.zeros(len(table.jobs))
-    for arm in (table.treated, ~table.treated):
-        noise += _mean_variance(case, rows & arm)
-    good = plain.comparable & np.isfinite(noise) & (noise > 0)
-    if good.sum() < 3:
-        return 0.0
-    d, v = plain.by_job[good], noise[good]
-    w = 1 / v
-    mean = float((w * d).sum() / w.sum())
-    excess = float((w * (d - mean) ** 2).sum()) - (good.sum() - 1)
-    return float(np.sqrt(max(excess / (w.sum() - (w**2).sum() / w.sum()), 0.0)))
-
-
-def _mean_variance(case: Case, rows: Bools) -> Floats:
-    """Return (J,) the variance of each job's mean over these rows, by machines."""
-    table = case.table
-    jobs = len(table.jobs)
-    cell, of = np.unique(table.machine[rows] * jobs + table.job[rows], return_inverse=True)
-    n, s, job = np.bincount(of), np.bincount(of, table.relative[rows]), cell % jobs
-    total = np.maximum(np.bincount(job, n, jobs), 1)
-    mean = np.bincount(job, s, jobs) / total
-    machines = np.bincount(job, minlength=jobs)
-    squares = np.bincount(job, (s - n * mean[job]) ** 2, jobs) / total**2
-    return np.asarray(np.where(machines > 1, squares * machines / np.maximum(machines - 1, 1), np.nan))
-
-
-def missing_jobs(case: Case) -> list[Finding] | None:
-    """Find jobs that one arm lacks though, at random, it would hold them, and jobs of the fleet that nobody measured.
-
-    A job on k of N machines is missing from all n of an arm by chance (1 − n / N) (1 − n / (N − 1)) …; with all jobs
-    together (Bonferroni) this alarms at a chance of `ALPHA`.
+    Yesterday's fleet is no baseline: what changed since then counts as the feature's. Where concurrent controls exist,
+    their own change since the pre-period says how much.
     """
     table = case.table
-    if case.plain is None:
-        return None
-    findings = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
-    if table.crossover:
-        return findings
-    jobs, study = len(table.jobs), table.study
-    pair = np.unique(table.machine[study] * jobs + table.job[study])
-    machine, job = pair // jobs, pair % jobs
-    unit = table.units()
-    arms = [
-        np.bincount(np.unique(unit[machine[arm]] * jobs + job[arm]) % jobs, minlength=jobs)
-        for arm in (~table.ever[machine], table.ever[machine])
+    control = np.bincount(table.period, table.study & ~table.treated, len(table.periods)) > 0
+    weight = table.weight * table.treated
+    alone = float((weight * ~control[table.period]).sum() / weight.sum())
+    evidence = {"treated_share_without_control": alone}
+    remedy = "leave some machines without the feature and observe them at the same time"
+    if alone > _LONE:
+        what = f"{alone:.0%} of what was observed with the feature has no untreated observation in the same period"
+        return [Finding("baseline_not_concurrent", "error", what, evidence, remedy)]
+    if case.about.baseline != "before":
+        return []
+    drift = _drift(table)
+    if drift is not None and case.plain is not None:
+        evidence |= {"drift": drift, "drift_in_half_widths": case.plain.half_widths(drift)}
+        if evidence["drift_in_half_widths"] <= MATERIAL:
+            what = f"the baseline is of another time; untreated machines changed by {drift:+.2%} since"
+            return [Finding("baseline_not_concurrent", "note", what, evidence, remedy)]
+    what = "the baseline is the fleet before the study, though untreated machines were observed beside the treated"
+    if drift is not None:
+        what += f"; those changed by {drift:+.2%} without the feature"
+    return [
+        Finding("baseline_not_concurrent", "error", what, evidence, "compare with the concurrent untreated machines")
     ]
-    sizes = [len(np.unique(unit[machine[arm]])) for arm in (~table.ever[machine], table.ever[machine])]
-    lost, chance = np.zeros(jobs, dtype=np.bool_), 1.0
-    for k in (0, 1):
-        by_chance = _absent((arms[0] + arms[1]).astype(np.float64), sum(sizes), sizes[k])
-        misses = np.where(arms[k] == 0, by_chance, 1.0) * jobs * 2
-        lost |= misses <= ALPHA
-        chance = min(chance, float(misses.min()))
-    share = float(table.quota[lost].sum() / table.quota.sum())
-    if share > _LOST:
-        evidence = {"jobs": int(lost.sum()), "quota_share": share, "chance": chance}
-        what = f"{int(lost.sum())} jobs with {share:.1%} of the quota are missing from one arm altogether"
-        remedy = "find out who keeps them off; the answer does not hold for them"
-        findings.append(Finding("missing_jobs", "error", what, evidence, remedy))
-    return findings
 
 
-def _unmeasured(share: float) -> Finding:
-    what = f"jobs with {share:.1%} of the fleet's quota have no row at all"
-    severity: Severity = "error" if share > _MUCH else "warning"
-    return Finding("missing_jobs", severity, what, {"quota_share": share}, "measure them, or say which jobs are meant")
+def _drift(table: Audited) -> float | None:
+    """Return the relative change of untreated rows from the pre-period to the study."""
+    if table.study.all():
+        return None
+    drifted = contrast(table, ~table.treated, table.study, np.arange(len(table.machines)))
+    return None if drifted is None else drifted.change
 
 
-def _absent(holders: Floats, total: int, n: int) -> Floats:
-    """Return the chance that none of n units drawn from `total` is among the `held`."""
-    left = np.maximum(total - holders, 0)
-    log = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
-    return np.asarray(np.where(left >= n, np.exp(log), 0.0), dtype=np.float64)
+def different_windows(case: Case) -> list[Finding] | None:
+    """Find arms that were observed at different times, by what that shifts the difference of untreated levels.
+
+    The shift is what the change of the untreated from period to period adds to a comparison that pools periods. In a
+    crossover each machine is its own control within the same periods, so that it is not looked at.
+    """
+    table, plain = case.table, case.plain
+    if plain is None or table.crossover:
+        return None
+    shares, level = list[Floats](), np.ones(len(table.periods))
+    for arm in (~table.treated, table.treated):
+        weight = np.bincount(table.period, table.weight * (arm & table.study), len(table.periods))
+        shares.append(weight / weight.sum())
+    controls = table.study & ~table.treated
+    count = np.bincount(table.period, table.weight * controls, len(table.periods))
+    sums = np.bincount(table.period, table.weight * controls * table.relative, len(table.periods))
+    level = np.where(count > 0, sums / np.maximum(count, 1e-300), 1.0)
+    shift = float(((shares[1] - shares[0]) * level).sum())
+    apart = float(np.abs(shares[1] - shares[0]).sum() / 2)
+    ratio = plain.half_widths(shift)
+    if ratio <= MATERIAL or apart < 0.05:
+        return []
+    evidence = {"shares_apart": apart, "shift": shift, "shift_in_half_widths": ratio}
+    what = f"the arms were observed at different times, which alone makes a difference of {shift:+.2%}"
+    remedy = "compare within periods, or keep the periods in which both arms were observed alike"
+    return [Finding("different_windows", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def carry_over(case: Case) -> list[Finding] | None:
+    """Find, in crossovers, that a period's performance depends on the machine's state in the period before.
+
+    A regression of machines' mean values, relative and less their job's mean, on the state now and before, with
+    effects of machines and periods and errors clustered by machine (Jones and Kenward 2014, chapter 5). It alarms at
+    a chance of `ALPHA` and if the shift is `MATERIAL` half-widths.
+    """
+    table, plain = case.table, case.plain
+    if plain is None or not table.crossover or table.switching.sum() < _LEAST_MACHINES:
+        return None
+    lagged = _lagged(table)
+    if lagged is None:
+        return None
+    carried, error, freedom, missed = lagged
+    chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
+    shift = carried * missed
+    ratio = plain.half_widths(shift)
+    if chance > ALPHA or ratio <= MATERIAL:
+        return []
+    evidence = {"carried": carried, "error": error, "chance": chance, "shift": shift, "shift_in_half_widths": ratio}
+    what = f"the state of the period before still adds {carried:+.2%}; the change is misjudged by {shift:+.2%}"
+    remedy = "leave out the time after each switch until the new state acts (wash-out), or switch less often"
+    return [Finding("carry_over", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+
+
+def _lagged(table: Audited) -> tuple[float, float, float, float] | None:
+    """Return the effect of the state before, its standard error and degrees of freedom, and what of it is missed."""
+    both = table.switching
+    rows = table.study & both[table.machine]
+    periods, machines = len(table.periods), len(table.machines)
+    cell = table.machine[rows] * periods + table.period[rows]
+    n = np.bincount(cell, table.weight[rows], machines * periods).reshape(machines, periods)
+    value = table.within_jobs(rows)
+    z = np.bincount(cell, table.weight[rows] * value, machines * periods).reshape(machines, periods)
+    on = np.bincount(cell, table.weight[rows] * table.treated[rows], machines * periods).reshape(machines, periods)
+    measured, first = n > 0, int(table.period[table.study].min())
+    state = np.where(measured, on / np.maximum(n, 1e-300) > 0.5, False)
+    lag = np.zeros_like(state)
+    lag[:, 1:] = state[:, :-1]
+    use = measured.copy()
+    use[:, 1:] &= measured[:, :-1] | (np.arange(1, periods) == first)
+    use[:, first] = measured[:, first]
+    machine, period = np.nonzero(use)
+    if len(machine) < 4 * _LEAST_MACHINES:
+        return None
+    y = (z / np.maximum(n, 1e-300))[use]
+    columns = _without_effects([y, state[use].astype(float), lag[use].astype(float)], machine, period)
+    x = np.stack(columns[1:], axis=1)
+    gram = x.T @ x
+    if np.linalg.cond(gram) > 1e8:
+        return None
+    inverse = np.linalg.inv(gram)
+    beta = inverse @ (x.T @ columns[0])
+    scores = np.zeros((machines, 2))
+    np.add.at(scores, machine, x * (columns[0] - x @ beta)[:, None])
+    clusters = len(np.unique(machine))
+    variance = np.maximum(np.diag(inverse @ (scores.T @ scores) @ inverse), 0.0)
+    error = np.sqrt(variance * clusters / (clusters - 1))
+    now, before = state[use], lag[use]
+    missed = float(before[now].mean() - before[~now].mean()) - 1
+    return float(beta[1]), float(error[1]), float(clusters - 1), missed
+
+
+def _without_effects(columns: list[Floats], *effects: "np.typing.NDArray[np.int64]") -> list[Floats]:
+    """Return columns less the means of each effect in turn until nothing is left of either."""
+    residuals = []
+    for column in columns:
+        left = column - column.mean()
+        for _ in range(50):
+            for code in effects:
+                left = left - (np.bincount(code, left) / np.maximum(np.bincount(code), 1))[code]
+        residuals.append(left)
+    return residuals
+
+
+def mixed_machines(case: Case) -> list[Finding]:
+    """Find machines that had rows with and without the feature in one period: neighbours share caches and power."""
+    table = case.table
+    cell = (table.machine * len(table.periods) + table.period)[table.study]
+    n, on = np.bincount(cell), np.bincount(cell, table.treated[table.study])
+    touched = on > 0
+    share = float(((on > 0) & (on < n))[touched].mean())
+    if share <= 0.02:
+        return []
+    what = f"on {share:.0%} of the treated machines only some instances have the feature, beside others without"
+    remedy = "give the feature to whole machines, or take in how neighbours act on each other"
+    return [Finding("mixed_machines", "error", what, {"share": share}, remedy)]
