@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects import cover
-from analysis.effects.cells import JobMachineSums
+from analysis.effects.cells import NEVER, JobMachineSums
 from analysis.effects.cube import balancing_variables, selections
 from analysis.effects.estimators import paired
 from analysis.effects.estimators import stratified as strata
 from analysis.effects.estimators.balanced import Balanced, imbalance
 from analysis.effects.estimators.staged import Staged
-from analysis.effects.stages import NEVER, rolled_out
+from analysis.effects.stages import rolled_out
 from analysis.effects.study import EffectMethod
 from models.arrays import Bools, Floats, Ints
 

@@ -4,55 +4,16 @@ Sums by machine, job and stage are all that the estimator `staged` needs: of one
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.effects.covariates import COVARIATE, covariates
+from analysis.effects.cells import COVARIATE, NEVER, Stages, StageSums, covariates
 from analysis.effects.observations import Observations, exposure, identity, stays
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
-
-NEVER = 2**30
-"""Stage from which a machine has the feature that does not get it."""
-
-
-class StageSums(NamedTuple):
-    """C triples of machine, job and stage, in this order; rows count by their presence, values are relative."""
-
-    machine: Ints
-    job: Ints
-    stage: Ints
-    presence: Floats
-    """(C,)"""
-    squares: Floats
-    """(C,) sums of squared presences."""
-    x: Floats
-    """(C, K) covariates, centred within jobs."""
-    y: Floats
-    """(C, 2) values without and with the feature."""
-    xy: Floats
-    """(C, 2, K)"""
-    xx: Floats
-    """(K, K) over all rows."""
-    weight: Floats
-    """(J,) what a relative change of each job changes the fleet's metric by."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stages:
-    """A fleet by stage, and, of one experiment, who got the feature when."""
-
-    sums: StageSums
-    since: Ints | None = None
-    """(M,) the stage from which each machine has the feature, or `NEVER`; of draws the estimator knows."""
-    controls: int = 0
-    """Machines that were seen without the feature while others had it."""
-    jobs: Ints | None = None
-    """Places of the jobs that were seen with it."""
 
 
 class StagedRollout(NamedTuple):

@@ -8,8 +8,7 @@ import pandas as pd
 from scipy.stats import t
 
 from analysis.effects import stages
-from analysis.effects.cells import JobMachineSums, cells
-from analysis.effects.covariates import covariates
+from analysis.effects.cells import NEVER, JobMachineSums, cells, covariates
 from analysis.effects.crossovers import observed
 from analysis.effects.observations import Design, Observations, checked, fleet_of, identity, scale_of, stays
 from analysis.effects.switching import FEW
@@ -96,7 +95,7 @@ class Study:
         rollout = stages.observed(coded, jobs, link=link, load=load)
         whole = cells(rollout.rows, rollout.jobs)
         since = rollout.stages.since
-        treated = np.zeros(len(whole.machines), dtype=np.bool_) if since is None else since < stages.NEVER
+        treated = np.zeros(len(whole.machines), dtype=np.bool_) if since is None else since < NEVER
         names = ", ".join(map(str, rollout.dropped))
         notes = (f"periods without a machine that lacks the feature were left out: {names}",) if names else ()
         return cls(replace(whole, stages=rollout.stages), treated, "staged", notes)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.covariates import covariates
+from analysis.effects.cells import covariates
 from analysis.effects.observations import checked, identity, stays
 from analysis.effects.per_job import between
 from analysis.effects.study import Effect, Link, half_width

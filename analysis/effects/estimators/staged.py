@@ -15,10 +15,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from analysis.effects.cells import JobMachineSums
+from analysis.effects.cells import NEVER, JobMachineSums, StageSums
 from analysis.effects.observations import Design
 from analysis.effects.per_job import between
-from analysis.effects.stages import NEVER, StageSums
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from analysis.effects import arrangements
+from analysis.effects.cells import NEVER
 from analysis.effects.methods import method
-from analysis.effects.stages import NEVER
 from analysis.effects.study import potential
 from models.randomness import stream
 

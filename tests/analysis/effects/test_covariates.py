@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.covariates import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
+from analysis.effects.cells import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
 from analysis.effects.observations import stays
 
 FLEET = pd.DataFrame({"job": ["a", "b"], "scale": [2.0, 10.0]})

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.effects.cells import NEVER, Stages
 from analysis.effects.estimators.staged import Staged
-from analysis.effects.stages import NEVER, Stages, rolled_out, stage_rows, sums_of
+from analysis.effects.stages import rolled_out, stage_rows, sums_of
 from analysis.effects.study import Study
 from models.randomness import stream
 from tests.helpers.effect_studies import small_study
