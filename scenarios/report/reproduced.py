@@ -93,7 +93,7 @@ def _sections(rows: Sequence[JudgedRow]) -> Iterator[Section]:
             (*_numbers(row, published(row.id)), *_further(row)),
             saved(row.files, {row.id.replace("/", "-"): row.what}),
             (f"wsc reproduce {row.id}",),
-            answer=row,
+            answer=row.payload(),
         )
 
 
