@@ -6,7 +6,6 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.observations import Design
@@ -14,6 +13,7 @@ from analysis.effects.study import Answers, Effect, Need, Study, concluded, half
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 
 _ON, _ON2, _OFF = range(3)
 """Columns of the values of cells."""

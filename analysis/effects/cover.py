@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from ortools.sat.python import cp_model
 
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import WscError
 
 EFFORT_S = 20.0

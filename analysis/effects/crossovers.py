@@ -9,13 +9,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from analysis.effects.cells import JobMachineSums, cells
 from analysis.effects.observations import checked, exposure, fleet_of, identity, numbered, scale_of
 from analysis.effects.switching import Switched, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 _NOTHING = "jobs seen both with and without the feature in one period of a crossover"

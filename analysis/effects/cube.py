@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import WscError
 
 SETTLED = 1e-9

@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.effects.observations import numbered
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 FEW = 10.0

@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from analysis.occupancy.curve import EventLog
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 
 Heap = list[tuple[float, int]]
 Ranks = list[tuple[int, int]]

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.occupancy.curve import Curve, curve, order_of
 from analysis.occupancy.law import area
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 from models.queues.open import times
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 MOST_MOVES = 8

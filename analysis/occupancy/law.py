@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.occupancy.curve import Curve, window
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 MOST_SLICES = 20_000_000

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import ArrayLike
 
 from analysis.occupancy.law import Slices, table
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 

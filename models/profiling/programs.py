@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.fleet.jobs import Jobs
+from models.fleet.inventory import Jobs
 from models.platforms import PLATFORMS
 from models.profiling import world as profiles
 from models.profiling.call_paths import CallPaths, Members, call_paths, joined
@@ -101,8 +101,7 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
 
     Examples
     --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_jobs, build_machines
     >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
     >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])

@@ -9,9 +9,9 @@ helpers live in this file because numba's cache does not look into others. Nothi
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 
 FIXED, ROUND_ROBIN, LEAST_LOADED, LEAST_EXPECTED, LEAST_ADDED = range(5)
 OPEN = -1

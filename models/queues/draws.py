@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 from models.queues.kernels import JobBatch
 from models.queues.world import Distribution

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.draws import Drawn, Traffic, fill, rows, traffic

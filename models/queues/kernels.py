@@ -8,9 +8,9 @@ helpers live in this file because numba's cache does not look into others.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 
 QUEUED, BUSY = range(2)
 """Of `QueueState.number`: how many jobs wait in the heap, and how many are served."""

@@ -13,9 +13,9 @@ many slices.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from models.queues.kernels import JobBatch
 
 PATIENCE = 16

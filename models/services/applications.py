@@ -1,7 +1,7 @@
 """What an internet service does: its types of requests and what runs beside them, as instructions and reuse distances.
 
 A request's data accesses reuse lines over distances that spread over many sizes: how often it misses in a cache of S
-bytes is a sum over working sets, each of the log-logistic form of `models.fleet.jobs.miss_curve` ::
+bytes is a sum over working sets, each of the log-logistic form of `models.fleet.inventory.miss_curve` ::
 
     misses per instruction (S) = sum over c of weight_c · set_c² / (set_c² + S²)
 

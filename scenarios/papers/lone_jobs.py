@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import numbers
-from models.fleet.jobs import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, miss_curve
-from models.fleet.machines import build_machines
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, build_machines, miss_curve
 from models.fleet.world import World
 from models.platforms import PLATFORMS
 

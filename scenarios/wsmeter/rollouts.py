@@ -24,7 +24,7 @@ from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.plan import plan, plannable
 from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Ints
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_machines
 from models.fleet.metrics import MetricName
 from models.fleet.world import World
 from models.randomness import stream

@@ -27,8 +27,7 @@ import simpy
 from numpy.typing import NDArray
 
 from models.arrays import DAY_S, Bools, Floats, Ints
-from models.fleet.jobs import Jobs
-from models.fleet.machines import Machines
+from models.fleet.inventory import Jobs, Machines
 from models.fleet.world import World
 from models.randomness import stream
 from sim.fleet import placement

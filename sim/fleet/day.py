@@ -7,8 +7,7 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
-from models.fleet.jobs import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, miss_curve
-from models.fleet.machines import Machines, build_machines
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines, miss_curve
 from models.fleet.world import Governor, World
 from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
@@ -267,7 +266,7 @@ def platform_table(world: World, machines: Machines) -> Records:
 
     Examples
     --------
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_machines
     >>> from models.fleet.world import Feature, Fleet
     >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
     >>> platform_table(world, build_machines(world))["cores"]
@@ -360,8 +359,7 @@ def software_table(world: World, jobs: Jobs) -> Floats:
 
     Examples
     --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_jobs, build_machines
     >>> from models.fleet.world import Feature, Fleet, Population, Service, Software
     >>> population = Population(60, 50, services=(Service("shop", 8, 4.0, 0.8, 0.01),))
     >>> feature = Feature("build", software=(Software(("shop",), instructions_factor=0.9),))

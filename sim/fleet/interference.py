@@ -1,9 +1,9 @@
 """Who holds how much cache on a machine, and how long memory takes then: the interference fixed point, compiled."""
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats
+from models.compiled import njit
 from sim.fleet.layout import Contention
 from sim.fleet.slots import (
     ACCESS_NOW,

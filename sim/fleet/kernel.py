@@ -18,13 +18,13 @@ from hashlib import sha256
 from inspect import getsource
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from sim.fleet import draws, interference, layout, power, slots, turnover
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, solve
-from sim.fleet.layout import Contention, Domain, Done, Here, Inputs, Outputs, Residents
+from sim.fleet.layout import Contention, Inputs, MachineEpoch, OperatingConditions, Outputs, PowerDomain, Residents
 from sim.fleet.power import govern, heat
 from sim.fleet.slots import (
     ACCESS_NOW,
@@ -84,7 +84,7 @@ LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core 
 
 
 @njit(cache=False)
-def _surroundings(inputs: Inputs, domain: Domain, local: int, epoch: int) -> Here:
+def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> OperatingConditions:
     """Return what the machine is to its residents in this epoch."""
     machine, settings = inputs.machines[domain.first + local], inputs.settings[0]
     own_key = settings.key ^ mix(np.uint64(machine.number + 1))
@@ -97,15 +97,24 @@ def _surroundings(inputs: Inputs, domain: Domain, local: int, epoch: int) -> Her
         after = 1 if inputs.switched[domain.first + local, epoch] else 0
     platform = inputs.platforms[machine.platform[after]]
     contention = Contention(
-        platform.latency_s * machine.latency_factor, platform.bandwidth * machine.bandwidth_factor,
-        platform.llc_bytes, settings.llc, settings.bandwidth, settings.tolerance, settings.iterations,
-    )  # fmt: skip
+        idle_latency_s=platform.latency_s * machine.latency_factor,
+        bandwidth=platform.bandwidth * machine.bandwidth_factor,
+        llc_bytes=platform.llc_bytes,
+        share_llc=settings.llc,
+        share_bandwidth=settings.bandwidth,
+        tolerance=settings.tolerance,
+        iterations=settings.iterations,
+    )
     own = max(LEAST_FACTOR, 1.0 + settings.machine_sd * domain.wander[local])
-    return Here(
-        machine.platform[after], machine.governor[after], contention, machine.power_factor,
-        inputs.rack_access[epoch, machine.rack] * own, inputs.rack_network[epoch, machine.rack],
-        platform.limit_w * domain.allowance[0],
-    )  # fmt: skip
+    return OperatingConditions(
+        platform=machine.platform[after],
+        governor=machine.governor[after],
+        contention=contention,
+        power_factor=machine.power_factor,
+        access=inputs.rack_access[epoch, machine.rack] * own,
+        network=inputs.rack_network[epoch, machine.rack],
+        limit_w=platform.limit_w * domain.allowance[0],
+    )
 
 
 @njit(cache=False)
@@ -162,11 +171,20 @@ def _demand(residents: Residents, load: Floats, network: float) -> float:
 
 
 @njit(cache=False, error_model="numpy")
-def _share_out(residents: Residents, contention: Contention, threads: float, sibling: float) -> None:
-    """Let busy siblings slow each other down, and cut the cache by quota if it is not shared."""
+def _slow_down_siblings(residents: Residents, sibling: float) -> None:
+    """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P).
+
+    P, `sibling`, is the chance that the other thread of the core is busy too: U² at utilisation U.
+    """
     hot, _, n = residents
     for i in range(n):
         hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * sibling
+
+
+@njit(cache=False, error_model="numpy")
+def _divide_cache(residents: Residents, contention: Contention, threads: float) -> None:
+    """Cut the last-level cache by quota if it is not shared."""
+    hot, _, n = residents
     if not contention.share_llc:
         for i in range(n):
             hot[SHARE, i] = contention.llc_bytes * hot[QUOTA, i] / threads
@@ -225,23 +243,24 @@ def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows
 
 
 @njit(cache=False, error_model="numpy", inline="always")
-def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: int) -> Done:
+def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int) -> MachineEpoch:
     """Simulate one epoch of one machine."""
-    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
-    here = _surroundings(inputs, domain, local, epoch)
-    contention, epoch_s = here.contention, inputs.settings[0].epoch_s
-    platform, governor = inputs.platforms[here.platform], inputs.governors[here.governor]
+    residents = Residents(hot=domain.hot[local], mark=domain.mark[local], n=domain.residents[local])
+    conditions = _conditions(inputs, domain, local, epoch)
+    contention, epoch_s = conditions.contention, inputs.settings[0].epoch_s
+    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
     _wander(residents, inputs.settings[0].rho, epoch)
-    _behave(residents, platform.core_cpi, here.access, inputs.phase[epoch])
+    _behave(residents, platform.core_cpi, conditions.access, inputs.phase[epoch])
     _guess(residents, contention, platform.max_hz)
-    busy = _demand(residents, inputs.load[epoch], here.network)
+    busy = _demand(residents, inputs.load[epoch], conditions.network)
     utilisation = busy / platform.threads
     sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
-    _share_out(residents, contention, platform.threads, sibling)
+    _slow_down_siblings(residents, sibling)
+    _divide_cache(residents, contention, platform.threads)
     activity = domain.activity[local]
     if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
         heat(residents, platform, governor.stall_threshold, sibling, activity)
-    room = (here.limit_w - platform.idle_w) / (platform.dynamic_w * here.power_factor)
+    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
     state_hz, capped = govern(residents, platform, governor, activity, room)
     solved = solve(residents.hot, residents.n, contention, domain.latency_s[local] or contention.idle_latency_s)
     domain.latency_s[local], misses_per_s, residual = solved
@@ -249,48 +268,70 @@ def _step(inputs: Inputs, outputs: Outputs, domain: Domain, local: int, epoch: i
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)
     dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
-    power_w = platform.idle_w + platform.dynamic_w * here.power_factor * dynamic
+    power_w = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
     if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
         at = inputs.visit[domain.first + local, epoch]
         outputs.visit_power_w[at] = power_w
         _visit(residents, inputs.window_of_epoch[epoch], epoch_s, outputs.visit_sums[at], outputs.visit_rows[at])
     traffic = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
     peak_w, residual = platform.idle_w + platform.dynamic_w, residual if residents.n > 0 else 0.0
-    return Done(state_hz, capped, power_w, power_w * epoch_s, peak_w, utilisation, traffic, residual)
+    return MachineEpoch(
+        state_hz=state_hz,
+        capped=capped,
+        power_w=power_w,
+        energy_j=power_w * epoch_s,
+        peak_w=peak_w,
+        utilisation=utilisation,
+        bandwidth_utilisation=traffic,
+        residual=residual,
+    )
 
 
 @njit(cache=False)
-def _open(inputs: Inputs, outputs: Outputs, number: int) -> Domain:
+def _open(inputs: Inputs, outputs: Outputs, number: int) -> PowerDomain:
     """Return a power domain before the first epoch: nobody is there."""
     first, last = inputs.domain_start[number], inputs.domain_start[number + 1]
     m = last - first
-    return Domain(
-        first, np.zeros((m, FIELDS, inputs.slots)), np.zeros((m, MARKS, inputs.slots), np.int64), np.zeros(m, np.int64),
-        inputs.stay_start[first:last].copy(), np.zeros(m, np.int64), np.zeros(m), np.zeros((m, 2)), np.zeros(m),
-        np.ones(1), outputs.epoch_sums[number],
-    )  # fmt: skip
+    return PowerDomain(
+        first=first,
+        hot=np.zeros((m, FIELDS, inputs.slots)),
+        mark=np.zeros((m, MARKS, inputs.slots), np.int64),
+        residents=np.zeros(m, np.int64),
+        upcoming=inputs.stay_start[first:last].copy(),
+        change=np.zeros(m, np.int64),
+        latency_s=np.zeros(m),
+        activity=np.zeros((m, 2)),
+        wander=np.zeros(m),
+        allowance=np.ones(1),
+        sums=outputs.epoch_sums[number],
+    )
 
 
 @njit(cache=False, error_model="numpy")
-def _pass(inputs: Inputs, outputs: Outputs, domain: Domain, epoch: int) -> None:
+def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> None:
     """Simulate one epoch of a power domain."""
     sums, window, power_w, peak_w = domain.sums[epoch], inputs.window_of_epoch[epoch], 0.0, 0.0
     for local in range(domain.residents.size):
         new_window = window != inputs.window_of_epoch[epoch - 1]
         if epoch >= domain.change[local] or new_window or switches(inputs, domain.first + local, epoch):
             turn_over(inputs, outputs.rows, domain, local, epoch)
-        done = _step(inputs, outputs, domain, local, epoch)
-        sums[E_ENERGY_J] += done.energy_j
-        sums[E_CAPPED] += done.capped
-        sums[E_RESIDUAL] = max(sums[E_RESIDUAL], done.residual)
-        power_w += done.power_w
-        peak_w += done.peak_w
+        result = _step(inputs, outputs, domain, local, epoch)
+        sums[E_ENERGY_J] += result.energy_j
+        sums[E_CAPPED] += result.capped
+        sums[E_RESIDUAL] = max(sums[E_RESIDUAL], result.residual)
+        power_w += result.power_w
+        peak_w += result.peak_w
         if window >= 0:
-            outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += done.energy_j
-            outputs.machine_rows[domain.first + local, window, M_CAPPED] += done.capped
+            outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += result.energy_j
+            outputs.machine_rows[domain.first + local, window, M_CAPPED] += result.capped
         if outputs.machine_trace.shape[0] > 0:
             row = outputs.machine_trace[domain.first + local, epoch]
-            row[0], row[1], row[2], row[3] = done.state_hz, done.power_w, done.utilisation, done.bandwidth_utilisation
+            row[0], row[1], row[2], row[3] = (
+                result.state_hz,
+                result.power_w,
+                result.utilisation,
+                result.bandwidth_utilisation,
+            )
     budget_w = inputs.settings[0].budget_share * peak_w
     wish = domain.allowance[0] + CAPPING_GAIN * (budget_w - power_w) / budget_w
     domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
@@ -319,7 +360,7 @@ _simulated = _cached(int.from_bytes(sha256(_PARTS.encode()).digest()[:7]))
 
 
 def simulate(inputs: Inputs, outputs: Outputs, threads: int) -> None:
-    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked here.
+    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked conditions.
 
     Parameters
     ----------

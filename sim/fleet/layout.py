@@ -150,7 +150,7 @@ class Contention(NamedTuple):
     """At most so many."""
 
 
-class Domain(NamedTuple):
+class PowerDomain(NamedTuple):
     """A power domain's m machines at work; arrays begin with the machine."""
 
     first: int
@@ -174,8 +174,8 @@ class Residents(NamedTuple):
     n: int
 
 
-class Here(NamedTuple):
-    """What one machine is to its residents in one epoch."""
+class OperatingConditions(NamedTuple):
+    """Under what conditions one machine runs its residents in one epoch."""
 
     platform: int  # row of the table
     governor: int
@@ -186,7 +186,7 @@ class Here(NamedTuple):
     limit_w: float
 
 
-class Done(NamedTuple):
+class MachineEpoch(NamedTuple):
     """What a machine did in one epoch."""
 
     state_hz: float

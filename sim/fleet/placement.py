@@ -15,10 +15,10 @@ hand on have 64 bits, and no argument is a literal: Numba compiles a function an
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from models.arrays import Floats
+from models.compiled import njit
 from sim.fleet.capacity import Records, Rules, State
 
 ENDINGS = ("horizon", "exit", "restart", "drain", "failure", "preemption")

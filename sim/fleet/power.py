@@ -1,9 +1,9 @@
 """How fast a machine runs and what power it draws: the governor under a power cap, compiled."""
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats
+from models.compiled import njit
 from sim.fleet.layout import Residents
 from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.fleet.jobs import Jobs
-from models.fleet.machines import Machines, build_machines, replaced
+from models.fleet.inventory import Jobs, Machines, build_machines, replaced
 from models.fleet.world import World
 from sim.fleet.day import Day, day_of
 from sim.fleet.timeline import from_placement

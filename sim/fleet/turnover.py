@@ -1,11 +1,11 @@
 """Who is on a machine from epoch to epoch: stays that enter, get new code, are written out and leave; compiled."""
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from sim.fleet.draws import mix, normal
-from sim.fleet.layout import Domain, Inputs, Residents
+from sim.fleet.layout import Inputs, PowerDomain, Residents
 from sim.fleet.slots import (
     CORE,
     CYCLES,
@@ -107,7 +107,7 @@ def _switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, 
 
 
 @njit(cache=False)
-def turn_over(inputs: Inputs, rows: Floats, domain: Domain, local: int, epoch: int) -> None:
+def turn_over(inputs: Inputs, rows: Floats, domain: PowerDomain, local: int, epoch: int) -> None:
     """Write out who leaves or has come to the end of a window; let stays enter, and new code in."""
     hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
     previous = inputs.window_of_epoch[epoch - 1] if epoch > 0 else -1

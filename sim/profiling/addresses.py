@@ -119,8 +119,7 @@ def lay_out_images(world: ProfileWorld, programs: ProgramArrays, builds: Builds)
     --------
     >>> from sim.profiling.builds import build_builds
     >>> from sim.profiling.register import platform_names
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_jobs, build_machines
     >>> from models.fleet.world import Fleet, Population
     >>> from models.profiling.programs import build_programs
     >>> world = ProfileWorld(3, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))

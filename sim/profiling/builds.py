@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
-from models.fleet.jobs import Jobs
+from models.fleet.inventory import Jobs
 from models.profiling.images import KERNEL
 from models.profiling.programs import ProgramArrays
 from models.profiling.world import Compiler, ProfileWorld
@@ -34,8 +34,7 @@ def release_factors(world: ProfileWorld, programs: ProgramArrays, released: Bool
 
     Examples
     --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_jobs, build_machines
     >>> from models.profiling.programs import build_programs
     >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
@@ -87,8 +86,7 @@ def kernel_factors(world: ProfileWorld, programs: ProgramArrays) -> Floats:
 
     Examples
     --------
-    >>> from models.fleet.jobs import build_jobs
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_jobs, build_machines
     >>> from models.profiling.programs import build_programs
     >>> from models.fleet.world import Fleet, Population
     >>> world = ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))

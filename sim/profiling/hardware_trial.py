@@ -10,7 +10,7 @@ import numpy as np
 
 from models.arrays import Ints
 from models.errors import InputError
-from models.fleet.machines import Machines
+from models.fleet.inventory import Machines
 from models.fleet.served import HardwareTrial
 from models.profiling.world import ProfileWorld
 from models.randomness import stream
@@ -68,7 +68,7 @@ def exchanged(machines: Machines, trial: HardwareTrial, which: Ints) -> Machines
 
     Examples
     --------
-    >>> from models.fleet.machines import build_machines
+    >>> from models.fleet.inventory import build_machines
     >>> from models.fleet.world import Fleet, World
     >>> machines = build_machines(World(fleet=Fleet(3)))
     >>> new = exchanged(machines, HardwareTrial({"haswell_2698v3": "skylake_6148"}), np.array([1]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.fleet.machines import Machines
+from models.fleet.inventory import Machines
 from models.profiling.world import Kernel, ProfileWorld
 from models.randomness import stream
 from sim.fleet.arms import Arm

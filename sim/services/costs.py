@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats
+from models.compiled import njit
 from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
 from sim.services.setting import LoadedMachine
 

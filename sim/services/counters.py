@@ -1,9 +1,9 @@
 """Hardware counters of a service: what each job executed is counted in the intervals in which it was in service."""
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 from sim.services.sharing import SharedJobs
 
 

@@ -9,9 +9,9 @@ cache does not look into others.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Floats, Ints
+from models.compiled import njit
 
 
 class SharedJobs(NamedTuple):

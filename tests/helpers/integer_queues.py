@@ -8,7 +8,8 @@ job, then arrivals, then ends of time slices.
 from itertools import product
 
 import numpy as np
-from numba import njit
+
+from models.compiled import njit
 
 LCFS, SJF, RANDOM, RR, SRPT = range(5)
 CODES = {"lcfs": LCFS, "sjf": SJF, "random": RANDOM, "rr": RR, "srpt": SRPT}

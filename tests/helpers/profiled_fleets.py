@@ -1,7 +1,6 @@
 """Small profiled fleets that are simulated at once."""
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.served import Served, ServedType
 from models.fleet.world import Fleet, Population, Service
 from models.profiling.programs import build_programs

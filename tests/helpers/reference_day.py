@@ -10,7 +10,7 @@ from itertools import groupby
 
 from scipy.optimize import brentq
 
-from models.fleet.jobs import REFERENCE_SHARE_BYTES
+from models.fleet.inventory import REFERENCE_SHARE_BYTES
 from models.platforms import PLATFORMS
 from models.randomness import key
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import (
     Churn,
     Conditions,

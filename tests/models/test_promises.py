@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import tables
-from models.fleet.jobs import LEAST_PRESENT, REFERENCE_SHARE_BYTES, Jobs, build_jobs, miss_curve
-from models.fleet.machines import build_machines, replaced
+from models.fleet.inventory import (
+    LEAST_PRESENT,
+    REFERENCE_SHARE_BYTES,
+    Jobs,
+    build_jobs,
+    build_machines,
+    miss_curve,
+    replaced,
+)
 from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Service, Window, World
 from models.platforms import MODERN_SERVERS, PLATFORMS
 from models.randomness import key, stream

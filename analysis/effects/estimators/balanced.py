@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators.adjusted import Adjusted
@@ -12,6 +11,7 @@ from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, EffectMethod, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 

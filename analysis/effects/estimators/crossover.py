@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.study import Answers
 from analysis.effects.switching import Common, PlannedRows, SwitchableRows, Switched, courses, levels
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 
 _LEAST = 0.1
 """What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""

@@ -10,9 +10,9 @@ All compiled helpers live in this file because numba's cache does not look into 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 
 NONE, SHRUNKEN, RANDOM = range(3)
 BLOCK = 16

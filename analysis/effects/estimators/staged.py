@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from analysis.effects.cells import NEVER, JobMachineSums, StageSums
 from analysis.effects.observations import Design
@@ -21,6 +20,7 @@ from analysis.effects.per_job import between
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
+from models.compiled import njit
 from models.errors import InputError
 
 _PRIOR = 10.0

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from models.arrays import Bools, Floats
+from models.compiled import njit
 from models.errors import InputError, WscError
 
 CERTIFIED = 1e-9

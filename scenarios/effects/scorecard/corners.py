@@ -23,7 +23,7 @@ from json import dumps
 from typing import Any, Literal
 
 from models.errors import InputError
-from models.fleet.jobs import drawn_names
+from models.fleet.inventory import drawn_names
 from models.fleet.world import Crossover, Feature, Recording, Rollout, Software, World
 from models.randomness import stream
 from scenarios.files.faults import Fault, FaultsError

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from models.fleet.jobs import drawn_names
+from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import shown

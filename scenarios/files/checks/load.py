@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from analysis.tables.faults import FileError
-from models.fleet.jobs import drawn_names
+from models.fleet.inventory import drawn_names
 from models.queues.world import JobDemand
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from models.arrays import DAY_S
-from models.fleet.jobs import drawn_names
+from models.fleet.inventory import drawn_names
 from models.profiling.world import Compiler, Incident, Kernel, Watch
 from scenarios.files.checks import served as served_checks
 from scenarios.files.checks.fleet import WORLD_CHECKS, multiple

@@ -5,8 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Fleet, Population
 from models.platforms import PLATFORMS, REFERENCE_CORE_CPI
 from models.profiling.functions import core_cpi

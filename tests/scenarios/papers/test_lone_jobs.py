@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Behaviour, Fleet, Population, World
 from scenarios.papers.lone_jobs import alone_cpi, alone_facts
 

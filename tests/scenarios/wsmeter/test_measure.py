@@ -13,8 +13,7 @@ from rich.console import Console
 
 from analysis.figures.wsmeter.fleet import draw_day
 from analysis.wsmeter.estimators import WSMeter
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from scenarios.files.loader import load, settings
 from scenarios.runs import execution
 from scenarios.runs.disk import save

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import InputError
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import (
     Behaviour,
     Crossover,

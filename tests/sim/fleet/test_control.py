@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Churn, Feature, Fleet, Governor, Population, Rollout, Scheduler, World
 from sim.fleet.control import plan_day, plan_roll_out
 from sim.fleet.placement import ENDINGS

@@ -1,7 +1,6 @@
 import numpy as np
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Fleet, Population, Recording, World
 from sim.fleet.day import day_of, prepare
 from sim.fleet.timeline import from_placement

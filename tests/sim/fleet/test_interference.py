@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.fleet.jobs import miss_curve
+from models.fleet.inventory import miss_curve
 from sim.fleet import interference, slots
 from sim.fleet.layout import Contention
 from tests.helpers.reference_day import Instance, fixed_point, latency_factor

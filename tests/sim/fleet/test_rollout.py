@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_machines
 from models.fleet.world import Crossover, Feature, Fleet, Governor, Rollout, Window, World
 from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import prepare

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from models.fleet.jobs import miss_curve
+from models.fleet.inventory import miss_curve
 from models.fleet.world import (
     Behaviour,
     Conditions,

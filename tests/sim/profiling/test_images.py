@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.profiling.symbolise import Repository
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Fleet, Population
 from models.profiling.programs import build_programs
 from models.profiling.world import ProfileWorld, Profiling, Releases

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_machines
 from models.fleet.world import Fleet
 from models.profiling.world import Kernel
 from sim.profiling.register import place, platform_names

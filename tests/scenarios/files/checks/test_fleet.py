@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from models.fleet.jobs import build_jobs
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Service, Software, World
 from scenarios.files.checks import fleet as checks
 from scenarios.files.faults import FaultsError

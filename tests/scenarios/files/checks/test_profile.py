@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from models.fleet.machines import build_machines
+from models.fleet.inventory import build_machines
 from models.fleet.world import Fleet, Recording, Window
 from models.profiling.world import Collector, Programs, Watch
 from scenarios.files.checks import profile as profile_checks

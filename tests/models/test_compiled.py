@@ -1,0 +1,66 @@
+"""A compiled function runs whatever an older version of the code left in its cache."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from models.compiled import njit
+
+SOURCE = """
+from typing import NamedTuple
+
+from models.compiled import njit
+
+
+class {name}(NamedTuple):
+    x: float
+
+
+@njit()
+def doubled(point):
+    return 2.0 * point.x
+
+
+print(doubled({name}(4.0)), sum(doubled.stats.cache_hits.values()))
+"""
+
+
+def run(folder, name):
+    """What a process prints that calls a function whose argument's class has that name, and its cache hits."""
+    file = folder / "shapes.py"
+    file.write_text(SOURCE.format(name=name))
+    os.utime(file, (1e9, 1e9 + len(name)))
+    code = "import shapes"
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(folder)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
+def test_an_argument_whose_class_was_renamed_leaves_no_cache_that_breaks_the_function(tmp_path):
+    assert run(tmp_path, "Point") == "8.0 0"
+    assert run(tmp_path, "Point") == "8.0 1"
+    assert run(tmp_path, "Place") == "8.0 0"
+    assert run(tmp_path, "Place") == "8.0 1"
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize("damage", [b"", b"cmodels.compiled\nGone\n.", b"no pickle"], ids=["cut off", "gone", "text"])
+def test_an_index_that_cannot_be_unpickled_counts_as_empty(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @njit()
+    def halved(x: float) -> float:
+        return x / 2.0
+
+    (index,) = [Path(halved._cache._cache_file._index_path)]
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.write_bytes(pickle.dumps(numba.__version__) + damage)
+    assert halved(8.0) == 4.0
+    assert index.stat().st_size > len(pickle.dumps(numba.__version__) + damage)
