@@ -124,7 +124,7 @@ def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") 
     --------
     >>> tree, faults = parse("seed: 1", "day.yaml")
     >>> tree.plain(), tree.child("seed").place
-    ({'seed': 1}, Place(file='day.yaml', line=1, column=7))
+    ({'seed': 1}, Position(file='day.yaml', line=1, column=7))
     >>> print(parse("seed: [1", "day.yaml")[1][0])
     day.yaml:1:9: is not YAML: expected ',' or ']', but got '<stream end>'
     """

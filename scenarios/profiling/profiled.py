@@ -176,7 +176,7 @@ def first_and_last(shares: pd.DataFrame) -> list[RolloutShares]:
     --------
     >>> days = pd.DataFrame({"dimension": "kernel", "day": [0, 1], "name": "new", "share": [0.0, 0.5]})
     >>> first_and_last(days)
-    [Rollout(dimension='kernel', name='new', first=0.0, last=0.5)]
+    [RolloutShares(dimension='kernel', name='new', first=0.0, last=0.5)]
     """
     days = shares["day"].min(), shares["day"].max()
     return [
