@@ -5,6 +5,7 @@ no real fleet could know; analyses never read them.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -478,19 +479,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
 }
 
 
-def schema(table: str) -> pa.Schema:
-    """Return the Arrow schema of a table, meanings as field metadata.
-
-    Raises
-    ------
-    KeyError
-        If there is no such table.
-
-    Examples
-    --------
-    >>> schema("jobs").names
-    ['job', 'name', 'latency_critical', 'instances', 'quota_vcpu']
-    """
-    return pa.schema(
-        [pa.field(column.name, column.type, False, {"meaning": column.meaning}) for column in TABLES[table]]
-    )
+SCHEMAS: Mapping[str, pa.Schema] = {
+    table: pa.schema([pa.field(column.name, column.type, False, {"meaning": column.meaning}) for column in columns])
+    for table, columns in TABLES.items()
+}
+"""The Arrow schema of each table, meanings as field metadata."""

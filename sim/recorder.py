@@ -77,7 +77,7 @@ class TableWriter:
         self.table = table
         self.path = Path(directory) / f"{table}.parquet"
         self.rows = 0
-        self._schema = tables.schema(table)
+        self._schema = tables.SCHEMAS[table]
         self._digests = [_ColumnDigest(field) for field in self._schema]
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0

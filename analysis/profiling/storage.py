@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.errors import WscError
-from models.tables import TABLES, schema
+from models.tables import SCHEMAS, TABLES
 
 NEEDED = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
 """Tables that every profile has."""
@@ -135,11 +135,11 @@ def write_samples(file: Path, batches: Iterable[pa.Table], *, taken: bool = Fals
     >>> import tempfile
     >>> row = {"process": [0], "event": ["cycles"], "location": [0], "stack": [-1], "count": [3]}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_samples(Path(folder) / "samples.parquet", [pa.table(row, schema=schema("samples"))])
+    ...     write_samples(Path(folder) / "samples.parquet", [pa.table(row, schema=SCHEMAS["samples"])])
     1
     """
     partial = file.with_name(file.name + ".partial")
-    whole, rows = schema("samples"), 0
+    whole, rows = SCHEMAS["samples"], 0
     whole = whole.append(pa.field(TAKEN, pa.int64())) if taken else whole
     numbers = {field.name: "DELTA_BINARY_PACKED" for field in whole if pa.types.is_integer(field.type)}
     options: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "use_dictionary": ["event"]}

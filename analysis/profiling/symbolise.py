@@ -123,7 +123,7 @@ class Repository:
         blank = {"function": UNKNOWN, "file": "", "file_hash": "", "function_line": 0, "line": 0}
         rest: Columns = {}
         for name, default in blank.items():
-            kind = tables.schema("locations").field(name).type
+            kind = tables.SCHEMAS["locations"].field(name).type
             column = pa.nulls(codes.size, kind) if symbol is None else symbol[name].combine_chunks()
             rest[name] = pc.fill_null(column, pa.scalar(default, kind))
         return {

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from models.tables import schema
+from models.tables import SCHEMAS
 from sim.recorder import write_table
 
 EVENTS = ("cycles", "instructions", "cpu_time")
@@ -67,7 +67,7 @@ def random_tables(seed, rows=60, visits=5, processes=9, locations=12):
                     strict=True,
                 )
             ],
-            columns=schema("rates").names,
+            columns=SCHEMAS["rates"].names,
         ),
         "samples": {
             "process": rng.integers(0, processes, rows),

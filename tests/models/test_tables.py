@@ -5,7 +5,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from models.tables import ARMS, COUNTERS, TABLES, schema
+from models.tables import ARMS, COUNTERS, SCHEMAS, TABLES
 
 each = pytest.mark.parametrize("table", TABLES)
 NUMBERS_WITHOUT_UNIT = {
@@ -34,7 +34,7 @@ def test_measured_numbers_have_a_unit_in_their_name(table):
 
 @each
 def test_the_schema_says_meanings_and_allows_no_nulls(table):
-    fields = schema(table)
+    fields = SCHEMAS[table]
     assert fields.names == [column.name for column in TABLES[table]]
     assert not any(field.nullable for field in fields)
     assert [field.metadata[b"meaning"].decode() for field in fields] == [column.meaning for column in TABLES[table]]
@@ -47,4 +47,4 @@ def test_the_counterfactual_tables_look_like_the_recorded_ones():
 
 def test_an_unknown_table_is_refused():
     with pytest.raises(KeyError, match="nonsense"):
-        schema("nonsense")
+        SCHEMAS["nonsense"]

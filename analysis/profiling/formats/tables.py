@@ -15,7 +15,7 @@ from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile,
 from analysis.profiling.storage import TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S
-from models.tables import TABLES, schema
+from models.tables import SCHEMAS, TABLES
 
 NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
 """Tables of a profile directory."""
@@ -109,7 +109,7 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     for name, table in tables.items():
         columns = {column: table[column].to_numpy() for column in table.columns}
         more = [pa.field(TAKEN, pa.int64())] if TAKEN in columns else []
-        rows = pa.table(columns, pa.schema([*schema(name), *more]))
+        rows = pa.table(columns, pa.schema([*SCHEMAS[name], *more]))
         if name == "samples":
             order = [(key, "ascending") for key in ("event", "process", "location", "stack")]
             write_samples(folder / f"{name}.parquet", [rows.sort_by(order)], taken=bool(more))

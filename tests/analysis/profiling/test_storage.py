@@ -6,7 +6,7 @@ import pytest
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
 from analysis.profiling.storage import NEEDED, Folder, ProfileError, Range, find, identity, write_samples
-from models.tables import schema
+from models.tables import SCHEMAS
 from tests.helpers.profile_tables import random_tables, write_folder
 
 
@@ -186,7 +186,7 @@ def test_the_identity_changes_with_a_file_and_a_file_that_goes_is_told(folder, t
 
 
 def test_samples_written_in_parts_are_read_back(tmp_path, tables):
-    whole = pa.Table.from_pandas(tables["samples"], schema=schema("samples"), preserve_index=False)
+    whole = pa.Table.from_pandas(tables["samples"], schema=SCHEMAS["samples"], preserve_index=False)
     file = tmp_path / "samples.parquet"
     assert write_samples(file, [whole.slice(0, 7), whole.slice(7)]) == whole.num_rows
     assert pq.read_table(file).equals(whole)

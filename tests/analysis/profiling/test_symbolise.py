@@ -60,7 +60,7 @@ def profile(seed, samples=4000, stacks=60):
         "raw_samples": raw,
         "raw_stacks": callers,
     }
-    return {name: pa.table({k: pa.array(v) for k, v in made[name].items()}).cast(tables.schema(name)) for name in made}
+    return {name: pa.table({k: pa.array(v) for k, v in made[name].items()}).cast(tables.SCHEMAS[name]) for name in made}
 
 
 def twin(made):

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from analysis.crosscheck import profile as visits
 from analysis.crosscheck.check import Check
-from models.tables import TABLES, schema
+from models.tables import SCHEMAS, TABLES
 from scenarios.commands.app import app
 from scenarios.crosscheck import crosscheck
 from scenarios.crosscheck.crosscheck import PARTS
@@ -81,7 +81,7 @@ def test_every_lens_agrees_on_one_day(found):
 def test_what_is_written_is_what_the_tables_say(run):
     assert "stay_requests" in run.tables
     for name in run.tables:
-        assert pd.read_parquet(run.file(name)).columns.tolist() == schema(name).names
+        assert pd.read_parquet(run.file(name)).columns.tolist() == SCHEMAS[name].names
     assert set(run.tables) <= set(TABLES)
 
 

@@ -12,7 +12,7 @@ from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import Fleet, Population
 from models.profiling.programs import build_programs
 from models.profiling.world import ProfileWorld, Profiling, Releases
-from models.tables import schema
+from models.tables import SCHEMAS
 from sim.profiling.builds import NEVER, build_builds, changed_functions
 from sim.profiling.hits import Stacks
 from sim.profiling.images import lay_out
@@ -126,8 +126,8 @@ def test_sources_have_every_line_that_symbols_name(images):
 
 def test_columns_are_those_of_the_tables(images):
     for name, found in (("symbols", images.symbols), ("sources", images.sources), ("function_traits", images.traits)):
-        assert found.column_names == schema(name).names
-    assert images.build_rows.column_names == schema("builds").names
+        assert found.column_names == SCHEMAS[name].names
+    assert images.build_rows.column_names == SCHEMAS["builds"].names
     assert len(set(images.build_rows["build_id"].to_pylist())) == images.build_rows.num_rows
     assert images.build_rows["image"].to_pylist()[-1] == "fleetd"
 
