@@ -34,12 +34,6 @@ SHARED_CLASS_NAMES = {
 
 JSON_BORDER = {"scenarios/files/json_schema.py"}
 """Modules whose signatures may hold maps of anything: they build what is JSON and nothing else."""
-UNTYPED = JSON_BORDER | {
-    *("analysis/audit/about.py", "scenarios/commands/app.py", "scenarios/crossplatform/worlds.py"),
-    *("scenarios/effects/design_trial.py", "scenarios/effects/scorecard/guard_corpus.py"),
-    *("scenarios/effects/scorecard/pieces.py", "scenarios/effects/scorecard/scorecard.py"),
-}
-"""Modules that are not yet free of them."""
 ANYTHING = re.compile(r"\b(?:dict|Mapping)\b(?:\[str, Any\]|(?!\[))")
 
 DOCUMENTS = [
@@ -98,7 +92,7 @@ def test_signatures_say_what_maps_hold():
         for node in ast.walk(ast.parse((ROOT / path).read_text()))
         if isinstance(node, ast.FunctionDef) and ANYTHING.search(annotations(node))
     }
-    assert {path: name for path, name in untyped.items() if path not in UNTYPED} == {}
+    assert {path: name for path, name in untyped.items() if path not in JSON_BORDER} == {}
 
 
 def named_in(text):

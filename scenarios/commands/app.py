@@ -5,7 +5,7 @@ Each of its commands is a module here, of the same name, that is loaded when the
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -42,9 +42,9 @@ class _Group(TyperGroup):
     """All commands, of which those are loaded that are asked for."""
 
     @property
-    def commands(self) -> dict[str, Any]:
+    def commands(self) -> Any:  # noqa: ANN401  # a map; Typer's type of a command is private
         """The commands by name."""
-        return cast(dict[str, Any], _Modules())
+        return _Modules()
 
     @commands.setter
     def commands(self, _none: object) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -51,8 +51,7 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
         If a world cannot be simulated.
     """
     seeds = range(scenario.seed, scenario.seed + scenario.analyses.crossplatform.worlds)
-    parts = computed_parts(seeds, partial(_judged, scenario), place(scenario, out), PARTS, progress, force=force)
-    return cast(list[JudgedWorld], parts)
+    return computed_parts(seeds, partial(_judged, scenario), place(scenario, out), PARTS, progress, force=force)
 
 
 def place(scenario: ServiceScenario, out: Path) -> Path:
@@ -238,7 +237,7 @@ def _medians(platforms: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return platforms.groupby("platform", sort=False).median().reset_index().to_dict("records")
 
 
-def _judged(scenario: ServiceScenario, seed: int) -> dict[str, Any]:  # JSON, which is how worlds are kept
+def _judged(scenario: ServiceScenario, seed: int) -> JudgedWorld:
     """Judge one world."""
     world = replace(scenario, seed=seed)
-    return dict(judge(services(world.world, types=False), world))
+    return judge(services(world.world, types=False), world)
