@@ -21,7 +21,7 @@ from models.arrays import Floats
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
-from models.table_keys import KEYS
+from models.tables import KEYS
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run

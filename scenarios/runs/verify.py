@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from models.arrays import Bools
-from models.table_keys import KEYS, REFERENCES
-from models.tables import TABLES, Column
+from models.tables import KEYS, REFERENCES, TABLES, Column
 from scenarios.files.faults import Fault
 from scenarios.runs.disk import file_digest
 

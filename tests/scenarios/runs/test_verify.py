@@ -5,8 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from models.table_keys import KEYS
-from models.tables import TABLES
+from models.tables import KEYS, TABLES
 from scenarios.runs.disk import file_digest
 from scenarios.runs.rundir import Run
 from scenarios.runs.verify import changed, faults
