@@ -282,6 +282,8 @@ def units_between_jobs(case: Case) -> list[Finding]:
 
 _FEW = 0.01
 """Share of bad rows up to which they are worth a note only."""
+_UNLIKE, _ERRORS = 0.005, 4.0
+"""Shares left out of two arms are unlike if they differ by so much, and by so many standard errors."""
 
 
 def unusable_values(case: Case) -> list[Finding]:
@@ -297,6 +299,7 @@ def unusable_values(case: Case) -> list[Finding]:
             case, flagged.unusable, "no value or weight above 0", "compare only if they miss by chance in both arms"
         ),
         *_unusable(case, flagged.without_amounts, lacking, "or leave the columns out"),
+        *_left_out(case),
     ]
     return sorted(findings, key=lambda finding: finding.severity == "note")
 
@@ -316,6 +319,28 @@ def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding
     what = f"{count} row{'s have' if count > 1 else ' has'} {lacking}: {of_arms}"
     evidence = {"rows": count, "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
     return [Finding("unusable_values", severity, what, evidence, f"find out why they are missing; {remedy}")]
+
+
+def _left_out(case: Case) -> list[Finding]:
+    """Return what is to be said of rows that were left out when the table was read, and whether both arms lack them."""
+    left = case.flagged.left_out
+    if left.empty or "treated" not in left:
+        return []
+    given = case.flagged.table["treated"].to_numpy() == 1
+    out = pd.to_numeric(left["treated"], errors="coerce").to_numpy()
+    lacking = np.array([(out == 0).sum(), (out == 1).sum()])
+    rows = lacking + np.array([(~given).sum(), given.sum()])
+    if not rows.all():
+        return []
+    shares, pooled = lacking / rows, lacking.sum() / rows.sum()
+    apart = abs(shares[1] - shares[0])
+    error = np.sqrt(pooled * (1 - pooled) * (1 / rows).sum())
+    if apart < _UNLIKE or apart < _ERRORS * error:
+        return []
+    what = f"rows are left out unlike in the arms: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
+    evidence = {"rows": len(left), "treated": float(shares[1]), "untreated": float(shares[0])}
+    severity: Severity = "error" if apart > 10 * _FEW else "warning"
+    return [Finding("unusable_values", severity, what, evidence, "find out why their cells cannot be used")]
 
 
 def duplicated_rows(case: Case) -> list[Finding]:

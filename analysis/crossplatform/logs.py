@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.log import PER_SECOND, unit_of
-from analysis.tables.columns import FileCells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 from models.errors import InputError

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from analysis.tables.columns import Field, not_used, read_cells, read_table
+from analysis.tables.columns import Field, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source
 from analysis.wsmeter.measurements import Reading
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError, WscError
@@ -49,18 +50,19 @@ Design = Literal["concurrent", "crossover", "staged"]
 """When machines had the feature: some of them from one time on, on and off, or in waves."""
 
 
-def read_observations(path: Path, *, strict: bool = True) -> Reading:
-    """Read the observations of a fleet from one file.
+def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = AS_IT_IS) -> Reading:
+    """Read the observations of a fleet from one table.
 
     A table without `treated` is of a fleet in which nothing has the feature. An instance may have several rows in a
     period, one for each stay; what agrees in every column is there twice.
 
     Parameters
     ----------
-    path : CSV or Parquet, gzipped or not; columns period (number of a day, or seconds), job, machine, weight (CPU
-        quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard, rack,
-        domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
+    source : CSV or Parquet, gzipped or not, a query, or a frame; columns period (number of a day, or seconds), job,
+        machine, weight (CPU quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard,
+        rack, domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
         mean_frequency_hz, clock_hz, cycles
+    recipe : how the table's columns become these; periods of its points in time are counted from 1970
     strict : whether amounts that cannot be used and rows that are there twice are faults; otherwise they are left in,
         for guards to judge
 
@@ -86,20 +88,21 @@ def read_observations(path: Path, *, strict: bool = True) -> Reading:
     0     0.0   a      m1     2.0    1.5        0
     1     1.0   a      m1     2.0    1.6        1
     """
-    given = read_table(path, FIELDS, _whole_row) if strict else read_table(path, _LENIENT)
+    rows = read_rows(source, FIELDS, _whole_row, recipe) if strict else read_rows(source, _LENIENT, recipe=recipe)
+    given = rows.table
     stray = between(given["period"].to_numpy(dtype=np.float64))
     if stray.any():
-        lines, column = read_cells(path).lines, 1 + list(given.columns).index("period")
-        between_others = ((int(lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
+        column = 1 + list(given.columns).index("period")
+        between_others = ((int(rows.lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
         problem = "should be as far from the next period as others are"
         raise FileError([FileFault(line, column, "period", problem, f"{period:g}") for line, period in between_others])
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
-    table, notes = given[known].copy(), list(not_used(given, known))
+    table, notes = given[known].copy(), [*rows.notes, *(not_used(given, known) if recipe.takes_as_is else ())]
     if "treated" not in table:
         table["treated"] = 0
         notes.append("no column treated: nothing has the feature")
     table["treated"] = table["treated"].astype(np.int64)
-    return Reading(table, tuple(notes))
+    return Reading(table, tuple(notes), rows.left_out)
 
 
 def between(period: Floats) -> Bools:
@@ -171,10 +174,12 @@ class FlaggedRows:
     """(N,) whether the value or the weight is not finite and above 0."""
     amounts: Mapping[str, Bools]
     """(N,) of each column of presence, CPU time, exposure or frequency that has unusable rows: which those are."""
+    left_out: pd.DataFrame
+    """Rows that were left out when the table was read, with their reason, and treated as far as it could be read."""
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Self:
-        """Flag the rows of a table.
+    def of(cls, table: pd.DataFrame, left_out: pd.DataFrame | None = None) -> Self:
+        """Flag the rows of a table; others may have been left out when it was read.
 
         Raises
         ------
@@ -186,7 +191,8 @@ class FlaggedRows:
             raise ObservationsError(f"columns are missing: {', '.join(missing)}")
         unusable = _wrong(table["value"]) | _wrong(table["weight"])
         wrong = {name: _wrong(table[name], zero=name == "cpu_s") for name in _AMOUNTS if name in table}
-        return cls(table, unusable, {name: rows for name, rows in wrong.items() if rows.any()})
+        flagged = {name: rows for name, rows in wrong.items() if rows.any()}
+        return cls(table, unusable, flagged, pd.DataFrame() if left_out is None else left_out)
 
     @property
     def without_amounts(self) -> Bools:

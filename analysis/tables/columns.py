@@ -1,24 +1,21 @@
-"""Foreign tables as columns: their cells as they stand, and of the types wanted, every fault at once with its place."""
+"""Columns of foreign tables as the types that they should have, every fault at once, each with its place."""
 
-import csv
-import io
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, salvaged, stream_of
+from analysis.tables.cells import FileCells
 from analysis.tables.faults import FileError, FileFault
+from analysis.tables.quantities import numbers, times_s
+from analysis.tables.recipe import AS_IT_IS, Recipe, prepared, recipe_expressions
+from analysis.tables.sources import Source, cells_of, header_of
 from models.arrays import Bools, Ints
 
-_SEPARATOR = re.compile(r"[;\t|]")
 _WIDEST = 200
 """Characters of a cell that a message shows."""
 LEAST, MOST = 1e-50, 1e50
@@ -31,160 +28,45 @@ Kind = Literal["text", "real", "count", "flag"]
 
 
 Problem = tuple[Bools, str]
+_SPELT_OUT = 3
+"""FileCells of a column with the same problem that have a fault each; of more there is one fault, which counts them."""
 
 
-@dataclass(slots=True)
-class FileCells:
-    """A file's cells before any check: texts from CSV, typed values from Parquet, with the line of every row."""
+class Wrong(NamedTuple):
+    """FileCells of a column that have one problem."""
 
-    names: list[str]
-    columns: dict[str, pd.Series]
+    rows: Bools
+    problem: str
+    field: str
+    column: int
+    cells: pd.Series
+
+    def faults(self, lines: Ints) -> Iterator[FileFault]:
+        """Yield a fault of each cell, or of the first one with the number of the others."""
+        rows = np.flatnonzero(self.rows)
+        for row in rows[: 1 if len(rows) > _SPELT_OUT else _SPELT_OUT]:
+            shown = _shown(self.cells.iloc[row])
+            if len(rows) > _SPELT_OUT:
+                after = ", ".join(map(str, lines[rows[1:4]]))
+                shown += f" and {len(rows) - 1:,} more of {len(lines):,} rows, next in lines {after}"
+            yield FileFault(int(lines[row]), self.column, self.field, self.problem, shown)
+
+
+class Rows(NamedTuple):
+    """A table whose columns are checked, and what was left out of it.
+
+    Attributes
+    ----------
+    table : with a plain RangeIndex
+    lines : (N,) of the file
+    left_out : the other rows: line, reason, and the columns of `table` as far as they could be read
+    notes : how cells were understood, where they might have meant something else
+    """
+
+    table: pd.DataFrame
     lines: Ints
-    faults: list[FileFault] = field(default_factory=list)
-    types: dict[str, pa.DataType] = field(default_factory=dict)
-    """Types of a Parquet file's columns; CSV has none."""
-
-    def position(self, name: str) -> int:
-        """Return the column's place in the file, from 1."""
-        return self.names.index(name) + 1
-
-    def text(self, name: str) -> "pd.Series[str]":
-        """Return a column's cells as text without blanks around it, "" for a null."""
-        return self.columns[name].map(_as_text).astype(str).str.strip()
-
-    def faults_of(self, name: str, wrong: "Bools | pd.Series[bool]", problem: str) -> Iterator[FileFault]:
-        """Yield the fault of every cell of a column that is wrong."""
-        for row in np.flatnonzero(np.asarray(wrong, dtype=np.bool_)):
-            got = f'"{self.columns[name].iloc[row]}"'
-            yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
-
-
-def read_cells(path: Path) -> FileCells:
-    """Read a file's cells, and the faults of the file itself.
-
-    What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
-    off, the whole lines are read.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "jobs.csv"
-    ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
-    ...     cells = read_cells(file)
-    >>> cells.names, cells.lines.tolist(), str(cells.faults[0])
-    (['job', 'quota'], [2], '4:1: row: should have 2 fields, got 1')
-    """
-    with stream_of(path) as stream:
-        data, damage = salvaged(stream)
-    cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
-    if data.startswith(PARQUET):
-        return _parquet_cells(data, cut)
-    if not cut:
-        return _csv_cells(data)
-    whole_lines = data[: data.rfind(b"\n") + 1]
-    if not whole_lines:
-        return _unreadable(1, "should be a whole gzip file", cut)
-    cells = _csv_cells(whole_lines)
-    cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
-    return cells
-
-
-def column_names(path: Path) -> list[str]:
-    """Return the names of a file's columns, of which only the beginning is read; none where it cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "jobs.csv"
-    ...     _ = file.write_text("job, quota\\na,2\\n")
-    ...     column_names(file)
-    ['job', 'quota']
-    """
-    try:
-        head = head_of(path)
-        if head.startswith(PARQUET):
-            return [] if is_packed(path) else list(pq.read_schema(path).names)
-        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
-        return [name.strip() for name in next(csv.reader(io.StringIO(lines, newline="")), [])]
-    except (OSError, DamagedError, pa.ArrowException, csv.Error):
-        return []
-
-
-def _csv_cells(data: bytes) -> FileCells:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
-    reader = csv.reader(io.StringIO(text, newline=""))
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        for row in reader:
-            if row:
-                rows.append(row)
-                lines.append(reader.line_num)
-    except csv.Error as error:
-        got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
-        return _unreadable(reader.line_num, "should be CSV", got if "field limit" in str(error) else str(error))
-    if not rows:
-        return _unreadable(1, "should begin with a line of column names", "an empty file")
-    names = [name.strip() for name in rows[0]]
-    if len(names) == 1 and (other := _SEPARATOR.search(rows[0][0].strip(" "))):
-        shown = "tabs" if other[0] == "\t" else other[0]
-        return _unreadable(lines[0], "should be separated by commas", f"a header that looks separated by {shown}")
-    return _from_rows(names, rows[1:], lines[1:])
-
-
-def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> FileCells:
-    faults = _repeated_names(names)
-    width = len(names)
-    ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
-    faults += [FileFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
-    whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
-    columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
-    texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
-    return FileCells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
-
-
-def _parquet_cells(data: bytes, cut: str) -> FileCells:
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError):
-        return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
-    names, types = table.column_names, table.schema.types
-    columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}
-    lines = np.arange(table.num_rows) + 2
-    return FileCells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
-
-
-def _series(column: pa.ChunkedArray) -> pd.Series:
-    """Return a column in which a null is None and whole numbers stay whole."""
-    series: pd.Series = pd.Series(column.to_pylist(), dtype=object) if column.null_count else column.to_pandas()
-    return series
-
-
-def _repeated_names(names: Sequence[str]) -> list[FileFault]:
-    return [
-        FileFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
-        for at, name in enumerate(names)
-        if name in names[:at]
-    ]
-
-
-def _unreadable(line: int, problem: str, got: str) -> FileCells:
-    return FileCells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
-
-
-def _as_text(cell: object) -> str:
-    return "" if cell is None else str(cell)
+    left_out: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,56 +90,95 @@ def _nothing(names: Sequence[str]) -> Sequence[str]:
 
 
 def read_table(
-    path: Path, fields: Sequence[Field], key: Callable[[Sequence[str]], Sequence[str]] = _nothing
+    source: Source, fields: Sequence[Field], key: Callable[[Sequence[str]], Sequence[str]] = _nothing
 ) -> pd.DataFrame:
-    """Read the named columns of a CSV or Parquet file, gzipped or not, whatever its name ends in.
+    """Read the named columns of a table, as `read_rows`, in which nothing may be wrong."""
+    return read_rows(source, fields, key).table
+
+
+def read_rows(
+    source: Source,
+    fields: Sequence[Field],
+    key: Callable[[Sequence[str]], Sequence[str]] = _nothing,
+    recipe: Recipe = AS_IT_IS,
+) -> Rows:
+    """Read the named columns of a table: CSV or Parquet, gzipped or not, whatever its name ends in; a query; a frame.
 
     Identifiers come back as text, so that 7 in one file is 7 in another. Columns beyond `fields` are read as they
-    are. Blank lines of a CSV file are skipped.
+    are. Blank lines of a CSV file are skipped. The header is judged before anything else is read.
 
     Parameters
     ----------
-    path : the file
+    source : the file, query or frame
     fields : columns that are checked; one that is not required may be missing
     key : from the file's column names to those by which a row may be there only once; none: rows may repeat
-
-    Returns
-    -------
-    DataFrame
-        The file's columns with a plain RangeIndex.
+    recipe : how its columns become those of `fields`, and which share of rows may be bad
 
     Raises
     ------
     FileError
-        With every fault: missing, repeated, empty, wrongly typed, not finite, out of bounds, ragged, cut off.
+        With every fault: missing, repeated, empty, wrongly typed, not finite, out of bounds, ragged, cut off; or with
+        the reasons, if a larger share of rows is bad than `recipe.skip_bad`.
     OSError
         If the file cannot be opened.
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "jobs.csv"
-    ...     _ = file.write_text("job,quota\\na,2\\nb,x\\n")
-    ...     read_table(file, [Field("job", "text"), Field("quota", "real")])
+    >>> frame = pd.DataFrame({"job": ["a", "b"], "quota": ["2", "x"]})
+    >>> fields = [Field("job", "text"), Field("quota", "real")]
+    >>> read_rows(frame, fields)
     Traceback (most recent call last):
     analysis.tables.faults.FileError: 3:2: quota: should be a number, got "x"
+    >>> read_rows(frame, fields, recipe=Recipe(skip_bad=0.5)).table["job"].tolist()
+    ['a']
     """
-    cells = read_cells(path)
-    faults = list(cells.faults)
-    columns = dict(cells.columns)
+    header = header_of(source)
+    if header and (faults := _of_header(header, fields, recipe)):
+        raise FileError(faults)
+    cells = prepared(cells_of(source), recipe)
+    columns, wrongs, notes = dict(cells.columns), list[Wrong](), list[str]()
     for wanted in fields:
-        if wanted.name in cells.columns:
-            columns[wanted.name], wrong = _checked(cells, wanted)
-            faults += wrong
-        elif wanted.required and cells.names:
-            faults.append(FileFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(cells.names)}"))
-    faults += _repeated_rows(cells, key(cells.names))
-    if cells.names and not len(cells.lines) and not cells.faults:
-        faults.append(FileFault(2, 1, "rows", "should hold at least one row", "none"))
+        if wanted.name in columns:
+            columns[wanted.name], wrong, note = _checked(cells, wanted, strict=recipe.skip_bad is not None)
+            wrongs += wrong
+            notes += note
+    out = np.logical_or.reduce([np.zeros(len(cells.lines), np.bool_), *(wrong.rows for wrong in wrongs)])
+    faults = list(cells.faults)
+    if not len(out) and cells.names and not faults:
+        filtered = "" if recipe.takes_as_is else " that is taken"
+        faults.append(FileFault(2, 1, "rows", f"should hold at least one row{filtered}", "none"))
+    if out.any() and (recipe.skip_bad is None or out.mean() > recipe.skip_bad):
+        faults += [fault for wrong in wrongs for fault in wrong.faults(cells.lines)]
+        if recipe.skip_bad is not None:
+            problem = f"should be bad in at most {recipe.skip_bad:.2%} of the rows"
+            faults.append(FileFault(0, 0, "rows", problem, f"{out.mean():.2%}: {out.sum():,} of {len(out):,}"))
+    faults += _repeated_rows(cells, key(cells.names), out & (recipe.skip_bad is not None))
     if faults:
         raise FileError(faults)
-    return pd.DataFrame(columns)
+    table = pd.DataFrame(columns)
+    left_out = table[out].assign(line=cells.lines[out], reason=_reasons(wrongs, len(out))[out]).reset_index(drop=True)
+    return Rows(table[~out].reset_index(drop=True), cells.lines[~out], left_out, tuple(notes))
+
+
+def _reasons(wrongs: Sequence[Wrong], count: int) -> "np.typing.NDArray[np.object_]":
+    """Return the first problem of every row that has one."""
+    reasons = np.full(count, "", dtype=object)
+    for wrong in reversed(wrongs):
+        reasons[wrong.rows] = f"{wrong.field} {wrong.problem}"
+    return reasons
+
+
+def _of_header(header: Sequence[str], fields: Sequence[Field], recipe: Recipe) -> list[FileFault]:
+    """Return what is wrong with a table's column names."""
+    try:
+        names = {*header, *recipe_expressions(header, recipe)}
+    except FileError as error:
+        return list(error.faults)
+    return [
+        FileFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(header)}")
+        for wanted in fields
+        if wanted.required and wanted.name not in names
+    ]
 
 
 def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
@@ -273,40 +194,48 @@ def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
         yield f"columns not used: {', '.join(others)}"
 
 
-def _repeated_rows(cells: FileCells, key: Sequence[str]) -> Iterator[FileFault]:
-    """Yield a fault for every row whose key stood in an earlier row."""
+def _repeated_rows(cells: FileCells, key: Sequence[str], out: Bools) -> Iterator[FileFault]:
+    """Yield a fault for every row whose key stood in an earlier row, but for those that are out."""
     if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
         return
-    group = (
-        pd.DataFrame({name: cells.columns[name].astype(str) for name in key}).groupby(list(key), sort=False).ngroup()
-    )
+    texts = pd.DataFrame({name: cells.columns[name].astype(str) for name in key})
+    group = texts.groupby(list(key), sort=False, dropna=False).ngroup()
     _, first, code = np.unique(group, return_index=True, return_inverse=True)
     whole = len(key) == len(cells.names)
     name = "row" if whole else ", ".join(key)
     column = 1 if whole else cells.position(key[0])
-    for row in np.flatnonzero(first[code] != np.arange(len(code))):
+    for row in np.flatnonzero((first[code] != np.arange(len(code))) & ~out):
         line, before = int(cells.lines[row]), int(cells.lines[first[code[row]]])
         yield FileFault(line, column, name, "should be there once", f"the same as in line {before}")
 
 
-def _checked(cells: FileCells, wanted: Field) -> tuple[pd.Series, list[FileFault]]:
-    """Return a column as what it should hold, and its faults."""
+def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Series, list[Wrong], list[str]]:
+    """Return a column as what it should hold, which of its cells have which problem, and notes on its units."""
     given, column = cells.columns[wanted.name], cells.position(wanted.name)
     kind = cells.types.get(wanted.name)
     if kind is not None and not _fits(kind, wanted.kind):
         what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
-        return given, [FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")]
-    text = cells.text(wanted.name)
+        raise FileError([FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")])
+    text, notes = cells.text(wanted.name), list[str]()
     if wanted.kind == "flag":
         column_values, problems = _flags(text)
+    elif wanted.kind == "text":
+        column_values, problems = _texts(text)
     else:
-        column_values, problems = _texts(text) if wanted.kind == "text" else _numbers(given, text, wanted)
-    faults = [
-        FileFault(int(cells.lines[row]), column, wanted.name, problem, _shown(given.iloc[row]))
-        for wrong, problem in problems
-        for row in np.flatnonzero(wrong)
-    ]
-    return column_values, faults
+        column_values, problems, units = _numbers(given, text, wanted, strict=strict)
+        notes += [f"{wanted.name}: {units}"] if units else []
+    wrongs = list[Wrong]()
+    absent = np.zeros(len(text), np.bool_)
+    for missing in cells.computed.get(wanted.name, ()):
+        rows = missing.rows & np.logical_or.reduce([absent, *(wrong for wrong, _ in problems)]) & ~absent
+        absent |= rows
+        if rows.any():
+            place = cells.position(missing.column)
+            wrongs.append(Wrong(rows, missing.problem, missing.column, place, cells.columns[missing.column]))
+    for rows, problem in problems:
+        if (rows & ~absent).any():
+            wrongs.append(Wrong(rows & ~absent, problem, wanted.name, column, given))
+    return column_values, wrongs, notes
 
 
 def _texts(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
@@ -323,10 +252,13 @@ def _flags(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
     ]
 
 
-def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Series, list[Problem]]:
-    """Return a column as numbers, NaN where a cell is none, and which rows have which problem, one at most."""
-    number = given if given.dtype.kind in "iuf" else pd.to_numeric(text, errors="coerce")
-    value = number.to_numpy(dtype=np.float64, na_value=np.nan)
+def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) -> tuple[pd.Series, list[Problem], str]:
+    """Return a column as numbers, NaN where a cell is none, which rows have which problem, and what its units mean."""
+    if given.dtype.kind in "iuf":
+        value, units = given.to_numpy(dtype=np.float64, na_value=np.nan), ""
+    else:
+        read = numbers(text)
+        value, units = read.value, _UNITS.get(read.scale or "", "")
     empty = (text == "").to_numpy()
     infinite = np.isinf(value) | (np.isnan(value) & text.str.lower().str.lstrip("+-").eq("nan").to_numpy())
     low = (value <= 0) if wanted.above_zero else (value < 0)
@@ -338,16 +270,37 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field) -> tuple[pd.Serie
         (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
         ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
     ]
-    if wanted.lenient:
-        return pd.Series(value), ranges
-    return pd.Series(value), [
-        (empty & (not wanted.may_be_empty), "should not be empty"),
-        (np.isnan(value) & ~empty & ~infinite, "should be a number"),
-        (infinite, "should be a finite number"),
-        (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
-        (np.isfinite(value) & ~low & broken, "should be a whole number"),
-        *ranges,
-    ]
+    if wanted.lenient and not strict:
+        return pd.Series(value), ranges, units
+    none = np.isnan(value) & ~empty & ~infinite
+    return (
+        pd.Series(value),
+        [
+            (empty & (not wanted.may_be_empty), "should not be empty"),
+            (none, _no_number(text, none)),
+            (infinite, "should be a finite number"),
+            (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
+            (np.isfinite(value) & ~low & broken, "should be a whole number"),
+            *ranges,
+        ],
+        units,
+    )
+
+
+_UNITS = {
+    "quantity": "units are those of quantities: 500m is 0.5, 1.5k is 1500",
+    "duration": "units are those of time: 12ms is 0.012, 5m is 300",
+}
+
+
+def _no_number(text: pd.Series, rows: Bools) -> str:
+    """Return the problem of cells that are no numbers, and what they seem to be."""
+    sample = text[rows].head(100)
+    if len(sample) and np.isfinite(times_s(sample)[0]).mean() > 0.5:
+        return "should be a number, is a point in time (--period 1d makes periods of them)"
+    if len(sample) and sample.str.fullmatch(r"[+-]?\d+,\d+").mean() > 0.5:
+        return "should be a number (of decimal commas replace(column, ',', '.')::double makes one)"
+    return "should be a number"
 
 
 def _fits(kind: pa.DataType, wanted: Kind) -> bool:
@@ -358,6 +311,8 @@ def _fits(kind: pa.DataType, wanted: Kind) -> bool:
         return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
     if wanted == "flag" and types.is_boolean(kind):
         return True
+    if types.is_string(kind) or types.is_large_string(kind):
+        return True  # the cells say whether they are numbers
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 

@@ -1,14 +1,15 @@
 """Measurement tables: one row per measured instance, from a run's tables or from files of a real fleet."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from analysis.tables.columns import Field, not_used, read_table
+from analysis.tables.columns import Field, not_used, read_rows, read_table
 from analysis.tables.faults import FileError, FileFault
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import METRICS
 
@@ -55,6 +56,8 @@ class Reading:
 
     table: pd.DataFrame
     notes: tuple[str, ...]
+    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Rows that a recipe leaves out, with the columns line and reason."""
 
 
 def measurements(
@@ -143,7 +146,7 @@ def _of_windows(counters: pd.DataFrame, window: str | Sequence[str]) -> pd.DataF
     return counted
 
 
-def read_measurements(path: Path) -> Reading:
+def read_measurements(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
     """Read an instance table, or a table of one value per machine, of a real fleet.
 
     Only `value` is required. Without `job` all rows are one job, without `machine` every row is a machine of its own,
@@ -151,8 +154,9 @@ def read_measurements(path: Path) -> Reading:
 
     Parameters
     ----------
-    path : CSV or Parquet, gzipped or not; columns job, machine, weight, value and perhaps exposure, instance,
-        residence
+    source : CSV or Parquet, gzipped or not, a query, or a frame; columns job, machine, weight, value and perhaps
+        exposure, instance, residence
+    recipe : how the table's columns become these
 
     Returns
     -------
@@ -176,17 +180,17 @@ def read_measurements(path: Path) -> Reading:
     0  all       0     1.0   89.0
     1  all       1     1.0   96.5
     """
-    given = read_table(path, MEASUREMENTS, _identity)
-    table = _with_defaults(given)
-    return Reading(table, tuple(_notes(given)))
+    rows = read_rows(source, MEASUREMENTS, _identity, recipe)
+    unused = _notes(rows.table) if recipe.takes_as_is else ()
+    return Reading(_with_defaults(rows.table), (*rows.notes, *unused), rows.left_out)
 
 
-def read_jobs(path: Path) -> Reading:
+def read_jobs(source: Source) -> Reading:
     """Read a fleet's jobs: columns job, quota (CPU quota of the whole job), instances.
 
     Parameters
     ----------
-    path : CSV or Parquet, gzipped or not
+    source : CSV or Parquet, gzipped or not, a query, or a frame
 
     Raises
     ------
@@ -203,16 +207,16 @@ def read_jobs(path: Path) -> Reading:
           job  quota  instances
     0  search   30.0         10
     """
-    return _one_row_per_job(path, JOBS)
+    return _one_row_per_job(source, JOBS)
 
 
-def read_plan(path: Path) -> Reading:
+def read_plan(source: Source) -> Reading:
     """Read the table that a plan is made from: columns job, weight, mean, std, instances, cost.
 
     Parameters
     ----------
-    path : CSV or Parquet, gzipped or not; mean and std in the same units, instances the most that can be observed,
-        cost that of observing one
+    source : CSV or Parquet, gzipped or not, a query, or a frame; mean and std in the same units, instances the most
+        that can be observed, cost that of observing one
 
     Raises
     ------
@@ -229,11 +233,11 @@ def read_plan(path: Path) -> Reading:
            job  weight   mean  std  instances  cost
     0  compute     0.5  100.0  7.4       1500   1.0
     """
-    return _one_row_per_job(path, PLAN)
+    return _one_row_per_job(source, PLAN)
 
 
-def _one_row_per_job(path: Path, fields: Sequence[Field]) -> Reading:
-    table = read_table(path, fields, lambda names: ["job"] if "job" in names else [])
+def _one_row_per_job(source: Source, fields: Sequence[Field]) -> Reading:
+    table = read_table(source, fields, lambda names: ["job"] if "job" in names else [])
     known = [wanted.name for wanted in fields]
     table = table.assign(instances=table["instances"].astype("int64"))
     return Reading(table[known], tuple(not_used(table, known)))

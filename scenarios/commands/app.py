@@ -5,7 +5,8 @@ Each of its commands is a module here, of the same name, that is loaded when the
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -63,6 +64,16 @@ app = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wsc {version('wsc-testbed')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _about() -> None:
+def _about(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """A simulated warehouse-scale computer with a statistician beside it."""

@@ -1,23 +1,16 @@
 """The command `wsc audit`."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, Metric
+from scenarios.commands.tables import Tables, reads_tables
 
 
 @guard
+@reads_tables("Observations as wsc effect takes them; perhaps jobs, and what is known of the experiment, YAML or JSON.")
 def audit(
-    tables: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLES…",
-            help="Observations, CSV or Parquet; perhaps jobs, and what is said of the experiment as YAML or JSON.",
-        ),
-    ],
+    tables: Tables,
     *,
     metric: Metric = None,
     json: Json = False,
@@ -25,6 +18,6 @@ def audit(
     """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited
 
-    conclusion = audited(tables, metric)
+    conclusion = audited(tables.sources, metric, tables.recipe)
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.clean else 1)

@@ -8,6 +8,7 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, share, written
+from scenarios.commands.tables import Tables, reads_tables
 from scenarios.files import options
 
 _MOST_DRAWS = 100_000
@@ -18,14 +19,12 @@ _spread = partial(written, partial(options.share, zero=True), "SHARE")
 
 
 @guard
+@reads_tables(
+    "Observations of your fleet without the feature, of two periods or more, as wsc effect takes them; or a scenario.",
+    "TABLE…|SCENARIO",
+)
 def design(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TABLE…|SCENARIO",
-            help="Observations of your fleet without the feature, of two periods or more; or a scenario to simulate.",
-        ),
-    ],
+    tables: Tables,
     *,
     detect: Annotated[float, share(help="Change of the fleet that is to be seen.")],
     power: Annotated[float, share(help="Share of experiments that are to see it.")] = 0.95,
@@ -64,5 +63,5 @@ def design(
 
     question = DesignQuestion(detect, power, confidence, days, crossover, spread, apart, draws, seed, assign, metric)
     with progress(quiet=json) as tell:
-        conclusion = designed(sources, question, jobs, tell)
+        conclusion = designed(tables.sources, question, jobs, tell, tables.recipe)
     answer(conclusion, json)

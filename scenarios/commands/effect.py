@@ -7,17 +7,15 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric
+from scenarios.commands.tables import Tables, reads_tables
 
 
 @guard
+@reads_tables(
+    "Observations: period, job, machine, weight, value, treated. CSV or Parquet; a SELECT; or a run's folder."
+)
 def effect(
-    tables: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLE…",
-            help="Observations, CSV or Parquet: period, job, machine, weight, value, treated; or a run's folder.",
-        ),
-    ],
+    tables: Tables,
     *,
     jobs: Jobs = None,
     estimator: Estimator = "adjusted",
@@ -36,7 +34,14 @@ def effect(
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)
         conclusion = estimated(
-            tables, jobs, estimator=estimator, confidence=confidence, by_job=per_job, metric=metric, about=about
+            tables.sources,
+            jobs,
+            estimator=estimator,
+            confidence=confidence,
+            by_job=per_job,
+            metric=metric,
+            about=about,
+            recipe=tables.recipe,
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

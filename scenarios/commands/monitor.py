@@ -1,13 +1,11 @@
 """The command `wsc monitor`."""
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Estimator, Jobs, Json, Metric, share, written
+from scenarios.commands.tables import Tables, reads_tables
 from scenarios.files import options
 
 _MOST_LOOKS = 100_000
@@ -18,10 +16,9 @@ def _every(option: str, text: str) -> str:
 
 
 @guard
+@reads_tables("Observations so far, as wsc effect takes them.")
 def monitor(
-    tables: Annotated[
-        list[Path], typer.Argument(metavar="TABLE…", help="Observations so far, CSV or Parquet; or a run's folder.")
-    ],
+    tables: Tables,
     *,
     jobs: Jobs = None,
     every: Annotated[
@@ -42,6 +39,13 @@ def monitor(
 
     step: Every = "period" if every == "period" else "day" if every == "day" else float(every)
     conclusion = monitored(
-        tables, jobs, every=step, planned=planned, estimator=estimator, confidence=confidence, metric=metric
+        tables.sources,
+        jobs,
+        every=step,
+        planned=planned,
+        estimator=estimator,
+        confidence=confidence,
+        metric=metric,
+        recipe=tables.recipe,
     )
     answer(conclusion, json)

@@ -48,7 +48,7 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Agreement(Conclusion):
     """Whether the lenses agree on a run: ``wsc crosscheck``."""
 

@@ -41,7 +41,7 @@ def simulate(scenario: ServiceScenario, draft: Draft, _out: Path, progress: Prog
     return outcome.counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PredictedRun(Conclusion):
     """What methods predicted in one world, beside what happened: ``wsc run`` of a cross-platform scenario."""
 
@@ -100,7 +100,7 @@ class PredictedRun(Conclusion):
         return pd.DataFrame(self.world["methods"])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidatedWorlds(Conclusion):
     """How every method did over many worlds: ``wsc validate`` of a cross-platform scenario."""
 

@@ -50,7 +50,7 @@ def choose_each(groups: Sequence[Sequence[str]], among: Mapping[str, Platform] =
     return [[among[name] for name in names] for names in groups]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Sheets(Conclusion):
     """Spec sheets of platforms: ``wsc platforms``."""
 

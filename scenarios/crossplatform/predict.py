@@ -64,7 +64,7 @@ class TargetTimes:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Predicted(Conclusion):
     """Times on other platforms for a log's own mean mix and volume: ``wsc predict``."""
 

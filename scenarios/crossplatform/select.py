@@ -28,7 +28,7 @@ FAR = 10.0
 """So many times the rate that was measured is far from it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SelectConclusion(Conclusion):
     """Platforms by throughput per watt at a log's own mix, the best first: ``wsc select``."""
 

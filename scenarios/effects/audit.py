@@ -8,7 +8,8 @@ import pandas as pd
 
 from analysis.audit.about import About
 from analysis.audit.case import Audit
-from analysis.tables.columns import column_names
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source, header_of, name_of
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
 from scenarios.files.faults import Fault, FaultsError
@@ -19,7 +20,7 @@ from scenarios.views.section import Section, says
 _SAID = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AuditAnswer(Conclusion):
     """What would make the answer of an experiment false."""
 
@@ -51,7 +52,7 @@ class AuditAnswer(Conclusion):
         return Section("", (*findings.blocks(self.audit.findings, evidence=True), *says(*lines)))
 
 
-def audit(paths: Sequence[Path], metric: MetricName | None = None) -> AuditAnswer:
+def audit(paths: Sequence[Source], metric: MetricName | None = None, recipe: Recipe = AS_IT_IS) -> AuditAnswer:
     """Return what would make the answer of an experiment false.
 
     Parameters
@@ -60,20 +61,21 @@ def audit(paths: Sequence[Path], metric: MetricName | None = None) -> AuditAnswe
         the folders of runs, and perhaps a table of jobs (job, quota, and no machine; one run alone has its own) and
         what is said of the experiment (YAML or JSON)
     metric : of runs; that of their scenario if not said
+    recipe : how columns of the tables of observations become ours
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the files.
     """
-    about_files = [path for path in paths if path.suffix.lower() in _SAID and not path.is_dir()]
-    tables = dict.fromkeys(path for path in paths if path not in about_files)
-    fleet = [path for path in tables if not path.is_dir() and _is_of_jobs(path)]
-    observed_in = [path for path in tables if path not in fleet]
+    about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
+    tables = [path for path in paths if not (isinstance(path, Path) and _states(path))]
+    fleet = [path for path in tables if _is_of_jobs(path)]
+    observed_in = [path for path in tables if not _is_of_jobs(path)]
     faults = list(_asked_wrongly(paths, about_files, fleet, observed_in))
     about, read = About(), None
     try:
-        read = experiment(observed_in, fleet[0] if fleet else None, metric) if observed_in else None
+        read = experiment(observed_in, fleet[0] if fleet else None, metric, recipe) if observed_in else None
     except FaultsError as error:
         faults += error.faults
     try:
@@ -87,22 +89,30 @@ def audit(paths: Sequence[Path], metric: MetricName | None = None) -> AuditAnswe
     return AuditAnswer(read.audit(about), read.metric)
 
 
-def _is_of_jobs(path: Path) -> bool:
-    """Return whether a file is the table of the fleet's jobs: it names no machines."""
-    names = column_names(path)
+def _states(path: Path) -> bool:
+    """Return whether a file says what is known of the experiment."""
+    return path.suffix.lower() in _SAID and not path.is_dir()
+
+
+def _is_of_jobs(source: Source) -> bool:
+    """Return whether a table is that of the fleet's jobs: it has quotas and names no machines."""
+    if isinstance(source, Path) and source.is_dir():
+        return False
+    names = header_of(source)
     return "machine" not in names and "quota" in names
 
 
 def _asked_wrongly(
-    paths: Sequence[Path], about_files: Sequence[Path], fleet: Sequence[Path], observed_in: Sequence[Path]
+    paths: Sequence[Source], about_files: Sequence[Path], fleet: Sequence[Source], observed_in: Sequence[Source]
 ) -> Iterator[Fault]:
     """Yield what was given more than once, or is missing."""
-    for path in dict.fromkeys(paths):
-        if paths.count(path) > 1:
-            yield Fault(str(path), 0, 0, "", "should be given once", f"{paths.count(path)} times")
+    names = [name_of(path) for path in paths if not isinstance(path, pd.DataFrame)]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield Fault(name, 0, 0, "", "should be given once", f"{names.count(name)} times")
     if len(set(about_files)) > 1:
         yield Fault(str(about_files[1]), 0, 0, "", "only one file may say what is known of the experiment")
     if len(fleet) > 1:
-        yield Fault(str(fleet[1]), 0, 0, "", "only one table of jobs may be given")
+        yield Fault(name_of(fleet[1]), 0, 0, "", "only one table of jobs may be given")
     if not observed_in:
         yield Fault("TABLES", 0, 0, "", "at least one table of observations is needed, with machines")

@@ -40,7 +40,7 @@ class Conversion:
     period_s: float = 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Converted(Conclusion):
     """What was made of a trace."""
 

@@ -13,6 +13,8 @@ from analysis.effects.past import Past, period_length
 from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source, name_of
 from analysis.wsmeter.measurements import read_jobs
 from models.arrays import HOUR_S
 from models.fleet.metrics import METRICS, MetricName
@@ -127,7 +129,7 @@ class PlannedDesign:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DesignAnswer(Conclusion):
     """The designs that would find a change, the cheapest that can be trusted first."""
 
@@ -193,46 +195,58 @@ class DesignAnswer(Conclusion):
         yield from findings.notes([*self.notes, *notes])
 
 
-def design(sources: Sequence[str], question: DesignQuestion, jobs: Path | None, tell: Progress) -> DesignAnswer:
+def design(
+    sources: Sequence[Source],
+    question: DesignQuestion,
+    jobs: Source | None,
+    tell: Progress,
+    recipe: Recipe = AS_IT_IS,
+) -> DesignAnswer:
     """Return the designs that would find a change, the cheapest that can be trusted first.
 
     Parameters
     ----------
-    sources : files of observations, or folders of runs, of a fleet without the feature; or one scenario
+    sources : tables of observations, or folders of runs, of a fleet without the feature; or one scenario
     question : what the experiment is to do
     jobs : job, quota, instances of the whole fleet; with tables alone
     tell : told what is being done and the share done
+    recipe : how columns of the tables become ours
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the tables, the scenario or what is asked.
     """
-    read: list[str | Path] = [*sources, *([jobs] if jobs else [])]
+    read = [path for path in (*sources, jobs) if isinstance(path, Path)]
     if question.assign is not None and (problem := _unassignable(question.assign, read)):
         raise FaultsError([Fault("", 0, 0, "assign", problem)])
-    tables = [source for source in sources if Path(source).exists() and Path(source).suffix not in {".yaml", ".yml"}]
+    tables = [source for source in sources if not _is_scenario(source)]
     if not tables:
-        return _of_scenario(sources, question, tell)
-    missing = [Fault(source, 0, 0, "", "is not there") for source in sources if source not in tables]
+        return _of_scenario([str(source) for source in sources], question, tell)
+    missing = [Fault(name_of(source), 0, 0, "", "is not there") for source in sources if _is_scenario(source)]
     if missing:
         raise FaultsError(missing)
-    past, notes = _past(tables, jobs, question.metric)
+    past, notes = _past(tables, jobs, question.metric, recipe)
     if question.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
         raise FaultsError([Fault("", 0, 0, "crossover", problem, f"periods of {past.period_s / HOUR_S:g} h")])
-    with faults_in(Path(tables[0])):
+    with faults_in(Path(name_of(tables[0]))):
         rehearsals = list(_rehearsals(past, question))
         if question.crossover:
             rehearsals.append(crossover(past, question.assumed))
     return _planned(past, rehearsals, question, tell, notes)
 
 
-def _unassignable(file: Path, read: Sequence[str | Path]) -> str:
+def _is_scenario(source: Source) -> bool:
+    """Return whether what was named is a scenario rather than a table: no file, or YAML."""
+    return isinstance(source, Path) and not (source.exists() and source.suffix not in {".yaml", ".yml"})
+
+
+def _unassignable(file: Path, read: Sequence[Path]) -> str:
     """Return why who gets the feature cannot be written there; empty: it may take the place of what is there."""
     if problem := unwritable(file):
         return problem
-    if file.resolve() in {Path(source).resolve() for source in read}:
+    if file.resolve() in {source.resolve() for source in read}:
         return f"would overwrite what is read, got {file}"
     try:
         former = not file.exists() or is_assignment(file)
@@ -264,15 +278,17 @@ def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progres
     return _planned(past, rehearsals, question, tell, notes)
 
 
-def _past(tables: Sequence[str], jobs: Path | None, metric: MetricName | None) -> tuple[Past, list[str]]:
+def _past(
+    tables: Sequence[Source], jobs: Source | None, metric: MetricName | None, recipe: Recipe
+) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
-    paths = [Path(source) for source in tables]
-    rows, notes = observed(paths, metric)
-    if (measured := run_metric(paths, metric)) is not None:
+    reading = observed(tables, metric, recipe=recipe)
+    rows, notes = reading.table, [*reading.notes]
+    if (measured := run_metric(tables, metric)) is not None:
         notes.append(_measured(measured))
     fleet = None
     if jobs is not None:
-        with faults_in(jobs):
+        with faults_in(Path(name_of(jobs))):
             fleet = read_jobs(jobs).table
     treated = rows.loc[rows["treated"] == 1, "period"]
     if len(treated):
@@ -281,7 +297,7 @@ def _past(tables: Sequence[str], jobs: Path | None, metric: MetricName | None) -
     periods = rows["period"].nunique()
     if periods < 2:
         problem = "at least two periods in which nothing has the feature are needed"
-        raise FaultsError([Fault(", ".join(tables), 0, 0, "period", problem, str(periods))])
+        raise FaultsError([Fault(", ".join(map(name_of, tables)), 0, 0, "period", problem, str(periods))])
     return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
 
 

@@ -15,6 +15,9 @@ from analysis.effects.observations import Observations
 from analysis.effects.per_job import GAINED, LOST, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source
+from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
 from scenarios.files.faults import FaultsError, faults_in
@@ -29,7 +32,7 @@ _NAMED = 10
 """Gainers and losers printed, of each."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EffectAnswer(Conclusion):
     """By how much a feature changed a fleet's performance, and what would make that false."""
 
@@ -49,6 +52,41 @@ class EffectAnswer(Conclusion):
     per_job: pd.DataFrame | None
     """As `analysis.effects.per_job.per_job`, jobs with most quota first; None where it was not asked for."""
     read_notes: tuple[str, ...]
+
+    @property
+    def change(self) -> float:
+        """Relative change of the fleet's performance."""
+        return self.effect.change
+
+    @property
+    def low(self) -> float:
+        """Lower end of its interval."""
+        return self.effect.low
+
+    @property
+    def high(self) -> float:
+        """Upper end of its interval."""
+        return self.effect.high
+
+    @property
+    def machines(self) -> int:
+        """Machines with the feature."""
+        return self.effect.machines
+
+    def jobs(self) -> pd.DataFrame:
+        """Return the changes of single jobs, those with most quota first, as `analysis.effects.per_job.per_job`.
+
+        Raises
+        ------
+        InputError
+            If they were not asked for, or cannot be estimated in this design.
+        """
+        if self.per_job is None:
+            raise InputError(f"effects on single jobs were not estimated in this {self.effect.design} study")
+        return self.per_job
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
 
     @property
     def trusted(self) -> bool:
@@ -134,20 +172,21 @@ class EffectAnswer(Conclusion):
 
 
 def effect(
-    sources: Sequence[Path],
-    jobs: Path | None = None,
+    sources: Sequence[Source],
+    jobs: Source | None = None,
     *,
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     by_job: bool = False,
     metric: MetricName | None = None,
     about: Path | None = None,
+    recipe: Recipe = AS_IT_IS,
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
     Parameters
     ----------
-    sources : files of observations, taken together, or the folder of a run
+    sources : tables of observations, taken together, or the folder of a run
     jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
     estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : of the interval, 0..1
@@ -155,6 +194,7 @@ def effect(
     metric : of a run; that of its scenario if not said
     about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
         rack` the error is that of racks
+    recipe : how columns of the tables become ours
 
     Raises
     ------
@@ -162,7 +202,7 @@ def effect(
         With everything that is wrong with the files, or that there is too little in them.
     """
     method(estimator)
-    read = experiment(sources, jobs, metric)
+    read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
     design, notes = Observations.of(rows).design, [*read.notes]
     stated = read_about(about) if about else About()
@@ -244,9 +284,9 @@ def _published(study: Study, confidence: float) -> Effect | None:
         return None
 
 
-def _true(sources: Sequence[Path], metric: MetricName | None) -> float:
+def _true(sources: Sequence[Source], metric: MetricName | None) -> float:
     """Return the true change of one run; NaN of anything else."""
-    if metric is None or len(sources) > 1:
+    if metric is None or len(sources) > 1 or not isinstance(sources[0], Path):
         return math.nan
     return recorded_change(open_run(sources[0]), metric)
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +17,8 @@ from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
@@ -52,7 +53,7 @@ class MonitorLook(NamedTuple):
         return {"period": self.until, "share": self.place / planned} | numbers
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MonitorAnswer(Conclusion):
     """An experiment's cumulative estimates, look by look."""
 
@@ -158,14 +159,15 @@ class MonitorAnswer(Conclusion):
 
 
 def monitor(
-    sources: Sequence[Path],
-    jobs: Path | None = None,
+    sources: Sequence[Source],
+    jobs: Source | None = None,
     *,
     every: Every = "period",
     planned: int | None = None,
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     metric: MetricName | None = None,
+    recipe: Recipe = AS_IT_IS,
 ) -> MonitorAnswer:
     """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
 
@@ -178,6 +180,7 @@ def monitor(
     estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : 0..1, of all looks together
     metric : of a run; that of its scenario if not said
+    recipe : how columns of the tables become ours
 
     Raises
     ------
@@ -185,7 +188,7 @@ def monitor(
         If the table, an option or the experiment cannot be used.
     """
     method(estimator)
-    read = experiment(sources, jobs, metric)
+    read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
     with faults_in(read.source):
         ends = _ends(rows, every)

@@ -16,8 +16,10 @@ from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, joined, read_observations
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import PRINTED
-from analysis.wsmeter.measurements import measurements
-from models.arrays import Floats
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.sources import Source, name_of
+from analysis.wsmeter.measurements import Reading, measurements
+from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
@@ -58,25 +60,32 @@ class Experiment:
             return examine(self.observations, self.jobs, self.about(stated), guards=guards)
 
 
-def experiment(sources: Sequence[Path], jobs: Path | None = None, metric: MetricName | None = None) -> Experiment:
-    """Return the experiment that files or runs tell of.
+def experiment(
+    sources: Sequence[Source],
+    jobs: Source | None = None,
+    metric: MetricName | None = None,
+    recipe: Recipe = AS_IT_IS,
+) -> Experiment:
+    """Return the experiment that tables or runs tell of.
 
     Parameters
     ----------
-    sources : files of observations, or the folders of runs
-    jobs : CSV or Parquet; job, quota, instances; if left out, one run has its own
+    sources : files of observations, queries or frames, or the folders of runs
+    jobs : job, quota, instances; if left out, one run has its own
     metric : of runs; that of their scenario if not said
+    recipe : how columns of the tables of observations become ours
     """
+    names = [str(source) for source in sources if not isinstance(source, pd.DataFrame)]
     faults = [
-        Fault(str(path), 0, 0, "", "should be given once", f"{sources.count(path)} times")
-        for path in dict.fromkeys(sources)
-        if sources.count(path) > 1
+        Fault(name, 0, 0, "", "should be given once", f"{names.count(name)} times")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
     ]
     if faults:
         raise FaultsError(faults)
-    table, notes, whole = pd.DataFrame(), list[str](), None
+    reading, whole = Reading(pd.DataFrame(), ()), None
     try:
-        table, notes = observed(sources, metric, strict=False)
+        reading = observed(sources, metric, strict=False, recipe=recipe)
     except FaultsError as error:
         faults += error.faults
     try:
@@ -85,15 +94,16 @@ def experiment(sources: Sequence[Path], jobs: Path | None = None, metric: Metric
         faults += error.faults
     if faults:
         raise FaultsError(faults)
-    if jobs is None and len(sources) == 1 and sources[0].is_dir():
-        whole = jobs_of_run(sources[0])
-    source, flagged = Path(", ".join(map(str, sources))), FlaggedRows.of(table)
+    if jobs is None and len(sources) == 1 and (run := _folder(sources[0])):
+        whole = jobs_of_run(run)
+    source, flagged = Path(", ".join(map(name_of, sources))), FlaggedRows.of(reading.table, reading.left_out)
     faults = list(_apart(flagged, source))
     if faults:
         raise FaultsError(faults)
-    if whole is not None and not table["job"].isin(whole["job"]).any():
-        raise FaultsError([Fault(str(jobs or sources[0]), 0, 0, "job", "should name the jobs of the observations")])
-    return Experiment(flagged, whole, run_metric(sources, metric), source, tuple(notes))
+    if whole is not None and not reading.table["job"].isin(whole["job"]).any():
+        name = name_of(sources[0] if jobs is None else jobs)
+        raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
+    return Experiment(flagged, whole, run_metric(sources, metric), source, reading.notes)
 
 
 def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
@@ -106,16 +116,20 @@ def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
         yield Fault(str(source), 0, 0, "value", problem)
 
 
-def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> MetricName | None:
+def _folder(source: Source) -> Path | None:
+    """Return the folder of a run, if a source is one."""
+    return source if isinstance(source, Path) and source.is_dir() else None
+
+
+def run_metric(sources: Sequence[Source], metric: MetricName | None = None) -> MetricName | None:
     """Return what is measured of the runs among some sources: the metric asked for, else that of their scenarios.
 
     None if there is no run, or none that can be opened.
     """
     metrics = dict[MetricName, Path]()
-    for path in sources:
-        if path.is_dir():
-            with suppress(RunError):
-                metrics.setdefault(metric or settings_of(open_run(path)).metric, path)
+    for path in filter(None, map(_folder, sources)):
+        with suppress(RunError):
+            metrics.setdefault(metric or settings_of(open_run(path)).metric, path)
     if len(metrics) > 1:
         differ = ", ".join(f"{path} in {name}" for name, path in metrics.items())
         raise FaultsError([Fault("", 0, 0, "metric", f"should say one metric for runs measured in several: {differ}")])
@@ -123,30 +137,52 @@ def run_metric(sources: Sequence[Path], metric: MetricName | None = None) -> Met
 
 
 def observed(
-    sources: Sequence[Path], metric: MetricName | None = None, *, strict: bool = True
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the observations of files or of runs as one table with the column `file`, and notes.
+    sources: Sequence[Source],
+    metric: MetricName | None = None,
+    *,
+    strict: bool = True,
+    recipe: Recipe = AS_IT_IS,
+) -> Reading:
+    """Return the observations of tables or of runs as one table with the column `file`, notes, and rows left out.
 
     Parameters
     ----------
-    sources : files of observations, or the folders of runs
+    sources : files of observations, queries or frames, or the folders of runs
     metric : of runs; that of their scenario if not said
     strict : as in `read_observations` and `joined`
+    recipe : how columns of the tables become ours; periods of days are numbered from 1, others begin so many seconds
+        after the first
     """
-    faults, notes, tables = list[Fault](), list[str](), dict[str, pd.DataFrame]()
+    faults, notes, readings = list[Fault](), list[str](), dict[str, Reading]()
     metric = run_metric(sources, metric)
-    for path in sources:
+    for number, source in enumerate(sources, 1):
+        name = f"table {number}" if isinstance(source, pd.DataFrame) and len(sources) > 1 else name_of(source)
         try:
-            with faults_in(path):
-                table, table_notes = _read(path, metric, strict=strict)
-            tables[str(path)] = table
-            notes += [f"{path}: {note}" for note in table_notes]
+            with faults_in(Path(name)):
+                readings[name] = _read(source, metric, strict=strict, recipe=recipe)
+            notes += [f"{name}: {note}" for note in readings[name].notes]
         except FaultsError as error:
             faults += error.faults
     if faults:
         raise FaultsError(faults)
-    with faults_in(sources[-1]):
-        return joined(tables, strict=strict), notes
+    with faults_in(Path(next(reversed(readings)))):
+        table = joined({name: reading.table for name, reading in readings.items()}, strict=strict)
+    left_out = pd.concat([reading.left_out for reading in readings.values()], ignore_index=True)
+    if recipe.period_s is not None:
+        first, step = table["period"].min(), recipe.period_s
+        for rows in filter(len, (table, left_out)):
+            place = pd.to_numeric(rows["period"], errors="coerce") - first
+            rows["period"] = place + 1 if step == DAY_S else place * step
+        notes.append(f"period {table['period'].min():g} begins {_stamp(first * step)}")
+    if len(left_out):
+        share = len(left_out) / (len(table) + len(left_out))
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out["reason"].value_counts().items())
+        notes.append(f"{len(left_out):,} rows ({share:.2%}) are left out: {reasons}")
+    return Reading(table, tuple(notes), left_out)
+
+
+def _stamp(time_s: float) -> str:
+    return pd.Timestamp(time_s, unit="s").isoformat()
 
 
 def recorded(run: Run, metric: MetricName | None = None) -> tuple[pd.DataFrame, list[str]]:
@@ -190,11 +226,11 @@ def _repeated(run: Run, name: str, table: pd.DataFrame) -> Iterator[Fault]:
         )
 
 
-def _jobs(path: Path | None) -> pd.DataFrame | None:
-    if path is None:
+def _jobs(source: Source | None) -> pd.DataFrame | None:
+    if source is None:
         return None
-    with faults_in(path):
-        return read_table(path, _JOBS, lambda _: ("job",))
+    with faults_in(Path(name_of(source))):
+        return read_table(source, _JOBS, lambda _: ("job",))
 
 
 def jobs_of_run(path: Path) -> pd.DataFrame | None:
@@ -215,14 +251,15 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     return job_quotas(run, settings_of(run))
 
 
-def _read(path: Path, metric: MetricName | None, *, strict: bool) -> tuple[pd.DataFrame, list[str]]:
-    if not path.is_dir():
-        reading = read_observations(path, strict=strict)
-        return reading.table, list(reading.notes)
+def _read(source: Source, metric: MetricName | None, *, strict: bool, recipe: Recipe) -> Reading:
+    run = _folder(source)
+    if run is None:
+        return read_observations(source, strict=strict, recipe=recipe)
     try:
-        return recorded(open_run(path), metric)
+        table, notes = recorded(open_run(run), metric)
     except RunError as error:
-        raise InputError(str(error).removeprefix(f"{path}: ")) from None
+        raise InputError(str(error).removeprefix(f"{run}: ")) from None
+    return Reading(table, tuple(notes))
 
 
 def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:

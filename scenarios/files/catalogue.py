@@ -22,7 +22,7 @@ class CheckedFile:
     faults: tuple[Fault, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Checked(Conclusion):
     """What is wrong with scenario files, file by file."""
 
@@ -64,7 +64,7 @@ def checked(files: Iterable[str], overrides: Sequence[Override]) -> Checked:
     return Checked(tuple(rows))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Shipped(Conclusion):
     """Name, kind and description of every library scenario, in alphabetical order."""
 

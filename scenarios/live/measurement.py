@@ -138,7 +138,7 @@ class LiveSummary:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveConclusion(Conclusion):
     """What `wsc live` says."""
 

@@ -80,7 +80,7 @@ class ServersChange:
     """By policy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LiveReplayConclusion(Conclusion):
     """What `wsc live --replay` says."""
 

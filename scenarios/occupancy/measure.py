@@ -52,7 +52,7 @@ class Precision:
     runs: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class QueueConclusion(Conclusion):
     """What `wsc run` says of a queue's run."""
 

@@ -162,7 +162,7 @@ class Quantiles:
         return f"median {self.p50:,}, 95% of the time at most {self.p95:,}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OccupancyConclusion(Conclusion):
     """What the laws say of a log."""
 

@@ -71,7 +71,7 @@ def library(runs: Path, progress: Progress) -> Sources:
     return Sources(run, progress, judge, trials(runs))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Listing(Conclusion):
     """Every row that can be reproduced: ``wsc reproduce --list``."""
 
@@ -96,7 +96,7 @@ def listing() -> Listing:
     return Listing(tuple(ROWS.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reproduced(Conclusion):
     """Figures and tables of papers, judged: ``wsc reproduce``."""
 

@@ -37,7 +37,7 @@ class PlatformUse:
     after: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assignment(Conclusion):
     """The best assignment of jobs to platforms, and what it saves: the answer of ``wsc affinity``."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analysis.profiling.questions.question import Question
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class QuestionList(Conclusion):
     """The questions that there are."""
 
@@ -47,7 +47,7 @@ class QuestionList(Conclusion):
         return Section("", (table(("question", "", "parameters"), rows, words=3),))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class QuestionAnswer(Conclusion):
     """What a profile answers to a named question."""
 

@@ -26,7 +26,7 @@ FORMATS = ("pprof", "folded", "llvm")
 _LISTED = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Imported(Conclusion):
     """What was read of other tools' files: the answer of ``wsc profile import``."""
 
@@ -63,7 +63,7 @@ class Imported(Conclusion):
         return Section("", tuple(map(Says, (*lines, *self.notes, rows))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Exported(Conclusion):
     """What was written for another tool: the answer of ``wsc profile export``."""
 

@@ -32,7 +32,7 @@ from scenarios.views.terminal import Progress
 __all__ = ("ProfiledRun", "measure", "numbers", "simulate", "validate")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProfiledRun(Conclusion):
     """What the samples of a profiled run say, beside the truth and the fleet's own monitor."""
 

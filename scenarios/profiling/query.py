@@ -38,7 +38,7 @@ class Total:
         return {"samples": self.samples, "value": self.value}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProfileRows(Conclusion):
     """How much of an event goes to each key of a profile: the answer of ``wsc profile query``."""
 
@@ -106,7 +106,7 @@ class QuerySide:
     total: Total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProfileDifference(Conclusion):
     """What two profiles, or parts of one, spend differently: the answer of ``wsc profile diff``."""
 

@@ -46,7 +46,7 @@ class Detectable:
     """None: they would not be reported, even if they grew by `Regression.most_factor`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Regression(Conclusion):
     """The functions that became more expensive, and what could have been found."""
 

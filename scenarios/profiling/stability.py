@@ -46,7 +46,7 @@ class WholeProfile:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stability(Conclusion):
     """How each day's profile differs from others, beside what sampling alone would make of it."""
 

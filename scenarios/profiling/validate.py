@@ -154,7 +154,7 @@ class Collectors:
     core_seconds: SecondsJudged
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CollectorsJudged(Conclusion):
     """How often intervals held the truth, over many collectors of one fleet: the answer of ``wsc validate``."""
 

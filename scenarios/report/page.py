@@ -19,7 +19,7 @@ _MARK = '<meta name="generator" content="wsc report">'
 _HEAD_BYTES = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Page(Conclusion):
     """What a report says: its title and a line below it, facts with their labels, and its sections."""
 

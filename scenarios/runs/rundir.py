@@ -69,6 +69,9 @@ class Run:
     cell: str | None = None
     parts: partitions.Parts | None = None
 
+    def __repr__(self) -> str:
+        return f"<Run: {self.path}>"
+
     @property
     def listed(self) -> Listed:
         """What the manifest says of each table: rows, digest, and file_bytes, file_digest, or these by cell."""

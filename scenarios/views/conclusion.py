@@ -33,6 +33,9 @@ class Conclusion(ABC):
     def frame(self) -> "pd.DataFrame":
         """Return the numbers as a table, one row for each thing that was asked about."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.frame())} rows>"
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
         from scenarios.views.html import section

@@ -76,7 +76,7 @@ class Beside:
         return table(("job", here, self.scenario, "differ"), rows, f"change beside {self.scenario}", words=4)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FleetRun(Conclusion):
     """What test clusters say of a fleet's feature, beside the truth: ``wsc run`` of a fleet."""
 

@@ -39,7 +39,7 @@ _AGAIN, _MOSTLY = 0.05, 0.25
 """Shares of new rows, beyond chance, from which rows that stand in the current table are a warning, and an error."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlannedInstances(Conclusion):
     """How many instances of each job to observe, and for what margin: ``wsc plan``."""
 
@@ -83,7 +83,7 @@ class PlannedInstances(Conclusion):
         return self.plan.allocation.astype({"job": str, "instances": np.int64, "continuous": np.float64})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EstimatedChange(Conclusion):
     """What the estimators say of two tables of instances, and what would make it false: ``wsc estimate``."""
 

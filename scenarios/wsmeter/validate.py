@@ -88,7 +88,7 @@ class ClusterScores:
         return {"kind": "fleet", "metric": self.metric, "unit": self.unit, "truth": self.true, "rows": rows}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValidatedFleet(Conclusion):
     """How often the estimators were right on test clusters of a run: ``wsc validate`` of a fleet."""
 

@@ -31,7 +31,7 @@ from analysis.occupancy.logs.log import (
 )
 from analysis.occupancy.logs.swf import read_swf
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
-from analysis.tables.columns import FileCells, read_cells
+from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Floats
 from models.errors import InputError

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.tables.columns import Field, FileCells, read_cells, read_table
+from analysis.tables.cells import FileCells, read_cells
+from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 

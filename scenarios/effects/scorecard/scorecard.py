@@ -43,7 +43,7 @@ class Truths(NamedTuple):
     changes: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scorecard(Conclusion):
     """How right every estimator is, over many simulated fleets."""
 

@@ -403,16 +403,13 @@ def test_rows_that_a_run_has_twice_are_told_in_one_line(run, tmp_path, name, tol
     assert ended.output.count("\n") == 1
 
 
-@pytest.mark.parametrize(("separator", "word"), [(";", ";"), ("\t", "tabs")])
+@pytest.mark.parametrize("separator", [";", "\t"])
 @pytest.mark.parametrize("command", ["effect", "audit"])
-def test_columns_between_other_marks_than_commas_are_told_once(files, separator, word, command):
+def test_cells_may_stand_between_other_marks_than_commas(files, separator, command):
+    before = invoke(command, *files[:2], "--json")
     files[0].write_text(files[0].read_text().replace(",", separator))
-    ended = invoke(command, *files[:2])
-    assert ended.exit_code == 2
-    assert (
-        ended.output
-        == f"{files[0]}:1:1: file: should be separated by commas, got a header that looks separated by {word}\n"
-    )
+    after = invoke(command, *files[:2], "--json")
+    assert (after.exit_code, after.output) == (before.exit_code, before.output)
 
 
 def test_machines_drawn_by_platform_are_compared_within_platforms(files):

@@ -1,0 +1,223 @@
+"""The cells of a file, CSV or Parquet, plain or gzipped, before any check of what they hold."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, salvaged, stream_of
+from analysis.tables.faults import FileFault
+from models.arrays import Bools, Ints
+
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+class Missing(NamedTuple):
+    """Why cells that were computed have no value: a cell of the file that cannot be used."""
+
+    column: str
+    """Of the file."""
+    problem: str
+    rows: Bools
+
+    def taken(self, rows: Bools) -> "Missing":
+        """Return the same of some rows."""
+        return self._replace(rows=self.rows[rows])
+
+
+@dataclass(slots=True)
+class FileCells:
+    """A file's cells before any check: texts from CSV, typed values from Parquet, with the line of every row."""
+
+    names: list[str]
+    columns: dict[str, pd.Series]
+    lines: Ints
+    faults: list[FileFault] = field(default_factory=list)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    """Types of a Parquet file's columns; CSV has none."""
+    computed: dict[str, list[Missing]] = field(default_factory=dict)
+    """Columns that were computed from others, and why cells of them have no value."""
+    positions: dict[str, int] = field(default_factory=dict)
+    """Places in the file of columns that go by another name than there."""
+
+    def position(self, name: str) -> int:
+        """Return the column's place in the file, from 1; 0 of one that was computed from several."""
+        return self.positions[name] if name in self.positions else self.names.index(name) + 1
+
+    def taken(
+        self,
+        columns: Mapping[str, pd.Series],
+        positions: Mapping[str, int],
+        computed: Mapping[str, list[Missing]],
+        rows: Bools,
+    ) -> "FileCells":
+        """Return some rows of a table with other columns."""
+        kept = {name: column[rows].reset_index(drop=True) for name, column in columns.items()}
+        types = {name: kind for name, kind in self.types.items() if columns[name] is self.columns.get(name)}
+        missing = {name: [why.taken(rows) for why in whys] for name, whys in computed.items()}
+        return FileCells(list(columns), kept, self.lines[rows], self.faults, types, missing, dict(positions))
+
+    def text(self, name: str) -> "pd.Series[str]":
+        """Return a column's cells as text without blanks around it, "" for a null."""
+        column = self.columns[name]
+        if name in self.types or name in self.computed:
+            column = column.map(_as_text)
+        return column.astype(str).str.strip()
+
+    def faults_of(self, name: str, wrong: "Bools | pd.Series[bool]", problem: str) -> Iterator[FileFault]:
+        """Yield the fault of every cell of a column that is wrong."""
+        for row in np.flatnonzero(np.asarray(wrong, dtype=np.bool_)):
+            got = f'"{self.columns[name].iloc[row]}"'
+            yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
+
+
+def read_cells(path: Path) -> FileCells:
+    """Read a file's cells, and the faults of the file itself.
+
+    What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
+    off, the whole lines are read.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
+    ...     cells = read_cells(file)
+    >>> cells.names, cells.lines.tolist(), str(cells.faults[0])
+    (['job', 'quota'], [2], '4:1: row: should have 2 fields, got 1')
+    """
+    with stream_of(path) as stream:
+        data, damage = salvaged(stream)
+    cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
+    if data.startswith(PARQUET):
+        return _parquet_cells(data, cut)
+    if not cut:
+        return _csv_cells(data)
+    whole_lines = data[: data.rfind(b"\n") + 1]
+    if not whole_lines:
+        return _unreadable(1, "should be a whole gzip file", cut)
+    cells = _csv_cells(whole_lines)
+    cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
+    return cells
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, of which only the beginning is read; none where it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job, quota\\na,2\\n")
+    ...     column_names(file)
+    ['job', 'quota']
+    """
+    try:
+        head = head_of(path)
+        if head.startswith(PARQUET):
+            return [] if is_packed(path) else list(pq.read_schema(path).names)
+        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
+        return [
+            name.strip() for name in next(csv.reader(io.StringIO(lines, newline=""), delimiter=_separator(lines)), [])
+        ]
+    except (OSError, DamagedError, pa.ArrowException, csv.Error):
+        return []
+
+
+def _csv_cells(data: bytes) -> FileCells:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
+        return _unreadable(reader.line_num, "should be CSV", got if "field limit" in str(error) else str(error))
+    if not rows:
+        return _unreadable(1, "should begin with a line of column names", "an empty file")
+    names = [name.strip() for name in rows[0]]
+    return _from_rows(names, rows[1:], lines[1:])
+
+
+def _separator(text: str) -> str:
+    """Return what stands between the cells of the first line: a comma, if there is one; else a semicolon, tab or bar.
+
+    Examples
+    --------
+    >>> _separator("job;quota\\n1,5;2\\n")
+    ';'
+    """
+    header = _QUOTED.sub("", text.lstrip("\r\n").partition("\n")[0])
+    return max(",;\t|", key=lambda mark: (mark == "," and mark in header, header.count(mark)))
+
+
+def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> FileCells:
+    faults = _repeated_names(names)
+    width = len(names)
+    ragged = [(line, len(row)) for line, row in zip(lines, rows, strict=True) if len(row) != width]
+    faults += [FileFault(at, 1, "row", f"should have {width} fields", str(have)) for at, have in ragged]
+    whole = [(line, row) for line, row in zip(lines, rows, strict=True) if len(row) == width]
+    columns = zip(*(row for _, row in whole), strict=True) if whole else ([] for _ in names)
+    texts = {name: pd.Series(list(texts), dtype=object) for name, texts in zip(names, columns, strict=True)}
+    return FileCells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
+
+
+def _parquet_cells(data: bytes, cut: str) -> FileCells:
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
+    return cells_of_columns(table)
+
+
+def cells_of_columns(table: pa.Table) -> FileCells:
+    """Return the cells of an Arrow table; its rows are counted as if a header stood in line 1."""
+    names, types = table.column_names, table.schema.types
+    columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}
+    lines = np.arange(table.num_rows) + 2
+    return FileCells(names, columns, lines, _repeated_names(names), dict(zip(names, types, strict=True)))
+
+
+def _series(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column in which a null is None and whole numbers stay whole."""
+    series: pd.Series = pd.Series(column.to_pylist(), dtype=object) if column.null_count else column.to_pandas()
+    return series
+
+
+def _repeated_names(names: Sequence[str]) -> list[FileFault]:
+    return [
+        FileFault(1, at + 1, name, "should be there once", f"it again after column {names.index(name) + 1}")
+        for at, name in enumerate(names)
+        if name in names[:at]
+    ]
+
+
+def _unreadable(line: int, problem: str, got: str) -> FileCells:
+    return FileCells([], {}, np.array([], dtype=np.int64), [FileFault(line, 1, "file", problem, got)])
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None else str(cell)

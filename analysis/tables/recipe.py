@@ -1,0 +1,170 @@
+"""How the columns of somebody else's table become ours: expressions, a filter, periods of time, and what may be bad."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis.tables.cells import FileCells, Missing
+from analysis.tables.expressions import Expression, evaluated, parsed
+from analysis.tables.faults import FileError, FileFault
+from analysis.tables.quantities import is_numeric, numbers, periods, times_s
+from models.arrays import Bools
+from models.errors import InputError
+
+PERIOD = "period"
+"""The column that `Recipe.period_s` makes of points in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a table's columns become ours; as it stands, they are taken by their names.
+
+    Attributes
+    ----------
+    columns : by our name, an expression over the file's columns (`analysis.tables.expressions`)
+    where : an expression that is true of the rows that are taken; all of them if left out
+    period_s : length of a period, seconds; then `period` is a point in time, and becomes the number of its period
+    since_s, until_s : seconds since 1970 from which on, and before which, rows are taken; only with `period_s`
+    zone : IANA name of the time zone of stamps that name none, and in which days begin
+    skip_bad : largest share of rows, 0..1, that may be left out because a cell cannot be used; None: the table's own
+        rules hold
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+    period_s: float | None = None
+    since_s: float | None = None
+    until_s: float | None = None
+    zone: str = "UTC"
+    skip_bad: float | None = None
+
+    @property
+    def takes_as_is(self) -> bool:
+        """Whether a table's cells are taken as they stand."""
+        return not (self.columns or self.where or self.period_s)
+
+
+AS_IT_IS = Recipe()
+
+
+class _Column(NamedTuple):
+    """A column that expressions take: its values, and which cells have none though something stands there."""
+
+    cells: pd.Series
+    empty: Bools
+    unread: Bools
+
+
+def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
+    """Return a table's cells with the columns of a recipe in place of its own of the same names.
+
+    Whether the header has what the recipe takes is judged first, so that little is read of a table that has not.
+
+    Raises
+    ------
+    FileError
+        With every name that is not in the header, every text that is no expression, and what does not fit together.
+
+    Examples
+    --------
+    >>> text = {name: pd.Series(values) for name, values in {"svc": ["a", "b"], "cpu": ["500m", "2"]}.items()}
+    >>> table = FileCells(["svc", "cpu"], text, np.array([2, 3]))
+    >>> prepared(table, Recipe({"job": "svc", "weight": "cpu * 2"})).columns["weight"].tolist()
+    [1.0, 4.0]
+    """
+    if recipe.takes_as_is or not cells.names:
+        return cells
+    expressions = recipe_expressions(cells.names, recipe)
+    columns, faults = dict(cells.columns), list[FileFault]()
+    positions = {name: cells.position(name) for name in cells.names}
+    missing = dict[str, list[Missing]]()
+    for name, expression in expressions.items():
+        if expression.is_column:
+            columns[name], positions[name] = cells.columns[expression.columns[0]], positions[expression.columns[0]]
+            continue
+        takes = {column: _column(cells, column, is_text=column in expression.texts) for column in expression.columns}
+        positions[name] = positions[expression.columns[0]] if expression.columns else 0
+        missing[name] = [why for column, taken in takes.items() for why in _missing(column, taken)]
+        try:
+            columns[name] = evaluated(expression, {column: taken.cells for column, taken in takes.items()})
+        except InputError as error:
+            faults.append(FileFault(1, positions[name], name, *_apart(str(error))))
+    if faults:
+        raise FileError(faults)
+    rows = np.ones(len(cells.lines), np.bool_)
+    if recipe.where is not None:
+        rows &= columns.pop(_WHERE).astype("boolean").fillna(False).to_numpy(np.bool_)
+    if recipe.period_s is not None:
+        columns[PERIOD], inside = _numbered(columns, recipe)
+        rows &= inside
+    return cells.taken(columns, positions, missing, rows)
+
+
+_WHERE = "--where"
+
+
+def recipe_expressions(names: Sequence[str], recipe: Recipe) -> dict[str, Expression]:
+    """Return the expressions of a recipe, bound to a header.
+
+    Raises
+    ------
+    FileError
+        With all that is wrong.
+    """
+    faults, expressions = list[FileFault](), dict[str, Expression]()
+    texts = dict(recipe.columns) | ({} if recipe.where is None else {_WHERE: recipe.where})
+    for name, text in texts.items():
+        try:
+            expression = parsed(text, names)
+        except InputError as error:
+            faults.append(FileFault(1, 0, name, *_apart(str(error))))
+            continue
+        faults += [
+            FileFault(1, 0, name, f'takes the column "{column}", which the table lacks', f"columns {', '.join(names)}")
+            for column in expression.unknown(names)
+        ]
+        expressions[name] = expression
+    if recipe.period_s is not None and PERIOD not in (*expressions, *names):
+        problem = "needs points in time, such as --column period=timestamp"
+        faults.append(FileFault(1, 0, PERIOD, problem, f"columns {', '.join(names)}"))
+    if faults:
+        raise FileError(faults)
+    return expressions
+
+
+def _apart(message: str) -> tuple[str, str]:
+    """Return what is wrong with an expression, and the expression."""
+    problem, _, text = message.rpartition(": ")
+    return (problem, text) if problem else (message, "it")
+
+
+def _column(cells: FileCells, name: str, *, is_text: bool) -> _Column:
+    """Return a column as numbers if it is one of numbers, else as it stands."""
+    column = cells.columns[name]
+    texts = cells.text(name)
+    empty, none = (texts == "").to_numpy(), np.zeros(len(texts), np.bool_)
+    if column.dtype.kind in "biufM" and not is_text:
+        return _Column(column, empty, none)
+    value = numbers(texts).value
+    if is_text or not is_numeric(texts, value):
+        return _Column(texts.where(~empty, None), empty, none)
+    unread = ~np.isfinite(value)
+    return _Column(pd.Series(value).where(~unread), empty, unread & ~empty)
+
+
+def _missing(name: str, column: _Column) -> Iterator[Missing]:
+    for rows, problem in ((column.empty, "should not be empty"), (column.unread, "should be a number")):
+        if rows.any():
+            yield Missing(name, problem, rows)
+
+
+def _numbered(taken: Mapping[str, pd.Series], recipe: Recipe) -> tuple["pd.Series[float]", Bools]:
+    """Return the number of each row's period, and which rows lie between the ends."""
+    time_s, _ = times_s(taken[PERIOD], recipe.zone)
+    with np.errstate(invalid="ignore"):
+        before = time_s < (-np.inf if recipe.since_s is None else recipe.since_s)
+        after = time_s >= (np.inf if recipe.until_s is None else recipe.until_s)
+    return pd.Series(periods(time_s, recipe.period_s or 1.0, recipe.zone)), ~(before | after)

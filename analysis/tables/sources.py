@@ -1,0 +1,133 @@
+"""Where a table comes from: a file, a query over files or a database, or a frame in memory."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+
+from analysis.tables.cells import FileCells, cells_of_columns, column_names, read_cells
+from analysis.tables.faults import FileError, FileFault
+
+_SQLITE = b"SQLite format 3\0"
+_LONGEST = 60
+"""Characters of a query by which it is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One SELECT over files that it names, or over the tables of a database, DuckDB's or SQLite's; nothing is written.
+
+    Attributes
+    ----------
+    sql : in DuckDB's words, or in SQLite's of such a database
+    database : a file; None: the query names its files, as in ``FROM 'export/*.parquet'``
+    """
+
+    sql: str
+    database: Path | None = None
+
+    def __str__(self) -> str:
+        line = " ".join(self.sql.split())
+        return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+Source: TypeAlias = Path | Query | pd.DataFrame
+
+
+def name_of(source: Source) -> str:
+    """Return what a source is called in messages."""
+    return "table" if isinstance(source, pd.DataFrame) else str(source)
+
+
+def header_of(source: Source) -> Sequence[str]:
+    """Return the names of a source's columns, with little read of a file; none where that takes the whole of it."""
+    if isinstance(source, pd.DataFrame):
+        return [str(name) for name in source.columns]
+    return column_names(source) if isinstance(source, Path) else []
+
+
+def cells_of(source: Source) -> FileCells:
+    """Return a source's cells before any check of what they hold.
+
+    Raises
+    ------
+    FileError
+        If a query cannot be run.
+    OSError
+        If a file cannot be opened.
+
+    Examples
+    --------
+    >>> cells_of(Query("SELECT 'a' AS job, 2 AS quota")).names
+    ['job', 'quota']
+    """
+    if isinstance(source, pd.DataFrame):
+        return cells_of_columns(pa.Table.from_pandas(_plain(source), preserve_index=False))
+    return read_cells(source) if isinstance(source, Path) else cells_of_columns(_answered(source))
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose columns have names that are texts, and values of one type or else texts."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in {"string", "empty"}
+        columns[str(name)] = column.where(column.isna(), column.astype(str)) if mixed else column
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def _answered(query: Query) -> pa.Table:
+    if query.database is not None:
+        with query.database.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                return _of_sqlite(query.sql, query.database)
+    return _of_duckdb(query.sql, query.database)
+
+
+def _of_sqlite(sql: str, database: Path) -> pa.Table:
+    """Return the rows of a query, all columns as SQLite types their values: text where they are mixed."""
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.set_authorizer(_reads)
+            cursor = connection.execute(sql)
+            names = [column[0] for column in cursor.description or ()]
+            rows = cursor.fetchall()
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise _refused(error) from None
+    if not names:
+        raise _refused("it answers with no table")
+    return pa.Table.from_pandas(_plain(pd.DataFrame(rows, columns=names)), preserve_index=False)
+
+
+def _reads(action: int, *_what: object) -> int:
+    """Allow SQLite what a SELECT does and nothing else: not ATTACH, which makes a file."""
+    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+    return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+
+
+def _of_duckdb(sql: str, database: Path | None) -> pa.Table:
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "python_enable_replacements": "false",
+    }
+    try:
+        with duckdb.connect(
+            ":memory:" if database is None else str(database), read_only=database is not None, config=config
+        ) as connection:
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise _refused("it should be one SELECT")
+            return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise _refused(str(error).partition("\n")[0]) from None
+
+
+def _refused(problem: object) -> FileError:
+    return FileError([FileFault(0, 0, "query", "cannot be run", str(problem))])

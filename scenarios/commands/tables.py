@@ -1,0 +1,146 @@
+"""Options of the commands that read tables of observations: which columns of somebody else's table are ours."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from scenarios.commands.options import duration, share, written
+from scenarios.files.faults import Fault, FaultsError
+
+if TYPE_CHECKING:
+    from analysis.tables.recipe import Recipe
+    from analysis.tables.sources import Source
+
+_PANEL = "Tables with columns of their own"
+
+
+def _zone(option: str, text: str) -> str:
+    from scenarios.files import recipes
+
+    return recipes.zone_of(option, text)
+
+
+_OPTIONS: dict[str, Any] = {
+    "column": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=EXPR",
+            help="One of our columns by an expression over the file's, as in value=instructions/cpu_ms; repeatable.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "columns": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The same as YAML; TABLE.columns.yaml beside a table is taken without being named.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "where": Annotated[
+        str | None, typer.Option(metavar="EXPR", help="Take rows of which this is true.", rich_help_panel=_PANEL)
+    ],
+    "period": Annotated[
+        float | None,
+        duration(help="Make periods so long of points in time in the column period.", panel=_PANEL),
+    ],
+    "since": Annotated[
+        str | None,
+        typer.Option("--from", metavar="WHEN", help="Take rows from then on; with --period.", rich_help_panel=_PANEL),
+    ],
+    "until": Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Take rows before then; with --period.", rich_help_panel=_PANEL)
+    ],
+    "zone": Annotated[
+        str | None,
+        written(_zone, "NAME", help="Time zone of stamps that name none, and in which days begin.", panel=_PANEL),
+    ],
+    "skip_bad": Annotated[
+        float | None,
+        share("--skip-bad", help="Leave out up to so many rows with a cell that cannot be used.", panel=_PANEL),
+    ],
+    "database": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="DuckDB's or SQLite's, which a SELECT in place of a table is about.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+}
+"""By the name of the parameter."""
+
+
+class Tables(NamedTuple):
+    """Tables of observations as they were named, and how their columns become ours."""
+
+    sources: "tuple[Source, ...]"
+    recipe: "Recipe"
+    database: Path | None
+
+
+def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives a command the argument TABLE… and the options of its columns, as its first parameter `Tables`.
+
+    Parameters
+    ----------
+    help : what may be named as a table
+    metavar : what help calls it
+    """
+    argument = Annotated[list[str], typer.Argument(metavar=metavar, help=help)]
+
+    def taking(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def reading(tables: list[str], **given: Any) -> None:  # noqa: ANN401  # options of all types
+            read = _tables(tables, {name: given.pop(name) for name in _OPTIONS})
+            if given.get("jobs") is not None:
+                from scenarios.files import recipes
+
+                given["jobs"] = recipes.source_of(str(given["jobs"]), read.database)
+            command(read, **given)
+
+        _, *own = inspect.signature(command).parameters.values()
+        named = {"tables": argument} | {entry.name: entry.annotation for entry in own} | _OPTIONS
+        positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OPTIONS.items()]
+        first = inspect.Parameter("tables", positional, annotation=argument)
+        at = next((place for place, entry in enumerate(own) if entry.name == "json"), len(own))
+        signature = inspect.Signature([first, *own[:at], *added, *own[at:]])
+        vars(reading).update(__signature__=signature, __annotations__=named)
+        return reading
+
+    return taking
+
+
+def _tables(named: list[str], given: dict[str, Any]) -> Tables:
+    """Return the sources and the recipe that options give; those of a file beside a table if they give none."""
+    from analysis.tables.recipe import Recipe
+    from analysis.tables.sources import Query
+    from scenarios.files import recipes
+
+    sources = tuple(recipes.source_of(text, given["database"]) for text in named)
+    if given["database"] is not None and not any(isinstance(source, Query) for source in sources):
+        raise FaultsError([Fault("", 0, 0, "database", "is what a SELECT in place of a table is about; there is none")])
+    file = given["columns"] or recipes.beside(sources)
+    recipe = recipes.recipe_file(file) if file is not None else Recipe()
+    zone = given["zone"] or recipe.zone
+    values = {
+        "columns": {**recipe.columns, **recipes.columns_of(given["column"] or ())},
+        "where": given["where"],
+        "period_s": given["period"],
+        "since_s": None if given["since"] is None else recipes.point_in_time("--from", given["since"], zone),
+        "until_s": None if given["until"] is None else recipes.point_in_time("--until", given["until"], zone),
+        "zone": zone,
+        "skip_bad": given["skip_bad"],
+    }
+    recipe = replace(recipe, **{name: value for name, value in values.items() if value is not None})
+    if recipe.period_s is None:
+        for name in ("since", "until"):
+            if given[name] is not None:
+                raise FaultsError([Fault("", 0, 0, name, "is of points in time: give --period, too", given[name])])
+    return Tables(sources, recipe, given["database"])

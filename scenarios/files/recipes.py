@@ -1,0 +1,146 @@
+"""Recipes for tables with columns of their own, as options or as YAML beside a table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pandas as pd
+
+from analysis.tables.quantities import times_s
+from analysis.tables.recipe import Recipe
+from analysis.tables.sources import Query, Source
+from scenarios.files import options
+from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.tree import ValueNode, parse
+
+_BESIDE = ".columns.yaml"
+
+
+def source_of(text: str, database: Path | None = None) -> Source:
+    """Return the table that an argument names: a SELECT is a query, anything else a path.
+
+    Examples
+    --------
+    >>> source_of("select 1 AS job")
+    Query(sql='select 1 AS job', database=None)
+    """
+    words = text.split(maxsplit=1)
+    return Query(text, database) if words and words[0].lower() in {"select", "with"} and " " in text else Path(text)
+
+
+def columns_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return expressions by the name of our column, of texts such as ``value=instructions/cpu_ms``.
+
+    Raises
+    ------
+    FaultsError
+        If a text has no name, or one that an earlier text has; the faults are of the argument `column`.
+
+    Examples
+    --------
+    >>> columns_of(["job=service", "treated=kernel = '6.6'"])
+    {'job': 'service', 'treated': "kernel = '6.6'"}
+    """
+    columns, faults = dict[str, str](), list[Fault]()
+    for text in texts:
+        name, equals, expression = (part.strip() for part in text.partition("="))
+        if not (equals and name.isidentifier() and expression):
+            faults.append(Fault("", 0, 0, "column", "should be NAME=EXPRESSION, such as job=service", shown(text)))
+        elif name in columns:
+            faults.append(Fault("", 0, 0, "column", f"{name} should be given once", shown(text)))
+        columns[name] = expression
+    if faults:
+        raise FaultsError(faults)
+    return columns
+
+
+def point_in_time(option: str, text: str, zone: str = "UTC") -> float:
+    """Return seconds since 1970 of a stamp in ISO 8601, or of a count since 1970."""
+    value = float(times_s(pd.Series([text]), zone)[0][0])
+    if value != value:  # noqa: PLR0124  # NaN
+        options.refuse(option, "should be a point in time, such as 2026-03-06 or 2026-03-06T12:00:00Z", text)
+    return value
+
+
+def zone_of(option: str, text: str) -> str:
+    """Return the IANA name of a time zone."""
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        options.refuse(option, "should be a time zone's name, such as UTC or Europe/Berlin", text)
+    return text
+
+
+def recipe_file(path: Path) -> Recipe:
+    """Read a recipe from YAML: columns, where, period, from, until, zone, skip_bad.
+
+    Raises
+    ------
+    FaultsError
+        With every fault, at its line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
+    except UnicodeDecodeError as error:
+        raise FaultsError([Fault(str(path), 0, 0, "", "should be UTF-8 text", str(error))]) from None
+    node, faults = parse(text, str(path))
+    if faults or node is None:
+        raise FaultsError(faults or [Fault(str(path), 0, 0, "", "is empty")])
+    if not isinstance(node.value, dict):
+        raise FaultsError([node.place.fault("", "should be a map of columns, where, period, …", shown(node.plain()))])
+    fields: dict[str, Any] = {"zone": "UTC"}
+    for key, value in sorted(node.value.items(), key=lambda item: item[0] != "zone"):
+        try:
+            if key == "columns":
+                fields["columns"] = _expressions(value)
+            elif key in _READ:
+                name, read = _READ[key]
+                fields[name] = read(key, str(value.value), fields["zone"])
+            else:
+                known = ", ".join(("columns", *_READ))
+                faults.append(value.key.fault(key, f"is not known; known are {known}"))
+        except FaultsError as error:
+            faults += [
+                fault if fault.file == str(path) else value.place.fault(key, fault.problem, fault.got)
+                for fault in error.faults
+            ]
+    if faults:
+        raise FaultsError(faults)
+    return Recipe(**fields)
+
+
+_READ: Mapping[str, tuple[str, Callable[[str, str, str], object]]] = {
+    "where": ("where", lambda _key, text, _zone: text),
+    "period": ("period_s", lambda key, text, _zone: options.duration(key, text)),
+    "from": ("since_s", point_in_time),
+    "until": ("until_s", point_in_time),
+    "zone": ("zone", lambda key, text, _zone: zone_of(key, text)),
+    "skip_bad": ("skip_bad", lambda key, text, _zone: options.share(key, text)),
+}
+"""By the key in YAML, the recipe's field and how its text is read in a zone."""
+
+
+def beside(sources: Sequence[Source]) -> Path | None:
+    """Return the recipe that lies beside the first of some files, ``fleet.columns.yaml`` beside ``fleet.csv.gz``."""
+    for source in sources:
+        if isinstance(source, Path) and not source.is_dir():
+            recipe = source.with_name(source.name.partition(".")[0] + _BESIDE)
+            if recipe.is_file():
+                return recipe
+    return None
+
+
+def _expressions(node: ValueNode) -> dict[str, str]:
+    if not isinstance(node.value, dict):
+        raise FaultsError([node.place.fault("columns", "should be a map of names to expressions", shown(node.plain()))])
+    wrong = [
+        child.place.fault(f"columns.{name}", "should be an expression", shown(child.plain()))
+        for name, child in node.value.items()
+        if isinstance(child.value, dict | list) or child.value is None
+    ]
+    if wrong:
+        raise FaultsError(wrong)
+    return {name: str(child.value) for name, child in node.value.items()}

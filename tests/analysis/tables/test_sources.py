@@ -1,0 +1,52 @@
+import sqlite3
+from contextlib import closing
+
+import duckdb
+import pandas as pd
+import pytest
+
+from analysis.tables.columns import Field, read_table
+from analysis.tables.faults import FileError
+from analysis.tables.sources import Query, cells_of
+
+FIELDS = (Field("job", "text"), Field("quota", "real"))
+ROWS = [("a", 2.0), ("b", 3.5)]
+
+
+def test_a_query_over_files_is_a_table(tmp_path):
+    pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "one.parquet")
+    pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "two.parquet")
+    query = Query(f"SELECT svc AS job, sum(cpu) AS quota FROM '{tmp_path}/*.parquet' GROUP BY svc ORDER BY svc")
+    assert read_table(query, FIELDS).to_numpy().tolist() == [["a", 4.0], ["b", 7.0]]
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_query_over_a_database_is_a_table_and_writes_nothing(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "fleet.db"
+    with closing(duckdb.connect(path) if kind == "duckdb" else sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE jobs (job TEXT, quota DOUBLE)")
+        connection.executemany("INSERT INTO jobs VALUES (?, ?)", ROWS)
+        connection.commit()
+    before = path.read_bytes()
+    assert read_table(Query("SELECT * FROM jobs", path), FIELDS).to_numpy().tolist() == [list(row) for row in ROWS]
+    for statement in ("DELETE FROM jobs", "DROP TABLE jobs", "SELECT 1; DROP TABLE jobs", "ATTACH 'x' AS y"):
+        with pytest.raises(FileError, match="query: cannot be run"):
+            cells_of(Query(statement, path))
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["fleet.db"]
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELEKT 1", "SELECT * FROM nowhere", "COPY (SELECT 1) TO 'x.csv'", "SELECT 1; SELECT 2", ""]
+)
+def test_what_is_no_select_is_refused(sql, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="query: cannot be run"):
+        cells_of(Query(sql))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_frame_with_mixed_cells_is_read_as_texts():
+    table = read_table(pd.DataFrame({"job": [1, "b"], "quota": ["500m", 2]}), FIELDS)
+    assert table.to_numpy().tolist() == [["1", 0.5], ["b", 2.0]]

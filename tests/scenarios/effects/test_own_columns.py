@@ -1,0 +1,151 @@
+"""Tables with columns of their own, as a company exports them, put to the commands that read observations."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from scenarios.commands.app import app
+from tests.helpers.company_export import COLUMNS, company_export, in_our_columns, written
+
+MAPPED = [part for name, text in COLUMNS.items() for part in ("--column", f"{name}={text}")]
+DAILY = [*MAPPED, "--period", "1d"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def export():
+    return company_export(rows=14_000)
+
+
+@pytest.fixture(scope="module")
+def theirs(export, tmp_path_factory):
+    return written(export, tmp_path_factory.mktemp("theirs") / "fleet.csv")
+
+
+@pytest.fixture(scope="module")
+def ours(export, tmp_path_factory):
+    """The change that pandas' own reading of the same export gives."""
+    file = tmp_path_factory.mktemp("ours") / "ours.csv"
+    in_our_columns(export).to_csv(file, index=False)
+    return json.loads(invoke("effect", file, "--json").output)
+
+
+def changed(ended):
+    assert ended.exit_code in {0, 1}, ended.output
+    said = json.loads(ended.output)
+    return {name: said[name] for name in ("change", "low", "high", "machines", "jobs")}
+
+
+def test_an_export_gives_what_the_same_rows_give_in_our_columns(theirs, ours):
+    assert changed(invoke("effect", theirs, *DAILY, "--skip-bad", "3%", "--json")) == pytest.approx(
+        {name: ours[name] for name in ("change", "low", "high", "machines", "jobs")}, rel=1e-9
+    )
+
+
+def test_the_same_stands_in_a_file_beside_the_table(theirs, ours, tmp_path):
+    table = tmp_path / "fleet.csv.gz"
+    table.write_bytes(theirs.read_bytes())
+    columns = "\n".join(f"  {name}: {json.dumps(text)}" for name, text in COLUMNS.items())
+    (tmp_path / "fleet.columns.yaml").write_text(f"columns:\n{columns}\nperiod: 1d\nskip_bad: 3%\n")
+    assert changed(invoke("effect", table, "--json"))["change"] == pytest.approx(ours["change"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+def test_a_query_stands_in_place_of_a_table(export, theirs, ours, tmp_path, kind):
+    names = "timestamp, hostname, service, task, cpu_limit, cpu_time_ms, instructions, kernel"
+    table = "export" if kind == "sqlite" else f"read_csv('{theirs}', all_varchar = true)"  # else 6.6.30 is a date
+    query = f"SELECT {names} FROM {table}"
+    more = []
+    if kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "fleet.db")) as connection:
+            export.to_sql("export", connection, index=False)
+        more = ["--database", tmp_path / "fleet.db"]
+    ended = invoke("effect", query, *more, *DAILY, "--skip-bad", "3%", "--json")
+    assert changed(ended)["change"] == pytest.approx(ours["change"], rel=1e-9)
+
+
+def test_rows_that_are_left_out_are_counted_by_reason(theirs):
+    notes = json.loads(invoke("effect", theirs, *DAILY, "--skip-bad", "3%", "--json").output)["notes"]
+    (left_out,) = (note for note in notes if "left out" in note)
+    assert "cpu_time_ms should be a number" in left_out
+    assert "period 1 begins 2026-03-06T00:00:00" in notes
+
+
+def test_filters_and_times_take_fewer_rows(theirs):
+    whole = changed(invoke("effect", theirs, *DAILY, "--json"))
+    some = changed(invoke("effect", theirs, *DAILY, "--where", "service < 'svc-030'", "--json"))
+    assert some["jobs"] == 30 < whole["jobs"]
+    late = invoke("effect", theirs, *DAILY, "--from", "2026-03-11", "--until", "2026-03-16", "--json")
+    assert json.loads(late.output)["periods_before"] == 2
+
+
+@pytest.mark.parametrize("command", ["effect", "audit", "monitor"])
+def test_every_command_reads_the_same_rows(theirs, command):
+    ended = invoke(command, theirs, *DAILY, "--skip-bad", "3%")
+    assert ended.exit_code in {0, 1}, ended.output
+    refused = invoke(command, theirs, *DAILY, "--skip-bad", "1%")
+    assert refused.exit_code == 2
+    assert "should be bad in at most 1.00% of the rows, got 1.66%: 233 of 14,000" in refused.output
+
+
+def test_a_design_takes_the_weeks_before(theirs):
+    ended = invoke("design", theirs, *DAILY, "--skip-bad", "3%", "--detect", "5%", "--draws", "100")
+    assert ended.exit_code == 0, ended.output
+    assert "period" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--column", "job"], '--column: should be NAME=EXPRESSION, such as job=service, got "job"'),
+        (["--column", "job=a", "--column", "job=b"], '--column: job should be given once, got "job=b"'),
+        (["--column", "job=svc"], ':1:0: job: takes the column "svc", which the table lacks, got columns timestamp'),
+        (["--column", "job=(SELECT 1)"], "should compute with columns of its row, has a SELECT of its own"),
+        (["--where", "sum(cpu_time_ms) > 1"], "should use DuckDB's functions of one row, has sum"),
+        (["--zone", "Mars"], '--zone: should be a time zone\'s name, such as UTC or Europe/Berlin, got "Mars"'),
+        (["--from", "2026-03-11"], "--from: is of points in time: give --period, too"),
+        (["--period", "0s"], "--period: should be a time above 0"),
+        (["--database", "fleet.db"], "--database: is what a SELECT in place of a table is about; there is none"),
+        (["--columns", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_told_of_it(theirs, options, message):
+    ended = invoke("effect", theirs, *options)
+    assert ended.exit_code == 2
+    assert message in ended.output
+
+
+def test_all_faults_of_a_file_of_columns_come_at_once(theirs, tmp_path):
+    file = tmp_path / "columns.yaml"
+    file.write_text("columns: {job: [1], value: null}\nperiod: soon\nzone: Mars\ncolour: red\nskip_bad: 200%\n")
+    ended = invoke("effect", theirs, "--columns", file)
+    assert ended.exit_code == 2
+    assert [line.removeprefix(f"{file}:") for line in ended.output.splitlines()] == [
+        "1:16: columns.job: should be an expression, got [1]",
+        "1:28: columns.value: should be an expression, got null",
+        '2:9: period: should be a time above 0, such as 60s, 5min or 200ms, got "soon"',
+        '3:7: zone: should be a time zone\'s name, such as UTC or Europe/Berlin, got "Mars"',
+        "4:1: colour: is not known; known are columns, where, period, from, until, zone, skip_bad",
+        '5:11: skip_bad: should be a share between 0 and 1, such as 3% or 0.03, got "200%"',
+    ]
+
+
+def test_rows_left_out_of_one_arm_alone_are_a_finding(export, tmp_path):
+    broken = export.copy()
+    new = broken.index[broken["kernel"] == "6.6.30"]
+    broken.loc[new[::12], "instructions"] = "overflow"
+    ended = invoke("audit", written(broken, tmp_path / "fleet.csv"), *DAILY, "--skip-bad", "9%", "--json")
+    (finding,) = (each for each in json.loads(ended.output)["findings"] if each["code"] == "unusable_values")
+    assert finding["severity"] == "warning"
+    assert finding["what"].startswith("rows are left out unlike in the arms: 9.")
+
+
+def test_rows_left_out_alike_are_none(theirs):
+    ended = invoke("audit", theirs, *DAILY, "--skip-bad", "9%", "--json")
+    assert "unusable_values" not in {finding["code"] for finding in json.loads(ended.output)["findings"]}

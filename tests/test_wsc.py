@@ -1,0 +1,116 @@
+"""`import wsc`: what it offers is what the commands answer."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import wsc
+from scenarios.commands.app import app
+from tests.helpers.company_export import COLUMNS, company_export
+
+EXAMPLES = Path("docs/examples")
+
+
+def command(*arguments):
+    ended = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert ended.exit_code in {0, 1}, ended.output
+    return json.loads(ended.output)
+
+
+def plain(answer):
+    """Return what a conclusion's payload becomes as JSON."""
+    from scenarios.views.output import line
+
+    return json.loads(line(answer.payload()))
+
+
+def test_names_are_few_and_all_there():
+    assert len(wsc.__all__) <= 40
+    assert len(set(wsc.__all__)) == len(wsc.__all__)
+    for name in wsc.__all__:
+        assert getattr(wsc, name).__doc__
+    assert wsc.__version__
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = wsc.nothing
+
+
+def test_importing_it_loads_nothing_heavy():
+    code = "import wsc, sys; print(sorted({'pandas', 'numpy', 'numba', 'duckdb'} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
+
+
+def test_an_effect_of_frames_is_that_of_the_command():
+    files = [EXAMPLES / "fleet_before.csv", EXAMPLES / "fleet_after.csv"]
+    jobs = EXAMPLES / "fleet_jobs.csv"
+    said = command("effect", *files, "--jobs", jobs, "--per-job")
+    answer = wsc.effect(pd.concat(map(pd.read_csv, files)), jobs=pd.read_csv(jobs))
+    assert (answer.change, answer.low, answer.high) == pytest.approx((said["change"], said["low"], said["high"]))
+    assert answer.jobs()["job"].tolist() == [row["job"] for row in said["per_job"]]
+    assert plain(wsc.effect(*files, jobs=jobs)) == said
+    assert repr(answer) == f"<EffectAnswer: {said['verdict']}>"
+    assert "zero is ruled out" in answer._repr_html_()
+
+
+def test_an_audit_a_design_and_a_look_are_those_of_the_commands():
+    files = [EXAMPLES / "fleet_before.csv", EXAMPLES / "fleet_after.csv"]
+    assert plain(wsc.audit(*files)) == command("audit", *files)
+    assert plain(wsc.monitor(*files)) == command("monitor", *files)
+    said = command("design", files[0], "--detect", "5%", "--draws", "200")
+    assert plain(wsc.design(files[0], detect=0.05, draws=200)) == said
+
+
+def test_an_export_is_read_by_expressions():
+    export = company_export(rows=14_000)
+    rows = wsc.read(export, columns=COLUMNS, period="1d", skip_bad=0.03)
+    assert sorted(rows["period"].unique()) == list(range(1, 15))
+    assert wsc.effect(export, columns=COLUMNS, period="1d", skip_bad=0.03).machines == 424
+    with pytest.raises(wsc.WscError, match="column is missing"):
+        wsc.read(export)
+
+
+def test_requests_are_answered_as_by_the_command():
+    log = EXAMPLES / "requests.csv"
+    said = command("occupancy", log, "--servers", "4", "--to", "8")
+    assert plain(wsc.requests(log, servers=4, to=[8])) == said
+    assert wsc.requests(pd.read_csv(log), servers=4).queueing_time_s == pytest.approx(said["queueing_time_s"])
+    with pytest.raises(wsc.WscError, match="policy: should be one of auto, fcfs"):
+        wsc.requests(log, servers=4, policy="fifo")
+
+
+def test_a_service_is_predicted_as_by_the_command():
+    log = EXAMPLES / "service.csv.gz"
+    said = command("predict", log, "--from", "piii", "--to", "pres")
+    assert plain(wsc.service(log, "piii").predict(["pres"])) == said
+
+
+def test_a_profile_is_asked_as_by_the_command():
+    stacks = EXAMPLES / "stacks.folded"
+    assert plain(wsc.profile(stacks).top()) == command("profile", "query", stacks)
+
+
+def test_plans_and_estimates_are_those_of_the_commands():
+    before, after = EXAMPLES / "before.csv", EXAMPLES / "after.csv"
+    assert plain(wsc.estimate(before, after)) == command("estimate", "--current", before, "--new", after)
+    frames = pd.read_csv(before), pd.read_csv(after)
+    assert plain(wsc.estimate(*frames))["estimates"] == plain(wsc.estimate(before, after))["estimates"]
+
+
+@pytest.mark.parametrize("package", ["models", "sim", "analysis", "scenarios"])
+def test_somebody_elses_module_of_our_name_is_told_with_both_paths(tmp_path, package):
+    (tmp_path / f"{package}.py").write_text("import wsc\n")
+    ended = subprocess.run([sys.executable, f"{package}.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ended.returncode != 0
+    last = ended.stderr.splitlines()[-1]
+    assert f"{tmp_path / package}.py stands in the way of our package {package} (" in last
+    assert last.count(package) >= 3
+
+
+def test_the_version_is_told():
+    ended = CliRunner().invoke(app, ["--version"])
+    assert (ended.exit_code, ended.output) == (0, f"wsc {wsc.__version__}\n")

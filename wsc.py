@@ -1,0 +1,611 @@
+"""The testbed for Python: simulate fleets, measure changes, read request logs, service logs and profiles.
+
+A table may be a frame, a path, a SELECT or the folder of a run. Answers are frozen: their fields are the numbers,
+`.frame()` gives them as a table, `.payload()` is what the command's ``--json`` prints, and a notebook shows what the
+command prints. What you can mend is raised as a `WscError`.
+
+Examples
+--------
+>>> import pandas as pd, wsc
+>>> row = {"period": [0, 1] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+>>> table = pd.DataFrame(row).assign(treated=lambda t: (t.period == 1) & (t.index < 40))
+>>> table["value"] = 1.0 + 0.1 * table.treated + 0.001 * (table.index % 7)
+>>> wsc.effect(table)
+<EffectAnswer: faster by 9.96% (9.82% to 10.10%); zero is ruled out>
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.tables.recipe import Recipe
+    from analysis.tables.sources import Query, Source
+    from models.fleet.metrics import MetricName
+    from scenarios.crossplatform.platforms import Sheets
+    from scenarios.crossplatform.predict import Predicted
+    from scenarios.crossplatform.select import SelectConclusion
+    from scenarios.effects.audit import AuditAnswer
+    from scenarios.effects.design import DesignAnswer
+    from scenarios.effects.effect import EffectAnswer
+    from scenarios.effects.monitor import MonitorAnswer
+    from scenarios.files.catalogue import Shipped
+    from scenarios.files.schema import AnyScenario
+    from scenarios.occupancy.occupancy import OccupancyConclusion
+    from scenarios.papers.reproduce import Reproduced
+    from scenarios.profiling.affinity import Assignment
+    from scenarios.profiling.query import ProfileDifference, ProfileRows
+    from scenarios.profiling.regress import Regression
+    from scenarios.runs.rundir import Run
+    from scenarios.views.conclusion import Conclusion
+    from scenarios.views.output import Progress
+    from scenarios.wsmeter.own_tables import EstimatedChange, PlannedInstances
+
+__all__ = [  # noqa: RUF022  # in the order in which one needs them
+    "simulate",
+    "load",
+    "measure",
+    "library",
+    "validate",
+    "reproduce",
+    "read",
+    "effect",
+    "audit",
+    "design",
+    "monitor",
+    "plan",
+    "estimate",
+    "requests",
+    "service",
+    "platforms",
+    "profile",
+    "affinity",
+    "Query",
+    "Recipe",
+    "Run",
+    "Platform",  # noqa: F822  # loaded when it is asked for
+    "WscError",  # noqa: F822  # loaded when it is asked for
+    "NotEnoughData",  # noqa: F822  # loaded when it is asked for
+]
+
+Table: TypeAlias = "pd.DataFrame | str | Path | Query | Run"
+"""A frame, a path, a SELECT as text or as a `Query`, or a run."""
+_TYPES = {
+    "Query": "analysis.tables.sources",
+    "Recipe": "analysis.tables.recipe",
+    "Run": "scenarios.runs.rundir",
+    "Platform": "models.platforms",
+    "WscError": "models.errors",
+    "NotEnoughData": "analysis.statistics",
+}
+"""Types, and the module that is loaded when one is asked for."""
+_PACKAGES = ("models", "sim", "analysis", "scenarios")
+
+
+class Columns(TypedDict, total=False):
+    """How the columns of a table become ours; see `Recipe`."""
+
+    columns: Mapping[str, str]
+    where: str
+    period: str
+    since: str
+    until: str
+    zone: str
+    skip_bad: float
+
+
+def simulate(
+    scenario: str | Path, *, seed: int | None = None, out: str | Path = "runs", force: bool = False, **values: object
+) -> "Run":
+    """Return the run of a scenario, which is simulated unless an intact one is there.
+
+    Parameters
+    ----------
+    scenario : the name of one in the library (`library()` lists them), or a path
+    out : folder of all runs
+    force : simulate even if an intact run is there
+    values : other values than the file's; ``fleet__machines=500`` is the command's ``--set fleet.machines=500``
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = simulate("queue_small", out=folder, horizon_s=60)
+    ...     run.manifest["scenario"], len(run.table("requests")) > 0
+    ('queue_small', True)
+    """
+    from scenarios.runs.execution import obtain
+
+    with _progress() as tell:
+        return obtain(_scenario(scenario, seed, values), Path(out), force, tell)
+
+
+def load(run: str | Path) -> "Run":
+    """Return a run that is there; its `table(name)` are frames.
+
+    Raises
+    ------
+    WscError
+        If the folder holds no finished run.
+    """
+    from scenarios.runs.rundir import open_run
+
+    return open_run(Path(run))
+
+
+def measure(run: "Run") -> "Conclusion":
+    """Return what ``wsc run`` says of a run: its measurements, and what the estimators make of them."""
+    from scenarios.runs.execution import measure as measured
+    from scenarios.runs.execution import reopen
+
+    scenario, opened = reopen(run.path)
+    with _progress() as tell:
+        return measured(scenario, opened, run.path.parent, tell)
+
+
+def library() -> "Shipped":
+    """Return the scenarios that come with the testbed.
+
+    Examples
+    --------
+    >>> "small" in library().frame()["name"].tolist()
+    True
+    """
+    from scenarios.files.catalogue import shipped
+
+    return shipped()
+
+
+def validate(
+    scenario: str | Path, *, seed: int | None = None, out: str | Path = "runs", force: bool = False, **values: object
+) -> "Conclusion":
+    """Return how often the intervals of the estimators are right on many test clusters of a scenario.
+
+    Parameters
+    ----------
+    scenario, seed, out, force, values : as of `simulate`
+    """
+    from scenarios.runs.execution import validate as validated
+
+    with _progress() as tell:
+        return validated(_scenario(scenario, seed, values), Path(out), force, tell)
+
+
+def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs") -> "Reproduced":
+    """Draw and judge a figure or table of a paper, such as ``wsmeter/table2``; all of a paper, or ``all``."""
+    from scenarios.papers import reproduce as papers
+
+    papers.chosen(row)
+    with _progress() as tell:
+        return papers.reproduce(row, Path(out), papers.library(Path(runs), tell))
+
+
+def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[Columns]) -> "pd.DataFrame":
+    """Return observations as `effect` takes them: period, job, machine, weight, value, treated and what else there is.
+
+    Parameters
+    ----------
+    tables : taken together
+    metric : of runs; that of their scenario if left out
+    columns : expressions by our names, and what else a `Recipe` says
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> export = pd.DataFrame({"day": 1, "svc": "a", "host": ["x", "y"], "cpu": ["500m", "2"], "instr": [3.0, 4.0]})
+    >>> names = {"period": "day", "job": "svc", "machine": "host", "weight": "cpu", "value": "instr / 2"}
+    >>> read(export, columns=names)[["weight", "value"]].to_numpy().tolist()
+    [[0.5, 1.5], [2.0, 2.0]]
+    """
+    from scenarios.effects.observations import observed
+
+    return observed(_sources(tables), metric, recipe=_recipe(columns)).table
+
+
+def effect(
+    *tables: Table,
+    jobs: "Table | None" = None,
+    estimator: str = "adjusted",
+    confidence: float = 0.95,
+    metric: "MetricName | None" = None,
+    about: str | Path | None = None,
+    **columns: Unpack[Columns],
+) -> "EffectAnswer":
+    """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
+
+    Parameters
+    ----------
+    tables : observations, taken together: period, job, machine, weight, value, treated; or a run
+    jobs : job, quota, instances of the whole fleet
+    estimator : its name
+    confidence : of the interval, 0..1
+    metric : of a run; that of its scenario if left out
+    about : what is known of the experiment, YAML or JSON
+    columns : expressions by our names, and what else a `Recipe` says
+
+    Returns
+    -------
+    EffectAnswer
+        `.change`, `.low`, `.high` (relative), `.trusted`, `.verdict`; `.jobs()` has a row a job.
+    """
+    from scenarios.effects.effect import effect as estimated
+
+    return estimated(
+        _sources(tables),
+        None if jobs is None else _source(jobs),
+        estimator=estimator,
+        confidence=confidence,
+        by_job=True,
+        metric=metric,
+        about=None if about is None else Path(about),
+        recipe=_recipe(columns),
+    )
+
+
+def audit(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[Columns]) -> "AuditAnswer":
+    """Return what would make an experiment's answer false: ``wsc audit``.
+
+    Parameters
+    ----------
+    tables : observations, and perhaps the fleet's jobs and what is known of the experiment (YAML or JSON)
+    """
+    from scenarios.effects.audit import audit as audited
+
+    return audited(_sources(tables), metric, _recipe(columns))
+
+
+def design(
+    *tables: Table,
+    detect: float,
+    power: float = 0.95,
+    days: float = 7,
+    jobs: "Table | None" = None,
+    crossover: bool = False,
+    draws: int = 500,
+    seed: int = 1,
+    **columns: Unpack[Columns],
+) -> "DesignAnswer":
+    """Return which experiment finds a relative change of so much, on how many machines, for how long: ``wsc design``.
+
+    Parameters
+    ----------
+    tables : observations of the fleet without the feature, of two periods or more; or the name of a scenario
+    detect : relative change of the fleet, 0..1
+    power : share of experiments that are to see it
+    days : of the longer study, and of the time before
+    draws : experiments rehearsed for each size
+    """
+    from scenarios.effects.design import DesignQuestion
+    from scenarios.effects.design import design as designed
+
+    question = DesignQuestion(detect=detect, power=power, days=days, crossover=crossover, draws=draws, seed=seed)
+    with _progress() as tell:
+        return designed(_sources(tables), question, None if jobs is None else _source(jobs), tell, _recipe(columns))
+
+
+def monitor(
+    *tables: Table,
+    jobs: "Table | None" = None,
+    planned: int | None = None,
+    estimator: str = "adjusted",
+    confidence: float = 0.95,
+    **columns: Unpack[Columns],
+) -> "MonitorAnswer":
+    """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``."""
+    from scenarios.effects.monitor import monitor as monitored
+
+    return monitored(
+        _sources(tables),
+        None if jobs is None else _source(jobs),
+        planned=planned,
+        estimator=estimator,
+        confidence=confidence,
+        recipe=_recipe(columns),
+    )
+
+
+def plan(table: "pd.DataFrame | str | Path", margin: float, *, t: float = 2.0) -> "PlannedInstances":
+    """Return how many instances of each job to measure for a relative margin, at least cost (WSMeter): ``wsc plan``.
+
+    Parameters
+    ----------
+    table : job, weight, mean, std, instances, cost
+    """
+    from scenarios.wsmeter import own_tables
+
+    with _file(table) as file:
+        return own_tables.plan(file, margin, t)
+
+
+def estimate(
+    current: "pd.DataFrame | str | Path",
+    new: "pd.DataFrame | str | Path",
+    jobs: "pd.DataFrame | str | Path | None" = None,
+    *,
+    current_is: Literal["population", "sample"] = "population",
+) -> "EstimatedChange":
+    """Return the change that WSMeter finds between two tables of instances: ``wsc estimate``.
+
+    Parameters
+    ----------
+    current, new : job, machine, weight, value
+    jobs : job, quota, instances of the whole fleet
+    """
+    from scenarios.wsmeter import own_tables
+
+    with _file(current) as old, _file(new) as later, _file(jobs) as fleet:
+        return own_tables.estimate(old, later, fleet, current_is=current_is)
+
+
+def requests(
+    log: "pd.DataFrame | str | Path | Run",
+    servers: int,
+    *,
+    to: Sequence[int] = (),
+    speed: Sequence[float] = (),
+    policy: str | None = None,
+    interval_s: float | None = None,
+) -> "OccupancyConclusion":
+    """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
+
+    Parameters
+    ----------
+    log : arrival_s and departure_s of each request; a file in any format that the command reads; or a queue's run
+    servers : that the log was made with
+    to, speed : other numbers of servers, other speeds
+    policy : a name, ``auto`` to find it out, or None for bounds alone
+    interval_s : length of the intervals, seconds
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"arrival_s": [0.0, 1.0], "departure_s": [2.0, 3.0]})
+    >>> requests(log, servers=1).queueing_time_s
+    1.0
+    """
+    from models.errors import ArgumentError
+    from models.queues.policies import POLICIES
+    from scenarios.occupancy.occupancy import LogColumns, OccupancyQuery, occupancy
+
+    known = next((name for name in POLICIES if name == policy), None)
+    if policy not in {None, "auto", known}:
+        raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
+    query = OccupancyQuery(servers, tuple(to), tuple(speed), interval_s, policy=known, identify=policy == "auto")
+    with _file(log) as file:
+        return occupancy(file, query, LogColumns())
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service's log and the platform that it was made on."""
+
+    log: Path
+    platform: str
+    sheets: Path | None = None
+
+    def predict(self, to: Sequence[str] = (), method: str | None = None) -> "Predicted":
+        """Return service and response times on other platforms: ``wsc predict``."""
+        from scenarios.crossplatform.calibration import ServiceQuestion
+        from scenarios.crossplatform.predict import predict
+
+        return predict(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method))
+
+    def select(self, bound_s: float, to: Sequence[str] = ()) -> "SelectConclusion":
+        """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``."""
+        from scenarios.crossplatform.calibration import ServiceQuestion
+        from scenarios.crossplatform.select import select
+
+        return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets), bound_s)
+
+
+def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
+    """Return a service's log, to be asked about other platforms.
+
+    Parameters
+    ----------
+    log : a row an interval, CSV or Parquet; or a run
+    platform : that it was made on
+    sheets : your own platforms, YAML
+    """
+    return Service(_path(log), platform, None if sheets is None else Path(sheets))
+
+
+def platforms(*names: str, sheets: str | Path | None = None) -> "Sheets":
+    """Return the spec sheets of platforms: ``wsc platforms``.
+
+    Examples
+    --------
+    >>> platforms("rome_7742").frame()["name"].tolist()
+    ['rome_7742']
+    """
+    from scenarios.crossplatform.platforms import platforms as known
+
+    return known(names, None if sheets is None else Path(sheets))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Profiles of runs or of files, taken together."""
+
+    paths: tuple[Path, ...]
+
+    def top(
+        self, by: str | Sequence[str] = "function", where: Mapping[str, str] | None = None, top: int | None = 20
+    ) -> "ProfileRows":
+        """Return samples by any dimensions, with intervals on their shares: ``wsc profile query``."""
+        from scenarios.profiling.query import QueryOptions, query
+
+        return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+
+    def diff(
+        self,
+        other: "Profile | None" = None,
+        by: str | Sequence[str] = "function",
+        where: Mapping[str, str] | None = None,
+        other_where: Mapping[str, str] | None = None,
+    ) -> "ProfileDifference":
+        """Return this profile beside another, or beside itself under another restriction: ``wsc profile diff``."""
+        from scenarios.profiling.query import QueryOptions, diff
+
+        paths = (other or self).paths
+        return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
+
+    def regress(self, after: "Profile | None" = None, at_s: float | None = None) -> "Regression":
+        """Return the functions that became more expensive, from this profile to another or at a time."""
+        from scenarios.profiling.regress import regress
+
+        return regress(self.paths[0], None if after is None else after.paths[0], at_s)
+
+
+def profile(*paths: "str | Path | Run") -> Profile:
+    """Return profiles: of profiled runs, or files that ``wsc profile import`` reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "stacks.folded"
+    ...     _ = file.write_text("main;read 12\\nmain 4\\n")
+    ...     profile(file).top().frame()["function"].tolist()
+    ['read', 'main']
+    """
+    return Profile(tuple(map(_path, paths)))
+
+
+def affinity(table: "pd.DataFrame | str | Path | Run", *, method: Literal["lp", "anneal"] = "lp") -> "Assignment":
+    """Return the best assignment of jobs to platforms: ``wsc affinity``.
+
+    Parameters
+    ----------
+    table : a row a job and platform, or a profiled run
+    """
+    from scenarios.profiling.affinity import affinity as advised
+
+    with _file(table) as file:
+        return advised(file, method)
+
+
+def main() -> None:
+    """Run the command `wsc`."""
+    try:
+        _unshadowed()
+    except ImportError as error:
+        sys.exit(str(error))
+    from scenarios.commands.entry import main as entered
+
+    entered()
+
+
+def __getattr__(name: str) -> object:
+    """Return a type, which is loaded when it is asked for, or the version."""
+    if name == "__version__":
+        return version("wsc-testbed")
+    if name not in _TYPES:
+        raise AttributeError(f"module 'wsc' has no attribute {name!r}")
+    return getattr(import_module(_TYPES[name]), "NotEnoughDataError" if name == "NotEnoughData" else name)
+
+
+def __dir__() -> list[str]:
+    return sorted((*__all__, "__version__"))
+
+
+def _unshadowed() -> None:
+    """Raise an ImportError if somebody's own module has the name of one of our packages."""
+    for package in _PACKAGES:
+        spec = sys.modules[package].__spec__ if package in sys.modules else find_spec(package)
+        ours = Path(__file__).resolve().parent / package / "__init__.py"
+        found = None if spec is None or spec.origin is None else Path(spec.origin).resolve()
+        if found != ours:
+            raise ImportError(
+                f"wsc: {found or 'nothing'} stands in the way of our package {package} ({ours}): "
+                "rename it, or start Python elsewhere"
+            )
+
+
+def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, object]) -> "AnyScenario":
+    from scenarios.files.loader import load as loaded
+    from scenarios.files.source import Override
+    from scenarios.views.output import dumps
+
+    wanted = values if seed is None else {**values, "seed": seed}
+    return loaded(
+        str(reference), [Override(name.replace("__", "."), dumps(value), name) for name, value in wanted.items()]
+    )
+
+
+def _sources(tables: Sequence[Table]) -> "list[Source]":
+    return [_source(table) for table in tables]
+
+
+def _source(table: Table) -> "Source":
+    from scenarios.files.recipes import source_of
+    from scenarios.runs.rundir import Run
+
+    if isinstance(table, str):
+        return source_of(table)
+    return table.path if isinstance(table, Run) else table
+
+
+def _recipe(columns: Columns) -> "Recipe":
+    """Return a recipe of texts as the command line has them."""
+    from analysis.tables.recipe import Recipe
+    from scenarios.files import options, recipes
+
+    zone = columns.get("zone", "UTC")
+    period, since, until = columns.get("period"), columns.get("since"), columns.get("until")
+    return Recipe(
+        columns=dict(columns.get("columns", {})),
+        where=columns.get("where"),
+        period_s=None if period is None else options.duration("period", period),
+        since_s=None if since is None else recipes.point_in_time("since", since, zone),
+        until_s=None if until is None else recipes.point_in_time("until", until, zone),
+        zone=zone,
+        skip_bad=columns.get("skip_bad"),
+    )
+
+
+@contextmanager
+def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
+    """Yield a table as a file, which is a temporary one of a frame."""
+    import tempfile
+
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        with tempfile.TemporaryDirectory(prefix="wsc-") as folder:
+            file = Path(folder) / "table.parquet"
+            table.to_parquet(file)
+            yield file
+    else:
+        yield None if table is None else _path(table)  # type: ignore[misc]
+
+
+def _path(named: "str | Path | Run") -> Path:
+    return Path(named) if isinstance(named, str | Path) else named.path
+
+
+def _joined(by: str | Sequence[str]) -> str:
+    return by if isinstance(by, str) else ",".join(by)
+
+
+def _equal(where: Mapping[str, str] | None) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in (where or {}).items())
+
+
+@contextmanager
+def _progress() -> "Iterator[Progress]":
+    from scenarios.views.output import progress
+
+    with progress() as tell:
+        yield tell
+
+
+_unshadowed()
