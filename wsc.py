@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from scenarios.profiling.regress import Regression
     from scenarios.runs.rundir import Run
     from scenarios.views.conclusion import Conclusion
-    from scenarios.views.output import Progress
+    from scenarios.views.terminal import Progress
     from scenarios.wsmeter.own_tables import EstimatedChange, PlannedInstances
 
 __all__ = [  # noqa: RUF022  # in the order in which one needs them
@@ -531,9 +531,9 @@ def _unshadowed() -> None:
 
 
 def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, object]) -> "AnyScenario":
+    from scenarios.files.loader import Override
     from scenarios.files.loader import load as loaded
-    from scenarios.files.source import Override
-    from scenarios.views.output import dumps
+    from scenarios.views.terminal import dumps
 
     wanted = values if seed is None else {**values, "seed": seed}
     return loaded(
@@ -602,7 +602,7 @@ def _equal(where: Mapping[str, str] | None) -> tuple[str, ...]:
 
 @contextmanager
 def _progress() -> "Iterator[Progress]":
-    from scenarios.views.output import progress
+    from scenarios.views.terminal import progress
 
     with progress() as tell:
         yield tell

@@ -24,7 +24,7 @@ def command(*arguments):
 
 def plain(answer):
     """Return what a conclusion's payload becomes as JSON."""
-    from scenarios.views.output import line
+    from scenarios.views.terminal import line
 
     return json.loads(line(answer.payload()))
 
