@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import Query, Source
+    from analysis.tables.sources import Source, TableQuery
     from models.fleet.metrics import MetricName
     from scenarios.crossplatform.platforms import Sheets
     from scenarios.crossplatform.predict import Predicted
@@ -68,7 +68,7 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "platforms",
     "profile",
     "affinity",
-    "Query",
+    "TableQuery",
     "Recipe",
     "Run",
     "Platform",  # noqa: F822  # loaded when it is asked for
@@ -76,10 +76,10 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "NotEnoughData",  # noqa: F822  # loaded when it is asked for
 ]
 
-Table: TypeAlias = "pd.DataFrame | str | Path | Query | Run"
-"""A frame, a path, a SELECT as text or as a `Query`, or a run."""
+Table: TypeAlias = "pd.DataFrame | str | Path | TableQuery | Run"
+"""A frame, a path, a SELECT as text or as a `TableQuery`, or a run."""
 _TYPES = {
-    "Query": "analysis.tables.sources",
+    "TableQuery": "analysis.tables.sources",
     "Recipe": "analysis.tables.recipe",
     "Run": "scenarios.runs.rundir",
     "Platform": "models.platforms",

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import pandas as pd
@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from models.errors import InputError
 
+SyntaxNode: TypeAlias = Mapping[str, Any]
+"""A node of DuckDB's syntax tree, which is JSON."""
 _CLASSES = frozenset(
     ("COLUMN_REF", "CONSTANT", "FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CASE", "CAST", "BETWEEN", "TYPE")
 )
@@ -149,11 +151,11 @@ def _beside_texts(node: object) -> Iterator[str]:
             yield from _beside_texts(value)
 
 
-def _is_text(node: Mapping[str, Any]) -> bool:
+def _is_text(node: SyntaxNode) -> bool:
     return bool(node["class"] == "CONSTANT" and node.get("literal", {}).get("kind") == "STRING")
 
 
-def _allow(node: Mapping[str, Any], text: str) -> None:
+def _allow(node: SyntaxNode, text: str) -> None:
     if node["class"] == "SUBQUERY":
         raise InputError("should compute with columns of its row, has a SELECT of its own")
     if node["class"] not in _CLASSES:

@@ -19,7 +19,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class TableQuery:
     """One SELECT over files that it names, or over the tables of a database, DuckDB's or SQLite's; nothing is written.
 
     Attributes
@@ -36,7 +36,7 @@ class Query:
         return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-Source: TypeAlias = Path | Query | pd.DataFrame
+Source: TypeAlias = Path | TableQuery | pd.DataFrame
 
 
 def name_of(source: Source) -> str:
@@ -63,7 +63,7 @@ def cells_of(source: Source) -> FileCells:
 
     Examples
     --------
-    >>> cells_of(Query("SELECT 'a' AS job, 2 AS quota")).names
+    >>> cells_of(TableQuery("SELECT 'a' AS job, 2 AS quota")).names
     ['job', 'quota']
     """
     if isinstance(source, pd.DataFrame):
@@ -81,7 +81,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
-def _answered(query: Query) -> pa.Table:
+def _answered(query: TableQuery) -> pa.Table:
     if query.database is not None:
         with query.database.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:

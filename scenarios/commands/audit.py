@@ -4,13 +4,13 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, Metric
-from scenarios.commands.tables import Tables, reads_tables
+from scenarios.commands.tables import NamedTables, reads_tables
 
 
 @guard
 @reads_tables("Observations as wsc effect takes them; perhaps jobs, and what is known of the experiment, YAML or JSON.")
 def audit(
-    tables: Tables,
+    tables: NamedTables,
     *,
     metric: Metric = None,
     json: Json = False,

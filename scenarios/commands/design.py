@@ -8,7 +8,7 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, share, written
-from scenarios.commands.tables import Tables, reads_tables
+from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
 
 _MOST_DRAWS = 100_000
@@ -24,7 +24,7 @@ _spread = partial(written, partial(options.share, zero=True), "SHARE")
     "TABLE…|SCENARIO",
 )
 def design(
-    tables: Tables,
+    tables: NamedTables,
     *,
     detect: Annotated[float, share(help="Change of the fleet that is to be seen.")],
     power: Annotated[float, share(help="Share of experiments that are to see it.")] = 0.95,

@@ -7,7 +7,7 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric
-from scenarios.commands.tables import Tables, reads_tables
+from scenarios.commands.tables import NamedTables, reads_tables
 
 
 @guard
@@ -15,7 +15,7 @@ from scenarios.commands.tables import Tables, reads_tables
     "Observations: period, job, machine, weight, value, treated. CSV or Parquet; a SELECT; or a run's folder."
 )
 def effect(
-    tables: Tables,
+    tables: NamedTables,
     *,
     jobs: Jobs = None,
     estimator: Estimator = "adjusted",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Estimator, Jobs, Json, Metric, share, written
-from scenarios.commands.tables import Tables, reads_tables
+from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
 
 _MOST_LOOKS = 100_000
@@ -18,7 +18,7 @@ def _every(option: str, text: str) -> str:
 @guard
 @reads_tables("Observations so far, as wsc effect takes them.")
 def monitor(
-    tables: Tables,
+    tables: NamedTables,
     *,
     jobs: Jobs = None,
     every: Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
 
 import typer
 
@@ -76,7 +76,21 @@ _OPTIONS: dict[str, Any] = {
 """By the name of the parameter."""
 
 
-class Tables(NamedTuple):
+class _Given(TypedDict):
+    """What the options were given."""
+
+    column: list[str] | None
+    columns: Path | None
+    where: str | None
+    period: float | None
+    since: str | None
+    until: str | None
+    zone: str | None
+    skip_bad: float | None
+    database: Path | None
+
+
+class NamedTables(NamedTuple):
     """Tables of observations as they were named, and how their columns become ours."""
 
     sources: "tuple[Source, ...]"
@@ -85,7 +99,7 @@ class Tables(NamedTuple):
 
 
 def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return what gives a command the argument TABLE… and the options of its columns, as its first parameter `Tables`.
+    """Return what gives a command the argument TABLE… and the options of its columns, as its first parameter.
 
     Parameters
     ----------
@@ -97,7 +111,7 @@ def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[...
     def taking(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def reading(tables: list[str], **given: Any) -> None:  # noqa: ANN401  # options of all types
-            read = _tables(tables, {name: given.pop(name) for name in _OPTIONS})
+            read = _tables(tables, cast(_Given, {name: given.pop(name) for name in _OPTIONS}))
             if given.get("jobs") is not None:
                 from scenarios.files import recipes
 
@@ -117,19 +131,19 @@ def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[...
     return taking
 
 
-def _tables(named: list[str], given: dict[str, Any]) -> Tables:
+def _tables(named: list[str], given: _Given) -> NamedTables:
     """Return the sources and the recipe that options give; those of a file beside a table if they give none."""
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import Query
+    from analysis.tables.sources import TableQuery
     from scenarios.files import recipes
 
     sources = tuple(recipes.source_of(text, given["database"]) for text in named)
-    if given["database"] is not None and not any(isinstance(source, Query) for source in sources):
+    if given["database"] is not None and not any(isinstance(source, TableQuery) for source in sources):
         raise FaultsError([Fault("", 0, 0, "database", "is what a SELECT in place of a table is about; there is none")])
     file = given["columns"] or recipes.beside(sources)
     recipe = recipes.recipe_file(file) if file is not None else Recipe()
     zone = given["zone"] or recipe.zone
-    values = {
+    values: dict[str, Any] = {
         "columns": {**recipe.columns, **recipes.columns_of(given["column"] or ())},
         "where": given["where"],
         "period_s": given["period"],
@@ -140,7 +154,9 @@ def _tables(named: list[str], given: dict[str, Any]) -> Tables:
     }
     recipe = replace(recipe, **{name: value for name, value in values.items() if value is not None})
     if recipe.period_s is None:
-        for name in ("since", "until"):
-            if given[name] is not None:
-                raise FaultsError([Fault("", 0, 0, name, "is of points in time: give --period, too", given[name])])
-    return Tables(sources, recipe, given["database"])
+        bounds = {"since": given["since"], "until": given["until"]}
+        useless = [(name, text) for name, text in bounds.items() if text is not None]
+        if useless:
+            problem = "is of points in time: give --period, too"
+            raise FaultsError(Fault("", 0, 0, name, problem, text) for name, text in useless)
+    return NamedTables(sources, recipe, given["database"])

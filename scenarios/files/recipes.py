@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.tables.quantities import times_s
 from analysis.tables.recipe import Recipe
-from analysis.tables.sources import Query, Source
+from analysis.tables.sources import Source, TableQuery
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.tree import ValueNode, parse
@@ -23,10 +23,12 @@ def source_of(text: str, database: Path | None = None) -> Source:
     Examples
     --------
     >>> source_of("select 1 AS job")
-    Query(sql='select 1 AS job', database=None)
+    TableQuery(sql='select 1 AS job', database=None)
     """
     words = text.split(maxsplit=1)
-    return Query(text, database) if words and words[0].lower() in {"select", "with"} and " " in text else Path(text)
+    return (
+        TableQuery(text, database) if words and words[0].lower() in {"select", "with"} and " " in text else Path(text)
+    )
 
 
 def columns_of(texts: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError
-from analysis.tables.sources import Query, cells_of
+from analysis.tables.sources import TableQuery, cells_of
 
 FIELDS = (Field("job", "text"), Field("quota", "real"))
 ROWS = [("a", 2.0), ("b", 3.5)]
@@ -16,7 +16,7 @@ ROWS = [("a", 2.0), ("b", 3.5)]
 def test_a_query_over_files_is_a_table(tmp_path):
     pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "one.parquet")
     pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "two.parquet")
-    query = Query(f"SELECT svc AS job, sum(cpu) AS quota FROM '{tmp_path}/*.parquet' GROUP BY svc ORDER BY svc")
+    query = TableQuery(f"SELECT svc AS job, sum(cpu) AS quota FROM '{tmp_path}/*.parquet' GROUP BY svc ORDER BY svc")
     assert read_table(query, FIELDS).to_numpy().tolist() == [["a", 4.0], ["b", 7.0]]
 
 
@@ -29,10 +29,10 @@ def test_a_query_over_a_database_is_a_table_and_writes_nothing(tmp_path, monkeyp
         connection.executemany("INSERT INTO jobs VALUES (?, ?)", ROWS)
         connection.commit()
     before = path.read_bytes()
-    assert read_table(Query("SELECT * FROM jobs", path), FIELDS).to_numpy().tolist() == [list(row) for row in ROWS]
+    assert read_table(TableQuery("SELECT * FROM jobs", path), FIELDS).to_numpy().tolist() == [list(row) for row in ROWS]
     for statement in ("DELETE FROM jobs", "DROP TABLE jobs", "SELECT 1; DROP TABLE jobs", "ATTACH 'x' AS y"):
         with pytest.raises(FileError, match="query: cannot be run"):
-            cells_of(Query(statement, path))
+            cells_of(TableQuery(statement, path))
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["fleet.db"]
 
@@ -43,7 +43,7 @@ def test_a_query_over_a_database_is_a_table_and_writes_nothing(tmp_path, monkeyp
 def test_what_is_no_select_is_refused(sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileError, match="query: cannot be run"):
-        cells_of(Query(sql))
+        cells_of(TableQuery(sql))
     assert not list(tmp_path.iterdir())
 
 
