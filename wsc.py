@@ -17,7 +17,7 @@ Examples
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -578,12 +578,21 @@ def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
     import tempfile
 
     import pandas as pd
+    from pyarrow.parquet import write_table
+
+    from analysis.tables.sources import table_of
+    from scenarios.files.faults import FaultsError
 
     if isinstance(table, pd.DataFrame):
         with tempfile.TemporaryDirectory(prefix="wsc-") as folder:
             file = Path(folder) / "table.parquet"
-            table.to_parquet(file)
-            yield file
+            write_table(table_of(table), file)
+            try:
+                yield file
+            except FaultsError as error:
+                raise FaultsError(
+                    replace(fault, file="table") if fault.file == str(file) else fault for fault in error.faults
+                ) from None
     else:
         yield None if table is None else _path(table)  # type: ignore[misc]
 

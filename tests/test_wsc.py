@@ -79,6 +79,8 @@ def test_requests_are_answered_as_by_the_command():
     said = command("occupancy", log, "--servers", "4", "--to", "8")
     assert plain(wsc.requests(log, servers=4, to=[8])) == said
     assert wsc.requests(pd.read_csv(log), servers=4).queueing_time_s == pytest.approx(said["queueing_time_s"])
+    with pytest.raises(wsc.WscError, match=r'^table:3:1: arrival_s: should be a number, got "x"$'):
+        wsc.requests(pd.DataFrame({"arrival_s": [0.0, "x"], "departure_s": [2.0, 0.5]}), servers=1)
     with pytest.raises(wsc.WscError, match="policy: should be one of auto, fcfs"):
         wsc.requests(log, servers=4, policy="fifo")
 

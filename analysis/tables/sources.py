@@ -67,18 +67,18 @@ def cells_of(source: Source) -> FileCells:
     ['job', 'quota']
     """
     if isinstance(source, pd.DataFrame):
-        return cells_of_columns(pa.Table.from_pandas(_plain(source), preserve_index=False))
+        return cells_of_columns(table_of(source))
     return read_cells(source) if isinstance(source, Path) else cells_of_columns(_answered(source))
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose columns have names that are texts, and values of one type or else texts."""
+def table_of(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as an Arrow table: names are texts, and so are the cells of a column of mixed types."""
     columns = {}
     for name in frame.columns:
         column = frame[name]
         mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in {"string", "empty"}
         columns[str(name)] = column.where(column.isna(), column.astype(str)) if mixed else column
-    return pd.DataFrame(columns).reset_index(drop=True)
+    return pa.Table.from_pandas(pd.DataFrame(columns).reset_index(drop=True), preserve_index=False)
 
 
 def _answered(query: TableQuery) -> pa.Table:
@@ -101,7 +101,7 @@ def _of_sqlite(sql: str, database: Path) -> pa.Table:
         raise _refused(error) from None
     if not names:
         raise _refused("it answers with no table")
-    return pa.Table.from_pandas(_plain(pd.DataFrame(rows, columns=names)), preserve_index=False)
+    return table_of(pd.DataFrame(rows, columns=names))
 
 
 def _reads(action: int, *_what: object) -> int:
