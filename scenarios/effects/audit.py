@@ -69,7 +69,8 @@ def audit(paths: Sequence[Source], metric: MetricName | None = None, recipe: Rec
         With everything that is wrong with the files.
     """
     about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
-    tables = [path for path in paths if not (isinstance(path, Path) and _states(path))]
+    tables = list({name_of(path) if isinstance(path, Path) else id(path): path for path in paths}.values())
+    tables = [path for path in tables if not (isinstance(path, Path) and _states(path))]
     fleet = [path for path in tables if _is_of_jobs(path)]
     observed_in = [path for path in tables if not _is_of_jobs(path)]
     faults = list(_asked_wrongly(paths, about_files, fleet, observed_in))

@@ -84,7 +84,7 @@ def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
     assert result.exit_code == 0, result.output
     assert "The fleet is too small for that." in result.output
-    payload = design([str(table)], DesignQuestion(detect=0.0005, days=1.0, draws=100), None, quiet)
+    payload = design([table], DesignQuestion(detect=0.0005, days=1.0, draws=100), None, quiet)
     assert payload["designs"][0]["machines"] is None
     assert payload["smallest"] > 0.0005
 
@@ -93,18 +93,16 @@ def test_only_what_was_before_the_feature_is_used(tmp_path):
     rows = fleet()
     rows["treated"] = ((rows["period"] == 3) & (rows["machine"] < 20)).astype(int)
     rows.to_csv(tmp_path / "seen.csv", index=False)
-    payload = design([str(tmp_path / "seen.csv")], DesignQuestion(0.02, days=1.0, draws=100), None, quiet)
+    payload = design([tmp_path / "seen.csv"], DesignQuestion(0.02, days=1.0, draws=100), None, quiet)
     assert payload["periods"] == 3
     assert any("only the periods before 3 are used" in note for note in payload["notes"])
 
 
 def test_a_crossover_needs_short_periods(table, tmp_path):
     with pytest.raises(FaultsError, match=r"^crossover: needs periods of two hours or less, got periods of 24 h"):
-        design([str(table)], DesignQuestion(0.02, crossover=True), None, quiet)
+        design([table], DesignQuestion(0.02, crossover=True), None, quiet)
     fleet(periods=6).assign(period=lambda rows: 3600.0 * rows["period"]).to_csv(tmp_path / "hours.csv", index=False)
-    payload = design(
-        [str(tmp_path / "hours.csv")], DesignQuestion(0.02, days=0.25, crossover=True, draws=100), None, quiet
-    )
+    payload = design([tmp_path / "hours.csv"], DesignQuestion(0.02, days=0.25, crossover=True, draws=100), None, quiet)
     assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
 
 
@@ -174,7 +172,7 @@ def test_a_scenario_is_simulated_without_its_feature(tmp_path):
         "extends: fortnight\nfleet: {machines: 40}\npopulation: {jobs: 60, common_jobs: 40}\n"
         "analyses: {wsmeter: {machines: [5]}}\n"
     )
-    payload = design([str(file)], DesignQuestion(0.05, days=1.0, crossover=True, draws=100), None, quiet)
+    payload = design([file], DesignQuestion(0.05, days=1.0, crossover=True, draws=100), None, quiet)
     assert payload["machines"] == 40
     assert {row["design"] for row in payload["designs"]} >= {
         "1 day after 1 day",
