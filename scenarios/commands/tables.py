@@ -42,19 +42,21 @@ _OPTIONS: dict[str, Any] = {
             rich_help_panel=_PANEL,
         ),
     ],
-    "where": Annotated[
-        str | None, typer.Option(metavar="EXPR", help="Take rows of which this is true.", rich_help_panel=_PANEL)
+    "rows_where": Annotated[
+        str | None,
+        typer.Option("--where", metavar="EXPR", help="Take rows of which this is true.", rich_help_panel=_PANEL),
     ],
     "period": Annotated[
         float | None,
         duration(help="Make periods so long of points in time in the column period.", panel=_PANEL),
     ],
-    "since": Annotated[
+    "from_stamp": Annotated[
         str | None,
         typer.Option("--from", metavar="WHEN", help="Take rows from then on; with --period.", rich_help_panel=_PANEL),
     ],
-    "until": Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Take rows before then; with --period.", rich_help_panel=_PANEL)
+    "until_stamp": Annotated[
+        str | None,
+        typer.Option("--until", metavar="WHEN", help="Take rows before then; with --period.", rich_help_panel=_PANEL),
     ],
     "zone": Annotated[
         str | None,
@@ -81,10 +83,10 @@ class _Given(TypedDict):
 
     column: list[str] | None
     columns: Path | None
-    where: str | None
+    rows_where: str | None
     period: float | None
-    since: str | None
-    until: str | None
+    from_stamp: str | None
+    until_stamp: str | None
     zone: str | None
     skip_bad: float | None
     database: Path | None
@@ -125,7 +127,9 @@ def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[...
         first = inspect.Parameter("tables", positional, annotation=argument)
         at = next((place for place, entry in enumerate(own) if entry.name == "json"), len(own))
         signature = inspect.Signature([first, *own[:at], *added, *own[at:]])
-        vars(reading).update(__signature__=signature, __annotations__=named)
+        vars(reading).update(__signature__=signature)
+        reading.__annotations__ = named
+        del vars(reading)["__wrapped__"]  # its parameters are not those of the command
         return reading
 
     return taking
@@ -145,16 +149,18 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
     zone = given["zone"] or recipe.zone
     values: dict[str, Any] = {
         "columns": {**recipe.columns, **recipes.columns_of(given["column"] or ())},
-        "where": given["where"],
+        "where": given["rows_where"],
         "period_s": given["period"],
-        "since_s": None if given["since"] is None else recipes.point_in_time("--from", given["since"], zone),
-        "until_s": None if given["until"] is None else recipes.point_in_time("--until", given["until"], zone),
+        "since_s": None if given["from_stamp"] is None else recipes.point_in_time("--from", given["from_stamp"], zone),
+        "until_s": None
+        if given["until_stamp"] is None
+        else recipes.point_in_time("--until", given["until_stamp"], zone),
         "zone": zone,
         "skip_bad": given["skip_bad"],
     }
     recipe = replace(recipe, **{name: value for name, value in values.items() if value is not None})
     if recipe.period_s is None:
-        bounds = {"since": given["since"], "until": given["until"]}
+        bounds = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
         useless = [(name, text) for name, text in bounds.items() if text is not None]
         if useless:
             problem = "is of points in time: give --period, too"
