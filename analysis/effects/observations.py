@@ -80,6 +80,7 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "today.csv"
     ...     _ = file.write_text("period,job,machine,weight,value,treated\\n0,a,m1,2,1.5,0\\n1,a,m1,2,1.6,1\\n")

@@ -172,6 +172,7 @@ def read_measurements(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "latency.csv"
     ...     _ = file.write_text("value,VM_id\\n89.0,0\\n96.5,1\\n")
@@ -200,6 +201,7 @@ def read_jobs(source: Source) -> Reading:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "jobs.csv"
     ...     _ = file.write_text("job,quota,instances\\nsearch,30,10\\n")
@@ -226,6 +228,7 @@ def read_plan(source: Source) -> Reading:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "table.csv"
     ...     _ = file.write_text("job,weight,mean,std,instances,cost\\ncompute,0.5,100,7.4,1500,1\\n")

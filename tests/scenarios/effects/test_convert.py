@@ -302,8 +302,8 @@ def test_what_is_asked_is_checked_before_anything_is_read(tmp_path):
         tmp_path, "google2011", usage, usage, tmp_path / "no", out="made.txt", jobs_out=tmp_path / "no/jobs.csv"
     )
     assert lines == [
-        "--jobs-out: no folder no",
-        '--out: should end in .parquet or .csv, got "made.txt"',
+        "jobs_out: no folder no",
+        'out: should end in .parquet or .csv, got "made.txt"',
         "no: is not there",
         "u.csv: is given twice",
     ]
@@ -348,12 +348,12 @@ def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path
     )
     wrong = told(tmp_path, "google2011", usage, out="machines.csv", machines=machines, jobs_out=usage)
     assert wrong == [
-        "--jobs-out: would overwrite what is read, got usage.csv",
-        "--out: would overwrite what is read, got machines.csv",
+        "jobs_out: would overwrite what is read, got usage.csv",
+        "out: would overwrite what is read, got machines.csv",
     ]
     assert machines.read_text() == "machine\n1\n"
     (again,) = told(tmp_path, "google2011", usage, out="same.csv", jobs_out=tmp_path / "same.csv")
-    assert again.startswith("--jobs-out: would overwrite")
+    assert again.startswith("jobs_out: would overwrite")
 
 
 def test_what_stands_in_place_of_an_object_is_told(tmp_path):
