@@ -99,6 +99,12 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
         rows &= columns.pop(_WHERE).astype("boolean").fillna(False).to_numpy(np.bool_)
     if recipe.period_s is not None:
         columns[PERIOD], inside = _numbered(columns, recipe)
+        timeless = columns[PERIOD].isna().to_numpy()
+        taken_from = expressions[PERIOD].columns[:1] if PERIOD in expressions else (PERIOD,)
+        missing[PERIOD] = [
+            *missing.get(PERIOD, ()),
+            *(Missing(name, "should be a point in time", timeless) for name in taken_from if timeless.any()),
+        ]
         rows &= inside
     return cells.taken(columns, positions, missing, rows)
 

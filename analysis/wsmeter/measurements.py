@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.tables.columns import Field, not_used, read_rows, read_table
+from analysis.tables.columns import Field, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source
@@ -240,10 +240,11 @@ def read_plan(source: Source) -> Reading:
 
 
 def _one_row_per_job(source: Source, fields: Sequence[Field]) -> Reading:
-    table = read_table(source, fields, lambda names: ["job"] if "job" in names else [])
+    rows = read_rows(source, fields, lambda names: ["job"] if "job" in names else [])
+    table = rows.table
     known = [wanted.name for wanted in fields]
     table = table.assign(instances=table["instances"].astype("int64"))
-    return Reading(table[known], tuple(not_used(table, known)))
+    return Reading(table[known], (*rows.notes, *not_used(table, known)))
 
 
 def _identity(names: Sequence[str]) -> Sequence[str]:

@@ -14,7 +14,7 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, joined, read_observations
-from analysis.tables.columns import Field, read_table
+from analysis.tables.columns import Field, read_rows
 from analysis.tables.faults import PRINTED
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source, name_of
@@ -83,13 +83,13 @@ def experiment(
     ]
     if faults:
         raise FaultsError(faults)
-    reading, whole = Reading(pd.DataFrame(), ()), None
+    reading, whole, of_jobs = Reading(pd.DataFrame(), ()), None, tuple[str, ...]()
     try:
         reading = observed(sources, metric, strict=False, recipe=recipe)
     except FaultsError as error:
         faults += error.faults
     try:
-        whole = _jobs(jobs)
+        whole, of_jobs = _jobs(jobs)
     except FaultsError as error:
         faults += error.faults
     if faults:
@@ -103,7 +103,7 @@ def experiment(
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
-    return Experiment(flagged, whole, run_metric(sources, metric), source, reading.notes)
+    return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs))
 
 
 def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
@@ -226,11 +226,13 @@ def _repeated(run: Run, name: str, table: pd.DataFrame) -> Iterator[Fault]:
         )
 
 
-def _jobs(source: Source | None) -> pd.DataFrame | None:
+def _jobs(source: Source | None) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """Return the fleet's jobs, if they are given, and how their units were understood."""
     if source is None:
-        return None
+        return None, ()
     with faults_in(Path(name_of(source))):
-        return read_table(source, _JOBS, lambda _: ("job",))
+        rows = read_rows(source, _JOBS, lambda _: ("job",))
+    return rows.table, tuple(f"{name_of(source)}: {note}" for note in rows.notes)
 
 
 def jobs_of_run(path: Path) -> pd.DataFrame | None:

@@ -1,5 +1,6 @@
 """Recipes for tables with columns of their own, as options or as YAML beside a table."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
 def point_in_time(option: str, text: str, zone: str = "UTC") -> float:
     """Return seconds since 1970 of a stamp in ISO 8601, or of a count since 1970."""
     value = float(times_s(pd.Series([text]), zone)[0][0])
-    if value != value:  # noqa: PLR0124  # NaN
+    if math.isnan(value):
         options.refuse(option, "should be a point in time, such as 2026-03-06 or 2026-03-06T12:00:00Z", text)
     return value
 

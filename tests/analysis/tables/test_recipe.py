@@ -96,3 +96,9 @@ def test_points_in_time_as_periods_name_the_remedy():
 def test_a_table_without_points_in_time_has_no_periods():
     with pytest.raises(FileError, match="period: needs points in time"):
         read_rows(EXPORT, FIELDS, recipe=Recipe({"job": "service"}, period_s=60.0))
+
+
+def test_what_is_no_point_in_time_is_named_by_its_own_column():
+    numbered = EXPORT.assign(timestamp=[1, 2, 3, 4])
+    with pytest.raises(FileError, match=r"2:1: timestamp: should be a point in time, got 1 and 3 more of 4 rows"):
+        read_rows(numbered, FIELDS[:2], recipe=Recipe({"job": "service", "period": "timestamp"}, period_s=86400.0))

@@ -158,3 +158,9 @@ def test_stays_that_counted_nothing_count_unless_only_busy_ones_are_asked_for():
     idle = counters.assign(requests=counters["requests"].where(counters["residence"] != 1, 0.0))
     asked = [measurements(idle, instances, "requests_per_s", "day", busy=busy)["residence"] for busy in (False, True)]
     assert [sorted(residences) for residences in asked] == [[0, 1, 3], [0, 3]]
+
+
+def test_units_of_a_jobs_table_are_told(file):
+    reading = read_jobs(written(file, ["job,quota,instances", "a,500m,3"]))
+    assert reading.table["quota"].tolist() == [0.5]
+    assert reading.notes == ("quota: units are those of quantities: 500m is 0.5, 1.5k is 1500",)
