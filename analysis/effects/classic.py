@@ -13,7 +13,7 @@ from analysis.effects.study import Answers, Effect, Need, Study, concluded, half
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 _ON, _ON2, _OFF = range(3)
 """Columns of the values of cells."""

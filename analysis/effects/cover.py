@@ -7,7 +7,7 @@ import pandas as pd
 from ortools.sat.python import cp_model
 
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import WscError
 
 EFFORT_S = 20.0

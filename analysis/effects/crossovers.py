@@ -15,7 +15,7 @@ from analysis.effects.observations import checked, exposure, fleet_of, identity,
 from analysis.effects.switching import Switched, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 _NOTHING = "jobs seen both with and without the feature in one period of a crossover"

@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import WscError
 
 SETTLED = 1e-9

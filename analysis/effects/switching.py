@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.effects.observations import numbered
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 FEW = 10.0

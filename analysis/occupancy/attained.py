@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.occupancy.curve import EventLog
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 Heap = list[tuple[float, int]]
 Ranks = list[tuple[int, int]]

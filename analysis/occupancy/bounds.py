@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.occupancy.curve import Curve, curve, order_of
 from analysis.occupancy.law import area
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 from models.queues.open import times
 

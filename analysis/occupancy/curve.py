@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 MOST_MOVES = 8

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.occupancy.curve import Curve, window
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 MOST_SLICES = 20_000_000

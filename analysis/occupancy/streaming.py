@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from analysis.occupancy.law import Slices, table
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 

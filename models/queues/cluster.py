@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 FIXED, ROUND_ROBIN, LEAST_LOADED, LEAST_EXPECTED, LEAST_ADDED = range(5)
 OPEN = -1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 from models.queues.kernels import JobBatch
 from models.queues.world import Distribution

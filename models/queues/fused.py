@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 from models.queues import kernels, slices
 from models.queues.draws import Drawn, Traffic, fill, rows, traffic

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 QUEUED, BUSY = range(2)
 """Of `QueueState.number`: how many jobs wait in the heap, and how many are served."""

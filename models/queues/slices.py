@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.queues.kernels import JobBatch
 
 PATIENCE = 16

@@ -13,7 +13,7 @@ leave before a core is filled again; simultaneous arrivals come in order of inde
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.queues.layout import AttainedLine, Cores, Heap, RequestArrays, Servers, ServiceTimes, Shop
 from models.queues.policies import POLICIES
 

@@ -20,7 +20,7 @@ from inspect import getsource
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.fleet import draws, interference, layout, power, slots, turnover
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, solve

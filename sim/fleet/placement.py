@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Floats
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.fleet.capacity import Records, Rules, State
 
 ENDINGS = ("horizon", "exit", "restart", "drain", "failure", "preemption")

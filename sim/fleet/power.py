@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.fleet.layout import Residents
 from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.fleet.draws import mix, normal
 from sim.fleet.layout import Inputs, PowerDomain, Residents
 from sim.fleet.slots import (

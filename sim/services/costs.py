@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
 from sim.services.setting import LoadedMachine
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from sim.services.sharing import SharedJobs
 
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from models.compiled import njit
+from models.code.compiled import njit
 
 LCFS, SJF, RANDOM, RR, SRPT = range(5)
 CODES = {"lcfs": LCFS, "sjf": SJF, "random": RANDOM, "rr": RR, "srpt": SRPT}

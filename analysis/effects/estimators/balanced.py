@@ -11,7 +11,7 @@ from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, EffectMethod, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 

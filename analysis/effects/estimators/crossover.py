@@ -15,7 +15,7 @@ from analysis.effects.cells import JobMachineSums
 from analysis.effects.study import Answers
 from analysis.effects.switching import Common, PlannedRows, SwitchableRows, Switched, courses, levels
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 _LEAST = 0.1
 """What is left of a cluster's residual at least: one machine that holds nearly all of a job must not decide all."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 
 NONE, SHRUNKEN, RANDOM = range(3)
 BLOCK = 16

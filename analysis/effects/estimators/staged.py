@@ -20,7 +20,7 @@ from analysis.effects.per_job import between
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 _PRIOR = 10.0

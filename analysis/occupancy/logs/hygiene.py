@@ -12,7 +12,7 @@ from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.logs.log import Cleaned, LogFinding, in_seconds
 from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError
 
 _LOOKED_AT = 200_000

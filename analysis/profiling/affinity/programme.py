@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from models.arrays import Bools, Floats
-from models.compiled import njit
+from models.code.compiled import njit
 from models.errors import InputError, WscError
 
 CERTIFIED = 1e-9

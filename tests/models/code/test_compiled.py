@@ -9,12 +9,12 @@ from pathlib import Path
 import numba
 import pytest
 
-from models.compiled import njit
+from models.code.compiled import njit
 
 SOURCE = """
 from typing import NamedTuple
 
-from models.compiled import njit
+from models.code.compiled import njit
 
 
 class {name}(NamedTuple):
@@ -51,7 +51,9 @@ def test_an_argument_whose_class_was_renamed_leaves_no_cache_that_breaks_the_fun
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-@pytest.mark.parametrize("damage", [b"", b"cmodels.compiled\nGone\n.", b"no pickle"], ids=["cut off", "gone", "text"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"cmodels.code.compiled\nGone\n.", b"no pickle"], ids=["cut off", "gone", "text"]
+)
 def test_an_index_that_cannot_be_unpickled_counts_as_empty(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 

@@ -1,0 +1,171 @@
+"""Parts that other people write: an object in a Python file or module, named as ``mine.py:Mine``.
+
+What a part does wrong is its author's to mend: it is told with the line of the part's own file.
+"""
+
+import hashlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from models.errors import WscError
+
+
+class PartError(WscError):
+    """A part that cannot be loaded, or that raised an error of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where somebody's part is, and what its file held when it was named."""
+
+    reference: str
+    """As ``file.py:Name`` or ``package.module:Name``; files by their absolute path, for other processes."""
+    file: Path
+    sha256: str
+    """Of the bytes of the file, not of what it imports."""
+
+    @property
+    def name(self) -> str:
+        """The object in the file."""
+        return self.reference.rpartition(":")[2]
+
+    def load(self) -> object:
+        """Return the object.
+
+        Raises
+        ------
+        PartError
+            If its file cannot be run, or holds no such object.
+        """
+        return _object(self)
+
+
+def is_part(text: str) -> bool:
+    """Return whether a name is that of somebody's part, not of one of ours.
+
+    Examples
+    --------
+    >>> is_part("mine.py:Mine"), is_part("adjusted")
+    (True, False)
+    """
+    return ":" in text
+
+
+def part(text: str, folder: Path = Path()) -> Part:
+    """Return the part that a text names.
+
+    Parameters
+    ----------
+    text : ``file.py:Name`` or ``package.module:Name``
+    folder : to which the file's path is relative
+
+    Raises
+    ------
+    PartError
+        If the text has another form, or there is no such file or module.
+
+    Examples
+    --------
+    >>> part("statistics:median").name
+    'median'
+    >>> part("mine.py:")
+    Traceback (most recent call last):
+    models.code.parts.PartError: mine.py:: should be file.py:Name or package.module:Name
+    """
+    where, _, name = text.strip().rpartition(":")
+    if not where or not name.isidentifier():
+        raise PartError(f"{text}: should be file.py:Name or package.module:Name")
+    file = (folder / where).absolute() if where.endswith(".py") else _module_file(where, text)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise PartError(f"{text}: {file} cannot be read: {error.strerror}") from None
+    place = str(file) if where.endswith(".py") else where
+    return Part(f"{place}:{name}", file, hashlib.sha256(content).hexdigest())
+
+
+@contextmanager
+def blamed(somebodys: Part) -> Iterator[None]:
+    """Say of every error that a part raises that it is its author's, with the line of his file.
+
+    Parameters
+    ----------
+    somebodys : the part that is called meanwhile
+
+    Raises
+    ------
+    PartError
+        In place of any error but a `WscError`, which says itself what can be mended.
+
+    Examples
+    --------
+    >>> with blamed(part("statistics:median")):
+    ...     part("statistics:median").load()([])
+    Traceback (most recent call last):
+    models.code.parts.PartError: ...statistics.py:...: StatisticsError: no median for empty data
+    """
+    try:
+        yield
+    except WscError:
+        raise
+    except Exception as error:
+        raise PartError(f"{_place(somebodys.file, error)}: {type(error).__name__}: {error}") from error
+
+
+def _module_file(name: str, text: str) -> Path:
+    """Return the file of an importable module."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError) as error:
+        raise PartError(f"{text}: there is no module {name}: {error}") from None
+    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        raise PartError(f"{text}: there is no module {name} in Python that can be imported from here")
+    return Path(found.origin)
+
+
+@lru_cache
+def _object(somebodys: Part) -> object:
+    """Return a part's object; its file runs once in a process."""
+    with blamed(somebodys):
+        module = _module(somebodys)
+    if not hasattr(module, somebodys.name):
+        public = ", ".join(sorted(name for name in vars(module) if not name.startswith("_"))) or "nothing"
+        raise PartError(f"{somebodys.file}: holds no {somebodys.name}, but {public}")
+    return getattr(module, somebodys.name)
+
+
+def _module(somebodys: Part) -> ModuleType:
+    """Return the module of a part; a file becomes one of its own, whatever its name."""
+    where = somebodys.reference.rpartition(":")[0]
+    if not where.endswith(".py"):
+        return importlib.import_module(where)
+    digest = hashlib.sha256(f"{somebodys.file} {somebodys.sha256}".encode()).hexdigest()
+    name = f"wsc_part_{somebodys.file.stem}_{digest[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    found = importlib.util.spec_from_file_location(name, somebodys.file)
+    if found is None or found.loader is None:
+        raise PartError(f"{somebodys.file}: is no Python file")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _place(file: Path, error: Exception) -> str:
+    """Return the last line of a file that an error went through; the file alone if it went through none."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f"{file}:{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f"{file}:{lines[-1]}" if lines else str(file)

@@ -1,0 +1,87 @@
+"""Parts that other people write are loaded from files and modules, and their faults are told as theirs."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from models.code.parts import PartError, blamed, is_part, part
+from models.errors import InputError
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.py"
+    file.write_text("LEVEL = 3\n\n\ndef half(x):\n    return x / 2\n\n\ndef broken(x):\n    return x / 0\n")
+    return file
+
+
+def test_a_part_of_a_file_is_the_object_of_that_name(mine: Path) -> None:
+    assert part(f"{mine}:LEVEL").load() == 3
+
+
+def test_paths_are_relative_to_the_folder_of_whoever_names_them(mine: Path) -> None:
+    assert part("mine.py:LEVEL", mine.parent).load() == 3
+
+
+def test_the_digest_is_of_the_bytes_of_the_file(mine: Path) -> None:
+    before = part(f"{mine}:LEVEL")
+    mine.write_text(mine.read_text().replace("3", "4"))
+    after = part(f"{mine}:LEVEL")
+    assert before.sha256 != after.sha256
+    assert after.load() == 4
+
+
+def test_another_process_finds_the_part_by_its_reference(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mine.parent)
+    named = pickle.loads(pickle.dumps(part("mine.py:LEVEL")))
+    monkeypatch.chdir("/")
+    assert part(named.reference).load() == 3
+
+
+def test_a_module_called_like_one_of_ours_shadows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text("THEIRS = 1\n")
+    assert part(f"{tmp_path / 'models.py'}:THEIRS").load() == 1
+    assert part("models.errors:WscError").load() is not None
+
+
+@pytest.mark.parametrize("text", ["mine", "mine.py:", ":Mine", "mine.py:no name", ""])
+def test_a_name_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(PartError, match=r"should be file\.py:Name"):
+        part(text)
+
+
+def test_names_without_a_colon_are_ours() -> None:
+    assert not is_part("adjusted")
+    assert is_part("mine.py:Mine")
+
+
+def test_a_missing_file_module_or_object_is_named(mine: Path) -> None:
+    with pytest.raises(PartError, match="cannot be read: No such file"):
+        part("nowhere.py:Mine")
+    with pytest.raises(PartError, match="there is no module nowhere"):
+        part("nowhere.at.all:Mine")
+    with pytest.raises(PartError, match="holds no third, but LEVEL, broken, half"):
+        part(f"{mine}:third").load()
+
+
+def test_an_error_in_a_part_names_the_line_of_its_file(mine: Path) -> None:
+    broken = part(f"{mine}:broken")
+    function = broken.load()
+    assert callable(function)
+    with pytest.raises(PartError) as error, blamed(broken):
+        function(1)
+    assert str(error.value) == f"{mine}:9: ZeroDivisionError: division by zero"
+
+
+def test_an_error_while_a_file_is_loaded_names_its_line(tmp_path: Path) -> None:
+    for text, line in (("import nowhere_at_all\n", 1), ("x = 1\ny = (\n", 2), ("x = 1\nx / 0\n", 2)):
+        file = tmp_path / "bad.py"
+        file.write_text(text)
+        with pytest.raises(PartError, match=rf"bad\.py:{line}: "):
+            part(f"{file}:x").load()
+
+
+def test_what_a_part_says_can_be_mended_stays_as_it_is(mine: Path) -> None:
+    with pytest.raises(InputError, match="weight is missing"), blamed(part(f"{mine}:half")):
+        raise InputError("weight is missing")
