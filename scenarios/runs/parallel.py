@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
@@ -42,8 +42,10 @@ def through(executor: Executor, function: Callable[[_T], _R], items: Sequence[_T
 
     What has not begun when the iteration ends is not begun any more.
     """
-    futures = [executor.submit(function, item) for item in items]
+    futures = list[Future[_R]]()
     try:
+        for item in items:
+            futures.append(_submitted(executor, function, item))
         for future in as_completed(futures):
             yield future.result()
     except (BrokenExecutor, CancelledError) as lost:
@@ -51,6 +53,14 @@ def through(executor: Executor, function: Callable[[_T], _R], items: Sequence[_T
     finally:
         for future in futures:
             future.cancel()
+
+
+def _submitted(executor: Executor, function: Callable[[_T], _R], item: _T) -> Future[_R]:
+    """Return the future of one item; a pool that breaks while it starts a process may find its own pipes closed."""
+    try:
+        return executor.submit(function, item)
+    except OSError as closed:
+        raise BrokenExecutor(str(closed)) from closed
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +51,16 @@ def test_an_error_of_an_item_comes_back_and_ends_the_work():
 def test_a_process_that_is_lost_is_told():
     with pytest.raises(RunError, match="a process ended without an answer"):
         list(spread(os._exit, [3, 3, 3], workers=2))
+
+
+@pytest.mark.parametrize("error", [BrokenExecutor("a child died"), OSError("handle is closed")])
+def test_a_process_that_is_lost_before_all_items_are_handed_out_is_told(error):
+    class Dying(ThreadPoolExecutor):
+        def submit(self, *_):
+            raise error
+
+    with Dying(1) as pool, pytest.raises(RunError, match="a process ended without an answer"):
+        list(through(pool, abs, [-1, 2]))
 
 
 def test_a_reader_may_stop_early_and_leaves_no_process():
