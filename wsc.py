@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from scenarios.effects.design import DesignAnswer
     from scenarios.effects.effect import EffectAnswer
     from scenarios.effects.monitor import MonitorAnswer
+    from scenarios.effects.own_guards import GuardFunction
     from scenarios.files.catalogue import Shipped
     from scenarios.files.schema import AnyScenario
     from scenarios.occupancy.occupancy import OccupancyConclusion
@@ -72,6 +73,7 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "Recipe",
     "Run",
     "Platform",  # noqa: F822  # loaded when it is asked for
+    "Finding",  # noqa: F822  # loaded when it is asked for
     "WscError",  # noqa: F822  # loaded when it is asked for
     "NotEnoughData",  # noqa: F822  # loaded when it is asked for
 ]
@@ -83,6 +85,7 @@ _TYPES = {
     "Recipe": "analysis.tables.recipe",
     "Run": "scenarios.runs.rundir",
     "Platform": "models.platforms",
+    "Finding": "analysis.audit.findings",
     "WscError": "models.errors",
     "NotEnoughData": "analysis.statistics",
 }
@@ -217,6 +220,7 @@ def effect(
     confidence: float = 0.95,
     metric: "MetricName | None" = None,
     about: str | Path | None = None,
+    guards: "Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
     """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
@@ -229,6 +233,7 @@ def effect(
     confidence : of the interval, 0..1
     metric : of a run; that of its scenario if left out
     about : what is known of the experiment, YAML or JSON
+    guards : your own, beside ours: functions of observations, jobs and about, or texts such as ``mine.py:racks_alike``
     columns : expressions by our names, and what else a `Recipe` says
 
     Returns
@@ -247,19 +252,36 @@ def effect(
         metric=metric,
         about=None if about is None else Path(about),
         recipe=_recipe(columns),
+        guards=guards,
     )
 
 
-def audit(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[Columns]) -> "AuditAnswer":
+def audit(
+    *tables: Table,
+    metric: "MetricName | None" = None,
+    guards: "Sequence[str | GuardFunction]" = (),
+    **columns: Unpack[Columns],
+) -> "AuditAnswer":
     """Return what would make an experiment's answer false: ``wsc audit``.
 
     Parameters
     ----------
     tables : observations, and perhaps the fleet's jobs and what is known of the experiment (YAML or JSON)
+    guards : your own, beside ours, as in `effect`
+
+    Examples
+    --------
+    >>> import pandas as pd, wsc
+    >>> def few_rows(observations, jobs, about):
+    ...     if len(observations) < 100:
+    ...         return wsc.Finding("few_rows", "error", "fewer than 100 rows", remedy="measure longer")
+    >>> rows = {"period": 1, "job": "a", "machine": range(30), "weight": 1.0, "value": 2.0, "treated": [0, 1] * 15}
+    >>> str(audit(pd.DataFrame(rows), guards=[few_rows]).audit.findings[0])
+    'error: few_rows: fewer than 100 rows'
     """
     from scenarios.effects.audit import audit as audited
 
-    return audited(_sources(tables), metric, _recipe(columns))
+    return audited(_sources(tables), metric, _recipe(columns), guards)
 
 
 def design(
@@ -297,6 +319,7 @@ def monitor(
     planned: int | None = None,
     estimator: str = "adjusted",
     confidence: float = 0.95,
+    guards: "Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
     """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``."""
@@ -309,6 +332,7 @@ def monitor(
         estimator=estimator,
         confidence=confidence,
         recipe=_recipe(columns),
+        guards=guards,
     )
 
 

@@ -1,7 +1,7 @@
 """Findings: what would make an answer false, how surely, by which numbers, and what to do about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
@@ -16,7 +16,7 @@ LEAST_COVERAGE = 0.925
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that would make the answer false; evidence holds plain numbers.
+    """One thing that would make the answer false: its code, how grave it is, in words, by which numbers, what to do.
 
     Examples
     --------
@@ -28,8 +28,9 @@ class Finding:
     code: str
     severity: Severity
     what: str
-    evidence: Mapping[str, float]
-    remedy: str
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    """Plain numbers by what they are."""
+    remedy: str = ""
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.code}: {self.what}"

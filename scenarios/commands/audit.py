@@ -1,10 +1,20 @@
 """The command `wsc audit`."""
 
+from typing import Annotated
+
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json, Metric
+from scenarios.commands.options import Guards, Json, Metric
 from scenarios.commands.tables import NamedTables, reads_tables
+
+
+def _list(asked: bool) -> None:
+    if asked:
+        from scenarios.effects.audit import GuardList
+
+        answer(GuardList(), json=False)
+        raise typer.Exit
 
 
 @guard
@@ -13,11 +23,15 @@ def audit(
     tables: NamedTables,
     *,
     metric: Metric = None,
+    guards: Guards = None,
+    list_: Annotated[
+        bool, typer.Option("--list", callback=_list, is_eager=True, help="Say what each guard looks for, and exit.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited
 
-    conclusion = audited(tables.sources, metric, tables.recipe)
+    conclusion = audited(tables.sources, metric, tables.recipe, guards or ())
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.clean else 1)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Metric
+from scenarios.commands.options import Confidence, Estimator, Guards, Jobs, Json, Metric
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
@@ -25,6 +25,7 @@ def effect(
     about: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
     ] = None,
+    guards: Guards = None,
     json: Json = False,
 ) -> None:
     """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
@@ -42,6 +43,7 @@ def effect(
             metric=metric,
             about=about,
             recipe=tables.recipe,
+            guards=guards or (),
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Estimator, Jobs, Json, Metric, share, written
+from scenarios.commands.options import Estimator, Guards, Jobs, Json, Metric, share, written
 from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
 
@@ -31,6 +31,7 @@ def monitor(
     estimator: Estimator = "adjusted",
     confidence: Annotated[float, share(help="Of all looks together.")] = 0.95,
     metric: Metric = None,
+    guards: Guards = None,
     json: Json = False,
 ) -> None:
     """Say what an experiment shows so far, with intervals that hold however often one looks."""
@@ -47,5 +48,6 @@ def monitor(
         confidence=confidence,
         metric=metric,
         recipe=tables.recipe,
+        guards=guards or (),
     )
     answer(conclusion, json)

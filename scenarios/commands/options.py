@@ -62,6 +62,12 @@ Confidence = Annotated[float, share(help="Of intervals.")]
 Metric = Annotated[
     MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
 ]
+Guards = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--guard", metavar="FILE.py:NAME", help="A guard of your own, beside ours (see docs/extend.md); repeatable."
+    ),
+]
 Estimator = Annotated[str, written(options.estimator_of, "NAME", help="Estimator; a wrong name lists them.")]
 ServiceLog = Annotated[
     Path,

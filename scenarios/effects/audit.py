@@ -8,16 +8,43 @@ import pandas as pd
 
 from analysis.audit.about import About
 from analysis.audit.case import Audit
+from analysis.audit.guards import GUARDS
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source, header_of, name_of
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.section import Section, says
+from scenarios.views.section import Section, says, table
 
 _SAID = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GuardList(Conclusion):
+    """What our guards look for: ``wsc audit --list``."""
+
+    def section(self) -> Section:
+        """Return a line for each guard."""
+        rows = list(self.frame().itertuples(index=False, name=None))
+        return Section("", (table(("guard", "what it does"), rows, words=2),))
+
+    def payload(self) -> Payload:
+        """Return the guards, each with its code and what it does."""
+        return {"guards": self.frame().to_dict("records")}
+
+    def frame(self) -> pd.DataFrame:
+        """Return code and what, a row a guard.
+
+        Examples
+        --------
+        >>> GuardList().frame().query("code == 'peeking'")["what"].item()
+        'Find a result that was looked at several times with an interval that is made for one look.'
+        """
+        lines = [(code, (guard.__doc__ or "").strip().partition("\n")[0]) for code, guard in GUARDS.items()]
+        return pd.DataFrame(lines, columns=["code", "what"])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +79,12 @@ class AuditAnswer(Conclusion):
         return Section("", (*findings.blocks(self.audit.findings, evidence=True), *says(*lines)))
 
 
-def audit(paths: Sequence[Source], metric: MetricName | None = None, recipe: Recipe = AS_IT_IS) -> AuditAnswer:
+def audit(
+    paths: Sequence[Source],
+    metric: MetricName | None = None,
+    recipe: Recipe = AS_IT_IS,
+    guards: Sequence[str | GuardFunction] = (),
+) -> AuditAnswer:
     """Return what would make the answer of an experiment false.
 
     Parameters
@@ -62,12 +94,14 @@ def audit(paths: Sequence[Source], metric: MetricName | None = None, recipe: Rec
         what is said of the experiment (YAML or JSON)
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables of observations become ours
+    guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the files.
     """
+    own = own_guards(guards) if guards else ()
     about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
     tables = list({name_of(path) if isinstance(path, Path) else id(path): path for path in paths}.values())
     tables = [path for path in tables if not (isinstance(path, Path) and _states(path))]
@@ -87,7 +121,7 @@ def audit(paths: Sequence[Source], metric: MetricName | None = None, recipe: Rec
         faults += racks_wrong(about, read.observations.table, about_files[0])
     if faults or read is None:
         raise FaultsError(faults)
-    return AuditAnswer(read.audit(about), read.metric)
+    return AuditAnswer(read.audit(about, own=own), read.metric)
 
 
 def _states(path: Path) -> bool:

@@ -20,6 +20,7 @@ from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import FaultsError, faults_in
 from scenarios.runs.rundir import open_run
 from scenarios.views import findings
@@ -181,6 +182,7 @@ def effect(
     metric: MetricName | None = None,
     about: Path | None = None,
     recipe: Recipe = AS_IT_IS,
+    guards: Sequence[str | GuardFunction] = (),
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -195,6 +197,7 @@ def effect(
     about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
         rack` the error is that of racks
     recipe : how columns of the tables become ours
+    guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
 
     Raises
     ------
@@ -202,6 +205,7 @@ def effect(
         With everything that is wrong with the files, or that there is too little in them.
     """
     method(estimator)
+    own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
     design, notes = Observations.of(rows).design, [*read.notes]
@@ -215,7 +219,7 @@ def effect(
             raise FaultsError(wrong)
         else:
             cluster = "rack"
-    audited = read.audit(stated)
+    audited = read.audit(stated, own=own)
     notes += left_out
     with faults_in(read.source):
         study, estimate = _estimated(rows, read.jobs, for_design(estimator, design), confidence, cluster)

@@ -24,6 +24,7 @@ from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.effect import verdict
 from scenarios.effects.observations import experiment
+from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import faults_in
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
@@ -151,7 +152,8 @@ class MonitorAnswer(Conclusion):
         )
         yield from findings.notes(
             [
-                f"{finding.code} ({finding.severity}): {finding.what}; remedy: {finding.remedy}"
+                f"{finding.code} ({finding.severity}): {finding.what}"
+                + (f"; remedy: {finding.remedy}" if finding.remedy else "")
                 for finding in self.audit.findings
             ]
         )
@@ -168,6 +170,7 @@ def monitor(
     confidence: float = 0.95,
     metric: MetricName | None = None,
     recipe: Recipe = AS_IT_IS,
+    guards: Sequence[str | GuardFunction] = (),
 ) -> MonitorAnswer:
     """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
 
@@ -181,6 +184,7 @@ def monitor(
     confidence : 0..1, of all looks together
     metric : of a run; that of its scenario if not said
     recipe : how columns of the tables become ours
+    guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
 
     Raises
     ------
@@ -188,13 +192,14 @@ def monitor(
         If the table, an option or the experiment cannot be used.
     """
     method(estimator)
+    own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
     with faults_in(read.source):
         ends = _ends(rows, every)
         chosen = for_design(estimator, Observations.of(rows).design)
         effects, notes = _effects(rows, ends, lambda until: _effect(until, read.jobs, chosen, confidence))
-    audited = read.audit(About(), without=AT_THE_END)
+    audited = read.audit(About(), without=AT_THE_END, own=own)
     total = planned or len(ends)
     looks = intervals(pd.DataFrame([look.row(total) for look in effects]), confidence)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})

@@ -24,6 +24,7 @@ from models.errors import InputError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
 from models.tables import KEYS
+from scenarios.effects.own_guards import OwnGuard
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run
@@ -53,10 +54,11 @@ class Experiment:
         """Return what is stated of the experiment, and of a run the metric too, which need not be stated."""
         return stated if stated.metric is not None or self.metric is None else replace(stated, metric=self.metric)
 
-    def audit(self, stated: About, without: Collection[str] = ()) -> Audit:
-        """Return what would make the answer false, by what is stated and by all guards but some."""
+    def audit(self, stated: About, without: Collection[str] = (), own: Sequence[OwnGuard] = ()) -> Audit:
+        """Return what would make the answer false, by what is stated and by all guards but some, and by others' own."""
+        guards = {code: guard for code, guard in GUARDS.items() if code not in without}
+        guards |= {guard.name: guard.of(self.jobs) for guard in own}
         with faults_in(self.source):
-            guards = {code: guard for code, guard in GUARDS.items() if code not in without}
             return examine(self.observations, self.jobs, self.about(stated), guards=guards)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.tables.faults import FileError
+from models.code.parts import PartError
 from models.errors import WscError
 
 _LONGEST = 60
@@ -76,7 +77,8 @@ def faults_in(path: Path) -> Iterator[None]:
     Raises
     ------
     FaultsError
-        In place of a FileError, an OSError or another WscError; faults that have their places keep them.
+        In place of a FileError, an OSError or another WscError; faults that have their places keep them, and so do
+        those of somebody's part.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def faults_in(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except FaultsError:
+    except (FaultsError, PartError):
         raise
     except FileError as error:
         raise FaultsError(_of_file(path, error)) from error

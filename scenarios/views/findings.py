@@ -24,7 +24,8 @@ def blocks(findings: Iterable[Finding], *, evidence: bool = False) -> Iterator[S
         yield Says(f"{finding.severity} {finding.code}: {finding.what}", _MARKS[finding.severity])
         if evidence and finding.evidence:
             yield Says("  " + ", ".join(f"{name} {_number(value)}" for name, value in finding.evidence.items()))
-        yield Says(f"  remedy: {finding.remedy}")
+        if finding.remedy:
+            yield Says(f"  remedy: {finding.remedy}")
 
 
 def _number(value: float) -> str:
