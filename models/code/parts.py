@@ -150,13 +150,12 @@ def _module(somebodys: Part) -> ModuleType:
     name = f"wsc_part_{somebodys.file.stem}_{digest[:12]}"
     if name in sys.modules:
         return sys.modules[name]
-    found = importlib.util.spec_from_file_location(name, somebodys.file)
-    if found is None or found.loader is None:
-        raise PartError(f"{somebodys.file}: is no Python file")
-    module = importlib.util.module_from_spec(found)
+    module = ModuleType(name)
+    module.__file__ = str(somebodys.file)
     sys.modules[name] = module
     try:
-        found.loader.exec_module(module)
+        # From its bytes: kept bytecode may be that of an older file of the same size and second.
+        exec(compile(somebodys.file.read_bytes(), str(somebodys.file), "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise

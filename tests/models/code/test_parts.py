@@ -1,6 +1,7 @@
 """Parts that other people write are loaded from files and modules, and their faults are told as theirs."""
 
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_the_digest_is_of_the_bytes_of_the_file(mine: Path) -> None:
     after = part(f"{mine}:LEVEL")
     assert before.sha256 != after.sha256
     assert after.load() == 4
+
+
+def test_a_file_of_the_same_size_and_second_is_read_anew(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert part(f"{mine}:LEVEL").load() == 3
+    mine.write_text(mine.read_text().replace("3", "4"))
+    assert part(f"{mine}:LEVEL").load() == 4
+    assert [file.name for file in mine.parent.iterdir()] == ["mine.py"]
 
 
 def test_another_process_finds_the_part_by_its_reference(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
