@@ -15,8 +15,10 @@ from analysis.crossplatform.instruction_ratio import translated
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.methods import METHODS
 from analysis.tables.columns import Field, read_table
+from models.code.parts import PartError, is_part
 from models.errors import ArgumentError, InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
+from scenarios.crossplatform.own_methods import own_method
 from scenarios.crossplatform.platforms import available, choose_each
 from scenarios.crossplatform.trial import log_of
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -242,6 +244,11 @@ def _scores(path: Path) -> pd.DataFrame:
 
 
 def _method(name: str | None, log: ServiceLog) -> tuple[PredictionMethod, list[str]]:
+    if name is not None and is_part(name):
+        try:
+            return own_method(name), []
+        except PartError as error:
+            raise FaultsError([Fault("", 0, 0, "method", str(error))]) from None
     known = {method.name: method for method in METHODS}
     counted = bool(np.isfinite(log.utilisation).any())
     if name is not None and name not in known:

@@ -15,12 +15,13 @@ import pandas as pd
 from analysis.crossplatform.choice import loss_of_best, rated_power_w, wrong_choices
 from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMethod, Predictor, ServiceLog
 from analysis.crossplatform.logs import from_tables
-from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.split import outside_hull, split
 from analysis.crossplatform.throughput import bounded_throughput
 from models.arrays import Floats
+from models.code.parts import PartError
 from models.errors import WscError
 from models.platforms import PLATFORMS
+from scenarios.crossplatform.own_methods import named_methods
 from scenarios.files.schema import ServiceScenario
 
 Tables = Mapping[str, pd.DataFrame]
@@ -97,11 +98,6 @@ def log_of(tables: Tables, platform: str) -> ServiceLog:
         If it was not.
     """
     return from_tables(tables["service_counts"], tables["service_log"], tables["service_cpu"], platform)
-
-
-def chosen(names: Sequence[str]) -> list[PredictionMethod]:
-    """Return methods by name, in the order of the registry; all of them if none is named."""
-    return [method for method in METHODS if method.name in names or not names]
 
 
 def errors(predicted: Floats, actual: Floats) -> Floats:
@@ -187,9 +183,11 @@ def judge(tables: Tables, scenario: ServiceScenario) -> JudgedWorld:
     halves, settings = trial(tables, scenario), scenario.analyses.crossplatform
     rows, choices, notes = list[TargetErrors](), list[ChoiceLoss](), list[str]()
     throughput = actual_throughput(tables, scenario)
-    for method in chosen(settings.methods):
+    for method in named_methods(settings.methods):
         try:
             predictor = halves.fit(method)
+        except PartError:
+            raise
         except WscError as error:
             notes.append(f"{method.name}: {error}")
             continue

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.crossplatform.methods import METHODS
-from scenarios.crossplatform.trial import chosen, errors, trial
+from scenarios.crossplatform.own_methods import named_methods
+from scenarios.crossplatform.trial import errors, trial
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 from sim.services.run import services
 
@@ -81,8 +82,8 @@ def test_errors_are_relative_to_what_happened():
 
 
 def test_methods_come_in_the_order_of_the_registry_and_all_if_none_is_named():
-    assert [method.name for method in chosen(("published", "cycle_scalar"))] == ["cycle_scalar", "published"]
-    assert {"published", "calibrated", "testbed", "benchmark"} <= {method.name for method in chosen(())}
+    assert [method.name for method in named_methods(("published", "cycle_scalar"))] == ["cycle_scalar", "published"]
+    assert {"published", "calibrated", "testbed", "benchmark"} <= {method.name for method in named_methods(())}
 
 
 def test_what_another_platform_did_changes_nothing_for_methods_that_go_from_one():

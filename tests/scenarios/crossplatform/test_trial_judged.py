@@ -60,7 +60,7 @@ def guesser(times_s, half=np.nan, response_s=0.1):
 
 
 def judged_by(monkeypatch, tables, fit, **settings):
-    monkeypatch.setattr(judging, "chosen", lambda _names: [PredictionMethod("guess", "as told", fit)])
+    monkeypatch.setattr(judging, "named_methods", lambda _names: [PredictionMethod("guess", "as told", fit)])
     return judge(tables, scenario(**settings))
 
 
@@ -118,7 +118,7 @@ def test_a_method_that_cannot_be_calibrated_is_told_and_hides_no_other(monkeypat
         PredictionMethod("shy", "", refusing),
         PredictionMethod("guess", "", guesser({"pres": 0.01, "pd4": 0.004})),
     ]
-    monkeypatch.setattr(judging, "chosen", lambda _names: methods)
+    monkeypatch.setattr(judging, "named_methods", lambda _names: methods)
     made = judge(tables, scenario())
     assert made["notes"] == ["shy: utilisation is not in the log"]
     assert {row["method"] for row in made["methods"]} == {"guess"}

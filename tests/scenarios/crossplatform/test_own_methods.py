@@ -1,0 +1,135 @@
+"""Ways to predict of somebody's own: used and judged beside ours, and their mistakes are their author's."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import wsc
+from models.code.parts import PartError
+from scenarios.commands.app import app
+from scenarios.crossplatform.own_methods import own_method
+
+LOG = "docs/examples/service.csv.gz"
+MINE = '''
+class Clocks:
+    """CPU time scaled by clock cycles."""
+
+    def __init__(self, evidence):
+        log, self.origin = evidence.log, evidence.platform
+        self.service_time_s = (log.utilisation * log.interval_s).sum() / log.counts.sum()
+
+    def predict(self, platform, counts, interval_s):
+        cycles = [server.vcpus * server.base_frequency_hz for server in (self.origin, platform)]
+        time_s = self.service_time_s * cycles[0] / cycles[1]
+        return {"service_time_s": time_s, "service_low_s": 0.8 * time_s, "service_high_s": 1.25 * time_s}
+
+
+class testbed(Clocks):
+    """Taken."""
+
+
+class Other(testbed):
+    """Of another name."""
+
+    name = "other"
+
+
+def raises(evidence):
+    return {}["nothing"]
+
+
+def predicts_late(evidence):
+    return lambda platform, counts, interval_s: counts["all"]
+
+
+def negative(evidence):
+    return lambda platform, counts, interval_s: -1.0
+
+
+def silent(evidence):
+    return lambda platform, counts, interval_s: float("nan")
+
+
+def number(evidence):
+    return 1.0
+
+
+def needs_more(evidence):
+    import wsc
+
+    raise wsc.NotEnoughData(5000, len(evidence.log.start_s), "intervals")
+
+
+LEVEL = 3
+'''
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """The reference of an object of a file with ways to predict."""
+    (tmp_path / "mine.py").write_text(MINE)
+    return lambda name: f"{tmp_path / 'mine.py'}:{name}"
+
+
+def told(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def predicted(method):
+    return told("predict", LOG, "--from", "piii", "--to", "pres,pd4", "--method", method, "--json")
+
+
+def test_a_prediction_of_ones_own_is_that_of_the_shipped_one_with_the_same_formula(mine):
+    own, shipped = (json.loads(predicted(name).output) for name in (mine("Clocks"), "cycle_scalar"))
+    assert (own["method"], shipped["method"]) == ("Clocks", "cycle_scalar")
+    for one, other in zip(own["targets"], shipped["targets"], strict=True):
+        assert one["service_time_s"] == pytest.approx(other["service_time_s"])
+        assert one["response_time_s"] == pytest.approx(other["response_time_s"])
+        assert one["service_low"] == pytest.approx(0.8 * one["service_time_s"])
+        assert one["low"] < one["response_time_s"] < one["high"]
+    assert wsc.service(LOG, "piii").predict(["pres", "pd4"], mine("Clocks")).payload()["targets"] == own["targets"]
+
+
+def test_platforms_are_ranked_by_it(mine):
+    asked = ("--from", "piii", "--to", "pres,pd4", "--bound", "150ms", "--method", mine("Clocks"), "--json")
+    ranked = json.loads(told("select", LOG, *asked).output)
+    assert [row["platform"] for row in ranked["platforms"]] == ["pd4", "pres"]
+    assert all(row["low"] < row["throughput_per_s"] < row["high"] for row in ranked["platforms"])
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("raises", "mine.py:26: KeyError: 'nothing'"),
+        ("predicts_late", "mine.py:30: IndexError: only integers"),
+        ("negative", "mine.py: negative: service_time_s should be above 0 seconds, and finite, got -1"),
+        (
+            "number",
+            "mine.py: number should return an object with predict(platform, counts, interval_s), got float",
+        ),
+        ("LEVEL", "--method: {file}: LEVEL should be a class or a function that takes the evidence, is of type int"),
+        ("testbed", "--method: {file}: testbed is the name of a shipped method"),
+        ("nothing", "--method: {file}: holds no nothing, but Clocks, LEVEL, Other,"),
+        ("silent", "method silent says nothing of the service on pres, pd4"),
+        ("needs_more", "service.csv.gz: 5000 intervals are needed, 1200 given"),
+    ],
+)
+def test_a_mistake_is_said_clearly_with_status_2(mine, name, problem):
+    ended = predicted(mine(name))
+    assert ended.exit_code == 2
+    assert problem.format(file=mine(name).rpartition(":")[0]) in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_said():
+    ended = predicted("nowhere.py:Mine")
+    assert (ended.exit_code, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("--method: nowhere.py:Mine: ")
+
+
+def test_its_name_is_its_own_attribute_if_it_has_one(mine):
+    assert own_method(mine("Other")).name == "other"
+    assert own_method(mine("Other")).what == "Of another name."
+    with pytest.raises(PartError, match="is the name of a shipped method"):
+        own_method(mine("testbed"))
