@@ -19,7 +19,8 @@ def predict(
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[
-        str | None, typer.Option(help="Way to predict, or FILE.py:NAME of your own; by itself testbed, or published without CPU time.")
+        str | None,
+        typer.Option(help="Way to predict, or FILE.py:NAME of your own; testbed, or published without CPU time."),
     ] = None,
     service: Service = None,
     instruction_ratio: Ratio = None,
