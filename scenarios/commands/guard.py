@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import typer
@@ -69,7 +70,7 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
             if isinstance(error, WscError) or (
                 isinstance(error, OSError) and _mendable(error, [*args, *kwargs.values()])
             ):
-                typer.echo(_printable(str(error)), err=True)
+                typer.echo(_printable(_in_words(error, [kwargs.get("out"), *args, *kwargs.values()])), err=True)
                 raise typer.Exit(_FAULTY) from None
             traceback.print_exc()
             typer.echo(_BUG, err=True)
@@ -125,6 +126,21 @@ def _mendable(error: Exception, given: Sequence[object]) -> bool:
         return True
     paths = [Path(value).absolute() for value in _paths(given)]
     return any(place == path or path in place.parents or place in path.parents for place in named for path in paths)
+
+
+def _in_words(error: Exception, given: Sequence[object]) -> str:
+    """Return what an error says; of a folder that is full or may not be written also which, and how much is free."""
+    if not isinstance(error, OSError) or error.errno not in _FULL:
+        return str(error)
+    reason = os.strerror(error.errno)
+    folders = [Path(value) for value in _paths(given) if Path(value).is_dir()]
+    named = [Path(os.fsdecode(error.filename)).absolute()] if _is_path(error.filename) else []
+    place = next((path for path in folders if any(path.absolute() in file.parents for file in named)), None)
+    place = place or next((file.parent for file in named if file.parent.is_dir()), next(iter(folders), None))
+    if place is None:
+        return reason
+    free = f"; {disk_usage(place).free / 1e6:,.1f} MB are free there" if error.errno == errno.ENOSPC else ""
+    return f"{place}: {reason}{free}"
 
 
 def _is_path(name: object) -> bool:

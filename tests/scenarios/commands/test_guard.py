@@ -1,6 +1,7 @@
 """How commands end: what the user can mend in a line and status 2, faults of ours in a traceback and status 70."""
 
 import errno
+import re
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +92,16 @@ def test_a_planted_fault_in_the_planner_is_not_blamed_on_the_table(tmp_path, mon
 def test_errors_of_the_system_are_the_users_where_they_name_a_path_of_his_or_none(number, name, given, status):
     error = OSError(number, "why", name) if name else OSError(number, "why")
     assert ended(raising(error), Path(given)) == status
+
+
+def test_a_full_or_read_only_folder_is_named_with_what_is_free(tmp_path, capsys):
+    place = str(tmp_path / "runs" / ".small-1.partial")
+    (tmp_path / "runs").mkdir()
+    assert ended(raising(OSError(errno.EROFS, "why", place)), tmp_path / "runs") == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'runs'}: Read-only file system\n"
+    for error in (OSError(errno.ENOSPC, "why", place), OSError(errno.ENOSPC, "Error writing bytes to file")):
+        assert ended(raising(error), tmp_path / "runs") == 2
+        said = re.escape(f"{tmp_path / 'runs'}: No space left on device; ") + r"[\d,.]+ MB are free there\n"
+        assert re.fullmatch(said, capsys.readouterr().err)
+    assert ended(raising(OSError(errno.ENOSPC, "Error writing bytes to file")), "log.csv") == 2
+    assert capsys.readouterr().err == "No space left on device\n"
