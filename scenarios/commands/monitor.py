@@ -7,12 +7,18 @@ from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Estimator, Guards, Jobs, Json, Metric, share, written
 from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
+from scenarios.files.faults import FaultsError
 
 _MOST_LOOKS = 100_000
 
 
 def _every(option: str, text: str) -> str:
-    return text if text in {"period", "day"} else str(options.number(option, text))
+    if text in {"period", "day"}:
+        return text
+    try:
+        return str(options.number(option, text))
+    except FaultsError:
+        options.refuse(option, "should be period, day, or a number above 0 in the unit of the periods", text)
 
 
 @guard

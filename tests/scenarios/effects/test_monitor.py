@@ -135,7 +135,10 @@ def test_faults_are_located_and_all_told(tmp_path):
     with pytest.raises(FaultsError, match=r"table.csv: nothing has the feature: no row has treated 1"):
         monitor(written(tmp_path, observations(0.0).assign(treated=0)))
     said = CliRunner().invoke(app, ["monitor", *map(str, written(tmp_path, observations(0.0))), "--every", "never"])
-    assert (said.exit_code, said.stderr) == (2, '--every: should be a number greater than 0, got "never"\n')
+    assert (said.exit_code, said.stderr) == (
+        2,
+        '--every: should be period, day, or a number above 0 in the unit of the periods, got "never"\n',
+    )
     with pytest.raises(ValueError, match="estimator must be one of"):
         monitor(written(tmp_path, observations(0.0)), estimator="best")
 
