@@ -416,18 +416,30 @@ class Service:
     sheets: Path | None = None
 
     def predict(self, to: Sequence[str] = (), method: str | None = None) -> "Predicted":
-        """Return service and response times on other platforms: ``wsc predict``."""
+        """Return service and response times on other platforms: ``wsc predict``.
+
+        Parameters
+        ----------
+        to : platforms; all that are known if left out
+        method : a name, or your own such as ``mine.py:Mine``
+        """
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.predict import predict
 
         return predict(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method))
 
-    def select(self, bound_s: float, to: Sequence[str] = ()) -> "SelectConclusion":
-        """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``."""
+    def select(self, bound_s: float, to: Sequence[str] = (), method: str | None = None) -> "SelectConclusion":
+        """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
+
+        Parameters
+        ----------
+        bound_s : seconds
+        to, method : as of `predict`
+        """
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.select import select
 
-        return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets), bound_s)
+        return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method), bound_s)
 
 
 def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:

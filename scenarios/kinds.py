@@ -5,10 +5,12 @@ What one kind needs is loaded when it is asked for, so this module stands below 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from models.code.parts import is_part, part
 from models.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +22,13 @@ if TYPE_CHECKING:
     from scenarios.views.conclusion import Conclusion
     from scenarios.views.terminal import Progress
 
-Reference: TypeAlias = Literal["file", "scenario"]
-"""What a value names: a file, relative to the one that says so; or a scenario, which may be one of the library."""
+Reference: TypeAlias = Literal["file", "scenario", "part"]
+"""What a value names: a file, relative to the one that says so; a scenario, which may be one of the library; or, if it
+is no name of ours, a part in somebody's own file."""
+
+
+_ANALYSES = "analyses."
+"""How the ways begin to what decides no table of a run."""
 
 
 class Lens(Protocol):
@@ -83,10 +90,20 @@ class Kind:
 
     def outside(self, scenario: "AnyScenario") -> Mapping[str, str]:
         """Return what is taken from outside: the way to the value that names it, and a digest of what that holds."""
-        if not self.files:
-            return {}
-        outside: Callable[[AnyScenario], Mapping[str, str]] = cast(Any, self.lens).outside
-        return outside(scenario)
+        named = {way: text for way, text in self.parts(scenario).items() if not way.startswith(_ANALYSES)}
+        parts = {way: f"{part(text).sha256} {part(text).name}" for way, text in named.items()}
+        outside: Callable[[AnyScenario], Mapping[str, str]] | None = getattr(self.lens, "outside", None)
+        return parts if outside is None else {**parts, **outside(scenario)}
+
+    def parts(self, scenario: "AnyScenario") -> Mapping[str, str]:
+        """Return the parts of somebody's own that a scenario names, each by the way to the value that names it."""
+        ways = (keys for keys, reference in self.files.items() if reference == "part")
+        named: dict[str, object] = {}
+        for keys in ways:
+            value: object = reduce(lambda at, key: getattr(at, key, None), keys, cast(object, scenario))
+            listed = enumerate(value) if isinstance(value, tuple) else ()
+            named |= {".".join(keys): value} | {".".join([*keys, str(i)]): text for i, text in listed}
+        return {way: text for way, text in named.items() if isinstance(text, str) and is_part(text)}
 
     def validate(self, scenario: "AnyScenario", out: Path, force: bool, progress: "Progress") -> "Conclusion":
         """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds."""
@@ -117,7 +134,11 @@ KINDS: Mapping[str, Kind] = {
             "queue",
             "a request server",
             "request servers",
-            files={("load", "trace", "file"): "file", ("load", "job", "scenario"): "scenario"},
+            files={
+                ("load", "trace", "file"): "file",
+                ("load", "job", "scenario"): "scenario",
+                ("station", "policy"): "part",
+            },
             makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
         ),
         Kind(
@@ -127,6 +148,7 @@ KINDS: Mapping[str, Kind] = {
             "service",
             "a service on several platforms",
             "services",
+            files={("analyses", "crossplatform", "methods"): "part"},
             draws="analyses.crossplatform.worlds",
         ),
         Kind(

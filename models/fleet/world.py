@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
+from models.code.parts import is_part
 from models.fleet.metrics import MetricName
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -17,6 +18,8 @@ Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Count = Annotated[int, Ge(1), Le(1_000_000_000)]
 Jobs = Annotated[int, Ge(0), Le(1_000_000)]
+PartName = Annotated[str, Predicate(is_part)]
+"""What names a part of somebody's own: ``mine.py:name`` or ``package.module:name``."""
 Forbid = dict[str, str]
 FORBID: Forbid = {"extra": "forbid"}
 

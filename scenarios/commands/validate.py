@@ -23,6 +23,13 @@ def validate(
     ] = None,
     machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
     metric: Metric = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Ways to predict of a cross-platform scenario: names, ours for all shipped ones, FILE.py:NAME.",
+        ),
+    ] = None,
     out: Out = Path("runs"),
     seed: SeedOfScenario = None,
     sets: Sets = None,
@@ -33,7 +40,7 @@ def validate(
     from scenarios.files.loader import load_each, overrides
 
     values = overrides(sets, seed=seed, machines=machines, metric=metric)
-    scenarios = load_each(scenario, [*values, *_draws(scenario, draws)])
+    scenarios = load_each(scenario, [*values, *_draws(scenario, draws), *_methods(methods)])
     from scenarios.runs import execution
     from scenarios.views.terminal import progress
 
@@ -49,3 +56,18 @@ def _draws(reference: str, draws: str | None) -> list["Override"]:
     from scenarios.files.loader import Override, draws_path
 
     return [Override(draws_path(reference), draws, "--draws")]
+
+
+def _methods(names: str | None) -> list["Override"]:
+    """Return what `--methods` sets in a cross-platform scenario."""
+    if names is None:
+        return []
+    from json import dumps
+    from typing import get_args
+
+    from scenarios.files.loader import Override
+    from scenarios.files.schema import MethodName
+
+    asked = [name.strip() for name in names.split(",")]
+    each = [name for word in asked for name in (get_args(MethodName) if word == "ours" else [word])]
+    return [Override("analyses.crossplatform.methods", dumps(each), "--methods", column=0)]

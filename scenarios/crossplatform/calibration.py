@@ -14,11 +14,11 @@ from analysis.crossplatform.evidence import Evidence, PredictionMethod, Predicto
 from analysis.crossplatform.instruction_ratio import translated
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.methods import METHODS
+from analysis.crossplatform.own_methods import own_method
 from analysis.tables.columns import Field, read_table
 from models.code.parts import PartError, is_part
 from models.errors import ArgumentError, InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
-from scenarios.crossplatform.own_methods import own_method
 from scenarios.crossplatform.platforms import available, choose_each
 from scenarios.crossplatform.trial import log_of
 from scenarios.files.faults import Fault, FaultsError, faults_in

@@ -15,13 +15,13 @@ import pandas as pd
 from analysis.crossplatform.choice import loss_of_best, rated_power_w, wrong_choices
 from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMethod, Predictor, ServiceLog
 from analysis.crossplatform.logs import from_tables
+from analysis.crossplatform.own_methods import named_methods
 from analysis.crossplatform.split import outside_hull, split
 from analysis.crossplatform.throughput import bounded_throughput
 from models.arrays import Floats
 from models.code.parts import PartError
 from models.errors import WscError
 from models.platforms import PLATFORMS
-from scenarios.crossplatform.own_methods import named_methods
 from scenarios.files.schema import ServiceScenario
 
 Tables = Mapping[str, pd.DataFrame]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from models.code.parts import is_part, part
 from scenarios.crossplatform.trial import JudgedWorld, judge
 from scenarios.files.schema import ServiceScenario
 from scenarios.runs.parts import computed_parts, folder_of
@@ -55,8 +56,13 @@ def worlds(scenario: ServiceScenario, out: Path, force: bool, progress: Progress
 
 
 def place(scenario: ServiceScenario, out: Path) -> Path:
-    """Return the folder of a scenario's judged worlds: same question and same code, same place, whatever the seed."""
-    question = asdict(replace(scenario, seed=0).world) | asdict(scenario.analyses.crossplatform) | {"worlds": 0}
+    """Return the folder of a scenario's judged worlds: same question and same code, same place, whatever the seed.
+
+    Methods of somebody's own count by what their files hold.
+    """
+    settings = scenario.analyses.crossplatform
+    methods = [f"{part(name).name} {part(name).sha256}" if is_part(name) else name for name in settings.methods]
+    question = asdict(replace(scenario, seed=0).world) | asdict(settings) | {"worlds": 0, "methods": methods}
     return folder_of(out, f"{scenario.name}-worlds", question, _JUDGES)
 
 

@@ -36,11 +36,15 @@ _PROBLEMS = {
     "less_than": "should be less than {lt:g}",
     "less_than_equal": "should be at most {le:g}",
     "literal_error": "should be {expected}",
+    "literal_or_part": "should be {expected}, or file.py:name of your own",
+    "predicate_failed": "should be file.py:name of your own",
     "too_short": "should not be empty",
     "string_too_short": "should not be empty",
     "string_too_long": "should be at most {max_length} characters long",
     "string_pattern_mismatch": "should be lower-case letters, digits, '_', '.' and '-'",
 }
+_CHOICES = ("literal[", "function-after[")
+"""What the validator adds to the way where a value may be one of a few words, or a part's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,24 @@ def build(adapter: TypeAdapter[_D], root: ValueNode) -> tuple[_D | None, list[Fa
         try:
             built = adapter.validate_json(json.dumps(data, sort_keys=True), strict=True)
         except ValidationError as error:
-            wrong = error.errors(include_url=False)
+            wrong = _of_choices(error.errors(include_url=False))
             errors = errors or wrong
             data = _pruned(data, wrong)
         else:
             break
     return built, [_fault(adapter, root, error) for error in errors if not _follows(error)]
+
+
+def _of_choices(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Return what is wrong, once for a value that may be one of ours or a part: the first choice that it is not."""
+    once: dict[Keys, ErrorDetails] = {}
+    for error in errors:
+        *keys, last = error["loc"] or ("",)
+        choice = isinstance(last, str) and last.startswith(_CHOICES)
+        way: Keys = tuple(keys) if choice else error["loc"]
+        kind = "literal_or_part" if choice and error["type"] == "literal_error" else error["type"]
+        once.setdefault((*way, "" if choice else len(once)), {**error, "loc": way, "type": kind})
+    return list(once.values())
 
 
 def _follows(error: ErrorDetails) -> bool:

@@ -118,6 +118,18 @@ def named_beside(reference: str, other: Path) -> str:
     return beside(reference, other) if _is_path(reference) else reference
 
 
+def part_beside(text: str, other: Path) -> str:
+    """Return a part that another file names, its file by its absolute path: processes elsewhere load it, too.
+
+    Examples
+    --------
+    >>> part_beside("fcfs", Path("rush.yaml")), part_beside("mine.py:least", Path("/home/rush.yaml"))
+    ('fcfs', '/home/mine.py:least')
+    """
+    file, _, name = text.rpartition(":")
+    return f"{os.path.abspath(other.parent / file)}:{name}" if file.endswith(".py") else text
+
+
 def library() -> list[str]:
     """Return the names of the shipped scenarios and sweeps, sorted.
 
@@ -380,14 +392,21 @@ def _unknown_kind(root: ValueNode) -> Fault:
 
 
 def _relative(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> ValueNode:
-    """Return the tree with the file named at the end of `keys` as seen from here, not from the file that says it."""
+    """Return the tree with files named at the end of `keys` as seen from here, not from the file that says them."""
     node: ValueNode | None = root
     for key in keys:
         node = node.child(key) if node is not None else None
-    if node is None or not isinstance(node.value, str):
+    if node is None:
         return root
-    resolve = beside if reference == "file" else named_beside
-    return put(root, keys, replace(node, value=resolve(node.value, Path(node.place.file))), [])
+    resolve = {"file": beside, "scenario": named_beside, "part": part_beside}[reference]
+
+    def resolved(named: ValueNode) -> ValueNode:
+        if isinstance(named.value, list):
+            return replace(named, value=[resolved(item) for item in named.value])
+        text = named.value
+        return replace(named, value=resolve(text, Path(named.place.file))) if isinstance(text, str) else named
+
+    return put(root, keys, resolved(node), [])
 
 
 def _located(root: ValueNode, finding: FieldFault) -> Fault:

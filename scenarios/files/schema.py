@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import Field, TypeAdapter
 
 from models.fleet.metrics import MetricName
-from models.fleet.world import FORBID, Count, Forbid, Positive, Share, World
+from models.fleet.world import FORBID, Count, Forbid, PartName, Positive, Share, World
 from models.profiling.world import ProfileWorld
 from models.queues.policies import PolicyName
 from models.queues.world import QueueWorld
@@ -157,8 +157,9 @@ class CrossPlatform:
     """Platform whose log predictions start from; null: the first of `measured`."""
     targets: tuple[str, ...] = ()
     """Platforms that are predicted for; none: all of `platforms` but the one that predictions start from."""
-    methods: tuple[MethodName, ...] = ()
-    """Ways to predict; none: all that there are."""
+    methods: tuple[MethodName | PartName, ...] = ()
+    """Ways to predict; none: all that are shipped. Or a class or function of your own, as `file.py:name`
+    (docs/extend.md)."""
     split: Literal["halves"] = "halves"
     """Which mixes calibrate and which judge: the first half of the trace and the second."""
     bound_s: Positive = 0.150

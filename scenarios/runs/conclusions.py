@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import models
 import sim
+from models.code.parts import part
 from scenarios.files.schema import AnyScenario
 from scenarios.kinds import KINDS
 from scenarios.runs.disk import JsonError, file_digest, json_of, whole
@@ -46,8 +47,9 @@ def kept_conclusion(
 ) -> Callable[[_S, Run, Path, Progress], _M]:
     """Make a lens tell again what it concluded of a run, unless something that decides it is another by now.
 
-    That is: all the project's code, versions of libraries, the scenario with its analyses, and the run's files; and
-    its pictures must still be there. A conclusion that holds what cannot be kept is measured every time.
+    That is: all the project's code, versions of libraries, the scenario with its analyses, the files of somebody's own
+    parts, and the run's files; and its pictures must still be there. A conclusion that holds what cannot be kept is
+    measured every time.
     """
 
     @functools.wraps(measure)
@@ -118,8 +120,9 @@ def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:
     settings = KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode()
     files = [run.path / MANIFEST, *(file for file, _ in run.files())]
     digests = [(file.relative_to(run.path).as_posix(), file_digest(file)) for file in files if file.is_file()]
+    parts = [part(text).sha256 for text in KINDS[scenario.kind].parts(scenario).values()]
     return blake2b(
-        repr((conclusion_digest(), lens, settings, str(run.path), digests)).encode(), digest_size=6
+        repr((conclusion_digest(), lens, settings, parts, str(run.path), digests)).encode(), digest_size=6
     ).hexdigest()
 
 

@@ -83,7 +83,8 @@ def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress, *,
     """
     kind = KINDS[scenario.kind]
     cell_count = scenario.cells if isinstance(scenario, Scenario) else 1
-    named = digest(scenario, {"cells": str(cell_count)} if cell_count > 1 else kind.outside(scenario))
+    cells_apart = {"cells": str(cell_count)} if cell_count > 1 else {}
+    named = digest(scenario, {**kind.outside(scenario), **cells_apart})
     place = run_directory(out, scenario.name, named)
     if not force and reusable(place):
         return open_run(place)
@@ -116,8 +117,8 @@ def reopen(path: Path) -> tuple[AnyScenario, Run]:
     if kind is None:
         raise RunError(f"{path}: the manifest holds no scenario: unknown kind {run.manifest.get('kind')}")
     scenario: AnyScenario = run.world(kind.adapter)
-    # A trace that it replayed may be gone: its requests are in the run.
-    if wrong := findings(scenario, {"load.trace"}):
+    # A trace that it replayed, or a part of somebody's own, may be gone: what came of it is in the run.
+    if wrong := findings(scenario, {"load.trace", *kind.parts(scenario)}):
         raise RunError(f"{path}: the manifest holds no scenario: {len(wrong)} faults")
     return scenario, run
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from models.code.parts import PartError, is_part
 from models.platforms import PLATFORMS
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
@@ -49,9 +50,25 @@ def targets(scenario: ServiceScenario) -> Iterator[FieldFault]:
 
 
 def methods(scenario: ServiceScenario) -> Iterator[FieldFault]:
-    """Every way to predict is tried once."""
-    for i, name in repeated(scenario.analyses.crossplatform.methods):
+    """Every way to predict is tried once, and those of somebody's own are there."""
+    from analysis.crossplatform.own_methods import own_method
+
+    names = scenario.analyses.crossplatform.methods
+    for i, name in repeated(names):
         yield FieldFault((*_TRACE, "methods", i), "is there twice", shown(name))
+    own = dict[str, int]()
+    for i, name in enumerate(names):
+        if not is_part(name) or name in names[:i]:
+            continue
+        try:
+            known = own_method(name).name
+        except PartError as error:
+            yield FieldFault((*_TRACE, "methods", i), str(error))
+            continue
+        if known in own:
+            problem = f"should have a name of its own, number {own[known]} is called {known}, too"
+            yield FieldFault((*_TRACE, "methods", i), problem)
+        own.setdefault(known, i)
 
 
 def intervals(scenario: ServiceScenario) -> Iterator[FieldFault]:

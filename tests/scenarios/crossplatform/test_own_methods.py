@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 import wsc
+from analysis.crossplatform.methods import METHODS
+from analysis.crossplatform.own_methods import own_method
 from models.code.parts import PartError
 from scenarios.commands.app import app
-from scenarios.crossplatform.own_methods import own_method
 
 LOG = "docs/examples/service.csv.gz"
 MINE = '''
@@ -96,6 +97,8 @@ def test_platforms_are_ranked_by_it(mine):
     ranked = json.loads(told("select", LOG, *asked).output)
     assert [row["platform"] for row in ranked["platforms"]] == ["pd4", "pres"]
     assert all(row["low"] < row["throughput_per_s"] < row["high"] for row in ranked["platforms"])
+    answer = wsc.service(LOG, "piii").select(0.15, ["pres", "pd4"], mine("Clocks"))
+    assert answer.frame()["throughput_per_s"].tolist() == [row["throughput_per_s"] for row in ranked["platforms"]]
 
 
 @pytest.mark.parametrize(
@@ -133,3 +136,94 @@ def test_its_name_is_its_own_attribute_if_it_has_one(mine):
     assert own_method(mine("Other")).what == "Of another name."
     with pytest.raises(PartError, match="is the name of a shipped method"):
         own_method(mine("testbed"))
+
+
+SHORT = """
+kind: cross_platform
+extends: cross_rubis
+horizon_s: 7200
+application:
+  types: 4
+platforms: [piii, pres, pd4]
+analyses:
+  crossplatform:
+    methods: [cycle_scalar, mine.py:Clocks]
+    choices: 2
+    worlds: 1
+"""
+
+
+@pytest.fixture
+def scenario(mine, tmp_path):
+    """A short scenario beside the file with ways to predict, which it names."""
+    (tmp_path / "short.yaml").write_text(SHORT)
+    return tmp_path / "short.yaml"
+
+
+def errors(*arguments):
+    """The median errors of service time of every method, worlds' medians, by its name."""
+    ended = told(*arguments, "--json")
+    assert ended.exit_code == 0, ended.output
+    rows = json.loads(ended.output)["methods"]
+    return {row["method"]: row["service_error"] for row in rows}
+
+
+def test_a_scenario_names_it_and_it_is_judged_beside_ours_and_anew_when_its_file_changes(scenario, tmp_path):
+    out = ("--out", tmp_path / "runs")
+    ours, own = errors("validate", scenario, *out).values()
+    assert own == pytest.approx(ours)
+    alone = errors("validate", scenario, "--methods", f"{tmp_path / 'mine.py'}:Clocks", *out)
+    assert alone == {"Clocks": own}
+    (tmp_path / "mine.py").write_text(
+        MINE.replace('return {"service_time_s": time_s', 'return {"service_time_s": 1.2 * time_s')
+    )
+    assert errors("validate", scenario, *out)["cycle_scalar"] == ours
+    assert errors("validate", scenario, *out)["Clocks"] != pytest.approx(own)
+
+
+def test_a_conclusion_that_is_kept_is_not_told_again_when_its_file_changed(scenario, tmp_path, monkeypatch):
+    out = ("--out", tmp_path / "runs")
+    before = errors("run", scenario, *out)
+    (tmp_path / "mine.py").write_text(MINE.replace("cycles[0] / cycles[1]", "cycles[0] / cycles[1] * 1.1"))
+    after = errors("run", scenario, *out)
+    assert after["cycle_scalar"] == before["cycle_scalar"]
+    assert after["Clocks"] != before["Clocks"]
+    (run,) = (tmp_path / "runs").iterdir()
+    monkeypatch.chdir(tmp_path)
+    assert errors("run", run) == after
+    (tmp_path / "mine.py").unlink()
+    ended = told("run", run)
+    assert (ended.exit_code, ended.stderr.count("\n")) == (2, 1)
+    assert "mine.py cannot be read: No such file" in ended.stderr
+
+
+def test_what_it_raises_while_it_is_judged_ends_the_command(scenario, mine):
+    for name, problem in (("raises", "KeyError: 'nothing'"), ("negative", "should be above 0 seconds")):
+        ended = told("validate", scenario, "--methods", f"cycle_mix,{mine(name)}", "--out", scenario.parent / "runs")
+        assert (ended.exit_code, ended.stderr.count("\n")) == (2, 1)
+        assert problem in ended.stderr
+
+
+def test_too_little_evidence_is_a_note_beside_what_others_say(scenario, mine):
+    asked = ("--methods", f"cycle_mix,{mine('needs_more')}", "--out", scenario.parent / "runs", "--json")
+    answer = json.loads(told("validate", scenario, *asked).output)
+    assert [row["method"] for row in answer["methods"]] == ["cycle_mix"]
+    assert answer["notes"] == ["needs_more: 5000 intervals are needed, 120 given"]
+
+
+def test_check_finds_what_is_wrong_with_methods_at_their_place(scenario):
+    names = "[cycle_mix, mine.py:LEVEL, nowhere.py:Mine, mine.py:testbed, mine.py:Clocks, mine.py:Clocks]"
+    scenario.write_text(SHORT.replace("[cycle_scalar, mine.py:Clocks]", names))
+    ended = told("check", scenario)
+    assert ended.exit_code == 2
+    wrong = [line.split("methods.")[1].split(": ", 1) for line in ended.stderr.splitlines()]
+    assert [place for place, _ in wrong] == ["1", "2", "3", "5"]
+    assert "nowhere.py cannot be read" in wrong[1][1]
+    scenario.write_text(SHORT.replace("[cycle_scalar, mine.py:Clocks]", "[magic]"))
+    assert "methods.0: should be 'cycle_scalar', " in (said := told("check", scenario).stderr)
+    assert said.endswith('or file.py:name of your own, got "magic"\n')
+
+
+def test_ours_are_all_that_are_shipped(scenario, tmp_path):
+    asked = ("--methods", f"ours,{tmp_path / 'mine.py'}:Other", "--set", "horizon_s=3600", "--out", tmp_path / "runs")
+    assert [*errors("validate", scenario, *asked)] == [*(method.name for method in METHODS), "other"]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.crossplatform.methods import METHODS
-from scenarios.crossplatform.own_methods import named_methods
+from analysis.crossplatform.own_methods import named_methods
 from scenarios.crossplatform.trial import errors, trial
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 from sim.services.run import services

@@ -22,7 +22,7 @@ def named_methods(names: Sequence[str]) -> list[PredictionMethod]:
     Raises
     ------
     PartError
-        If there is no such class or function, or two ways have one name.
+        If there is no such class or function.
 
     Examples
     --------
@@ -30,11 +30,7 @@ def named_methods(names: Sequence[str]) -> list[PredictionMethod]:
     ['cycle_mix', 'testbed']
     """
     ours = [method for method in METHODS if method.name in names or not names]
-    own = [own_method(name) for name in names if is_part(name)]
-    for at, method in enumerate(own):
-        if method.name in {other.name for other in own[:at]}:
-            raise PartError(f"{method.name} is the name of two methods; give one another as attribute `name`")
-    return [*ours, *own]
+    return [*ours, *(own_method(name) for name in names if is_part(name))]
 
 
 def own_method(text: str) -> PredictionMethod:
