@@ -150,6 +150,11 @@ def test_every_scenario_shown_is_the_example_of_that_name(block):
     assert load_each(f"{name}.yaml")
 
 
+@pytest.mark.parametrize("block", [block for block in PYTHON if block.document.name == "extend.md"], ids=named)
+def test_every_part_shown_is_an_example(block):
+    assert "\n".join((*block.lines, "")) in {file.read_text() for file in EXAMPLES.glob("*.py")}
+
+
 @pytest.mark.parametrize(("file", "text"), [("tables.md", reference.tables), ("parameters.md", reference.parameters)])
 def test_generated_documents_are_up_to_date(file, text):
     assert (ROOT / "docs" / file).read_text() == text(), "run python docs/reference.py"
