@@ -145,6 +145,8 @@ def absent(reference: str, path: Path) -> str:
     """Return why there is no scenario file where a reference leads."""
     if path.is_dir():
         return "is a folder, not a scenario file"
+    if _is_path(reference):
+        return "there is no such file"
     return f"there is no such scenario ({closest(reference, library(), 'wsc scenarios')})"
 
 

@@ -10,6 +10,7 @@ from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.own_methods import own_method
 from models.code.parts import PartError
 from scenarios.commands.app import app
+from scenarios.commands.validate import _methods as asked_methods
 
 LOG = "docs/examples/service.csv.gz"
 MINE = '''
@@ -224,6 +225,6 @@ def test_check_finds_what_is_wrong_with_methods_at_their_place(scenario):
     assert said.endswith('or file.py:name of your own, got "magic"\n')
 
 
-def test_ours_are_all_that_are_shipped(scenario, tmp_path):
-    asked = ("--methods", f"ours,{tmp_path / 'mine.py'}:Other", "--set", "horizon_s=3600", "--out", tmp_path / "runs")
-    assert [*errors("validate", scenario, *asked)] == [*(method.name for method in METHODS), "other"]
+def test_ours_are_all_that_are_shipped():
+    (override,) = asked_methods("ours, mine.py:Other")
+    assert json.loads(override.value) == [*(method.name for method in METHODS), "mine.py:Other"]

@@ -173,6 +173,8 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_told_with_the_names_that_there_are():
+    with pytest.raises(FaultsError, match=r"^nowhere\.yaml: there is no such file$"):
+        read("nowhere.yaml")
     with pytest.raises(FaultsError, match=r"nowhere: there is no such scenario \(wsc scenarios lists them\)"):
         read("nowhere")
 
