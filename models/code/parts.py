@@ -115,7 +115,7 @@ def blamed(somebodys: Part) -> Iterator[None]:
         yield
     except WscError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a part that ends the process would end it without an answer
         raise PartError(f"{_place(somebodys.file, error)}: {type(error).__name__}: {error}") from error
 
 
@@ -162,7 +162,7 @@ def _module(somebodys: Part) -> ModuleType:
     return module
 
 
-def _place(file: Path, error: Exception) -> str:
+def _place(file: Path, error: BaseException) -> str:
     """Return the last line of a file that an error went through; the file alone if it went through none."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}"

@@ -41,6 +41,12 @@ def test_a_file_of_the_same_size_and_second_is_read_anew(mine: Path, monkeypatch
     assert [file.name for file in mine.parent.iterdir()] == ["mine.py"]
 
 
+def test_a_part_that_ends_the_process_is_its_authors_mistake(mine: Path) -> None:
+    mine.write_text("import sys\n\nLEVEL = 3\nsys.exit(0)\n")
+    with pytest.raises(PartError, match=r"mine\.py:4: SystemExit: 0$"):
+        part(f"{mine}:LEVEL").load()
+
+
 def test_another_process_finds_the_part_by_its_reference(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(mine.parent)
     named = pickle.loads(pickle.dumps(part("mine.py:LEVEL")))
