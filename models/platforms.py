@@ -239,6 +239,27 @@ MODERN_SERVERS = (
     Platform("altra_q80_30", 80, 1, 3.0e9, 1.0e9, 3.0e9, 32 * _MIB, 95e-9, 204.8e9, 256 * _GIB, 210.0, 70.0, 0.88,
              "1 × Ampere Altra Q80-30 (Arm Neoverse N1): product page; 8 channels DDR4-3200",
              sockets=1, isa="arm64", caches=_levels((64, 4), (1024, 11), (32, 90, 80)), branch_miss_cycles=11.0),
+    Platform("sierraforest_6780e", 288, 1, 2.2e9, 0.8e9, 3.0e9, 216 * _MIB, 115e-9, 819.2e9, 1024 * _GIB, 660.0, 200.0,
+             0.85, "2 × Intel Xeon 6780E: ARK; 8 channels DDR5-6400 a socket; core, latencies and idle power estimated",
+             isa="x86", caches=(Cache(32 * _KIB, 3), Cache(4 * _MIB, 17, 4), Cache(108 * _MIB, 73, 144))),
+    Platform("bergamo_9754", 128, 2, 2.25e9, 1.5e9, 3.1e9, 256 * _MIB, 115e-9, 460.8e9, 768 * _GIB, 360.0, 140.0, 0.63,
+             "1 × AMD EPYC 9754: product page; 12 channels DDR5-4800; core, latencies, idle power those of genoa_9654",
+             sockets=1, isa="x86", caches=_levels((32, 4), (1024, 14), (16, 50, 8)), branch_miss_cycles=13.0),
+    Platform("turin_9755", 128, 2, 2.7e9, 1.5e9, 3.5e9, 512 * _MIB, 115e-9, 576.0e9, 768 * _GIB, 500.0, 180.0, 0.55,
+             "1 × AMD EPYC 9755: product page; 12 channels DDR5-6000; all-core turbo, latencies, idle power estimated",
+             sockets=1, isa="x86", caches=_levels((48, 4), (1024, 14), (32, 50, 8)), branch_miss_cycles=13.0),
+    Platform("graviton_4", 96, 1, 2.8e9, 1.0e9, 2.8e9, 36 * _MIB, 115e-9, 537.6e9, 768 * _GIB, 260.0, 85.0, 0.54,
+             "1 × AWS Graviton 4 (Arm Neoverse V2): press and reviewers; 12 channels DDR5-5600; AWS prints no clock "
+             "and no TDP: 2.8 GHz as reviewers saw, power and latencies estimated",
+             sockets=1, isa="arm64", caches=_levels((64, 4), (2048, 11), (36, 84, 96)), branch_miss_cycles=11.0),
+    Platform("axion_c4a", 72, 1, 3.0e9, 1.0e9, 3.0e9, 72 * _MIB, 115e-9, 358.4e9, 576 * _GIB, 210.0, 70.0, 0.54,
+             "1 × Google Axion (Arm Neoverse V2): only the core and the machine c4a-highmem-72 are public; clock, "
+             "caches, channels, power and latencies estimated",
+             sockets=1, isa="arm64", caches=_levels((64, 4), (2048, 11), (72, 90, 72)), branch_miss_cycles=11.0),
+    Platform("grace_superchip", 144, 1, 3.1e9, 1.0e9, 3.1e9, 228 * _MIB, 125e-9, 1024.0e9, 480 * _GIB, 500.0, 150.0,
+             0.54, "2 × NVIDIA Grace (Arm Neoverse V2): tuning guide and data sheet; LPDDR5X of 512 GB/s a processor, "
+             "in the TDP; latencies and idle power estimated",
+             isa="arm64", caches=_levels((64, 4), (1024, 11), (114, 93, 72)), branch_miss_cycles=11.0),
 )  # fmt: skip
 """Servers of 2012 and later, by maker and generation."""
 

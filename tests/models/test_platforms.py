@@ -49,7 +49,7 @@ def test_clocks_of_modern_servers_vary(sheet):
 def test_sizes_are_of_the_right_magnitude(sheet):
     assert 1 * MIB < (sheet.caches[1].size_bytes + sheet.llc_bytes / sheet.cores) < 8 * MIB
     assert 70e-9 < sheet.memory_latency_s < 130e-9
-    assert 1e9 < sheet.memory_bandwidth_bytes_per_s / sheet.vcpus < 4e9
+    assert 1e9 < sheet.memory_bandwidth_bytes_per_s / sheet.vcpus < (4e9 if sheet.threads_per_core > 1 else 8e9)
     assert 2 * 2**30 <= sheet.memory_bytes / sheet.vcpus <= 8 * 2**30
 
 
@@ -104,9 +104,10 @@ def test_peak_power_is_idle_plus_what_cores_switch(sheet):
     [
         ("sandybridge_2670", "haswell_2698v3", "broadwell_2698v4", "skylake_6148", "icelake_8380",
          "sapphirerapids_8480", "emeraldrapids_8592", "graniterapids_6980p"),
-        ("naples_7601", "rome_7742", "milan_7763", "genoa_9654"),
+        ("naples_7601", "rome_7742", "milan_7763", "genoa_9654", "turin_9755"),
+        ("altra_q80_30", "graviton_4"),
     ],
-    ids=["Intel", "AMD"],
+    ids=["Intel", "AMD", "Arm"],
 )  # fmt: skip
 def test_each_generation_needs_fewer_cycles_than_the_one_before(names):
     factors = [PLATFORMS[name].core_cpi_factor for name in names]
@@ -155,6 +156,17 @@ def test_the_xeon_has_eight_configurations(name, cpus, second_level_mib, tdp_w):
     assert (sheet.idle_power_w, sheet.memory_bandwidth_bytes_per_s) == (230.0, 6.4e9)
 
 
+def test_dense_cores_of_one_generation_need_the_cycles_of_the_others():
+    genoa, bergamo = PLATFORMS["genoa_9654"], PLATFORMS["bergamo_9754"]
+    assert (genoa.core_cpi_factor, genoa.caches[:2]) == (bergamo.core_cpi_factor, bergamo.caches[:2])
+    assert genoa.caches[-1].size_bytes == 2 * bergamo.caches[-1].size_bytes
+
+
+def test_servers_of_one_core_need_the_same_cycles():
+    factors = {sheet.core_cpi_factor for sheet in PLATFORMS.values() if "Neoverse V2" in sheet.source}
+    assert len(factors) == 1
+
+
 def test_only_the_xeon_has_configurations():
     assert sum(bool(sheet.variant_of) for sheet in PLATFORMS.values()) == 7
 
@@ -189,7 +201,7 @@ def test_a_cache_that_is_shared_by_more_cores_than_there_are_is_there_once():
 
 
 def test_servers_of_arm_are_the_only_shipped_ones_whose_instructions_are_not_those_of_x86():
-    """The makers' names in the sources say which: Intel and AMD make x86, Ampere makes Arm."""
+    """The makers' names in the sources say which: Intel and AMD make x86, the others Arm."""
     for name, platform in PLATFORMS.items():
         arm, x86 = "Arm" in platform.source, "Intel" in platform.source or "AMD" in platform.source
         assert arm != x86, name
