@@ -120,3 +120,5 @@ class PredictionMethod:
     fit: Fit
     learns: bool = False
     """Whether it learns from logs of several platforms; others go from one platform, and are shown its log alone."""
+    counts_instructions: bool = True
+    """Whether it takes a request to need as many instructions everywhere, which other instruction sets break."""

@@ -10,7 +10,9 @@ from analysis.crossplatform.tailored import tailored
 METHODS: tuple[PredictionMethod, ...] = (
     PredictionMethod("cycle_scalar", "mean service time scaled by clock cycles", cycle_scalar),
     PredictionMethod("cycle_mix", "request-mix service time scaled by clock cycles", cycle_mix),
-    PredictionMethod("benchmark", "request-mix service time scaled by public scores", benchmark),
+    PredictionMethod(
+        "benchmark", "request-mix service time scaled by public scores", benchmark, counts_instructions=False
+    ),
     PredictionMethod("published", "request mix, power law of misses, spec sheets, as published", published),
     PredictionMethod("calibrated", "published, times measured over predicted service time", calibrated),
     PredictionMethod("shrunken", "published, times as much of that ratio as is the service's own", shrunken),

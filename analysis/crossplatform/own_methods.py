@@ -11,6 +11,9 @@ from models.code.parts import Part, PartError, blamed, is_part, part
 from models.errors import InputError
 from models.platforms import Platform
 
+_MARKS = {"learns": False, "counts_instructions": True}
+"""Attributes that say something of a method, and what holds without them."""
+
 
 def named_methods(names: Sequence[str]) -> list[PredictionMethod]:
     """Return ways to predict: ours by their names, in the order of the tables, then those of somebody's own.
@@ -37,7 +40,8 @@ def own_method(text: str) -> PredictionMethod:
     """Return the way to predict that a file holds.
 
     It is called with an `Evidence` and returns a `PlatformModel`, or a function with the parameters of its `predict`.
-    With an attribute ``learns = True`` it sees the logs of all platforms that were measured, otherwise that of one.
+    With an attribute ``learns = True`` it sees the logs of all platforms that were measured, otherwise that of one;
+    with ``counts_instructions = False`` it may be asked about other instruction sets.
 
     Parameters
     ----------
@@ -58,8 +62,8 @@ def own_method(text: str) -> PredictionMethod:
         problem = "is the name of a shipped method; give yours another as attribute `name`"
         raise PartError(f"{somebodys.file}: {name} {problem}")
     what = (calibrate.__doc__ or "").strip().partition("\n")[0]
-    learns = bool(getattr(calibrate, "learns", False))
-    return PredictionMethod(name, what or name, partial(_calibrated, somebodys, calibrate), learns)
+    learns, counts = (bool(getattr(calibrate, mark, by_itself)) for mark, by_itself in _MARKS.items())
+    return PredictionMethod(name, what or name, partial(_calibrated, somebodys, calibrate), learns, counts)
 
 
 def _calibrated(somebodys: Part, calibrate: Callable[[Evidence], object], evidence: Evidence) -> Predictor:

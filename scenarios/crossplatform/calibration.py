@@ -42,8 +42,6 @@ _TABLES = ("service_counts", "service_log", "service_cpu")
 _SCORED = ("benchmark", "testbed")
 """Methods that look at public scores."""
 _RATIO = "instruction_ratio"
-_SCORES = "benchmark"
-"""The method that goes by scores alone, whatever they were made with: it counts no instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
     foreign = tuple(
         platform
         for platform in targets
-        if not same_instructions(evidence.platform, platform) and method.name != _SCORES
+        if not same_instructions(evidence.platform, platform) and method.counts_instructions
     )
     _refuse_ratio(question, method, foreign)
     with faults_in(question.log):
@@ -169,7 +167,7 @@ def _of_one_instruction_set(evidence: Evidence, method: PredictionMethod) -> tup
         notes.append(f"logs left out: {do_not_carry_over(origin, others)}")
         evidence = replace(evidence, logs={name: log for name, log in evidence.logs.items() if name in alike})
     table = evidence.benchmarks
-    if table is not None and method.name != _SCORES:
+    if table is not None and method.counts_instructions:
         scored = [platform for name, platform in evidence.platforms.items() if name in set(table["platform"]) - alike]
         if scored:
             names = ", ".join(platform.name for platform in scored)
@@ -186,8 +184,8 @@ def _refuse_ratio(question: ServiceQuestion, method: PredictionMethod, foreign: 
     if question.instruction_ratio is None:
         return
     text = ",".join(f"{end:g}" for end in question.instruction_ratio)
-    if method.name == _SCORES:
-        raise ArgumentError(_RATIO, f"method {_SCORES} goes by scores and counts no instructions", text)
+    if not method.counts_instructions:
+        raise ArgumentError(_RATIO, f"method {method.name} counts no instructions", text)
     if not foreign:
         raise ArgumentError(_RATIO, f"all platforms asked for have the instructions of {question.origin.strip()}", text)
     if method.name != BY_ITSELF:

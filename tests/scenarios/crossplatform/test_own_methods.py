@@ -35,6 +35,7 @@ class Other(testbed):
     """Of another name."""
 
     name = "other"
+    counts_instructions = False
 
 
 def raises(evidence):
@@ -105,8 +106,8 @@ def test_platforms_are_ranked_by_it(mine):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("raises", "mine.py:26: KeyError: 'nothing'"),
-        ("predicts_late", "mine.py:30: IndexError: only integers"),
+        ("raises", "mine.py:27: KeyError: 'nothing'"),
+        ("predicts_late", "mine.py:31: IndexError: only integers"),
         ("negative", "mine.py: negative: service_time_s should be above 0 seconds, and finite, got -1"),
         (
             "number",
@@ -124,6 +125,18 @@ def test_a_mistake_is_said_clearly_with_status_2(mine, name, problem):
     assert ended.exit_code == 2
     assert problem.format(file=mine(name).rpartition(":")[0]) in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_method_that_counts_no_instructions_may_be_asked_about_another_instruction_set(mine):
+    asked = ("predict", LOG, "--from", "piii", "--to", "altra_q80_30", "--method")
+    assert told(*asked, mine("Other")).exit_code == 0
+    refused = told(*asked, mine("Clocks"))
+    assert refused.exit_code == 2
+    assert "instruction counts of a log on piii (x86) do not carry over to altra_q80_30 (arm64)" in refused.stderr
+    assert (
+        "--instruction-ratio: method other counts no instructions"
+        in told(*asked, mine("Other"), "--instruction-ratio", "0.8,1.2").stderr
+    )
 
 
 def test_a_file_that_is_not_there_is_said():
