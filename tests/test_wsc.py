@@ -29,6 +29,13 @@ def plain(answer):
     return json.loads(line(answer.payload()))
 
 
+def drawn(answer):
+    """Return the names of both axes of each panel of an answer's figure, which can be shown."""
+    figure = answer.figure()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    return [(panel.get_xlabel(), panel.get_ylabel()) for panel in figure.axes]
+
+
 def test_names_are_few_and_all_there():
     assert len(wsc.__all__) <= 40
     assert len(set(wsc.__all__)) == len(wsc.__all__)
@@ -55,14 +62,24 @@ def test_an_effect_of_frames_is_that_of_the_command():
     assert plain(wsc.effect(*files, jobs=jobs)) == said
     assert repr(answer) == f"<EffectAnswer: {said['verdict']}>"
     assert "zero is ruled out" in answer._repr_html_()
+    assert drawn(answer) == [("change of the fleet", ""), ("change of a job", "")]
+    names = [text.get_text() for text in answer.figure().axes[0].get_yticklabels()]
+    assert names == ["adjusted", "published"]
 
 
 def test_an_audit_a_design_and_a_look_are_those_of_the_commands():
     files = [EXAMPLES / "fleet_before.csv", EXAMPLES / "fleet_after.csv"]
-    assert plain(wsc.audit(*files)) == command("audit", *files)
-    assert plain(wsc.monitor(*files)) == command("monitor", *files)
+    audited, looks = wsc.audit(*files), wsc.monitor(*files)
+    assert plain(audited) == command("audit", *files)
+    assert plain(looks) == command("monitor", *files)
     said = command("design", files[0], "--detect", "5%", "--draws", "200")
-    assert plain(wsc.design(files[0], detect=0.05, draws=200)) == said
+    planned = wsc.design(files[0], detect=0.05, draws=200)
+    assert plain(planned) == said
+    assert drawn(looks) == [("period", "change so far")]
+    assert drawn(planned) == [("machines with the feature", "smallest change seen")]
+    with pytest.raises(wsc.WscError, match=r"^AuditAnswer has no figure; \.frame\(\) has its numbers$"):
+        audited.figure()
+    assert [len(repr(answer).splitlines()) for answer in (audited, looks, planned)] == [1, 1, 1]
 
 
 def test_an_export_is_read_by_expressions():
@@ -77,7 +94,10 @@ def test_an_export_is_read_by_expressions():
 def test_requests_are_answered_as_by_the_command():
     log = EXAMPLES / "requests.csv"
     said = command("occupancy", log, "--servers", "4", "--to", "8")
-    assert plain(wsc.requests(log, servers=4, to=[8])) == said
+    answer = wsc.requests(log, servers=4, to=[8])
+    assert plain(answer) == said
+    assert drawn(answer) == [("time (s)", "mean number of requests"), ("servers", "queueing time of a request (s)")]
+    assert len(drawn(wsc.requests(log, servers=4))) == 1
     assert wsc.requests(pd.read_csv(log), servers=4).queueing_time_s == pytest.approx(said["queueing_time_s"])
     with pytest.raises(wsc.WscError, match=r'^table:3:1: arrival_s: should be a number, got "x"$'):
         wsc.requests(pd.DataFrame({"arrival_s": [0.0, "x"], "departure_s": [2.0, 0.5]}), servers=1)
@@ -88,17 +108,26 @@ def test_requests_are_answered_as_by_the_command():
 def test_a_service_is_predicted_as_by_the_command():
     log = EXAMPLES / "service.csv.gz"
     said = command("predict", log, "--from", "piii", "--to", "pres")
-    assert plain(wsc.service(log, "piii").predict(["pres"])) == said
+    service = wsc.service(log, "piii")
+    answer = service.predict(["pres"])
+    assert plain(answer) == said
+    assert drawn(answer) == [("CPU time of a request (ms)", ""), ("mean response time (ms)", "")]
+    assert drawn(service.select(0.15, ["pres"])) == [("requests per second and watt of TDP", "")]
 
 
 def test_a_profile_is_asked_as_by_the_command():
     stacks = EXAMPLES / "stacks.folded"
-    assert plain(wsc.profile(stacks).top()) == command("profile", "query", stacks)
+    answer = wsc.profile(stacks).top()
+    assert plain(answer) == command("profile", "query", stacks)
+    assert drawn(answer) == [("share of samples", "")]
+    difference = wsc.profile(stacks).diff(wsc.profile(stacks))
+    assert drawn(difference) == [("change of the share of samples", "")]
 
 
 def test_plans_and_estimates_are_those_of_the_commands():
     before, after = EXAMPLES / "before.csv", EXAMPLES / "after.csv"
     assert plain(wsc.estimate(before, after)) == command("estimate", "--current", before, "--new", after)
+    assert drawn(wsc.estimate(before, after)) == [("change of the fleet", "")]
     frames = pd.read_csv(before), pd.read_csv(after)
     assert plain(wsc.estimate(*frames))["estimates"] == plain(wsc.estimate(before, after))["estimates"]
 

@@ -68,6 +68,8 @@ class DesignPlan(NamedTuple):
     """Whether it has the power asked for."""
     trusted: bool
     """Whether its intervals hold the truth about as often as they claim."""
+    tried: tuple[Forecast, ...] = ()
+    """Every size that was rehearsed, the smallest first."""
 
     @property
     def machine_hours(self) -> float:
@@ -139,11 +141,11 @@ def fewest(rehearsal: Rehearsal, wanted: Wanted) -> DesignPlan:
         inside = low < round(guess) < high
         size = guess if inside else rehearsal.most if high > rehearsal.most else math.sqrt(low * high)
     if high > rehearsal.most:
-        return _planned(rehearsal, at(rehearsal.most), wanted)
+        return _planned(rehearsal, at(rehearsal.most), wanted, forecasts)
     sized = at(high if high <= low else _between(at(low), at(high), wanted.detect))
     while sized.smallest > wanted.detect and sized.machines < high:
         sized = at(min(high, math.ceil(sized.machines * 1.01)))
-    return _planned(rehearsal, sized, wanted)
+    return _planned(rehearsal, sized, wanted, forecasts)
 
 
 def ranked(plans: Sequence[DesignPlan]) -> list[DesignPlan]:
@@ -151,9 +153,10 @@ def ranked(plans: Sequence[DesignPlan]) -> list[DesignPlan]:
     return sorted(plans, key=lambda plan: (not plan.trusted, not plan.enough, plan.machine_hours))
 
 
-def _planned(rehearsal: Rehearsal, sized: Forecast, wanted: Wanted) -> DesignPlan:
+def _planned(rehearsal: Rehearsal, sized: Forecast, wanted: Wanted, forecasts: dict[int, Forecast]) -> DesignPlan:
     fair = wanted.confidence - _SLACK - 2 * math.sqrt(wanted.confidence * (1 - wanted.confidence) / wanted.draws)
-    return DesignPlan(rehearsal, sized, sized.smallest <= wanted.detect, sized.coverage >= fair)
+    tried = tuple(forecasts[machines] for machines in sorted(forecasts))
+    return DesignPlan(rehearsal, sized, sized.smallest <= wanted.detect, sized.coverage >= fair, tried)
 
 
 def _judged(answers: Answers, truth: float, scale: float, wanted: Wanted) -> tuple[Floats, Bools, Floats]:

@@ -1,5 +1,6 @@
 """How every figure looks: one column wide, thin lines, colours that colour-blind readers can tell apart."""
 
+import math
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +29,9 @@ COLUMN_INCHES: Final = 3.4
 
 FONT_POINTS: Final = 7.0
 """Size of titles, legends and words inside a panel."""
+ROW_INCHES: Final = 0.19
+"""Height of a line of a `forest`."""
+_LONGEST_NAME: Final = 34
 TITLE_CHARACTERS: Final = 48
 """Characters of a title's line."""
 
@@ -48,6 +52,20 @@ _RC: Final[Any] = {
 _CANVASES: Final = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
 _METADATA: Final = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 """What writers would add that changes from day to day or machine to machine."""
+
+
+class Drawing(Figure):
+    """A figure that a notebook shows without pyplot.
+
+    Examples
+    --------
+    >>> Drawing()._repr_png_()[1:4]
+    b'PNG'
+    """
+
+    def _repr_png_(self) -> bytes:
+        write(self, file := BytesIO(), "png")
+        return file.getvalue()
 
 
 def write(figure: Figure, file: Path | BytesIO, kind: Literal["png", "svg"]) -> None:
@@ -90,7 +108,7 @@ def panels(
     """
     width = COLUMN_INCHES if columns == 1 else COLUMN_INCHES * (0.35 + 0.65 * columns)
     with rc_context(_RC):
-        figure = Figure(figsize=(width, height_inches * rows), dpi=200, layout="constrained")
+        figure = Drawing(figsize=(width, height_inches * rows), dpi=200, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y).ravel().tolist()
         for panel in axes:
             panel.tick_params(width=0.6, length=2.5)
@@ -144,3 +162,50 @@ def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
     axes.set_yscale("log")
     axes.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
     axes.minorticks_off()
+
+
+def forest(
+    axes: Axes,
+    names: Sequence[object],
+    values: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    colours: Sequence[str] = (),
+) -> None:
+    """Draw a value with its interval on a line for each name (a forest plot), and a line at zero if that is in sight.
+
+    Parameters
+    ----------
+    names : of the lines, from the top
+    values, low, high : NaN and infinite ones are left out
+    colours : of the lines; blue if none are given
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> forest(axes, ["search", "mail"], [0.1, 0.05], [0.08, 0.04], [0.12, 0.06])
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['search', 'mail']
+    """
+    for at, ends in enumerate(zip(values, low, high, strict=True)):
+        value, least, most = (end if math.isfinite(end) else math.nan for end in ends)
+        colour = colours[at] if colours else BLUE
+        axes.plot([least, most], [at, at], "|-", color=colour, markersize=3.0)
+        axes.plot([value], [at], "o", color=colour, markersize=3.0)
+    axes.set_yticks(range(len(names)), [shortened(str(name)) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    least, most = axes.get_xlim()
+    if least <= 0 <= most:
+        axes.axvline(0.0, color=GREY, linewidth=0.6)
+
+
+def shortened(name: str) -> str:
+    """Return a name of which as much of the end is left as there is room for.
+
+    Examples
+    --------
+    >>> shortened("absl::container_internal::raw_hash_set::find")
+    '…iner_internal::raw_hash_set::find'
+    """
+    return name if len(name) <= _LONGEST_NAME else "…" + name[1 - _LONGEST_NAME :]

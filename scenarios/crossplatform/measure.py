@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis.figures.crossplatform.prediction import draw_errors
 from scenarios.crossplatform.trial import JudgedWorld, Tables, TargetErrors, judge
@@ -53,6 +54,11 @@ class PredictedRun(Conclusion):
     """The platform that is predicted from."""
     world: JudgedWorld
     figures: tuple[Path, ...]
+
+    def figure(self) -> Figure:
+        """Return the error of every method on every target."""
+        drawn = _errors(self.world["methods"])
+        return Conclusion.figure(self) if drawn is None else drawn
 
     def section(self) -> Section:
         """Return the error of every method on every target, and what the platforms really did."""
@@ -177,7 +183,8 @@ def measure(scenario: ServiceScenario, run: Run, _out: Path, progress: Progress)
     missing = [name for name in _TRUTH if not run.has(name)]
     if missing:
         world["notes"] = [*world["notes"], f"the truth is not there (no {' and no '.join(missing)}): {_UNKNOWN}"]
-    figures = tuple(_drawn(world["methods"], run.path))
+    drawn = _errors(world["methods"])
+    figures = () if drawn is None else tuple(save(drawn, run.path / "errors"))
     return PredictedRun(
         scenario.kind, run.path, scenario.name, run.manifest["counts"], scenario.calibration, world, figures
     )
@@ -278,11 +285,11 @@ def _percent(value: float) -> str:
     return f"{value:.1%}" if math.isfinite(value) else ""
 
 
-def _drawn(rows: Sequence[TargetErrors], folder: Path) -> list[Path]:
-    """Draw the error of every method on every target; nothing without the truth."""
+def _errors(rows: Sequence[TargetErrors]) -> Figure | None:
+    """Return the error of every method on every target, drawn; None without the truth."""
     errors = pd.DataFrame(rows, columns=["method", "target", "service_error"])
     if not errors["service_error"].notna().any():
-        return []
+        return None
     wide = errors.pivot_table(index="target", columns="method", values="service_error", sort=False).reset_index()
     methods = [name for name in errors["method"].drop_duplicates() if name in wide]
-    return save(draw_errors(wide, methods), folder / "errors")
+    return draw_errors(wide, methods)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,9 @@ from scenarios.crossplatform.calibration import (
 )
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, says, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ROUNDING = 1e-9
 """What is as close to a full machine as this is full."""
@@ -75,6 +79,15 @@ class Predicted(Conclusion):
     extrapolates itself."""
     targets: tuple[TargetTimes, ...]
     notes: tuple[str, ...]
+
+    def figure(self) -> "Figure":
+        """Return CPU time and response time of a request on each platform, with 90% intervals."""
+        from analysis.figures.crossplatform.answers import draw_times
+
+        times = self.frame().rename(columns={"response_time_s": "response_s"})
+        processors = times["processor_s"] / times["service_time_s"]
+        low, high = processors * times["service_low"], processors * times["service_high"]
+        return draw_times(times.assign(processor_low=low, processor_high=high))
 
     def section(self) -> Section:
         """Return a table of platforms, and what must be known to read it."""

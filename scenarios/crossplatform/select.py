@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,9 @@ from scenarios.runs.stays import is_served
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FAR = 10.0
 """So many times the rate that was measured is far from it."""
 
@@ -41,6 +45,12 @@ class SelectConclusion(Conclusion):
     not_ranked: tuple[str, ...]
     """Platforms to which the log's instruction counts do not carry over."""
     notes: tuple[str, ...]
+
+    def figure(self) -> "Figure":
+        """Return throughput per watt of each platform, with 90% intervals."""
+        from analysis.figures.crossplatform.answers import draw_choice
+
+        return draw_choice(self.platforms.dropna(subset=["throughput_per_s"]))
 
     def section(self) -> Section:
         """Return platforms from the best to the worst, and what must be known to read the table."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -28,6 +29,9 @@ from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, table
 from scenarios.views.terminal import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {
@@ -168,6 +172,22 @@ class DesignAnswer(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return the designs, a row each."""
         return pd.DataFrame([design.payload() for design in self.designs])
+
+    def figure(self) -> "Figure":
+        """Return the smallest change that each design sees, by machines."""
+        from analysis.figures.effects.answers import draw_designs
+
+        rows = [
+            {
+                "design": f"{plan.rehearsal.design}, {plan.rehearsal.estimator}",
+                "machines": sized.machines,
+                "smallest": sized.smallest,
+                "trusted": plan.trusted,
+            }
+            for plan in (design.plan for design in self.designs)
+            for sized in plan.tried
+        ]
+        return draw_designs(pd.DataFrame(rows), self.question.detect)
 
     def section(self) -> Section:
         """Return the designs as a table, the first to take on top."""

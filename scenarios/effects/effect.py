@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -28,6 +29,9 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
 from scenarios.views.section import Block, Says, Section, Table, table
 from scenarios.wsmeter.measurements import in_words, recorded_change
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _NAMED = 10
 """Gainers and losers printed, of each."""
@@ -136,6 +140,14 @@ class EffectAnswer(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return the fleet's change, one row; the jobs' are in `per_job`."""
         return pd.DataFrame([asdict(self.effect)])
+
+    def figure(self) -> "Figure":
+        """Return the change beside what WSMeter as published says, and the changes of the jobs with most quota."""
+        from analysis.figures.effects.answers import draw_effect
+
+        estimates = [asdict(effect) for effect in (self.effect, self.published) if effect is not None]
+        jobs = pd.DataFrame() if self.per_job is None else self.per_job.dropna(subset=["low", "high"]).head(_NAMED)
+        return draw_effect(pd.DataFrame(estimates), jobs, self.true_change, self.verdict)
 
     def section(self) -> Section:
         """Return findings, the verdict, what the published estimator would have said, and who gained or lost."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
@@ -125,6 +128,12 @@ class MonitorAnswer(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return the looks, a row each."""
         return self.looks
+
+    def figure(self) -> "Figure":
+        """Return the estimates look by look with both kinds of intervals."""
+        from analysis.figures.effects.answers import draw_looks
+
+        return draw_looks(self.looks, self.planned)
 
     def section(self) -> Section:
         """Return the looks as a table, in words whether there is a change, and what the guards and notes say."""

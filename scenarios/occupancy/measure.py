@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,9 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import seconds, share
 from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.views.terminal import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,10 @@ class QueueConclusion(Conclusion):
         names = ("service_time_s", "queueing_time_s", "utilisation")
         rows = [(name, getattr(self.occupancy, name), getattr(self.truth, name)) for name in names]
         return pd.DataFrame(rows, columns=["quantity", "law", "truth"])
+
+    def figure(self) -> "Figure":
+        """Return response time by interval, and queueing time with other numbers of servers."""
+        return self.occupancy.figure()
 
     def section(self) -> Section:
         """Return what the laws say of the run's log beside what its servers did."""

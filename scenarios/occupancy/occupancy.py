@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,9 @@ from scenarios.files.options import refuse
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
@@ -242,6 +246,24 @@ class OccupancyConclusion(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return the intervals: start_s, end_s, service, queueing and response time, utilisation, peak, ratio."""
         return self.intervals
+
+    def figure(self) -> "Figure":
+        """Return response time by interval, and queueing time with other numbers of servers."""
+        from analysis.figures.occupancy.occupancy import draw_response
+
+        seen = {"servers": self.servers, "seen_s": self.queueing_time_s}
+        others = [
+            {
+                "servers": row.bounds.to,
+                "low_s": row.bounds.queueing_low_s,
+                "high_s": math.inf if row.bounds_say_nothing else row.bounds.queueing_high_s,
+                "replayed_s": math.nan if row.replay is None else row.replay.queueing_s,
+            }
+            for row in self.capacity
+        ]
+        columns = ["servers", "seen_s", "low_s", "high_s", "replayed_s"]
+        what_if = pd.DataFrame([seen, *others] if others else [], columns=columns).sort_values("servers")
+        return draw_response(self.intervals, what_if, self.requests)
 
     def section(self) -> Section:
         """Return totals, other servers, the worst intervals, findings and notes."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -28,6 +29,9 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, large, number, plural, share, small_share
 from scenarios.views.section import Place, Says, Section, Table, Verdict, table
 from scenarios.views.terminal import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ("ProfiledRun", "measure", "numbers", "simulate", "validate")
 
@@ -72,6 +76,10 @@ class ProfiledRun(Conclusion):
             "services": [service.payload() for service in self.services],
             "figures": [str(file) for file in self.figures],
         }
+
+    def figure(self) -> "Figure":
+        """Return the shares of the hottest functions with intervals, beside the truth."""
+        return draw_functions(self.functions)
 
     def section(self) -> Section:
         """Return what was seen of a fleet, its hottest functions and applications, and how far roll-outs came."""

@@ -1,5 +1,6 @@
 """Questions to profiles: function tables by any dimensions, and differences of two profiles."""
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from scenarios.views.tables import of_rows
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from analysis.profiling.database import Database
 
@@ -80,6 +82,13 @@ class ProfileRows(Conclusion):
             "confidence": self.confidence,
             "notes": self.notes,
         }
+
+    def figure(self) -> "Figure":
+        """Return the shares of the rows that are shown, with their intervals."""
+        from analysis.figures.gwp.hot_functions import draw_functions
+
+        unknown = {name: math.nan for name in ("low", "high", "true") if name not in self.table}
+        return draw_functions(_named(self.table, self.query).assign(**unknown), self.query.event)
 
     def section(self) -> Section:
         """Return how much there is, and the rows."""
@@ -154,6 +163,15 @@ class ProfileDifference(Conclusion):
             "notes": self.notes,
         }
 
+    def figure(self) -> "Figure":
+        """Return by how much the shares of the rows that are shown changed, with their intervals."""
+        from analysis.figures.gwp.hot_functions import draw_differences
+
+        rows = self.frame()
+        unknown = {name: math.nan for name in ("low", "high") if name not in rows}
+        known = {"significant": False} if "significant" not in rows else {}
+        return draw_differences(_named(rows, self.query).assign(**unknown, **known), self.query.event)
+
     def section(self) -> Section:
         """Return how much there is on both sides, and the rows that changed most."""
         rows, event = self.frame(), self.query.event
@@ -171,6 +189,11 @@ class ProfileDifference(Conclusion):
                 *(Says(f"note: {note}") for note in self.notes),
             ),
         )
+
+
+def _named(rows: "pd.DataFrame", query: Query) -> "pd.DataFrame":
+    """Return rows with all their dimensions in one name, as pictures have it."""
+    return rows.assign(function=rows[list(query.by)].astype(str).agg(" ".join, axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from models.errors import InputError
 from scenarios.views.section import Section
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 Payload: TypeAlias = Mapping[str, object]
 """What becomes one JSON value: maps, lists, texts, truth values and numbers, numpy's too; NaN becomes null."""
@@ -32,6 +34,16 @@ class Conclusion(ABC):
     @abstractmethod
     def frame(self) -> "pd.DataFrame":
         """Return the numbers as a table, one row for each thing that was asked about."""
+
+    def figure(self) -> "Figure":
+        """Return a drawing of it, which a notebook shows and `savefig` writes; no file is written here.
+
+        Raises
+        ------
+        InputError
+            If it has none, or nothing that could be drawn.
+        """
+        raise InputError(f"{type(self).__name__} has no figure; .frame() has its numbers")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.frame())} rows>"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,9 @@ from scenarios.wsmeter.measurements import (
 )
 from scenarios.wsmeter.validate import Unit, ValidatedFleet
 from scenarios.wsmeter.validate import validate as judge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def simulate(scenario: Scenario, draft: Draft, _out: Path, progress: Progress) -> Mapping[str, int]:
@@ -97,6 +101,12 @@ class FleetRun(Conclusion):
     """A row a round of the loop: table `rounds`."""
     beside: tuple[Beside, ...] = ()
     figures: tuple[Path, ...] = ()
+
+    def figure(self) -> "Figure":
+        """Return the intervals of every estimator by size of the test cluster, beside the truth."""
+        if not len(self.estimates):
+            return Conclusion.figure(self)
+        return draw_estimates(self.estimates, self.true, f"{self.unit}s")
 
     def section(self) -> Section:
         """Return what kind of a day it was, and what estimators and the loop say of the feature."""

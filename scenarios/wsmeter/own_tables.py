@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,9 @@ from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
 from scenarios.views.section import Block, Says, Section, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _JOBS_SHOWN = 40
 _GUARDS = {
@@ -96,6 +100,12 @@ class EstimatedChange(Conclusion):
     def trusted(self) -> bool:
         """Whether no finding is an error, so that there is a verdict."""
         return not self.audit.errors
+
+    def figure(self) -> "Figure":
+        """Return the change by each estimator, with its interval."""
+        from analysis.figures.effects.answers import draw_effect
+
+        return draw_effect(self.frame(), pd.DataFrame())
 
     def section(self) -> Section:
         """Return findings, the estimates, and in words whether there is a change, unless a finding is an error."""

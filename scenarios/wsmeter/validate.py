@@ -7,7 +7,7 @@ fleet (Lee et al. 2018, WSMeter, section 6.1).
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from scenarios.files import schema
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Says, Section, Table, table
 from scenarios.wsmeter.measurements import Tables, halves_of, truth
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Progress = Callable[[int, int], None]
 """Called with the draws done and all draws."""
@@ -96,6 +99,14 @@ class ValidatedFleet(Conclusion):
     run: Path
     seed: int
     judged: ClusterScores
+
+    def figure(self) -> "Figure":
+        """Return how often the intervals of each estimator hold the truth, by size of the test cluster."""
+        from analysis.figures.wsmeter.fleet import draw_coverage
+
+        names = {"covers_truth": "coverage", "covers_truth_low": "low", "covers_truth_high": "high"}
+        scores = self.judged.scores[["estimator", "machines", *names]].rename(columns=names)
+        return draw_coverage(scores.assign(design=""), f"{self.judged.unit}s")
 
     def section(self) -> Section:
         """Return what was measured, the truth, and how often each estimator was right."""

@@ -3,35 +3,72 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.style import BLUE, CYCLE, ORANGE, label, legend, panels, percent
+from analysis.figures.style import (
+    BLUE,
+    CYCLE,
+    GREY,
+    ORANGE,
+    ROW_INCHES,
+    forest,
+    label,
+    legend,
+    panels,
+    percent,
+    shortened,
+)
 
-_LONGEST = 34
 
-
-def draw_functions(functions: pd.DataFrame) -> Figure:
+def draw_functions(functions: pd.DataFrame, event: str = "cycles") -> Figure:
     """Return the shares of the hottest functions with intervals, beside the truth where it is known.
 
     Parameters
     ----------
     functions : function, share, low, high, true (NaN: unknown); hottest first
+    event : what shares are of
 
     Examples
     --------
-    >>> rows = pd.DataFrame({"function": ["deflate"], "share": [0.05], "low": [0.04], "high": [0.06], "true": [0.05]})
-    >>> len(draw_functions(rows).axes)
+    >>> row = {"function": ["deflate"], "share": [0.05], "low": [0.04], "high": [0.06], "true": [0.05]}
+    >>> len(draw_functions(pd.DataFrame(row)).axes)
     1
     """
-    figure, (axes,) = panels(height_inches=0.6 + 0.19 * len(functions))
+    figure, (axes,) = panels(height_inches=0.6 + ROW_INCHES * len(functions))
     at = list(range(len(functions)))
     spread = [functions["share"] - functions["low"], functions["high"] - functions["share"]]
     axes.errorbar(functions["share"], at, xerr=spread, fmt="o", ms=3, capsize=2, color=BLUE, label="sampled")
     if functions["true"].notna().any():
         axes.plot(functions["true"], at, "x", ms=4, color=ORANGE, label="truth")
         legend(axes, columns=2, above=True)
-    axes.set_yticks(at, [_short(name) for name in functions["function"]])
+    axes.set_yticks(at, [shortened(name) for name in functions["function"]])
     axes.invert_yaxis()
     percent(axes, "x")
-    label(axes, "share of cycles", "")
+    label(axes, f"share of {event}", "")
+    return figure
+
+
+def draw_differences(changes: pd.DataFrame, event: str = "cycles") -> Figure:
+    """Return by how much shares differ between two profiles, those that changed beyond chance in colour.
+
+    Parameters
+    ----------
+    changes : function, change, low, high (NaN: unknown), significant; a row on each line, the first on top
+    event : what shares are of
+
+    Examples
+    --------
+    >>> row = {"function": ["deflate"], "change": [0.02], "low": [0.01], "high": [0.03], "significant": True}
+    >>> len(draw_differences(pd.DataFrame(row)).axes)
+    1
+    """
+    figure, (axes,) = panels(height_inches=0.6 + ROW_INCHES * len(changes))
+    colours = [
+        (ORANGE if change > 0 else BLUE) if significant else GREY
+        for change, significant in zip(changes["change"], changes["significant"], strict=True)
+    ]
+    ends = (changes[name].tolist() for name in ("change", "low", "high"))
+    forest(axes, changes["function"].tolist(), *ends, colours=colours)
+    percent(axes, "x")
+    label(axes, f"change of the share of {event}", "", "coloured: beyond chance")
     return figure
 
 
@@ -60,7 +97,3 @@ def draw_rollouts(shares: pd.DataFrame) -> Figure:
         label(axes, "day", "share of cycles" if dimension == dimensions[0] else "")
         legend(axes, above=True)
     return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures.style import BLUE, ORANGE, RED, SKY, label, legend, panels, percent
@@ -10,6 +11,10 @@ from models.arrays import Floats
 
 _POINTS = 1000
 """A longer curve is drawn by its least and its greatest value in so many stretches."""
+
+
+_HEADROOM = 1.6
+"""Bounds that are so much higher than all else are cut off; an arrow says so."""
 
 
 def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figure:
@@ -58,6 +63,58 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     lines = [*busy.patches, *waiting.patches]
     busy.legend(handles=lines, frameon=False, ncols=2, fontsize=7.0, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return figure
+
+
+def draw_response(intervals: pd.DataFrame, what_if: pd.DataFrame, requests: int) -> Figure:
+    """Return mean response time by interval, and the queueing time of a request with other numbers of servers.
+
+    Parameters
+    ----------
+    intervals : as from `law.intervals`; at least one
+    what_if : servers, seen_s (aggregate queueing time of the log itself), low_s and high_s (within which it would lie;
+        infinite: no bound), replayed_s; NaN: unknown; no row if nothing was asked
+    requests : that the times are divided by
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> from analysis.occupancy.law import intervals
+    >>> rows = [{"servers": 1, "seen_s": 2.0}, {"servers": 2, "low_s": 0.0, "high_s": 1.0, "replayed_s": 0.0}]
+    >>> len(draw_response(intervals(curve([0.0, 1.0], [3.0, 5.0]), 1, 1.0), pd.DataFrame(rows), 2).axes)
+    2
+    """
+    figure, (present, *others) = panels(columns=1 + bool(len(what_if)), height_inches=2.1)
+    scale, unit = _unit(intervals["end_s"].iloc[-1] - intervals["start_s"].iloc[0])
+    edges = np.append(intervals["start_s"], intervals["end_s"].iloc[-1]) / scale
+    length_s = (intervals["end_s"] - intervals["start_s"]).to_numpy()
+    busy, all_of_them = (intervals[f"{name}_time_s"].to_numpy() / length_s for name in ("service", "response"))
+    present.stairs(busy, edges, fill=True, color=SKY, label="in service")
+    present.stairs(all_of_them, edges, baseline=busy, fill=True, color=ORANGE, label="waiting")
+    label(present, f"time ({unit})", "mean number of requests")
+    legend(present, columns=2, above=True)
+    for panel in others:
+        _what_if(panel, what_if, requests)
+    return figure
+
+
+def _what_if(axes: Axes, what_if: pd.DataFrame, requests: int) -> None:
+    """Draw queueing time for each number of servers: between bounds, as replayed, and as it was."""
+    at = np.arange(len(what_if))
+    low, high, replayed, seen = (
+        what_if[name].to_numpy(dtype=np.float64) / requests for name in ("low_s", "high_s", "replayed_s", "seen_s")
+    )
+    known = np.concatenate([values[np.isfinite(values)] for values in (low, replayed, seen)])
+    top = _HEADROOM * float(known.max(initial=0.0)) or 1.0
+    axes.vlines(at, low, np.minimum(high, top), color=SKY, linewidth=5.0, label="bounds")
+    for cut in at[high > top]:
+        axes.plot([cut], [top], "^", markersize=5.0, color=SKY, clip_on=False)
+    axes.plot(at, replayed, "o", markersize=3.0, color=BLUE, label="replayed")
+    axes.plot(at, seen, "x", markersize=4.0, color=RED, label="as it was")
+    axes.set_xticks(at, [f"{servers}" for servers in what_if["servers"]])
+    axes.set_xlim(-0.5, len(at) - 0.5)
+    axes.set_ylim(-0.02 * top, top)
+    label(axes, "servers", "queueing time of a request (s)")
+    legend(axes, columns=3, above=True)
 
 
 def _unit(length_s: float) -> tuple[float, str]:

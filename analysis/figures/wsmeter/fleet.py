@@ -1,11 +1,16 @@
 """The figures of a fleet's run: its day, and what test clusters say of a change beside the truth."""
 
 import math
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.style import BLUE, CYCLE, GREY, ORANGE, label, legend, panels, percent
+from analysis.figures.style import BLUE, CYCLE, FONT_POINTS, GREY, ORANGE, label, legend, panels, percent
+
+_CLAIMED = 0.95
+"""Share of intervals that are to hold the truth."""
+_MARKERS = ("o", "s", "^")
 
 
 def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
@@ -68,4 +73,46 @@ def draw_estimates(estimates: pd.DataFrame, true_change: float = math.nan, unit:
     percent(axes)
     label(axes, f"{unit} in the test cluster", "change of performance")
     legend(axes, columns=2, above=True)
+    return figure
+
+
+def draw_coverage(scores: pd.DataFrame, unit: str = "machines") -> Figure:
+    """Return how often the intervals of every estimator hold the truth, by size of the test cluster.
+
+    Parameters
+    ----------
+    scores : design (of each a panel), estimator, machines, coverage (share of the draws) with low and high (its 95%
+        interval); NaN where no draw had enough data
+    unit : what sizes count
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"estimator": ["wsmeter"], "machines": 25, "coverage": 0.9, "low": 0.87, "high": 0.92})
+    >>> len(draw_coverage(scores.assign(design="")).axes)
+    1
+    """
+    designs, names = (list(dict.fromkeys(scores[column])) for column in ("design", "estimator"))
+    figure, axes = panels(columns=len(designs), share_y=True)
+    for panel, design in zip(axes, designs, strict=True):
+        of_design = scores[scores["design"] == design]
+        sizes = sorted(set(of_design["machines"]))
+        for place, name in enumerate(names):
+            rows = of_design[of_design["estimator"] == name]
+            at = [sizes.index(size) + 0.6 / len(names) * (place - (len(names) - 1) / 2) for size in rows["machines"]]
+            spread = [rows["coverage"] - rows["low"], rows["high"] - rows["coverage"]]
+            look: dict[str, Any] = {"fmt": _MARKERS[place // len(CYCLE) % len(_MARKERS)], "ms": 3, "capsize": 2}
+            look |= {"color": CYCLE[place % len(CYCLE)], "label": str(name).replace("_", " ")}
+            panel.errorbar(at, rows["coverage"], spread, **look)
+        panel.axhline(_CLAIMED, color=GREY, linestyle="--", linewidth=0.8)
+        panel.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+        percent(panel)
+        first = "intervals that hold the truth" if panel is axes[0] else ""
+        label(panel, f"{unit} in the test cluster", first, str(design).replace("_", " "))
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=FONT_POINTS,
+    )
     return figure

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict, cast
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from analysis.effects.methods import RECOMMENDED, names
+from analysis.figures.wsmeter.changes import NORMAL_95
+from analysis.figures.wsmeter.fleet import draw_coverage
 from scenarios.effects.scorecard.card import Card, summary
 from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
@@ -80,6 +83,12 @@ class Scorecard(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return a row for each design and estimator."""
         return self.card.estimators
+
+    def figure(self) -> "Figure":
+        """Return the coverage of every estimator by test machines, with 95% intervals over fleets."""
+        rows = self.card.overall
+        margin = NORMAL_95 * rows["coverage_error"]
+        return draw_coverage(rows.assign(low=rows["coverage"] - margin, high=rows["coverage"] + margin))
 
     def section(self) -> Section:
         """Return what people see."""

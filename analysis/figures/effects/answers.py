@@ -1,0 +1,138 @@
+"""The answers about a feature's effect as figures: intervals by estimator and job, looks, and designs by size."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, StrMethodFormatter
+
+from analysis.figures.style import (
+    BLUE,
+    CYCLE,
+    FONT_POINTS,
+    GREEN,
+    GREY,
+    RED,
+    SKY,
+    forest,
+    label,
+    legend,
+    panels,
+    percent,
+)
+
+_MARKERS = ("o", "s", "^")
+_VERDICTS = {"gained": GREEN, "lost": RED}
+
+
+def draw_effect(estimates: pd.DataFrame, jobs: pd.DataFrame, true_change: float = math.nan, title: str = "") -> Figure:
+    """Return the fleet's change by each estimator, and beside it the changes of single jobs.
+
+    Parameters
+    ----------
+    estimates : estimator, change, low, high (relative); a row on each line
+    jobs : job, change, low, high, verdict (gained and lost are coloured); no row if none are known
+    true_change : of the fleet; NaN where nobody knows it
+    title : what it all says
+
+    Examples
+    --------
+    >>> row = {"change": [0.1], "low": [0.08], "high": [0.12]}
+    >>> estimates, jobs = pd.DataFrame({"estimator": ["adjusted"], **row}), pd.DataFrame({"job": ["search"], **row})
+    >>> len(draw_effect(estimates, jobs.assign(verdict="gained")).axes)
+    2
+    """
+    figure, (fleet, *others) = panels(columns=1 + bool(len(jobs)), height_inches=0.9 + 0.16 * max(len(jobs), 4))
+    fleet.axvline(0.0, color=GREY, linewidth=0.6)
+    forest(fleet, estimates["estimator"].tolist(), *_ends(estimates))
+    if math.isfinite(true_change):
+        fleet.axvline(true_change, color=GREY, linestyle="--", label="truth")
+        legend(fleet)
+    percent(fleet, "x")
+    label(fleet, "change of the fleet", "")
+    for panel in others:
+        colours = [_VERDICTS.get(verdict, GREY) for verdict in jobs["verdict"]]
+        forest(panel, jobs["job"].tolist(), *_ends(jobs), colours=colours)
+        percent(panel, "x")
+        label(panel, "change of a job", "", "coloured: gained or lost")
+    if title:
+        figure.suptitle(title, fontsize=FONT_POINTS)
+    return figure
+
+
+def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
+    """Return an experiment's estimates look by look, with what holds at all looks and what at one alone.
+
+    Parameters
+    ----------
+    looks : period, share (of the looks planned), change, low, high (of all looks together; infinite: says nothing),
+        fixed_low, fixed_high (of that look alone)
+    planned : looks until the horizon
+
+    Examples
+    --------
+    >>> ends = {"low": [-np.inf, 0.0], "high": [np.inf, 0.2], "fixed_low": 0.05, "fixed_high": 0.15}
+    >>> len(draw_looks(pd.DataFrame({"period": [1, 2], "share": [0.5, 1.0], "change": 0.1, **ends}), 2).axes)
+    1
+    """
+    figure, (axes,) = panels()
+    looks = looks.replace([np.inf, -np.inf], np.nan)
+    period = looks["period"]
+    axes.fill_between(period, looks["low"], looks["high"], color=SKY, alpha=0.4, linewidth=0, label="at any time")
+    spread = [looks["change"] - looks["fixed_low"], looks["fixed_high"] - looks["change"]]
+    axes.errorbar(period, looks["change"], spread, fmt="o", ms=3, capsize=2, color=BLUE, label="at this look alone")
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    horizon = period[looks["share"] >= 1.0]
+    if len(horizon):
+        axes.axvline(horizon.iloc[0], color=GREY, linestyle=":", label=f"horizon of {planned} looks")
+    percent(axes)
+    label(axes, "period", "change so far")
+    legend(axes, columns=2, above=True)
+    return figure
+
+
+def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
+    """Return the smallest change that each design sees by the machines that it takes, beside the change to be seen.
+
+    Parameters
+    ----------
+    forecasts : design (with its estimator), machines, smallest (relative change; infinite: none), trusted (whether
+        intervals hold what they claim); a row for each size that was rehearsed
+    detect : relative change to be seen
+
+    Examples
+    --------
+    >>> columns = {"machines": [20, 80], "smallest": [0.04, 0.02], "trusted": True}
+    >>> len(draw_designs(pd.DataFrame({"design": "1 day after 1 day, adjusted", **columns}), 0.03).axes)
+    1
+    """
+    names = list(dict.fromkeys(forecasts["design"]))
+    figure, (axes,) = panels(height_inches=2.3 + 0.13 * len(names))
+    for place, name in enumerate(names):
+        of = forecasts[forecasts["design"] == name].replace(np.inf, np.nan).sort_values("machines")
+        trusted = bool(of["trusted"].all())
+        axes.plot(
+            of["machines"],
+            of["smallest"],
+            f"{_MARKERS[place // len(CYCLE) % len(_MARKERS)]}-" if trusted else "x:",
+            markersize=2.5,
+            linewidth=0.9,
+            color=CYCLE[place % len(CYCLE)] if trusted else GREY,
+            label=name if trusted else f"{name} (not trusted)",
+        )
+    axes.axhline(detect, color=RED, linewidth=0.8, linestyle="--", label=f"to be seen: {detect:.2%}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+        axis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda change, _place: f"{100 * change:g}%"))
+    label(axes, "machines with the feature", "smallest change seen")
+    figure.legend(loc="outside lower center", frameon=False, fontsize=FONT_POINTS)
+    return figure
+
+
+def _ends(table: pd.DataFrame) -> tuple[list[float], list[float], list[float]]:
+    return table["change"].tolist(), table["low"].tolist(), table["high"].tolist()
