@@ -12,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check docs map web interop figures bench evidence clean
+.PHONY: help demo test check docs map web interop wheel figures bench evidence clean
 
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,9 @@ web: $(READY) ## look at reports and every page of wsc serve in a headless brows
 
 interop: $(READY) ## have other tools read the profiles that are exported; needs Node.js
 	PYTHONPATH=. $(BIN)/python tests/interchange/check.py
+
+wheel: $(READY) ## install the wheel outside of the checkout and run, report, reproduce and serve from there
+	$(BIN)/python tests/wheel/check.py
 
 figures: $(READY) ## draw every figure and table of the papers into figures/
 	$(BIN)/wsc reproduce wsmeter --out figures

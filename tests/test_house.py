@@ -20,8 +20,8 @@ from scenarios.files.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-TARGETS = {"demo", "test", "check", "docs", "map", "web", "interop", "figures", "bench", "evidence", "clean"}
-CHECKED = ("test", "check", "demo", "web", "interop")
+TARGETS = {"demo", "test", "check", "docs", "map", "web", "interop", "wheel", "figures", "bench", "evidence", "clean"}
+CHECKED = ("test", "check", "demo", "web", "interop", "wheel")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
