@@ -138,6 +138,14 @@ def load(run: str | Path) -> "Run":
     ------
     WscError
         If the folder holds no finished run.
+
+    Examples
+    --------
+    >>> try:
+    ...     load("no/run")
+    ... except ValueError as error:
+    ...     type(error).__name__
+    'RunError'
     """
     from scenarios.runs.rundir import open_run
 
@@ -342,6 +350,13 @@ def plan(table: "pd.DataFrame | str | Path", margin: float, *, t: float = 2.0) -
     Parameters
     ----------
     table : job, weight, mean, std, instances, cost
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> jobs = pd.DataFrame({"job": ["a", "b"], "weight": 1.0, "mean": 1.0, "std": [0.1, 0.2]})
+    >>> plan(jobs.assign(instances=1000, cost=1.0), margin=0.03).frame()["job"].tolist()
+    ['a', 'b']
     """
     from scenarios.wsmeter import own_tables
 
@@ -450,6 +465,11 @@ def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None
     log : a row an interval, CSV or Parquet; or a run
     platform : that it was made on
     sheets : your own platforms, YAML
+
+    Examples
+    --------
+    >>> service("service.csv", "piii").platform
+    'piii'
     """
     return Service(_path(log), platform, None if sheets is None else Path(sheets))
 
