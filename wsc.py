@@ -344,12 +344,15 @@ def monitor(
     )
 
 
-def plan(table: "pd.DataFrame | str | Path", margin: float, *, t: float = 2.0) -> "PlannedInstances":
-    """Return how many instances of each job to measure for a relative margin, at least cost (WSMeter): ``wsc plan``.
+def plan(
+    table: Table, margin: float, *, t: float = 2.0, min_instances: int = 4, **columns: Unpack[Columns]
+) -> "PlannedInstances":
+    """Return how many instances of each job to measure for a relative margin, at least cost: ``wsc wsmeter plan``.
 
     Parameters
     ----------
     table : job, weight, mean, std, instances, cost
+    margin : relative to the weighted mean, above 0
 
     Examples
     --------
@@ -360,18 +363,20 @@ def plan(table: "pd.DataFrame | str | Path", margin: float, *, t: float = 2.0) -
     """
     from scenarios.wsmeter import own_tables
 
-    with _file(table) as file:
-        return own_tables.plan(file, margin, t)
+    return own_tables.plan(_source(table), margin, t, min_instances, _recipe(columns))
 
 
 def estimate(
-    current: "pd.DataFrame | str | Path",
-    new: "pd.DataFrame | str | Path",
-    jobs: "pd.DataFrame | str | Path | None" = None,
+    current: Table,
+    new: Table,
+    jobs: "Table | None" = None,
     *,
     current_is: Literal["population", "sample"] = "population",
+    t: float = 2.0,
+    min_instances: int = 4,
+    **columns: Unpack[Columns],
 ) -> "EstimatedChange":
-    """Return the change that WSMeter finds between two tables of instances: ``wsc estimate``.
+    """Return the change that WSMeter finds between two tables of instances: ``wsc wsmeter estimate``.
 
     Parameters
     ----------
@@ -380,8 +385,15 @@ def estimate(
     """
     from scenarios.wsmeter import own_tables
 
-    with _file(current) as old, _file(new) as later, _file(jobs) as fleet:
-        return own_tables.estimate(old, later, fleet, current_is=current_is)
+    return own_tables.estimate(
+        _source(current),
+        _source(new),
+        None if jobs is None else _source(jobs),
+        current_is=current_is,
+        t=t,
+        min_instances=min_instances,
+        recipe=_recipe(columns),
+    )
 
 
 def requests(
@@ -674,3 +686,6 @@ def _progress() -> "Iterator[Progress]":
 
 
 _unshadowed()
+
+if __name__ == "__main__":
+    main()

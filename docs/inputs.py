@@ -41,9 +41,9 @@ class Read:
 _COUNTED = tuple(Field(name, "real", required=False) for name in ("instructions", "l1_misses", "l2_misses"))
 TABLES = (
     Read("observations", "Observations of a fleet", "`wsc effect`, `audit`, `design`, `monitor`", OBSERVATIONS),
-    Read("measurements", "Measurements of a fleet", "`wsc estimate`", MEASUREMENTS),
+    Read("measurements", "Measurements of a fleet", "`wsc wsmeter estimate`", MEASUREMENTS),
     Read("jobs", "Jobs of a fleet", "`--jobs`, `wsc audit`", JOBS),
-    Read("plan", "Jobs to be planned for", "`wsc plan`", PLAN),
+    Read("plan", "Jobs to be planned for", "`wsc wsmeter plan`", PLAN),
     Read("machines", "Machines of a trace", "`wsc convert --machines`", MACHINES),
     Read("affinities", "Jobs on platforms", "`wsc affinity`", AFFINITIES),
     Read("scores", "Public scores", "`--benchmarks`", (*SCORES, *_COUNTED)),

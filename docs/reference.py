@@ -58,10 +58,10 @@ table its `rows` and `digest`. It is written last: a folder without it is no run
 """
 PARAMETERS_HEAD = """# Every key of a scenario
 
-`wsc schema` prints the same for editors, with bounds. The last column says where a default comes from. *Fitted to*
-means that it was chosen so that a simulated fleet shows the published number; `wsc reproduce world/calibration` prints
-published beside measured and says which hold. A dash is a choice: nothing published fixes it, so vary it if it matters
-to you.
+`wsc check --schema` prints the same for editors, with bounds. The last column says where a default comes from.
+*Fitted to* means that it was chosen so that a simulated fleet shows the published number;
+`wsc reproduce world/calibration` prints published beside measured and says which hold. A dash is a choice: nothing
+published fixes it, so vary it if it matters to you.
 """
 
 

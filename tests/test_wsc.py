@@ -126,7 +126,7 @@ def test_a_profile_is_asked_as_by_the_command():
 
 def test_plans_and_estimates_are_those_of_the_commands():
     before, after = EXAMPLES / "before.csv", EXAMPLES / "after.csv"
-    assert plain(wsc.estimate(before, after)) == command("estimate", "--current", before, "--new", after)
+    assert plain(wsc.estimate(before, after)) == command("wsmeter", "estimate", "--current", before, "--new", after)
     assert drawn(wsc.estimate(before, after)) == [("change of the fleet", "")]
     frames = pd.read_csv(before), pd.read_csv(after)
     assert plain(wsc.estimate(*frames))["estimates"] == plain(wsc.estimate(before, after))["estimates"]

@@ -28,8 +28,9 @@ class Published:
     """WSMeter in an experiment: `analysis.wsmeter.estimators.WSMeter` on stays as measured (Lee et al. 2018, 4.3).
 
     Covered jobs, renormalised weights, independent instances; the current fleet counts as known exactly. What a job's
-    instances do in common from day to day is left in, and short stays count like long ones, as in `wsc estimate`. Its
-    half-width is not fixed at two standard errors: it is that of the confidence asked for, like every estimator's.
+    instances do in common from day to day is left in, and short stays count like long ones, as in
+    `wsc wsmeter estimate`. Its half-width is not fixed at two standard errors: it is that of the confidence asked for,
+    like every estimator's.
     """
 
     name: str = "published"

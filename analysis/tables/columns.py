@@ -29,11 +29,11 @@ Kind = Literal["text", "real", "count", "flag"]
 
 Problem = tuple[Bools, str]
 _SPELT_OUT = 3
-"""FileCells of a column with the same problem that have a fault each; of more there is one fault, which counts them."""
+"""Cells of a column with the same problem that have a fault each; of more there is one fault, which counts them."""
 
 
 class Wrong(NamedTuple):
-    """FileCells of a column that have one problem."""
+    """Cells of a column that have one problem."""
 
     rows: Bools
     problem: str
@@ -45,11 +45,8 @@ class Wrong(NamedTuple):
         """Yield a fault of each cell, or of the first one with the number of the others."""
         rows = np.flatnonzero(self.rows)
         for row in rows[: 1 if len(rows) > _SPELT_OUT else _SPELT_OUT]:
-            shown = _shown(self.cells.iloc[row])
-            if len(rows) > _SPELT_OUT:
-                after = ", ".join(map(str, lines[rows[1:4]]))
-                shown += f" and {len(rows) - 1:,} more of {len(lines):,} rows, next in lines {after}"
-            yield FileFault(int(lines[row]), self.column, self.field, self.problem, shown)
+            got = _shown(self.cells.iloc[row]) + _more(rows, lines)
+            yield FileFault(int(lines[row]), self.column, self.field, self.problem, got)
 
 
 class Rows(NamedTuple):
@@ -204,9 +201,25 @@ def _repeated_rows(cells: FileCells, key: Sequence[str], out: Bools) -> Iterator
     whole = len(key) == len(cells.names)
     name = "row" if whole else ", ".join(key)
     column = 1 if whole else cells.position(key[0])
-    for row in np.flatnonzero((first[code] != np.arange(len(code))) & ~out):
+    again = np.flatnonzero((first[code] != np.arange(len(code))) & ~out)
+    for row in again[: 1 if len(again) > _SPELT_OUT else _SPELT_OUT]:
         line, before = int(cells.lines[row]), int(cells.lines[first[code[row]]])
-        yield FileFault(line, column, name, "should be there once", f"the same as in line {before}")
+        got = f"the same as in line {before}{_more(again, cells.lines)}"
+        yield FileFault(line, column, name, "should be there once", got)
+
+
+def _more(rows: Ints, lines: Ints) -> str:
+    """Return how many of a table's rows have the fault of the first of them, and where the next are, if they are many.
+
+    Parameters
+    ----------
+    rows : (n,) that have it
+    lines : (N,) of all rows
+    """
+    if len(rows) <= _SPELT_OUT:
+        return ""
+    after = ", ".join(map(str, lines[rows[1:4]]))
+    return f" and {len(rows) - 1:,} more of {len(lines):,} rows, next in lines {after}"
 
 
 def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Series, list[Wrong], list[str]]:

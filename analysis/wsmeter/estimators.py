@@ -16,7 +16,7 @@ from analysis.wsmeter.plan import plan as allocate
 from analysis.wsmeter.plan import plannable
 from analysis.wsmeter.summaries import Covered, Current, Table, quota_shares
 from models.arrays import Floats
-from models.errors import InputError
+from models.errors import ArgumentError, InputError
 
 CurrentIs = Literal["population", "sample"]
 WIDENING = 1.2
@@ -168,7 +168,8 @@ class WSMeter:
         _check_positive("t", self.t)
         _check_positive("widening", self.widening)
         if self.min_instances < 2:
-            raise InputError(f"min_instances must be at least 2, a spread needs two; got {self.min_instances}")
+            problem = "should be at least 2: a spread needs two instances"
+            raise ArgumentError("min_instances", problem, str(self.min_instances))
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.tables.columns import Field, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
-from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
 from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import METRICS
@@ -37,6 +37,8 @@ MEASUREMENTS = (
     Field("instance", "text", required=False),
     Field("residence", "text", required=False),
 )
+_PERIOD = Field(PERIOD, "real", above_zero=False)
+"""Of a table whose points in time become periods."""
 JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count"))
 PLAN = (
     Field("job", "text"),
@@ -146,7 +148,7 @@ def _of_windows(counters: pd.DataFrame, window: str | Sequence[str]) -> pd.DataF
     return counted
 
 
-def read_measurements(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
+def read_measurements(source: Source, recipe: Recipe = AS_IT_IS, also: Sequence[str] = ()) -> Reading:
     """Read an instance table, or a table of one value per machine, of a real fleet.
 
     Only `value` is required. Without `job` all rows are one job, without `machine` every row is a machine of its own,
@@ -157,6 +159,7 @@ def read_measurements(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
     source : CSV or Parquet, gzipped or not, a query, or a frame; columns job, machine, weight, value and perhaps
         exposure, instance, residence
     recipe : how the table's columns become these
+    also : further columns that the result has, as they are, if the table has them
 
     Returns
     -------
@@ -181,9 +184,11 @@ def read_measurements(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
     0  all       0     1.0   89.0
     1  all       1     1.0   96.5
     """
-    rows = read_rows(source, MEASUREMENTS, _identity, recipe)
-    unused = _notes(rows.table) if recipe.takes_as_is else ()
-    return Reading(_with_defaults(rows.table), (*rows.notes, *unused), rows.left_out)
+    fields = MEASUREMENTS if recipe.period_s is None else (*MEASUREMENTS, _PERIOD)
+    rows = read_rows(source, fields, _identity, recipe)
+    known = [*(wanted.name for wanted in MEASUREMENTS), *also]
+    notes = [*rows.notes, *_absent(rows.table), *(not_used(rows.table, known) if recipe.takes_as_is else ())]
+    return Reading(_with_defaults(rows.table, also), tuple(notes), rows.left_out)
 
 
 def read_jobs(source: Source) -> Reading:
@@ -212,13 +217,14 @@ def read_jobs(source: Source) -> Reading:
     return _one_row_per_job(source, JOBS)
 
 
-def read_plan(source: Source) -> Reading:
+def read_plan(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
     """Read the table that a plan is made from: columns job, weight, mean, std, instances, cost.
 
     Parameters
     ----------
     source : CSV or Parquet, gzipped or not, a query, or a frame; mean and std in the same units, instances the most
         that can be observed, cost that of observing one
+    recipe : how the table's columns become these
 
     Raises
     ------
@@ -236,15 +242,16 @@ def read_plan(source: Source) -> Reading:
            job  weight   mean  std  instances  cost
     0  compute     0.5  100.0  7.4       1500   1.0
     """
-    return _one_row_per_job(source, PLAN)
+    return _one_row_per_job(source, PLAN, recipe)
 
 
-def _one_row_per_job(source: Source, fields: Sequence[Field]) -> Reading:
-    rows = read_rows(source, fields, lambda names: ["job"] if "job" in names else [])
+def _one_row_per_job(source: Source, fields: Sequence[Field], recipe: Recipe = AS_IT_IS) -> Reading:
+    rows = read_rows(source, fields, lambda names: ["job"] if "job" in names else [], recipe)
     table = rows.table
     known = [wanted.name for wanted in fields]
     table = table.assign(instances=table["instances"].astype("int64"))
-    return Reading(table[known], (*rows.notes, *not_used(table, known)))
+    unused = not_used(table, known) if recipe.takes_as_is else ()
+    return Reading(table[known], (*rows.notes, *unused), rows.left_out)
 
 
 def _identity(names: Sequence[str]) -> Sequence[str]:
@@ -256,7 +263,7 @@ def _identity(names: Sequence[str]) -> Sequence[str]:
     return names if set(names) - _SAY_NOTHING else []
 
 
-def _with_defaults(given: pd.DataFrame) -> pd.DataFrame:
+def _with_defaults(given: pd.DataFrame, also: Sequence[str]) -> pd.DataFrame:
     table = given.copy(deep=False)
     if "job" not in given.columns:
         table["job"] = "all"
@@ -264,14 +271,14 @@ def _with_defaults(given: pd.DataFrame) -> pd.DataFrame:
         table["machine"] = pd.Series(range(len(given))).astype(str)
     if "weight" not in given.columns:
         table["weight"] = 1.0
-    return table[[wanted.name for wanted in MEASUREMENTS if wanted.name in table.columns]]
+    names = [*(wanted.name for wanted in MEASUREMENTS), *also]
+    return table[[name for name in names if name in table.columns]]
 
 
-def _notes(given: pd.DataFrame) -> Iterator[str]:
+def _absent(given: pd.DataFrame) -> Iterator[str]:
     meaning = {
         "job": "all rows are one job",
         "machine": "every row is a machine of its own",
         "weight": "every row weighs 1",
     }
     yield from (f"no column {name}: {what}" for name, what in meaning.items() if name not in given.columns)
-    yield from not_used(given, [wanted.name for wanted in MEASUREMENTS])

@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 NAMES = (
-    *("run", "validate", "report", "crosscheck", "scenarios", "check", "schema"),
-    *("plan", "estimate", "effect", "design", "audit", "monitor", "scorecard", "convert"),
+    *("run", "validate", "report", "crosscheck", "scenarios", "check"),
+    *("effect", "design", "audit", "monitor", "scorecard", "convert", "wsmeter"),
     *("occupancy", "live", "predict", "select", "platforms", "profile", "affinity", "serve", "reproduce"),
 )
 """Every command, in the order in which help lists them."""

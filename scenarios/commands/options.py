@@ -57,7 +57,9 @@ Sets = Annotated[
 ]
 T = Annotated[float, number("--t", help="Half-width of intervals in standard errors.")]
 MinInstances = Annotated[int, count(help="Least measured instances of a job.")]
-Jobs = Annotated[Path | None, typer.Option(metavar="FILE", help="The whole fleet's jobs: job, quota, instances.")]
+Jobs = Annotated[
+    Path | None, typer.Option(metavar="TABLE", parser=str, help="The whole fleet's jobs: job, quota, instances.")
+]
 Confidence = Annotated[float, share(help="Of intervals.")]
 Metric = Annotated[
     MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")

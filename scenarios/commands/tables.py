@@ -1,9 +1,9 @@
 """Options of the commands that read tables of observations: which columns of somebody else's table are ours."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
 
@@ -100,6 +100,11 @@ class NamedTables(NamedTuple):
     database: Path | None
 
 
+Named = Path
+"""A table as it was named, which a decorator below makes a source of: a path or a SELECT."""
+OneNamed = Named | None
+
+
 def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what gives a command the argument TABLE… and the options of its columns, as its first parameter.
 
@@ -108,31 +113,44 @@ def reads_tables(help: str, metavar: str = "TABLE…") -> Callable[[Callable[...
     help : what may be named as a table
     metavar : what help calls it
     """
-    argument = Annotated[list[str], typer.Argument(metavar=metavar, help=help)]
+    return partial(_reading, argument=Annotated[list[str], typer.Argument(metavar=metavar, help=help)])
 
-    def taking(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def reading(tables: list[str], **given: Any) -> None:  # noqa: ANN401  # options of all types
-            read = _tables(tables, cast(_Given, {name: given.pop(name) for name in _OPTIONS}))
-            if given.get("jobs") is not None:
-                from scenarios.files import recipes
 
-                given["jobs"] = recipes.source_of(str(given["jobs"]), read.database)
-            command(read, **given)
+def reads_table(help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives a command the argument TABLE, as `reads_tables` gives it several."""
+    return partial(_reading, argument=Annotated[str, typer.Argument(metavar="TABLE", help=help)])
 
-        _, *own = inspect.signature(command).parameters.values()
-        named = {"tables": argument} | {entry.name: entry.annotation for entry in own} | _OPTIONS
-        positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OPTIONS.items()]
-        first = inspect.Parameter("tables", positional, annotation=argument)
-        at = next((place for place, entry in enumerate(own) if entry.name == "json"), len(own))
-        signature = inspect.Signature([first, *own[:at], *added, *own[at:]])
-        vars(reading).update(__signature__=signature)
-        reading.__annotations__ = named
-        del vars(reading)["__wrapped__"]  # its parameters are not those of the command
-        return reading
 
-    return taking
+def reads_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what makes the tables of a command of some of its options, in order, and gives it those of columns."""
+    return partial(_reading, names=names)
+
+
+def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: Any = None) -> Callable[..., None]:  # noqa: ANN401  # an annotation
+    """Return a command whose first parameter, the named tables, is made of an argument or of options."""
+
+    @wraps(command)
+    def reading(**given: Any) -> None:  # noqa: ANN401  # options of all types
+        tables = given.pop("tables", None) or [given[name] for name in names]
+        named = [tables] if isinstance(tables, str) else tables
+        read = _tables(named, cast(_Given, {name: given.pop(name) for name in _OPTIONS}))
+        given |= dict(zip(names, read.sources, strict=False))
+        if given.get("jobs") is not None:
+            from scenarios.files import recipes
+
+            given["jobs"] = recipes.source_of(str(given["jobs"]), read.database)
+        command(read, **given)
+
+    _, *own = inspect.signature(command).parameters.values()
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OPTIONS.items()]
+    first = [] if argument is None else [inspect.Parameter("tables", positional, annotation=argument)]
+    at = next((place for place, entry in enumerate(own) if entry.name == "json"), len(own))
+    signature = inspect.Signature([*first, *own[:at], *added, *own[at:]])
+    vars(reading).update(__signature__=signature)
+    reading.__annotations__ = {name: entry.annotation for name, entry in signature.parameters.items()}
+    del vars(reading)["__wrapped__"]  # its parameters are not those of the command
+    return reading
 
 
 def _tables(named: list[str], given: _Given) -> NamedTables:

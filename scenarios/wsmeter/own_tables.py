@@ -1,7 +1,8 @@
-"""Measurements of a real fleet in tables of one's own: ``wsc plan`` and ``wsc estimate``."""
+"""Measurements of a real fleet in tables of one's own: ``wsc wsmeter plan`` and ``wsc wsmeter estimate``."""
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ from analysis.audit.guards import GUARDS
 from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.effects.observations import ObservationsError
 from analysis.statistics import NotEnoughDataError
+from analysis.tables.quantities import numbers, times_s
+from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
+from analysis.tables.sources import Source, name_of
 from analysis.wsmeter.estimators import WIDENING, Baseline, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import Plan
@@ -39,13 +43,18 @@ _GUARDS = {
     "weights_renormalised",
 }
 """Guards of two tables of instances, of which neither a past nor how machines were chosen is known."""
+_NAMES = ("before", "after"), ("old", "new"), ("current", "new"), ("control", "treated"), ("baseline", "candidate")
+"""Words in the names of files, of the current table and of the new one."""
+_TREATED = "treated"
+_ALSO = (_TREATED, PERIOD)
+"""Columns that may say which of the two tables has the feature."""
 _AGAIN, _MOSTLY = 0.05, 0.25
 """Shares of new rows, beyond chance, from which rows that stand in the current table are a warning, and an error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlannedInstances(Conclusion):
-    """How many instances of each job to observe, and for what margin: ``wsc plan``."""
+    """How many instances of each job to observe, and for what margin: ``wsc wsmeter plan``."""
 
     plan: Plan
     notes: tuple[str, ...]
@@ -89,7 +98,7 @@ class PlannedInstances(Conclusion):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EstimatedChange(Conclusion):
-    """What the estimators say of two tables of instances, and what would make it false: ``wsc estimate``."""
+    """What the estimators say of two tables of instances, and what would make it false: ``wsc wsmeter estimate``."""
 
     current_is: CurrentIs
     estimates: tuple[Estimate, ...]
@@ -117,7 +126,7 @@ class EstimatedChange(Conclusion):
         rows = [(*_cells(estimate), self._verdict(estimate)) for estimate in self.estimates]
         yield table(headings, rows, numbers=(False, True, True, True, True, True, False))
         if not self.trusted:
-            yield Says(f"no verdict: mend {', '.join(finding.code for finding in self.audit.errors)} first")
+            yield Says(f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first")
         yield from findings.notes(self.notes)
 
     def _verdict(self, estimate: Estimate) -> str:
@@ -157,79 +166,166 @@ def _excludes_current(estimate: Estimate) -> bool:
     return not estimate.low <= 0 <= estimate.high
 
 
-def plan(table: Path, margin: float, t: float = 2.0, min_instances: int = 4) -> PlannedInstances:
+def plan(
+    table: Source, margin: float, t: float = 2.0, min_instances: int = 4, recipe: Recipe = AS_IT_IS
+) -> PlannedInstances:
     """Return how many instances of each job to observe, from a table of jobs.
 
     Parameters
     ----------
-    table : CSV or Parquet; columns job, weight, mean, std, instances, cost
+    table : CSV or Parquet, a query, or a frame; columns job, weight, mean, std, instances, cost
     margin : relative to the weighted mean, above 0
     t : half-width in standard errors
     min_instances : least instances of every job
+    recipe : how the table's columns become these
 
     Raises
     ------
     FaultsError
-        If the file cannot be used or no allocation meets the margin.
+        If the table cannot be used or no allocation meets the margin.
     """
-    with faults_in(table):
-        reading = read_plan(table)
+    name = name_of(table)
+    with faults_in(Path(name)):
+        reading = read_plan(table, recipe)
         allotted = allocate(reading.table, margin, t, min_instances)
-    notes = _located(table, reading)
+    notes = _located(name, reading)
     if allotted.jobs_below_minimum:
         notes.append(f"jobs with fewer than {min_instances} instances, observed whole: {allotted.jobs_below_minimum}")
     return PlannedInstances(allotted, tuple(notes))
 
 
 def estimate(
-    current: Path,
-    new: Path,
-    jobs: Path | None = None,
+    current: Source,
+    new: Source,
+    jobs: Source | None = None,
     *,
     current_is: CurrentIs = "population",
     t: float = 2.0,
     min_instances: int = 4,
+    recipe: Recipe = AS_IT_IS,
 ) -> EstimatedChange:
     """Return what the estimators say of two instance tables of a real fleet.
 
     Parameters
     ----------
-    current : the current fleet's; CSV or Parquet; columns job, machine, weight, value, all but value optional
+    current : the current fleet's; CSV or Parquet, a query, or a frame; columns job, machine, weight, value, all but
+        value optional
     new : the same of the machines (or instances) that have the feature
     jobs : columns job, quota, instances of the whole fleet, for full-fleet weights and coverage
     current_is : a sampled current table adds its own variance
     t : half-width in standard errors
-    min_instances : least instances of a job that is covered
+    min_instances : least instances of a job that is covered, 2 or more
+    recipe : how the columns of both tables of instances become these
 
     Raises
     ------
     FaultsError
-        If a file cannot be used, with all faults of all files, if both are the same, or if there is too little in them.
+        If a table cannot be used, with all faults of all tables, if both are the same, or if there is too little in
+        them.
     """
-    before, after, fleet = _readings(current, new, jobs)
-    if current.samefile(new) or before.table.equals(after.table):
-        raise FaultsError([Fault(str(new), 0, 0, "", f"should hold other measurements than {current}", "the same")])
-    notes = _located(current, before) + _located(new, after)
     wsmeter = [WSMeter(t, min_instances, widening, current_is) for widening in (1.0, WIDENING)]
-    with faults_in(new):
-        tables = Current.of(before.table), Current.of(after.table)
+    old, later = _names(current, new)
+    before, after, fleet = _readings((current, old), (new, later), jobs, recipe)
+    if before.table.equals(after.table):
+        raise FaultsError([Fault(later, 0, 0, "", f"should hold other measurements than {old}", "the same")])
+    notes = _located(old, before) + _located(later, after)
+    measured = [reading.table.drop(columns=[*_ALSO], errors="ignore") for reading in (before, after)]
+    with faults_in(Path(later)):
+        tables = Current.of(measured[0]), Current.of(measured[1])
         fleet_jobs = None if fleet is None else fleet.table
         estimates, problems = _estimates(*tables, fleet_jobs, wsmeter, Baseline(t, current_is))
     if len(tables[0].job) == 1:
         values, whole = [side.machine_value for side in tables], current_is == "population"
         tails = heavy_tails_of_samples(values[0], values[1], whole=whole)
-        notes += [f"{new}: {finding.what}; better {finding.remedy}" for finding in tails]
+        notes += [f"{later}: {finding.what}; better {finding.remedy}" for finding in tails]
     if jobs is None or fleet is None:
         notes.append("no jobs table: jobs weigh as in the current table, and their share of the fleet is unknown")
     else:
-        notes += _located(jobs, fleet)
-        missing = len(set(before.table["job"]) - set(fleet.table["job"]))
-        notes += [f"{jobs}: lacks {missing} of the current table's jobs, which are left out"] if missing else []
-    audited = _audited(before.table, after.table, fleet_jobs)
+        notes += _located(name_of(jobs), fleet)
+        missing = len(set(measured[0]["job"]) - set(fleet.table["job"]))
+        lacks = f"{name_of(jobs)}: lacks {missing} of the current table's jobs, which are left out"
+        notes += [lacks] if missing else []
+    swapped = list(
+        _swapped(InstanceTable(old, before.table), InstanceTable(later, after.table), whole=current_is == "population")
+    )
+    audited = _audited(measured[0], measured[1], fleet_jobs, swapped)
     return EstimatedChange(current_is, estimates, audited, (*notes, *problems))
 
 
-def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None) -> Audit:
+def _names(current: Source, new: Source) -> tuple[str, str]:
+    """Return what messages call the two tables."""
+    if isinstance(current, pd.DataFrame) or isinstance(new, pd.DataFrame):
+        return "current", "new"
+    return name_of(current), name_of(new)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTable:
+    """One of the two tables of instances: its name and its rows."""
+
+    name: str
+    rows: pd.DataFrame
+
+    @property
+    def treated(self) -> float:
+        """Share of the rows that say that they have the feature; NaN where the table does not say it."""
+        if _TREATED not in self.rows:
+            return math.nan
+        flags = self.rows[_TREATED].astype(str).str.strip().str.lower().map({"1": 1, "true": 1, "0": 0, "false": 0})
+        return math.nan if flags.isna().any() else float(flags.mean())
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The first and the last period, seconds of points in time; NaN where the table has none."""
+        if PERIOD not in self.rows:
+            return math.nan, math.nan
+        texts = self.rows[PERIOD].astype(str)
+        value = numbers(texts).value
+        value = times_s(texts)[0] if np.isnan(value).any() else value
+        return float(np.min(value)), float(np.max(value))
+
+    def is_called(self, word: str) -> bool:
+        """Whether the name of its file has a word."""
+        return word in re.split(r"[^a-z]+", Path(self.name).name.lower())
+
+
+def _swapped(current: InstanceTable, new: InstanceTable, *, whole: bool) -> Iterator[Finding]:
+    """Yield the strongest sign that the two tables were given in each other's place.
+
+    The tables tell it by the column treated, by periods, by sizes if the current one is said to be the whole fleet, or
+    by the names of their files. Two samples without any of these look alike in either order.
+    """
+    remedy = "give the table without the feature as --current and the one with it as --new"
+    if current.treated > 0.0 or new.treated < 1.0:
+        shares = {"treated_in_current": current.treated, "treated_in_new": new.treated}
+        said = " and ".join(
+            f"{share:.0%} of the rows of {arm.name}"
+            for arm, share in ((current, current.treated), (new, new.treated))
+            if not math.isnan(share)
+        )
+        what = f"the column treated is true in {said}; it should be 0% of --current and 100% of --new"
+        yield Finding("arms_swapped", "error", what, shares, remedy)
+    elif new.span[1] < current.span[0]:
+        ends = {"last_period_of_new": new.span[1], "first_period_of_current": current.span[0]}
+        what = f"all periods of {new.name}, given as --new, lie before those of {current.name}, given as --current"
+        yield Finding("arms_swapped", "warning", what, ends, remedy)
+    elif whole and _machines(new) > _machines(current):
+        counts = {"machines_current": _machines(current), "machines_new": _machines(new)}
+        what = (
+            f"{new.name}, given as --new, has {counts['machines_new']:,} machines, more than the "
+            f"{counts['machines_current']:,} of {current.name}, which is said to be the whole fleet"
+        )
+        yield Finding("arms_swapped", "warning", what, counts, f"{remedy}; or say --current-is sample")
+    elif any(current.is_called(later) and new.is_called(first) for first, later in _NAMES):
+        what = f"the files' names read as if they were swapped: {current.name} is --current, {new.name} is --new"
+        yield Finding("arms_swapped", "warning", what, {}, remedy)
+
+
+def _machines(arm: InstanceTable) -> int:
+    return int(arm.rows["machine"].nunique())
+
+
+def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None, swapped: Sequence[Finding]) -> Audit:
     """Return what the guards say that need no past; a machine of both tables counts as two."""
     tables = [table.assign(period=1, treated=treated) for treated, table in enumerate((current, new))]
     both = pd.concat(tables, ignore_index=True)
@@ -238,16 +334,17 @@ def _audited(current: pd.DataFrame, new: pd.DataFrame, jobs: pd.DataFrame | None
     guards = (
         _GUARDS - {"heavy_tails"} if single else _GUARDS
     )  # of a single job a note says it, which knows whole fleets
-    again = _told_again(current, new)
+    again = [*swapped, *_measured_again(current, new)]
+    checked = ("arms_swapped", "duplicated_rows")
     try:
         audited = examine(apart, jobs, guards={code: guard for code, guard in GUARDS.items() if code in guards})
     except ObservationsError as error:
         unusable = Finding("unusable_values", "error", str(error), {}, "measure again; nothing can be compared")
-        return Audit((*again, unusable), ("duplicated_rows",))
-    return Audit((*again, *audited.findings), ("duplicated_rows", *audited.checked))
+        return Audit((*again, unusable), checked)
+    return Audit((*again, *audited.findings), (*checked, *audited.checked))
 
 
-def _told_again(current: pd.DataFrame, new: pd.DataFrame) -> list[Finding]:
+def _measured_again(current: pd.DataFrame, new: pd.DataFrame) -> list[Finding]:
     """Return whether rows of the new table stand in the current one, in more numbers than rounded values explain.
 
     A row stands there if all columns that both tables have agree. Rows that a machine or an instance tells apart agree
@@ -285,21 +382,36 @@ def _estimates(
         return estimates, [f"no baseline: {error}"]
 
 
-def _readings(current: Path, new: Path, jobs: Path | None) -> tuple[Reading, Reading, Reading | None]:
-    """Read the files; the faults of all of them are raised together."""
+def _readings(
+    current: tuple[Source, str], new: tuple[Source, str], jobs: Source | None, recipe: Recipe
+) -> tuple[Reading, Reading, Reading | None]:
+    """Read the tables, the first two by their names; the faults of all of them are raised together."""
     faults: list[Fault] = []
     read: list[Reading] = []
-    for path, reader in ((current, read_measurements), (new, read_measurements), (jobs, read_jobs)):
-        if path is not None:
-            try:
-                with faults_in(path):
-                    read.append(reader(path))
-            except FaultsError as error:
-                faults += error.faults
+
+    def measured(source: Source) -> Reading:
+        return read_measurements(source, recipe, _ALSO)
+
+    tables: list[tuple[Source, str, Callable[[Source], Reading]]] = [(*current, measured), (*new, measured)]
+    if jobs is not None:
+        tables.append((jobs, name_of(jobs), read_jobs))
+    for source, name, reader in tables:
+        try:
+            with faults_in(Path(name)):
+                read.append(reader(source))
+        except FaultsError as error:
+            faults += error.faults
     if faults:
         raise FaultsError(faults)
     return read[0], read[1], read[2] if jobs is not None else None
 
 
-def _located(path: Path, reading: Reading) -> list[str]:
-    return [f"{path}: {note}" for note in reading.notes]
+def _located(name: str, reading: Reading) -> list[str]:
+    """Return the notes on a table, with its name, and how many of its rows are left out for which reasons."""
+    notes = [f"{name}: {note}" for note in reading.notes]
+    out = reading.left_out
+    if len(out):
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in out["reason"].value_counts().items())
+        share = len(out) / (len(out) + len(reading.table))
+        notes.append(f"{name}: {len(out):,} rows ({share:.2%}) are left out: {reasons}")
+    return notes

@@ -282,7 +282,10 @@ def test_a_current_metric_of_zero_is_refused(estimator):
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: WSMeter(min_instances=1), "min_instances must be at least 2, a spread needs two; got 1"),
+        (
+            lambda: WSMeter(min_instances=1),
+            "min_instances: should be at least 2: a spread needs two instances, got '1'",
+        ),
         (lambda: WSMeter(t=0), "t must be a finite number above 0, got 0"),
         (lambda: WSMeter(widening=-1), "widening must be a finite number above 0, got -1"),
         (lambda: Baseline(t=math.nan), "t must be a finite number above 0, got nan"),

@@ -24,8 +24,8 @@ from scenarios.views.conclusion import Conclusion
 from scenarios.views.section import Section
 
 COMMANDS = (
-    *("run", "validate", "plan", "estimate", "occupancy", "predict", "select", "platforms", "reproduce", "live"),
-    *("scenarios", "check", "schema"),
+    *("run", "validate", "wsmeter", "occupancy", "predict", "select", "platforms", "reproduce", "live"),
+    *("scenarios", "check"),
 )
 
 
@@ -80,8 +80,8 @@ def test_help_imports_nothing_heavy():
 
 
 def test_the_schema_that_editors_use_is_up_to_date():
-    """Written by ``wsc schema > scenarios/library/schema.json``."""
-    result = wsc("schema")
+    """Written by ``wsc check --schema > scenarios/library/schema.json``."""
+    result = wsc("check", "--schema")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((LIBRARY / "schema.json").read_text(encoding="utf-8"))
 
@@ -217,12 +217,15 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
             "small: there is no truth to validate against, recording.truth is false",
         ),
         (
-            ("plan", "x.csv", "--margin", "nan"),
+            ("wsmeter", "plan", "x.csv", "--margin", "nan"),
             '--margin: should be a share between 0 and 1, such as 3% or 0.03, got "nan"',
         ),
-        (("plan", "x.csv", "--margin", "3%", "--t", "inf"), '--t: should be a number greater than 0, got "inf"'),
         (
-            ("plan", "x.csv", "--margin", "3%", "--min-instances", "4.0"),
+            ("wsmeter", "plan", "x.csv", "--margin", "3%", "--t", "inf"),
+            '--t: should be a number greater than 0, got "inf"',
+        ),
+        (
+            ("wsmeter", "plan", "x.csv", "--margin", "3%", "--min-instances", "4.0"),
             '--min-instances: should be a whole number of at least 1, got "4.0"',
         ),
     ],
@@ -308,7 +311,7 @@ def test_a_value_that_the_testbed_refuses_is_one_line_and_2(monkeypatch):
 
 
 def test_a_missing_file_is_one_line_and_2(tmp_path):
-    result = wsc("estimate", "--current", str(tmp_path / "a.csv"), "--new", str(tmp_path / "b.csv"))
+    result = wsc("wsmeter", "estimate", "--current", str(tmp_path / "a.csv"), "--new", str(tmp_path / "b.csv"))
     assert (result.exit_code, result.stdout) == (2, "")
     assert str(tmp_path / "a.csv") in result.stderr
     assert "Traceback" not in result.stderr

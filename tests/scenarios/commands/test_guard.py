@@ -74,7 +74,7 @@ def test_a_planted_fault_in_the_planner_is_not_blamed_on_the_table(tmp_path, mon
     monkeypatch.setattr("scenarios.wsmeter.own_tables.allocate", broken)
     table = tmp_path / "services.csv"
     table.write_text("job,weight,mean,std,instances,cost\na,1,100,10,50,1\n")
-    result = CliRunner().invoke(app, ["plan", str(table), "--margin", "3%"])
+    result = CliRunner().invoke(app, ["wsmeter", "plan", str(table), "--margin", "3%"])
     assert result.exit_code == 70, result.output
     assert "services.csv:" not in result.output
 

@@ -168,11 +168,11 @@ def test_another_unit_leaves_no_verdict_however_few_machines_report_in_it(tables
     for rows in (new, new.iloc[:8]):
         path = tmp_path / "scaled.csv"
         rows.assign(value=rows["value"] * 1000).to_csv(path, index=False)
-        ended = CliRunner().invoke(app, ["estimate", "--current", str(tables[0]), "--new", str(path)])
+        ended = CliRunner().invoke(app, ["wsmeter", "estimate", "--current", str(tables[0]), "--new", str(path)])
         assert ended.exit_code == 1, ended.output
         assert "error unit_change: value:" in ended.output
         assert " yes" not in ended.output
-        assert "no verdict: mend unit_change" in ended.output
+        assert "no verdict: fix unit_change" in ended.output
 
 
 def test_the_current_fleet_is_not_taken_for_the_new_one(tables, tmp_path):
@@ -213,6 +213,111 @@ def test_rows_of_the_current_fleet_among_the_new_ones_leave_no_verdict(tables, t
     payload = estimated(*files)
     assert not payload["trusted"]
     assert [one["severity"] for one in payload["findings"] if one["code"] == "duplicated_rows"] == ["error"]
+
+
+def swapped(*arguments, **options):
+    """The severity and the text of the finding that the two tables were swapped; none if there is none."""
+    findings = estimated(*arguments, **options)["findings"]
+    return [(one["severity"], one["what"]) for one in findings if one["code"] == "arms_swapped"]
+
+
+def test_a_new_table_that_is_larger_than_the_whole_fleet_is_a_finding(tables):
+    (found,) = swapped(tables[1], tables[0])
+    assert found[0] == "warning"
+    assert "has 200 machines, more than the 20 of" in found[1]
+    assert swapped(*tables) == []
+    (found,) = swapped(tables[1], tables[0], current_is="sample")
+    assert "names read as if they were swapped" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "severity"),
+    [
+        (({"treated": 1}, {"treated": 0}), "error"),
+        (({"treated": False}, {}), ""),
+        (({}, {"treated": "False"}), "error"),
+        (({"treated": 0}, {"treated": 1}), ""),
+        (({"treated": "v2"}, {"treated": "v1"}), ""),
+        (({"period": 3}, {"period": 2}), "warning"),
+        (({"period": "2026-03-06"}, {"period": "2026-03-05"}), "warning"),
+        (({"period": 2}, {"period": 2}), ""),
+        (({"period": "old"}, {"period": "new"}), ""),
+    ],
+)
+def test_tables_in_each_others_place_are_known_by_their_columns(tables, tmp_path, columns, severity):
+    files = [tmp_path / "one.csv", tmp_path / "other.csv"]
+    for table, file, more in zip(tables, files, columns, strict=True):
+        pd.read_csv(table).assign(**more).to_csv(file, index=False)
+    assert [found[0] for found in swapped(*files)] == ([severity] if severity else [])
+
+
+def test_files_called_after_and_before_are_a_finding(tmp_path):
+    after, before = fleet(tmp_path / "week_after.csv", 1, 30), fleet(tmp_path / "week_before.csv", 2, 30)
+    (found,) = swapped(after, before)
+    assert found == (
+        "warning",
+        f"the files' names read as if they were swapped: {after} is --current, {before} is --new",
+    )
+    assert swapped(before, after) == []
+
+
+def changes(payload):
+    """Every estimate's change and both ends of its interval."""
+    return [row[name] for row in payload["estimates"] for name in ("change", "low", "high")]
+
+
+OWN = ["--column", "job=svc", "--column", "machine=host", "--column", "value=work / seconds", "--where", "zone = 'a'"]
+
+
+def own_columns(table, path):
+    """The same measurements as a company has them, with rows of another zone, and one bad cell in fifty."""
+    rows = pd.read_csv(table).rename(columns={"job": "svc", "machine": "host"})
+    rows = rows.assign(work=rows.pop("value") * 10, seconds=10.0, zone="a")
+    pd.concat([rows, rows.assign(zone="b", work=5.0, instance=-1)]).to_csv(path, index=False)
+    return path
+
+
+def test_own_columns_give_the_same_estimate(tables, tmp_path):
+    files = [own_columns(table, tmp_path / f"own_{at}.csv") for at, table in enumerate(tables)]
+    arguments = ["wsmeter", "estimate", "--current", str(files[0]), "--new", str(files[1]), *OWN, "--json"]
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.output
+    assert changes(json.loads(ended.stdout)) == pytest.approx(changes(estimated(*tables)))
+
+
+def test_a_select_names_both_tables_of_one_database(tables, tmp_path):
+    select = "SELECT job, machine, instance, weight, value FROM '{}'"
+    arguments = ["--current", select.format(tables[0]), "--new", select.format(tables[1])]
+    ended = CliRunner().invoke(app, ["wsmeter", "estimate", *arguments, "--json"])
+    assert changes(json.loads(ended.stdout)) == pytest.approx(changes(estimated(*tables)))
+
+
+def test_bad_rows_are_left_out_up_to_a_share_and_counted(tables, tmp_path):
+    rows = pd.read_csv(tables[1]).astype({"value": object})
+    rows.loc[:1, "value"] = "N/A"
+    rows.to_csv(tmp_path / "bad.csv", index=False)
+    arguments = ["wsmeter", "estimate", "--current", str(tables[0]), "--new", str(tmp_path / "bad.csv")]
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+    ended = CliRunner().invoke(app, [*arguments, "--skip-bad", "5%"])
+    assert "bad.csv: 2 rows (1.67%) are left out: 2 value should be a number" in ended.output
+    assert ended.exit_code == 0
+
+
+def test_a_plan_takes_own_columns(tmp_path):
+    lines = ["svc,share_pct,mean,std,count,cost", "compute,50,100,7.4,1500,1", "network,50,100,17.5,1500,1"]
+    table = written(tmp_path / "own.csv", lines)
+    columns = ["--column", "job=svc", "--column", "weight=share_pct / 100", "--column", "instances=count"]
+    ended = CliRunner().invoke(app, ["wsmeter", "plan", str(table), "--margin", "3%", *columns, "--json"])
+    assert json.loads(ended.stdout)["cost"] == 69
+
+
+def test_fewer_instances_than_a_spread_needs_are_refused_by_the_options_name(tables):
+    arguments = ["wsmeter", "estimate", "--current", str(tables[0]), "--new", str(tables[1]), "--min-instances", "1"]
+    ended = CliRunner().invoke(app, arguments)
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        '--min-instances: should be at least 2: a spread needs two instances, got "1"\n',
+    )
 
 
 @pytest.mark.parametrize("digits", [1, 2, 9])
