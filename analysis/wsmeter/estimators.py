@@ -45,7 +45,7 @@ class Estimate:
     """Jobs covered."""
 
 
-class Estimator(Protocol):
+class ClusterEstimator(Protocol):
     """What every estimator offers."""
 
     @property

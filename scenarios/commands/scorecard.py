@@ -44,9 +44,16 @@ def _designs(option: str, text: str) -> tuple[str, ...]:
 
 
 def _estimators(option: str, text: str) -> tuple[str, ...]:
+    """Return names of ours, and references to those of other people, each once."""
     from analysis.effects.methods import names
+    from models.code.parts import is_part
 
-    return chosen(option, text, names())
+    given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    own = tuple(name for name in given if is_part(name))
+    ours = (
+        chosen(option, ",".join(name for name in given if not is_part(name)), names()) if len(own) < len(given) else ()
+    )
+    return (*ours, *own)
 
 
 @guard
@@ -65,7 +72,15 @@ def scorecard(
         written(partial(options.numbers_of, most=_MOST_MACHINES), "N,N,…", help="Numbers of test machines."),
     ] = SIZES,
     corners: Annotated[Sequence[str], written(_corners, "NAME,…", help="Corners of the sweep; all of them.")] = (),
-    estimators: Annotated[Sequence[str], written(_estimators, "NAME,…", help="Estimators; all of them.")] = (),
+    estimators: Annotated[
+        Sequence[str],
+        written(
+            _estimators,
+            "NAME,…",
+            help="Estimators, yours as mine.py:Mine; all of ours. What a file of yours imports is not looked at when "
+            "kept pieces are taken again.",
+        ),
+    ] = (),
     designs: Annotated[Sequence[str], written(_designs, "NAME,…", help="Designs; all of them.")] = (),
     executor: Annotated[
         str, typer.Option(metavar="WHERE", help="processes, or dask:ADDRESS of a Dask scheduler.")
@@ -80,6 +95,7 @@ def scorecard(
     Fleets are kept as they are done; what was interrupted goes on where it stopped.
     """
     from analysis.effects.methods import names
+    from models.code.parts import is_part, part
     from scenarios.effects.scorecard import scorecard as cards
     from scenarios.effects.scorecard.corners import CORNERS
     from scenarios.effects.scorecard.designs import DESIGNS
@@ -93,7 +109,9 @@ def scorecard(
         problem = f"should have one of at most half of {machines} machines"
         options.refuse("--sizes", problem, ",".join(map(str, sizes)))
     chosen = tuple(name for name in DESIGNS if not designs or name in designs)
-    question = ScorecardQuestion(tuple(estimators) or names(), tuple(sorted(sizes)), draws, machines, chosen)
+    ours = tuple(name for name in estimators if not is_part(name)) if estimators else names()
+    own = tuple(part(name) for name in estimators if is_part(name))
+    question = ScorecardQuestion(ours, tuple(sorted(sizes)), draws, machines, chosen, own)
     pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
     checked(executor)
     with progress(quiet=json) as tell, folder("--out"):

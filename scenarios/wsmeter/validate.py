@@ -15,7 +15,7 @@ from scipy.stats import beta
 
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
-from analysis.wsmeter.estimators import Estimator, paper_estimators
+from analysis.wsmeter.estimators import ClusterEstimator, paper_estimators
 from analysis.wsmeter.summaries import Covered, Current, quota_shares
 from models.arrays import Ints
 from models.fleet.metrics import METRICS, MetricName
@@ -239,7 +239,7 @@ def _only_covered(whole: Current, current: Current, new: Current, jobs: pd.DataF
 
 
 def _answers(
-    estimator: Estimator, current: Current, new: Current, whole: Current, jobs: pd.DataFrame
+    estimator: ClusterEstimator, current: Current, new: Current, whole: Current, jobs: pd.DataFrame
 ) -> dict[str, float]:
     """Return an estimator's answer, and what it would say of the whole featured half over the same jobs."""
     try:

@@ -17,7 +17,7 @@ from analysis.effects.switching import coins
 from models.errors import InputError
 from models.randomness import stream
 from scenarios.effects.scorecard.fleets import STUDY, ScorecardFleet, Span, Switching, fleet
-from scenarios.effects.scorecard.pieces import ScorecardDesign
+from scenarios.effects.scorecard.pieces import DesignTables, ScorecardDesign
 
 DESIGNS: Final = (
     "day",
@@ -72,9 +72,10 @@ def designs(corner: str, seed: int, machines: int, names: Collection[str] = DESI
     simulated = fleet(corner, seed, machines, switching="crossover" in names, one_job="one_job" in names)
     day = _cells(simulated, simulated.day)
     if "day" in names:
-        yield ScorecardDesign("day", (day,), simulated.day.truth)
+        yield ScorecardDesign("day", (day,), simulated.day.truth, tables=_tables(simulated, simulated.day))
     if "week" in names:
-        yield ScorecardDesign("week", (_cells(simulated, simulated.week),), simulated.week.truth)
+        week = _cells(simulated, simulated.week)
+        yield ScorecardDesign("week", (week,), simulated.week.truth, tables=_tables(simulated, simulated.week))
     if simulated.switching is not None:
         yield ScorecardDesign("crossover", _crossovers(simulated, simulated.switching), simulated.switching.truth)
     yield from _chosen(simulated, day, [name for name in DESIGNS if name in names])
@@ -91,7 +92,8 @@ def _chosen(simulated: ScorecardFleet, day: JobMachineSums, names: Sequence[str]
     for name in names:
         chosen = _arrangement(name, day, before)
         if chosen is not None:
-            yield ScorecardDesign(name, (day,), simulated.day.truth, chosen, _BESIDE, THINNED.get(name, 1))
+            tables = _tables(simulated, simulated.day)
+            yield ScorecardDesign(name, (day,), simulated.day.truth, chosen, _BESIDE, THINNED.get(name, 1), tables)
 
 
 def _arrangement(name: str, day: JobMachineSums, before: pd.DataFrame) -> arrangements.Arrangement | None:
@@ -136,6 +138,10 @@ def _staged(simulated: ScorecardFleet) -> ScorecardDesign:
     return ScorecardDesign(
         "staged", (whole,), span.truth, arrangements.staged(len(machines)), _BESIDE, THINNED["staged"]
     )
+
+
+def _tables(simulated: ScorecardFleet, span: Span) -> DesignTables:
+    return DesignTables(span.before, span.off, span.on, simulated.jobs[["job", "quota"]])
 
 
 def _cells(simulated: ScorecardFleet, span: Span) -> JobMachineSums:

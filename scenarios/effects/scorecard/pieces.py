@@ -6,16 +6,21 @@ time, and again.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple, TypedDict
 
 import numpy as np
+import pandas as pd
 
 from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import JobMachineSums
+from analysis.effects.estimator import PotentialTables
 from analysis.effects.methods import method, together
 from analysis.effects.study import Answers, EffectMethod
-from models.arrays import Bools
+from models.arrays import Bools, Floats
+from models.code.parts import Part
 from models.randomness import stream
+from scenarios.effects.own import OwnEstimator
 
 SIZES = (12, 25, 50, 100, 200, 400)
 """Test machines, if nothing else is said."""
@@ -61,7 +66,7 @@ class Score(TypedDict):
     sd: float | None
     """None of one draw, too."""
     error: float | None
-    """Mean standard error."""
+    """Mean standard error; of estimators of other people, of a normal distribution with their interval."""
     margin: float | None
     """Mean half-width of the interval."""
 
@@ -75,6 +80,15 @@ class JudgedFleet(TypedDict):
     truths: dict[str, float]
     """By design."""
     rows: list[Score]
+
+
+class DesignTables(NamedTuple):
+    """The tables of a design of one course, for estimators that take tables: see `PotentialTables`."""
+
+    before: pd.DataFrame
+    off: pd.DataFrame
+    on: pd.DataFrame
+    jobs: pd.DataFrame
 
 
 class ScorecardDesign(NamedTuple):
@@ -91,6 +105,8 @@ class ScorecardDesign(NamedTuple):
     """Of those asked for, the ones that are judged on the design; None: all of them."""
     thinned: int = 1
     """A design that takes longer to draw and estimate gets one of so many of the draws asked for."""
+    tables: DesignTables | None = None
+    """For estimators of other people, which are not judged on designs without them."""
 
 
 Fleets = Callable[[str, int, int], Iterable[ScorecardDesign]]
@@ -110,6 +126,8 @@ class ScorecardQuestion:
     """Of each fleet."""
     designs: tuple[str, ...] = ()
     """Those that are judged; all that there are, if none is named."""
+    own: tuple[Part, ...] = ()
+    """Estimators of other people, judged beside those."""
 
 
 def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...]:
@@ -148,7 +166,10 @@ def judged(questions: ScorecardQuestion, fleets: Fleets, piece: Piece) -> Judged
     >>> counted["truths"], counted["rows"][0]["draws"], 0 <= counted["rows"][0]["covered"] <= 5
     ({'day': 0.1}, 5, True)
     """
-    methods = [method(name) for name in questions.estimators]
+    methods, own = (
+        [method(name) for name in questions.estimators],
+        [OwnEstimator.of_part(part) for part in questions.own],
+    )
     truths, rows = dict[str, float](), list[Score]()
     for design in fleets(piece.corner, piece.seed, questions.machines):
         if questions.designs and design.name not in questions.designs:
@@ -157,9 +178,10 @@ def judged(questions: ScorecardQuestion, fleets: Fleets, piece: Piece) -> Judged
         used = [estimator for estimator in methods if design.estimators is None or estimator.name in design.estimators]
         for size in questions.sizes:
             if _fits(design, size):
-                own, draws = _draws(questions, piece, design, size)
-                added = [estimator for estimator in own if estimator.name not in questions.estimators]
+                of_design, draws = _draws(questions, piece, design, size)
+                added = [estimator for estimator in of_design if estimator.name not in questions.estimators]
                 rows += _scores([*used, *added], design, size, draws)
+                rows += _own_scores(own, design, size, draws)
     return {
         "corner": piece.corner,
         "seed": piece.seed,
@@ -196,24 +218,56 @@ def _scores(
     told = zip(*(together(methods, cells, treated) for cells, treated in courses), strict=True)
     for estimator, parts in zip(methods, told, strict=True):
         answers = Answers(*(np.concatenate(parts_) for parts_ in zip(*parts, strict=True)))
-        yield _score(design, size, estimator.name, answers)
+        known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
+        answers = Answers(*(column[known] for column in answers))
+        margin = answers.margin(CONFIDENCE)
+        yield _score(
+            design, size, estimator.name, len(known), _Intervals(answers.change, margin, margin, answers.error)
+        )
 
 
-def _score(design: ScorecardDesign, size: int, estimator: str, answers: Answers) -> Score:
-    """Return the sums over all draws of a size."""
-    known = np.isfinite(answers.change) & np.isfinite(answers.error) & (answers.freedom > 0)
-    answers = Answers(*(column[known] for column in answers))
-    margin, off = answers.margin(CONFIDENCE), answers.change - design.truth
+def _own_scores(
+    own: Sequence[OwnEstimator], design: ScorecardDesign, size: int, draws: Sequence[Bools]
+) -> Iterator[Score]:
+    """Yield what each estimator of other people says of all draws of a size; nothing of a design without tables."""
+    if design.tables is None:
+        return
+    (treated,) = draws
+    before, off, on, jobs = design.tables
+    machines = design.courses[0].machines.to_numpy()
+    tables = PotentialTables(before, off, on, machines, treated, jobs, CONFIDENCE)
+    for estimator in own:
+        answers = estimator.many(tables)
+        change, low, high = answers[np.isfinite(answers).all(axis=1)].T
+        error = (high - low) / (2 * NormalDist().inv_cdf((1 + CONFIDENCE) / 2))
+        intervals = _Intervals(change, change - low, high - change, error)
+        yield _score(design, size, estimator.name, len(answers), intervals)
+
+
+class _Intervals(NamedTuple):
+    """What an estimator says of the draws to which it has an answer: (A,) changes, how far each interval reaches below
+    and above them, and standard errors."""
+
+    change: Floats
+    below: Floats
+    above: Floats
+    error: Floats
+
+
+def _score(design: ScorecardDesign, size: int, estimator: str, draws: int, answers: _Intervals) -> Score:
+    """Return the sums over so many draws of a size, of which some have an answer."""
+    change, below, above, error = answers
+    off = change - design.truth
     return {
         "design": design.name,
         "machines": size,
         "estimator": estimator,
-        "draws": len(known),
+        "draws": draws,
         "answered": len(off),
-        "covered": int((np.abs(off) <= margin).sum()),
-        "detected": int((off + DETECTED > margin).sum()),
+        "covered": int(((off <= below) & (-off <= above)).sum()),
+        "detected": int((off + DETECTED > below).sum()),
         "bias": float(off.mean()) if len(off) else None,
         "sd": float(off.std(ddof=1)) if len(off) > 1 else None,
-        "error": float(answers.error.mean()) if len(off) else None,
-        "margin": float(margin.mean()) if len(off) else None,
+        "error": float(error.mean()) if len(off) else None,
+        "margin": float(((below + above) / 2).mean()) if len(off) else None,
     }

@@ -35,7 +35,8 @@ _DASH = "–"
 
 def place(questions: ScorecardQuestion, out: Path) -> Path:
     """Return the folder of a scorecard's pieces: same question to a fleet and same code, same place."""
-    return folder_of(out, "scorecard", asdict(questions), _JUDGES)
+    own = [(part.name, part.sha256) for part in questions.own]
+    return folder_of(out, "scorecard", asdict(questions) | {"own": own}, _JUDGES)
 
 
 class Truths(NamedTuple):
