@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.effects.estimator import Estimator as AnyEstimator
     from analysis.tables.recipe import Recipe
     from analysis.tables.sources import Source, TableQuery
     from models.fleet.metrics import MetricName
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
     from scenarios.crossplatform.predict import Predicted
     from scenarios.crossplatform.select import SelectConclusion
     from scenarios.effects.audit import AuditAnswer
+    from scenarios.effects.check_estimator import EstimatorChecks
     from scenarios.effects.design import DesignAnswer
     from scenarios.effects.effect import EffectAnswer
     from scenarios.effects.monitor import MonitorAnswer
     from scenarios.effects.own_guards import GuardFunction
+    from scenarios.effects.scorecard.scorecard import Scorecard
     from scenarios.files.catalogue import Shipped
     from scenarios.files.schema import AnyScenario
     from scenarios.occupancy.occupancy import OccupancyConclusion
@@ -56,6 +59,8 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "measure",
     "library",
     "validate",
+    "scorecard",
+    "check_estimator",
     "reproduce",
     "read",
     "effect",
@@ -73,6 +78,8 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "Recipe",
     "Run",
     "Platform",  # noqa: F822  # loaded when it is asked for
+    "Estimator",  # noqa: F822  # loaded when it is asked for
+    "ExperimentTables",  # noqa: F822  # loaded when it is asked for
     "Finding",  # noqa: F822  # loaded when it is asked for
     "WscError",  # noqa: F822  # loaded when it is asked for
     "NotEnoughData",  # noqa: F822  # loaded when it is asked for
@@ -85,6 +92,8 @@ _TYPES = {
     "Recipe": "analysis.tables.recipe",
     "Run": "scenarios.runs.rundir",
     "Platform": "models.platforms",
+    "Estimator": "analysis.effects.estimator",
+    "ExperimentTables": "analysis.effects.estimator",
     "Finding": "analysis.audit.findings",
     "WscError": "models.errors",
     "NotEnoughData": "analysis.statistics",
@@ -176,18 +185,115 @@ def library() -> "Shipped":
 
 
 def validate(
-    scenario: str | Path, *, seed: int | None = None, out: str | Path = "runs", force: bool = False, **values: object
+    scenario: str | Path,
+    *,
+    estimators: "Sequence[str | AnyEstimator]" = (),
+    seed: int | None = None,
+    out: str | Path = "runs",
+    force: bool = False,
+    **values: object,
 ) -> "Conclusion":
     """Return how often the intervals of the estimators are right on many test clusters of a scenario.
 
     Parameters
     ----------
     scenario, seed, out, force, values : as of `simulate`
+    estimators : of a fleet's change: names of ours, ``mine.py:Mine``, or your own objects; those that the scenario
+        names if left out
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> def nothing(experiment):
+    ...     return 0.0, -0.2, 0.2
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     drawn = dict(analyses__wsmeter__draws=5, analyses__wsmeter__machines=[10], fleet__machines=100)
+    ...     scores = validate("small", estimators=["adjusted", nothing], out=folder, **drawn).frame()
+    >>> scores["estimator"].tolist()
+    ['adjusted', 'nothing']
     """
     from scenarios.runs.execution import validate as validated
 
+    names = [each for each in estimators if isinstance(each, str)]
+    if estimators:
+        values["analyses__wsmeter__estimators"] = names
+    loaded = _scenario(scenario, seed, values)
+    own = [each for each in estimators if not isinstance(each, str)]
     with _progress() as tell:
-        return validated(_scenario(scenario, seed, values), Path(out), force, tell)
+        if not own:
+            return validated(loaded, Path(out), force, tell)
+        from scenarios.effects.own import OwnEstimator
+        from scenarios.effects.validate import validate_fleet
+
+        return validate_fleet(loaded, Path(out), force, tell, [OwnEstimator.of(each) for each in own])
+
+
+def scorecard(
+    estimators: Sequence[str] = (),
+    *,
+    corners: Sequence[str] = (),
+    designs: Sequence[str] = ("day",),
+    fleets: int = 29,
+    draws: int = 200,
+    machines: int = 1000,
+    sizes: Sequence[int] = (50, 200),
+    seed: int = 1,
+    workers: int | None = None,
+    out: str | Path = "runs",
+) -> "Scorecard":
+    """Return how right estimators are over simulated fleets from all corners of a sweep; pieces that are done are kept.
+
+    Parameters
+    ----------
+    estimators : names of ours and ``mine.py:Mine``; all of ours if left out
+    corners, designs : names; all corners if left out
+    fleets : corners take turns
+    draws : of test machines of each size, in each fleet
+    machines, sizes : of each fleet, and of its tests
+    workers : processes; one for each processor if left out
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     question = dict(corners=["base"], fleets=1, draws=10, machines=40, sizes=[12])
+    ...     card = scorecard(["adjusted", "cuped"], out=folder, **question)
+    >>> card.frame()[["estimator", "draws"]].to_numpy().tolist()
+    [['adjusted', 10], ['cuped', 10]]
+    """
+    from functools import partial
+
+    from scenarios.effects.scorecard import scorecard as cards
+    from scenarios.effects.scorecard.corners import CORNERS
+    from scenarios.effects.scorecard.designs import designs as designs_of
+    from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
+
+    question = ScorecardQuestion.of(tuple(estimators), sizes, draws, machines, designs)
+    fleets_of = partial(designs_of, names=question.designs)
+    with _progress() as tell:
+        pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
+        return cards.scorecard(question, pieces, fleets_of, Path(out), tell, workers=workers)
+
+
+def check_estimator(estimator: "AnyEstimator | str", *, draws: int = 200) -> "EstimatorChecks":
+    """Return what an estimator does right and wrong: units, order, repeated rows, confidence, false alarms, coverage.
+
+    Parameters
+    ----------
+    estimator : your object, class or function, ``mine.py:Mine``, or a name of ours
+    draws : experiments without a change, and as many with one
+
+    Examples
+    --------
+    >>> def sure(experiment):
+    ...     return 0.01, 0.0, 0.02
+    >>> check_estimator(sure, draws=20).failed[:1]
+    ('is wider for more confidence (80%, 99%)',)
+    """
+    from scenarios.effects.check_estimator import check_estimator as checked
+
+    with _progress() as tell:
+        return checked(estimator, tell, draws)
 
 
 def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs") -> "Reproduced":

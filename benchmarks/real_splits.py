@@ -21,8 +21,8 @@ from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import read_measurements
 from analysis.wsmeter.summaries import Current
 from models.randomness import stream
+from scenarios.effects.validate import binomial_interval
 from scenarios.views.terminal import dumps
-from scenarios.wsmeter.validate import binomial_interval
 
 KINDS = ("population", "sample")
 ESTIMATORS = tuple(WSMeter(widening=w, current_is=kind) for kind in KINDS for w in (1.0, 1.2))

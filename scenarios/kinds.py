@@ -62,6 +62,8 @@ class Kind:
     """What many are called."""
     files: Mapping[tuple[str, ...], Reference] = field(default_factory=dict)
     """The ways to values that name something outside the file, and what that is."""
+    judge_name: str = ""
+    """The module in `scenarios` whose `validate` says how often intervals are right; that of its lens if not named."""
     draws: str = "analyses.wsmeter.draws"
     """Dotted path of what `wsc validate --draws` sets."""
     makers: tuple[str, ...] = ()
@@ -107,7 +109,8 @@ class Kind:
 
     def validate(self, scenario: "AnyScenario", out: Path, force: bool, progress: "Progress") -> "Conclusion":
         """Return what `wsc validate` says: how often intervals were right, of many test clusters or in many worlds."""
-        judge: Callable[..., Conclusion] | None = getattr(self.lens, "validate", None)
+        judges = import_module(f"scenarios.{self.judge_name}") if self.judge_name else self.lens
+        judge: Callable[..., Conclusion] | None = getattr(judges, "validate", None)
         if judge is None:
             why = "the laws stand beside the truth in what wsc run says"
             raise InputError(f"{scenario.name}: is a {self.name}, of which no test clusters can be drawn; {why}")
@@ -126,7 +129,16 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("fleet", "Scenario", "wsmeter", "fleet", "a fleet", "fleets"),
+        Kind(
+            "fleet",
+            "Scenario",
+            "wsmeter",
+            "fleet",
+            "a fleet",
+            "fleets",
+            files={("analyses", "wsmeter", "estimators"): "part"},
+            judge_name="effects.validate",
+        ),
         Kind(
             "queue",
             "QueueScenario",

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.effects.observations import identity, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 COVARIATE = "x"
@@ -295,6 +295,30 @@ def only(cells: JobMachineSums, job: object, before: pd.DataFrame | None = None)
         machines=machines,
         jobs=cells.jobs[[place]],
         rack=cells.rack[machine],
+    )
+
+
+def of_machines(cells: JobMachineSums, chosen: Bools) -> JobMachineSums:
+    """Return the cells of some machines, as if the others were not in the fleet.
+
+    That is the study of those machines alone only without covariates, which are centred over all machines.
+
+    Parameters
+    ----------
+    cells : of M machines, each of which has one arm
+    chosen : (M,)
+    """
+    held = np.diff(cells.start)
+    kept_cells = np.repeat(chosen, held)
+    per_cell = ("job", "count", "instances", "quota", "x", "xx", "y", "yy", "xy", "measured", "measured_squares")
+    return replace(
+        cells,
+        start=np.append(0, np.cumsum(held[chosen])),
+        **{name: getattr(cells, name)[kept_cells] for name in per_cell},
+        before=cells.before[chosen],
+        machines=cells.machines[chosen],
+        rack=cells.rack[chosen],
+        platform=None if cells.platform is None else cells.platform[chosen],
     )
 
 

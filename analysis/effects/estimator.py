@@ -3,7 +3,7 @@
 The protocol is provisional: `target` and `metric_kind` have one value each today, and will have more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,7 +87,7 @@ class PotentialTables:
     """Rows of the study without the feature."""
     on: pd.DataFrame
     """The same stays and periods with it, row by row."""
-    machines: Sequence[object]
+    machines: pd.Index
     """M, in the order of the columns of `treated`."""
     treated: Bools
     """(R, M)"""
@@ -192,7 +192,7 @@ def many(name: str, estimator: Estimator, tables: PotentialTables) -> Floats:
 
 def experiments(tables: PotentialTables) -> Iterator[ExperimentTables]:
     """Yield what would be seen of each draw: the course without the feature, and that with it on its machines."""
-    place = pd.Index(tables.machines).get_indexer(pd.Index(tables.off["machine"]))
+    place = tables.machines.get_indexer(pd.Index(tables.off["machine"]))
     before = tables.before.assign(treated=False)
     for treated in tables.treated:
         with_it = treated[place]

@@ -308,3 +308,7 @@ def paper_estimators(
 ) -> tuple[Baseline, WSMeter, WSMeter]:
     """Return the paper's estimators: the baseline, WSMeter, and WSMeter with its margin widened."""
     return Baseline(t), WSMeter(t, min_instances), WSMeter(t, min_instances, widening)
+
+
+PAPER_ESTIMATORS = tuple(estimator.name for estimator in paper_estimators())
+"""Their names."""

@@ -94,8 +94,6 @@ def scorecard(
 
     Fleets are kept as they are done; what was interrupted goes on where it stopped.
     """
-    from analysis.effects.methods import names
-    from models.code.parts import is_part, part
     from scenarios.effects.scorecard import scorecard as cards
     from scenarios.effects.scorecard.corners import CORNERS
     from scenarios.effects.scorecard.designs import DESIGNS
@@ -109,9 +107,7 @@ def scorecard(
         problem = f"should have one of at most half of {machines} machines"
         options.refuse("--sizes", problem, ",".join(map(str, sizes)))
     chosen = tuple(name for name in DESIGNS if not designs or name in designs)
-    ours = tuple(name for name in estimators if not is_part(name)) if estimators else names()
-    own = tuple(part(name) for name in estimators if is_part(name))
-    question = ScorecardQuestion(ours, tuple(sorted(sizes)), draws, machines, chosen, own)
+    question = ScorecardQuestion.of(tuple(estimators), sizes, draws, machines, chosen)
     pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
     checked(executor)
     with progress(quiet=json) as tell, folder("--out"):

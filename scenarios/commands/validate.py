@@ -30,6 +30,14 @@ def validate(
             help="Ways to predict of a cross-platform scenario: names, ours for all shipped ones, FILE.py:NAME.",
         ),
     ] = None,
+    estimators: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Estimators of a fleet's change: baseline, wsmeter, wsmeter-widened, names of wsc effect's, or yours "
+            "as mine.py:Mine.",
+        ),
+    ] = None,
     out: Out = Path("runs"),
     seed: SeedOfScenario = None,
     sets: Sets = None,
@@ -40,7 +48,7 @@ def validate(
     from scenarios.files.loader import load_each, overrides
 
     values = overrides(sets, seed=seed, machines=machines, metric=metric)
-    scenarios = load_each(scenario, [*values, *_draws(scenario, draws), *_methods(methods)])
+    scenarios = load_each(scenario, [*values, *_draws(scenario, draws), *_methods(methods), *_estimators(estimators)])
     from scenarios.runs import execution
     from scenarios.views.terminal import progress
 
@@ -71,3 +79,15 @@ def _methods(names: str | None) -> list["Override"]:
     asked = [name.strip() for name in names.split(",")]
     each = [name for word in asked for name in (get_args(MethodName) if word == "ours" else [word])]
     return [Override("analyses.crossplatform.methods", dumps(each), "--methods", column=0)]
+
+
+def _estimators(names: str | None) -> list["Override"]:
+    """Return what `--estimators` sets in a scenario of a fleet."""
+    if names is None:
+        return []
+    from json import dumps
+
+    from scenarios.files.loader import Override
+
+    listed = dumps([name.strip() for name in names.split(",")])
+    return [Override("analyses.wsmeter.estimators", listed, "--estimators", column=0)]

@@ -40,6 +40,8 @@ class WSMeter:
     """Sizes of the test clusters; for a feature rolled out by instance, numbers of instances."""
     draws: Count = 500
     """Test clusters drawn of each size when estimators are validated."""
+    estimators: tuple[str, ...] = ("baseline", "wsmeter", "wsmeter-widened")
+    """Estimators that are validated: those three, names of `wsc effect`'s, or your own as `mine.py:Mine`."""
     min_instances: Annotated[int, Ge(2)] = 4
     """A job counts as covered from this many measured instances on."""
     t: Positive = 2.0

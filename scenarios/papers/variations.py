@@ -14,11 +14,11 @@ import pandas as pd
 from analysis.figures.world.variations import job_cv, moved, rack_variance_ratio, slowdown
 from analysis.figures.wsmeter.changes import machine_cv
 from analysis.wsmeter.dependence import effective_correlation
+from scenarios.effects.validate import scores
 from scenarios.files.schema import WSMeter
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 from scenarios.wsmeter.measurements import Tables, halves_of
-from scenarios.wsmeter.validate import validate
 
 UPGRADE: Final = "cpu_upgrade"
 MACHINES: Final = 1500
@@ -83,7 +83,7 @@ def ablation(sources: Sources, fleets: Fleets = ABLATION) -> pd.DataFrame:
 
 
 def _described(run: Run, tables: Tables, base: pd.DataFrame, fleets: Fleets) -> dict[str, float]:
-    judged = validate(tables, fleets.settings(), int(run.manifest["seed"]))
+    judged = scores(tables, fleets.settings(), int(run.manifest["seed"]))
     wsmeter = judged.rows("wsmeter")[0]
     epochs = run.table("truth_nowhere_epochs", ["instructions", "cpu_s"]).sum()
     now = tables.nowhere
@@ -135,7 +135,7 @@ def _shared(sources: Sources, fleets: Fleets, seed: int, spread: tuple[float, fl
     run = sources.run(UPGRADE, **{"fleet.machines": MACHINES, "seed": seed, **dict(zip(names, spread, strict=True))})
     tables = Tables.of(run, fleets.settings())
     without, _ = halves_of(tables.observed)
-    judged = validate(tables, fleets.settings(), seed)
+    judged = scores(tables, fleets.settings(), seed)
     published, wider = judged.rows("wsmeter")[-1], judged.rows("wsmeter-widened")[-1]
     shares = {"covered": "covers_covered", "truth": "covers_truth"}
     plain = {name: published[column] for name, column in shares.items()}

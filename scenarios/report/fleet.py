@@ -17,8 +17,8 @@ from scenarios.report.subject import Subject, composed
 from scenarios.runs.rundir import Run, epoch_length_s
 from scenarios.views.section import Figure, Section, Table, Verdict, table
 from scenarios.views.terminal import Progress
-from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary, unit_of
-from scenarios.wsmeter.measurements import Tables, change, settings_of
+from scenarios.wsmeter.measure import FleetRun, capacity, estimates, has_truth, measure, summary
+from scenarios.wsmeter.measurements import Tables, change, settings_of, unit_of
 
 _HOURS_MOST = 48
 _PICTURED = {

@@ -17,28 +17,26 @@ from analysis.wsmeter.estimators import Estimate, paper_estimators
 from analysis.wsmeter.summaries import Current
 from models.arrays import Ints
 from models.fleet.metrics import MetricName
-from models.fleet.world import World
 from models.randomness import stream
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.runs.conclusions import concluded, kept_conclusion
 from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain
-from scenarios.runs.rundir import Draft, Run, RunError
+from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import (
-    Tables,
+    Unit,
     change_of,
     halves_of,
     in_words,
     job_quotas,
     measurements_by_cell,
     run_measurements,
+    unit_of,
 )
-from scenarios.wsmeter.validate import Unit, ValidatedFleet
-from scenarios.wsmeter.validate import validate as judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -261,21 +259,6 @@ def _rounds(scenario: Scenario, run: Run, progress: Progress) -> pd.DataFrame:
     return concluded(run.path, "rounds", rolled_out)
 
 
-def validate(scenario: Scenario, out: Path, force: bool, progress: Progress) -> ValidatedFleet:
-    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters."""
-    if scenario.feature is None or not scenario.recording.truth:
-        why = "it has no feature" if scenario.feature is None else "recording.truth is false"
-        raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
-    if scenario.periods:
-        raise RunError(f"{scenario.name}: machines switch the feature on and off, for which WSMeter has no estimator")
-    run = obtain(scenario, out, force, progress)
-    settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
-    judged = judge(
-        Tables.of(run, settings), settings, scenario.seed, unit, lambda done, all_: progress("drawing", done / all_)
-    )
-    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged)
-
-
 def estimates(run: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:
     """Return what each estimator says of one test cluster of each size; the truth tables are not looked at.
 
@@ -370,12 +353,6 @@ def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def has_truth(run: Run) -> bool:
     """Return whether a run has the counterfactual pair."""
     return run.has("truth_nowhere_counters") and run.has("truth_everywhere_counters")
-
-
-def unit_of(scenario: World) -> Unit:
-    """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
-    by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
-    return "instance" if by_instance else "machine"
 
 
 def numbers(answer: FleetRun) -> Iterator[tuple[str, float]]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,13 @@ from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.summaries import job_statistics, machine_values
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
+from models.fleet.world import World
 from models.tables import ARMS
 from scenarios.files.schema import AnyScenario, Scenario, WSMeter
 from scenarios.runs.rundir import Run, RunError
 
+Unit: TypeAlias = Literal["machine", "instance"]
+"""What a test cluster is made of."""
 _SETTINGS = TypeAdapter(WSMeter)
 _PROFILED = WSMeter(metric="ips", window="day-*")
 """A profiled fleet's scenario has no such settings: all its days are measured together."""
@@ -32,6 +36,12 @@ def settings_of(run: Run) -> WSMeter:
         return _SETTINGS.validate_python(settings)
     except ValidationError as fault:
         raise RunError(f"{run.path}: the manifest holds no settings of WSMeter: {fault.error_count()} faults") from None
+
+
+def unit_of(scenario: World) -> Unit:
+    """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
+    by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
+    return "instance" if by_instance else "machine"
 
 
 def in_metric(scenario: AnyScenario, metric: MetricName | None) -> AnyScenario:

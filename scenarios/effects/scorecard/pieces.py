@@ -15,10 +15,11 @@ import pandas as pd
 from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimator import PotentialTables
-from analysis.effects.methods import method, together
+from analysis.effects.methods import method, names, together
 from analysis.effects.study import Answers, EffectMethod
 from models.arrays import Bools, Floats
-from models.code.parts import Part
+from models.code.parts import Part, is_part, part
+from models.errors import InputError
 from models.randomness import stream
 from scenarios.effects.own import OwnEstimator
 
@@ -129,6 +130,23 @@ class ScorecardQuestion:
     own: tuple[Part, ...] = ()
     """Estimators of other people, judged beside those."""
 
+    @classmethod
+    def of(
+        cls, estimators: Sequence[str], sizes: Sequence[int], draws: int, machines: int, designs: Sequence[str]
+    ) -> "ScorecardQuestion":
+        """Return the question about estimators by name, those of other people as ``mine.py:Mine``; all of ours if none.
+
+        Raises
+        ------
+        InputError
+            If no size is that of at most half of the machines, or an estimator of ours is not there.
+        """
+        if 2 * min(sizes) > machines:
+            raise InputError(f"sizes should have one of at most half of {machines} machines, got {min(sizes)}")
+        ours = tuple(method(name).name for name in estimators if not is_part(name)) if estimators else names()
+        own = tuple(part(name) for name in estimators if is_part(name))
+        return cls(ours, tuple(sorted(sizes)), draws, machines, tuple(designs), own)
+
 
 def cut(corners: Sequence[str], fleets: int, first: int = 1) -> tuple[Piece, ...]:
     """Return the pieces of so many fleets: corners take turns, each with seeds of its own from `first` on.
@@ -234,8 +252,7 @@ def _own_scores(
         return
     (treated,) = draws
     before, off, on, jobs = design.tables
-    machines = design.courses[0].machines.to_numpy()
-    tables = PotentialTables(before, off, on, machines, treated, jobs, CONFIDENCE)
+    tables = PotentialTables(before, off, on, design.courses[0].machines, treated, jobs, CONFIDENCE)
     for estimator in own:
         answers = estimator.many(tables)
         change, low, high = answers[np.isfinite(answers).all(axis=1)].T

@@ -5,13 +5,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from models.code.parts import PartError, is_part, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.loader import absent, locate
-from scenarios.files.schema import Scenario
+from scenarios.files.schema import Scenario, WSMeter
 from scenarios.files.tree import Keys
 
 _ROUNDING = 1e-9
@@ -281,6 +282,30 @@ def repeated_sizes(scenario: Scenario) -> Iterator[FieldFault]:
         yield FieldFault(("analyses", "wsmeter", "machines", i), "another test cluster has this size", str(size))
 
 
+def judged_estimators(scenario: Scenario) -> Iterator[FieldFault]:
+    """The estimators that are validated are there, each once; what a file of somebody's own holds is seen later."""
+    names, of_paper = scenario.analyses.wsmeter.estimators, WSMeter().estimators
+    for i, name in repeated(names):
+        yield FieldFault(("analyses", "wsmeter", "estimators", i), "is there twice", shown(name))
+    for i, name in enumerate(names):
+        if name not in of_paper and (problem := _no_estimator(name, of_paper)):
+            yield FieldFault(("analyses", "wsmeter", "estimators", i), problem, shown(name))
+
+
+def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
+    """Return why a name is that of no estimator; nothing if it is."""
+    if is_part(name):
+        try:
+            part(name)
+        except PartError as error:
+            return str(error).removeprefix(f"{name}: ")
+        return ""
+    from analysis.effects.methods import of_tables  # alone here: few scenarios name others than the paper's
+
+    known = (*of_paper, *of_tables())
+    return "" if name in known else f"should be of {', '.join(known)}, or yours as mine.py:Mine"
+
+
 def companions(scenario: Scenario) -> Iterator[FieldFault]:
     """The scenarios that are run beside this one are there."""
     for i, name in enumerate(scenario.analyses.beside):
@@ -312,6 +337,7 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     measured_windows: ("analyses.wsmeter.window", "recording.loop", "recording.windows"),
     companions: ("analyses.beside",),
     repeated_sizes: ("analyses.wsmeter.machines",),
+    judged_estimators: ("analyses.wsmeter.estimators",),
     cluster_sizes: ("analyses.wsmeter.machines", "cells", "fleet.machines", "feature", "population.services"),
     cell_local_jobs: ("cells", "feature.software", "population.services", "population.heavyweights"),
     cell_loop: ("cells", "recording.loop"),

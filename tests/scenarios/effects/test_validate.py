@@ -1,4 +1,5 @@
 import io
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,22 @@ import pytest
 from rich.console import Console
 from scipy.stats import binomtest
 
+from analysis.effects.methods import method
+from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import paper_estimators
+from models.code.parts import PartError
+from models.errors import InputError
+from scenarios.effects.observations import recorded
+from scenarios.effects.validate import ValidatedFleet, _OfOurs, binomial_interval, draws, scores, validate
+from scenarios.files.faults import FaultsError
+from scenarios.files.loader import Override, load
 from scenarios.files.schema import WSMeter
+from scenarios.runs.execution import obtain
+from scenarios.runs.rundir import RunError
 from scenarios.views.section import Section
 from scenarios.views.terminal import show
-from scenarios.wsmeter.measurements import Tables, halves_of, truth
-from scenarios.wsmeter.validate import ValidatedFleet, binomial_interval, draws, validate
+from scenarios.wsmeter.measurements import Tables, halves_of, job_quotas, truth
 from tests.helpers.job_means import weighted
 
 SETTINGS = WSMeter(machines=(8, 15), draws=25)
@@ -48,7 +58,7 @@ def drawn(tables):
 
 @pytest.fixture(scope="module")
 def judged(tables):
-    return validate(tables, SETTINGS, seed=1)
+    return scores(tables, SETTINGS, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +150,7 @@ def test_clusters_are_drawn_again_until_they_cover_enough(tables, drawn):
 
 
 def test_for_a_feature_of_instances_a_size_is_a_number_of_instances(tables):
-    payload = validate(tables, replace(SETTINGS, machines=(40,)), seed=1, unit="instance").payload()
+    payload = scores(tables, replace(SETTINGS, machines=(40,)), seed=1, unit="instance").payload()
     assert payload["unit"] == "instance"
     made = draws(tables.by_instance(), replace(SETTINGS, machines=(40,)), seed=1)
     mean = {table: getattr(tables, table)["value"].mean() for table in ("nowhere", "everywhere")}
@@ -150,7 +160,7 @@ def test_for_a_feature_of_instances_a_size_is_a_number_of_instances(tables):
 
 def test_clusters_without_enough_instances_are_counted_and_left_out(tables):
     settings = replace(SETTINGS, machines=(2,), min_instances=16)
-    judged = validate(tables, settings, seed=1)
+    judged = scores(tables, settings, seed=1)
     rows = {name: judged.rows(name)[0] for name in ("baseline", "wsmeter")}
     assert (rows["baseline"]["too_little_data"], rows["wsmeter"]["too_little_data"]) == (0, 25)
     assert math.isnan(rows["wsmeter"]["covers_truth"])
@@ -166,7 +176,7 @@ def test_progress_counts_every_draw(tables):
 
 def test_a_cluster_larger_than_the_featured_half_is_refused(tables):
     with pytest.raises(NotEnoughDataError, match=r"^41 machines are needed, 40 given$"):
-        validate(tables, replace(SETTINGS, machines=(41,)), seed=1)
+        scores(tables, replace(SETTINGS, machines=(41,)), seed=1)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (3, 10), (477, 500)])
@@ -194,7 +204,7 @@ def test_the_scores_are_shown_with_their_truth_in_eighty_columns(judged):
 
 def test_a_slow_down_excludes_the_current_fleet_too():
     settings = replace(SETTINGS, machines=(15,))
-    assert all(row["excludes_current"] > 0.9 for row in validate(world(gain=-0.5), settings, seed=1).payload()["rows"])
+    assert all(row["excludes_current"] > 0.9 for row in scores(world(gain=-0.5), settings, seed=1).payload()["rows"])
 
 
 @pytest.mark.statistical
@@ -203,3 +213,95 @@ def test_wsmeter_is_unbiased_over_the_covered_jobs():
     made = draws(world(seed=5, machines=200), replace(SETTINGS, machines=(20,), draws=300), seed=1)
     error = made[made["estimator"] == "wsmeter"].eval("change - reference")
     assert abs(error.mean()) < 4 * error.std() / math.sqrt(300)
+
+
+MINE = """
+class Mine:
+    def estimate(self, experiment):
+        rows = experiment.study
+        mean = rows.groupby("treated")["value"].mean()
+        change = mean[True] / mean[False] - 1
+        return change, change - 0.05, change + 0.05
+
+
+def broken(experiment):
+    return experiment.nothing
+
+
+class Unsure:
+    def estimate(self, experiment):
+        return 0.1, 0.2, 0.3
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tmp_path_factory.mktemp("validate")
+
+
+@pytest.fixture
+def mine(run):
+    (run / "mine.py").write_text(MINE)
+    return f"{run / 'mine.py'}:Mine"
+
+
+def fleet(*estimators, **settings):
+    names = json.dumps(list(estimators))
+    values = {"fleet.machines": "60", "analyses.wsmeter.machines": "[10]", "analyses.wsmeter.draws": "4", **settings}
+    return load("small", [Override(k, v) for k, v in {**values, "analyses.wsmeter.estimators": names}.items()])
+
+
+def judge(run, *estimators, **settings):
+    return validate(fleet(*estimators, **settings), run, False, lambda *_: None)
+
+
+def test_ours_and_other_peoples_estimators_are_judged_on_the_same_clusters_as_wsmeter(run, mine):
+    rows = judge(run, "wsmeter", "adjusted", mine).frame().set_index("estimator")
+    assert rows.index.tolist() == ["wsmeter", "adjusted", "Mine"]
+    assert rows.loc["Mine", "margin"] == pytest.approx(0.05)
+    alone = judge(run, "wsmeter").frame().set_index("estimator")
+    pd.testing.assert_series_equal(alone.loc["wsmeter"], rows.loc["wsmeter"])
+    assert math.isnan(rows.loc["Mine", "covers_covered"])
+
+
+@pytest.mark.parametrize("name", ["adjusted", "cuped", "published", "staged"])
+def test_one_of_ours_says_on_a_cluster_what_wsc_effect_says_of_its_observations(run, name):
+    """The sums that are made once for all draws are those of a study of the machines that are seen.
+
+    Jobs that no machine without the feature runs are scaled by all machines that have it, which moves the last digits.
+    """
+    scenario = fleet(name)
+    opened = obtain(scenario, run, False, lambda *_: None)
+    rows, jobs = recorded(opened, "ips")[0], job_quotas(opened, scenario.analyses.wsmeter)
+    having = rows.loc[rows["treated"] == 1, "machine"].unique()[:9]
+    fast = _OfOurs.of(method(name), rows, jobs).answer(having)
+    seen = rows[(rows["treated"] == 0) | rows["machine"].isin(having)]
+    plain = method(name).estimate(Study.of(seen, jobs, staged=name == "staged"))
+    assert tuple(fast) == pytest.approx((plain.change, plain.low, plain.high), rel=1e-4)
+
+
+def test_a_mistake_in_an_estimator_is_its_authors(run, mine):
+    broken = mine.replace("Mine", "broken")
+    with pytest.raises(PartError, match=r"mine\.py:11: AttributeError: .*nothing"):
+        judge(run, broken)
+    with pytest.raises(InputError, match=r"mine\.py: Unsure: should answer with low <= change <= high"):
+        judge(run, mine.replace("Mine", "Unsure"))
+    with pytest.raises(PartError, match="holds no Other, but Mine, Unsure, broken"):
+        judge(run, mine.replace("Mine", "Other"))
+
+
+def test_a_wrong_name_lists_those_that_there_are(tmp_path):
+    with pytest.raises(
+        FaultsError, match=r"baseline, wsmeter, .*adjusted.*, or yours as mine\.py:Mine, got \"adjustd\""
+    ):
+        fleet("adjustd")
+    with pytest.raises(FaultsError, match="cannot be read: No such file"):
+        fleet(f"{tmp_path}/none.py:X")
+    with pytest.raises(FaultsError, match="is there twice"):
+        fleet("wsmeter", "wsmeter")
+
+
+def test_a_change_of_single_instances_is_not_for_estimators_that_compare_machines(run, mine):
+    scenario = load("customer_services", [Override("analyses.wsmeter.estimators", json.dumps(["adjusted", mine]))])
+    with pytest.raises(RunError, match="adjusted, Mine: can compare machines"):
+        validate(scenario, run, False, lambda *_: None)

@@ -1,43 +1,57 @@
 """Estimators beside the truth: test clusters drawn from a recorded fleet, and how often their intervals were right.
 
 This is the one place that holds both. Each draw of the featured half is a test cluster, the other half is the current
-fleet (Lee et al. 2018, WSMeter, section 6.1).
+fleet (Lee et al. 2018, WSMeter, section 6.1). WSMeter sees the measurements of both; other estimators see the
+observations of an experiment, from which the machines are missing that have the feature and were not drawn.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import beta
 
-from analysis.statistics import NotEnoughDataError
+from analysis.effects.cells import of_machines
+from analysis.effects.estimator import ExperimentTables
+from analysis.effects.methods import method
+from analysis.effects.study import EffectMethod, Study
+from analysis.statistics import NotEnoughDataError, Statistic
 from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
-from analysis.wsmeter.estimators import ClusterEstimator, paper_estimators
+from analysis.wsmeter.estimators import PAPER_ESTIMATORS, ClusterEstimator, paper_estimators
 from analysis.wsmeter.summaries import Covered, Current, quota_shares
 from models.arrays import Ints
+from models.code.parts import is_part, part
 from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream
+from scenarios.effects.observations import recorded
+from scenarios.effects.own import OwnEstimator
 from scenarios.files import schema
+from scenarios.files.schema import AnyScenario
+from scenarios.runs.execution import obtain
+from scenarios.runs.rundir import Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import number
 from scenarios.views.section import Block, Says, Section, Table, table
-from scenarios.wsmeter.measurements import Tables, halves_of, truth
+from scenarios.views.terminal import Progress
+from scenarios.wsmeter.measurements import Tables, Unit, halves_of, job_quotas, settings_of, truth, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Progress = Callable[[int, int], None]
+Drawn = Callable[[int, int], None]
 """Called with the draws done and all draws."""
 
 
-Unit: TypeAlias = Literal["machine", "instance"]
-"""What a test cluster is made of."""
 _HEADINGS = ("size", "estimator", "bias", "margin", "truth", "95%", "covered", "not 0", "success", "quota")
 _CAPTION = (
     "truth: the whole fleet's change, with the 95% interval of that share; covered: the recorded halves' change over "
-    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0. quota: share covered."
+    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0; quota: share covered. "
+    "–: an estimator of all jobs, which covers none in particular."
 )
 
 
@@ -78,7 +92,7 @@ class ClusterScores:
                 f"{row['margin']:.2%}",
                 f"{row['covers_truth']:.1%}",
                 f"{100 * row['covers_truth_low']:.0f}–{row['covers_truth_high']:.0%}",
-                *(f"{row[share]:.1%}" for share in shares),
+                *(number(row[share], ".1%", "–") for share in shares),
             )
             for row in scores.to_dict("records")
         ]
@@ -123,12 +137,76 @@ class ValidatedFleet(Conclusion):
         return self.judged.scores
 
 
-def validate(
+def validate(scenario: schema.Scenario, out: Path, force: bool, progress: Progress) -> ValidatedFleet:
+    """Return what `wsc validate` says: how often each estimator's interval was right over many test clusters."""
+    return validate_fleet(scenario, out, force, progress)
+
+
+def validate_fleet(
+    scenario: AnyScenario, out: Path, force: bool, progress: Progress, own: Sequence[OwnEstimator] = ()
+) -> ValidatedFleet:
+    """Return how often each estimator's interval was right over many test clusters of a fleet.
+
+    Parameters
+    ----------
+    scenario : whose settings name the estimators
+    out, force : as of `obtain`
+    progress : told what is being done
+    own : estimators judged beside those that the scenario names
+    """
+    if not isinstance(scenario, schema.Scenario):
+        raise RunError(f"{scenario.name}: is a {scenario.kind}; estimators of a change are judged on fleets")
+    if scenario.feature is None or not scenario.recording.truth:
+        why = "it has no feature" if scenario.feature is None else "recording.truth is false"
+        raise RunError(f"{scenario.name}: there is no truth to validate against, {why}")
+    if scenario.periods:
+        raise RunError(f"{scenario.name}: machines switch the feature on and off, so no test clusters can be drawn")
+    settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
+    others = _named(settings, unit, own)
+    if not settings.estimators and not others:
+        raise RunError(f"{scenario.name}: analyses.wsmeter.estimators names none")
+    run = obtain(scenario, out, force, progress)
+    judged = scores(
+        Tables.of(run, settings),
+        settings,
+        scenario.seed,
+        unit,
+        lambda done, all_: progress("drawing", done / all_),
+        others=_on_run(others, run, settings.metric) if others else (),
+    )
+    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged)
+
+
+def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) -> Sequence[EffectMethod | OwnEstimator]:
+    """Return the estimators that see the observations of experiments."""
+    names = [name for name in settings.estimators if name not in PAPER_ESTIMATORS]
+    others = [OwnEstimator.of_part(part(name)) if is_part(name) else method(name) for name in names]
+    others += own
+    if others and unit == "instance":
+        listed = ", ".join(each.name for each in others)
+        raise RunError(f"{listed}: can compare machines, but in this scenario single instances have the feature")
+    return others
+
+
+def _on_run(
+    others: Sequence[EffectMethod | OwnEstimator], run: Run, metric: MetricName
+) -> Sequence["ExperimentEstimator"]:
+    """Return the estimators with the observations of a run."""
+    rows, jobs = recorded(run, metric)[0], job_quotas(run, settings_of(run))
+    return [
+        _OfOthers(each, rows, jobs) if isinstance(each, OwnEstimator) else _OfOurs.of(each, rows, jobs)
+        for each in others
+    ]
+
+
+def scores(
     tables: Tables,
     settings: schema.WSMeter,
     seed: int,
     unit: Unit = "machine",
-    progress: Progress | None = None,
+    progress: Drawn | None = None,
+    *,
+    others: Sequence["ExperimentEstimator"] = (),
 ) -> ClusterScores:
     """Return how often the estimators are right on test clusters of a recorded fleet.
 
@@ -139,6 +217,7 @@ def validate(
     seed : of the draws; each size has a stream of its own
     unit : what the feature is rolled out by; for instances, sizes are numbers of instances
     progress : called after every draw
+    others : estimators that see the observations of experiments
 
     Raises
     ------
@@ -149,29 +228,38 @@ def validate(
     """
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
-    scores = _scores(draws(tables, settings, seed, progress), true["change"])
-    return ClusterScores(settings.metric, unit, true, pd.DataFrame(scores))
+    drawn = draws(tables, settings, seed, progress, others=others)
+    return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])))
 
 
-def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progress | None = None) -> pd.DataFrame:
+def draws(
+    tables: Tables,
+    settings: schema.WSMeter,
+    seed: int,
+    progress: Drawn | None = None,
+    *,
+    others: Sequence["ExperimentEstimator"] = (),
+) -> pd.DataFrame:
     """Return what each estimator says of each test cluster.
 
     Parameters
     ----------
-    tables, settings, seed, progress : as in `validate`; the counterfactual fleets are not looked at
+    tables, settings, seed, progress, others : as in `scores`; the counterfactual fleets are not looked at
 
     Returns
     -------
     DataFrame
         machines (size of the cluster), draw, reselections, estimator, change, low, high, margin, quota_coverage, jobs,
         and reference: the change from the whole featured half over the same jobs with the same weights, which the
-        paper validates against. NaN where there was too little data.
+        paper validates against. NaN where there was too little data, and for estimators of the whole fleet's change,
+        which cover all jobs.
     """
     without, having = halves_of(tables.observed)
     considered = _considered(tables.jobs, settings.top_jobs)
     current, whole = Current.of(without).only(pd.Index(considered["job"])), Current.of(having)
     cut = _Cut(having, MachineRows.of(having), considered, settings)
-    judged = paper_estimators(settings.t, settings.min_instances, settings.widen)
+    known = {each.name: each for each in paper_estimators(settings.t, settings.min_instances, settings.widen)}
+    judged = [known[name] for name in settings.estimators if name in known]
     rows: list[dict[str, object]] = []
     for size in settings.machines:
         rng = stream(seed, f"validate/{size}")
@@ -183,8 +271,10 @@ def draws(tables: Tables, settings: schema.WSMeter, seed: int, progress: Progres
             for estimator in judged:
                 answers = _answers(estimator, current, new, same_jobs, tables.jobs)
                 rows.append({**head, "estimator": estimator.name, **answers})
+            machines = having["machine"].to_numpy()[chosen]
+            rows += [{**head, "estimator": other.name, **_of_experiment(other, machines)} for other in others]
             if progress is not None:
-                progress(len(rows) // len(judged), settings.draws * len(settings.machines))
+                progress(len(rows) // (len(judged) + len(others)), settings.draws * len(settings.machines))
     return pd.DataFrame(rows)
 
 
@@ -253,12 +343,92 @@ def _answers(
 _ANSWERS = ("change", "low", "high", "margin", "quota_coverage", "jobs", "reference")
 
 
+class ExperimentEstimator(Protocol):
+    """An estimator that sees the observations of an experiment on some of the recorded machines with the feature."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+
+    def answer(self, machines: NDArray[Any]) -> Statistic:
+        """Return the change and its interval if only these machines had the feature; others that have are not seen."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfOthers:
+    """An estimator of other people, which sees tables."""
+
+    estimator: OwnEstimator
+    rows: pd.DataFrame
+    jobs: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        return self.estimator.name
+
+    def answer(self, machines: NDArray[Any]) -> Statistic:
+        return self.estimator.estimate(
+            ExperimentTables.of(_with_only(self.rows, machines), self.jobs[["job", "quota"]])
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfOurs:
+    """One of our methods; where nothing of the past counts, the sums by machine and job are made once for all draws."""
+
+    method: EffectMethod
+    rows: pd.DataFrame
+    jobs: pd.DataFrame
+    whole: Study | None
+    """All of the recorded machines, if the sums of some are those of a study of them alone."""
+
+    @classmethod
+    def of(cls, chosen: EffectMethod, rows: pd.DataFrame, jobs: pd.DataFrame) -> "_OfOurs":
+        staged = "staged" in chosen.designs
+        whole = None if staged else Study.of(rows, jobs)
+        apart = whole is not None and whole.design == "concurrent" and not whole.cells.x.shape[1]
+        return cls(chosen, rows, jobs, whole if apart else None)
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    def answer(self, machines: NDArray[Any]) -> Statistic:
+        if self.whole is None:
+            study = Study.of(_with_only(self.rows, machines), self.jobs, staged="staged" in self.method.designs)
+        else:
+            seen = ~self.whole.treated | self.whole.cells.machines.isin(machines)
+            study = replace(self.whole, cells=of_machines(self.whole.cells, seen), treated=self.whole.treated[seen])
+        effect = self.method.estimate(study)
+        return Statistic(effect.change, effect.low, effect.high)
+
+
+def _with_only(rows: pd.DataFrame, machines: NDArray[Any]) -> pd.DataFrame:
+    """Return the observations if only some of the machines with the feature had it; of the others the past is seen."""
+    treated = rows["treated"] == 1
+    first = rows.loc[treated, "period"].min()
+    others = rows["machine"].isin(rows.loc[treated, "machine"].unique()) & ~rows["machine"].isin(machines)
+    seen: pd.DataFrame = rows[~others | (rows["period"] < first)]
+    return seen
+
+
+def _of_experiment(estimator: ExperimentEstimator, machines: NDArray[Any]) -> dict[str, float]:
+    """Return an estimator's answer; it is about all jobs, so it has no reference over those that are covered."""
+    answers = dict.fromkeys(_ANSWERS, np.nan)
+    try:
+        change, low, high = estimator.answer(machines)
+    except NotEnoughDataError:
+        return answers
+    return answers | {"change": change, "low": low, "high": high, "margin": (high - low) / 2}
+
+
 def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
     """Yield what is counted over the draws of each estimator and size; draws with too little data apart."""
     for (size, name), all_draws in drawn.groupby(["machines", "estimator"], sort=False):
         enough = all_draws.dropna(subset=["change"])
         true = enough["low"].le(change) & enough["high"].ge(change)
-        over_covered = enough["low"].le(enough["reference"]) & enough["high"].ge(enough["reference"])
+        covering = enough.dropna(subset=["reference"])
+        over_covered = covering["low"].le(covering["reference"]) & covering["high"].ge(covering["reference"])
         excludes = enough["low"].gt(0) | enough["high"].lt(0)
         yield {
             "estimator": name,
@@ -271,7 +441,7 @@ def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
             **_share("covers_truth", true),
             **_share("covers_covered", over_covered),
             "excludes_current": float(excludes.mean()),
-            "success": float((excludes & over_covered).mean()),
+            "success": float((excludes & over_covered).mean()) if len(over_covered) else math.nan,
             "success_truth": float((excludes & true).mean()),
             "quota_coverage": float(enough["quota_coverage"].mean()),
             "reselections": float(all_draws["reselections"].mean()),

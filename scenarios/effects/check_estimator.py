@@ -1,0 +1,74 @@
+"""Whether an estimator does what every estimator should: `wsc.check_estimator`."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.effects.checks import DRAWS, FALSE_ALARM, EstimatorCheck, check
+from analysis.effects.estimator import OnTables
+from analysis.effects.methods import method
+from models.code.parts import is_part, part
+from scenarios.effects.own import OwnEstimator
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Says, Section, table
+from scenarios.views.terminal import Progress
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EstimatorChecks(Conclusion):
+    """What an estimator does right and wrong, check by check."""
+
+    estimator: str
+    checks: tuple[EstimatorCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passes all checks."""
+        return all(each.passed for each in self.checks)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The checks that it does not pass."""
+        return tuple(each.check for each in self.checks if not each.passed)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._verdict}>"
+
+    @property
+    def _verdict(self) -> str:
+        passed = len(self.checks) - len(self.failed)
+        return f"{self.estimator} passes {passed} of {len(self.checks)} checks"
+
+    def section(self) -> Section:
+        """Return the verdict, and a row a check."""
+        rows = [("yes" if each.passed else "NO", each.check, each.found) for each in self.checks]
+        chance = f"Chance fails a check that counts intervals in {FALSE_ALARM:.1%} of cases where they are right."
+        shown = table(("holds", "check", "found"), rows, words=3)
+        return Section("", (Says(self._verdict, "strong"), shown, Says(chance)))
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row a check: check, passed, found."""
+        return pd.DataFrame(self.checks)
+
+    def payload(self) -> Payload:
+        """Return the checks, and whether all passed."""
+        checks = [each._asdict() for each in self.checks]
+        return {"kind": "estimator_checks", "estimator": self.estimator, "passed": self.passed, "checks": checks}
+
+
+def check_estimator(given: object, progress: Progress, draws: int = DRAWS) -> EstimatorChecks:
+    """Return what an estimator does right and wrong.
+
+    Parameters
+    ----------
+    given : an estimator, its class, a function, a name of ours, or ``mine.py:Mine``
+    progress : told the share that is done
+    draws : experiments of each check that counts
+    """
+    if isinstance(given, str) and not is_part(given):
+        ours = OnTables(method(given))
+        name, estimate = ours.name, ours.estimate
+    else:
+        own = OwnEstimator.of_part(part(given)) if isinstance(given, str) else OwnEstimator.of(given)
+        name, estimate = own.name, own.estimate
+    return EstimatorChecks(name, tuple(check(estimate, draws, lambda done: progress("experiments", done))))

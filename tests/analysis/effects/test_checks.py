@@ -1,0 +1,77 @@
+"""Every check that an estimator should pass fails for an estimator that breaks just that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.effects.checks import CHANGE, Generator, check
+from analysis.effects.estimator import OnTables
+from analysis.effects.methods import method
+from analysis.statistics import Statistic
+
+RIGHT = OnTables(method("ratio")).estimate
+
+
+def failed(estimate):
+    return [found.check for found in check(estimate, draws=40) if not found.passed]
+
+
+def changing(experiment):
+    experiment.observations["value"] *= 1.0001
+    return RIGHT(experiment)
+
+
+def random(experiment):
+    answer = RIGHT(experiment)
+    return Statistic(answer.value, answer.low, answer.high + np.random.default_rng().random())
+
+
+def in_units(experiment):
+    answer = RIGHT(experiment)
+    return Statistic(answer.value, answer.low, answer.high + experiment.observations["value"].mean())
+
+
+def first_row(experiment):
+    answer = RIGHT(experiment)
+    return Statistic(answer.value, answer.low, answer.high + float(experiment.observations["value"].iloc[0]) / 1e3)
+
+
+def by_rows(experiment):
+    answer, rows = RIGHT(experiment), len(experiment.observations)
+    return Statistic.around(answer.value, 40 * answer.half_width / rows**0.5)
+
+
+def sure(experiment):
+    return Statistic.around(RIGHT(experiment).value, RIGHT(replace(experiment, confidence=0.95)).half_width)
+
+
+def narrow(experiment):
+    answer = RIGHT(experiment)
+    return Statistic.around(answer.value, answer.half_width / 3)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "check_"),
+    [
+        (changing, "leaves the tables as they are"),
+        (random, "answers the same twice"),
+        (in_units, "is free of units (values x 1000)"),
+        (first_row, "does not look at the order of rows"),
+        (by_rows, "is no surer if every row is there twice"),
+        (sure, "is wider for more confidence (80%, 99%)"),
+        (narrow, "finds nothing where nothing changed"),
+    ],
+)
+def test_an_estimator_that_breaks_a_rule_fails_its_check(estimate, check_):
+    assert check_ in failed(estimate)
+
+
+def test_the_generator_has_the_change_that_it_says():
+    """The mean over jobs by quota, of many instances, without and with the feature."""
+    wide = Generator(machines=4000, jobs=3, instances=4, log_sd=(0.5, 0.04, 0.08, 0.05))
+    experiment = wide.experiment(np.random.default_rng(1), CHANGE)
+    means = experiment.study.groupby(["treated", "job"])["value"].mean()
+    quota = experiment.jobs.set_index("job")["quota"]
+    change = (quota * means[True]).sum() / (quota * means[False]).sum() - 1
+    assert change == pytest.approx(CHANGE, abs=0.004)
