@@ -250,14 +250,14 @@ MODERN_SERVERS = (
              sockets=1, isa="x86", caches=_levels((48, 4), (1024, 14), (32, 50, 8)), branch_miss_cycles=13.0),
     Platform("graviton_4", 96, 1, 2.8e9, 1.0e9, 2.8e9, 36 * _MIB, 115e-9, 537.6e9, 768 * _GIB, 260.0, 85.0, 0.54,
              "1 × AWS Graviton 4 (Arm Neoverse V2): press and reviewers; 12 channels DDR5-5600; AWS prints no clock "
-             "and no TDP: 2.8 GHz as reviewers saw, power and latencies estimated",
+             "and no TDP: 2.8 GHz as reported, power and latencies estimated",
              sockets=1, isa="arm64", caches=_levels((64, 4), (2048, 11), (36, 84, 96)), branch_miss_cycles=11.0),
     Platform("axion_c4a", 72, 1, 3.0e9, 1.0e9, 3.0e9, 72 * _MIB, 115e-9, 358.4e9, 576 * _GIB, 210.0, 70.0, 0.54,
              "1 × Google Axion (Arm Neoverse V2): only the core and the machine c4a-highmem-72 are public; clock, "
              "caches, channels, power and latencies estimated",
              sockets=1, isa="arm64", caches=_levels((64, 4), (2048, 11), (72, 90, 72)), branch_miss_cycles=11.0),
     Platform("grace_superchip", 144, 1, 3.1e9, 1.0e9, 3.1e9, 228 * _MIB, 125e-9, 1024.0e9, 480 * _GIB, 500.0, 150.0,
-             0.54, "2 × NVIDIA Grace (Arm Neoverse V2): tuning guide and data sheet; LPDDR5X of 512 GB/s a processor, "
+             0.54, "2 × NVIDIA Grace (Arm Neoverse V2): tuning guide; clock as reported; LPDDR5X, 512 GB/s a socket, "
              "in the TDP; latencies and idle power estimated",
              isa="arm64", caches=_levels((64, 4), (1024, 11), (114, 93, 72)), branch_miss_cycles=11.0),
 )  # fmt: skip
