@@ -23,7 +23,7 @@ def affinity(
     keep_traffic: Annotated[
         bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
     ] = False,
-    judge: Annotated[bool, typer.Option("--judge", help="Of a run: move the jobs in simulation.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Move the jobs of a run in simulation.")] = False,
     json: Json = False,
 ) -> None:
     """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""

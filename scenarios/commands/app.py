@@ -11,12 +11,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-NAMES = (
-    *("run", "validate", "report", "crosscheck", "scenarios", "check"),
-    *("effect", "design", "audit", "monitor", "scorecard", "convert", "wsmeter"),
-    *("occupancy", "live", "predict", "select", "platforms", "profile", "affinity", "serve", "reproduce"),
-)
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Simulate a fleet, and judge estimators on it": (
+        *("scenarios", "run", "report", "validate", "scorecard", "check", "crosscheck"),
+    ),
+    "Did a change help my fleet?": ("design", "effect", "monitor", "audit", "convert", "wsmeter"),
+    "Would more or other servers help my requests?": ("occupancy", "predict", "select", "platforms", "live"),
+    "Where do my fleet's cycles go?": ("profile", "serve", "affinity"),
+    "Redraw the papers' figures": ("reproduce",),
+}
+"""The commands by the question that they answer, in the order in which one needs them."""
+NAMES = tuple(name for names in PANELS.values() for name in names)
 """Every command, in the order in which help lists them."""
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 
 
 class _Modules(Mapping[str, Any]):
@@ -30,7 +37,9 @@ class _Modules(Mapping[str, Any]):
             single = typer.Typer(add_completion=False)
             single.command(name)(command)
             command = single
-        return typer.main.get_command(command)
+        loaded = typer.main.get_command(command)
+        vars(loaded)["rich_help_panel"] = _PANEL_OF[name]
+        return loaded
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)

@@ -39,7 +39,7 @@ def design(
     spread: Annotated[
         float | None, _spread(help="Standard deviation of the jobs' effects; twice the change if not said.")
     ] = None,
-    apart: Annotated[float | None, _spread(help="Of what machines add to effects; a quarter of --spread.")] = None,
+    apart: Annotated[float | None, _spread(help="Spread between machines; a quarter of --spread.")] = None,
     jobs: Jobs = None,
     draws: Annotated[
         int,

@@ -29,13 +29,13 @@ def monitor(
     jobs: Jobs = None,
     every: Annotated[
         str,
-        written(_every, "WHEN", help="A look after each period, each day, or each so many units of periods."),
+        written(_every, "WHEN", help="How often the team looks: period, day, or a number in the unit of the periods."),
     ] = "period",
     planned: Annotated[
         int | None, written(partial(options.whole, most=_MOST_LOOKS), "N", help="Looks until the planned end.")
     ] = None,
     estimator: Estimator = "adjusted",
-    confidence: Annotated[float, share(help="Of all looks together.")] = 0.95,
+    confidence: Annotated[float, share(help="Confidence that no interval of any look is wrong.")] = 0.95,
     metric: Metric = None,
     guards: Guards = None,
     json: Json = False,

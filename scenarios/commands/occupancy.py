@@ -36,7 +36,7 @@ def occupancy(
         int | None, written(_servers, "N", help="Servers (cores) that the log was made with; a fleet's run knows.")
     ] = None,
     interval: Annotated[float | None, time(help="Length of intervals: 60s, 5min, 200ms.")] = None,
-    alert: Annotated[float | None, number(help="Tell intervals of more queueing/service.")] = None,
+    alert: Annotated[float | None, number(help="Report intervals with more queueing/service than this.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")

@@ -49,18 +49,18 @@ Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into."
 Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
 SeedOfScenario = Annotated[str | None, typer.Option("--seed", metavar="N", help="Another seed.")]
 """A value of a scenario file like those of `--set`, so that its faults are told together with theirs."""
-Seed = Annotated[int, written(partial(options.whole, least=0, most=2**63 - 1), "N", help="Of all random draws.")]
+Seed = Annotated[int, written(partial(options.whole, least=0, most=2**63 - 1), "N", help="Seed of all random draws.")]
 Workers = Annotated[int | None, count(help="Processes; one for each processor.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Another value, such as fleet.machines=500; may be repeated."),
 ]
 T = Annotated[float, number("--t", help="Half-width of intervals in standard errors.")]
-MinInstances = Annotated[int, count(help="Least measured instances of a job.")]
+MinInstances = Annotated[int, count(help="Fewest measured instances of a job that counts.")]
 Jobs = Annotated[
     Path | None, typer.Option(metavar="TABLE", parser=str, help="The whole fleet's jobs: job, quota, instances.")
 ]
-Confidence = Annotated[float, share(help="Of intervals.")]
+Confidence = Annotated[float, share(help="Confidence of the intervals.")]
 Metric = Annotated[
     MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
 ]
@@ -70,7 +70,15 @@ Guards = Annotated[
         "--guard", metavar="FILE.py:NAME", help="A guard of your own, beside ours (see docs/extend.md); repeatable."
     ),
 ]
-Estimator = Annotated[str, written(options.estimator_of, "NAME", help="Estimator; a wrong name lists them.")]
+Estimator = Annotated[
+    str,
+    written(
+        options.estimator_of,
+        "NAME",
+        help="Estimator: published, published-widened, concurrent, ratio, cuped, unadjusted, own-past, adjusted, "
+        "shrunken, random-effects, stratified or staged (see docs/estimators.md).",
+    ),
+]
 ServiceLog = Annotated[
     Path,
     typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a run."),

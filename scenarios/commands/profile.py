@@ -148,7 +148,7 @@ def ask(
         list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter; may be repeated.")
     ] = None,
     judge: Annotated[
-        bool, typer.Option("--judge", help="Of colocate: take each pair apart in simulation, and compare CPI.")
+        bool, typer.Option("--judge", help="For colocate: take each pair apart in simulation, and compare CPI.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the questions and their parameters.")] = False,
     json: Json = False,

@@ -40,7 +40,8 @@ def run(
         float | None, share(help="Lengthen a queue's run until its mean response is known to, say, 2%.")
     ] = None,
     executor: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="Of several cells: processes, or dask:ADDRESS of a scheduler.")
+        str | None,
+        typer.Option(metavar="WHERE", help="Where several cells run: processes, or dask:ADDRESS."),
     ] = None,
     workers: Workers = None,
     metric: Metric = None,

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.effects.methods import of_tables
 from analysis.statistics import NotEnoughDataError
 from models.fleet import world
-from scenarios.commands.app import app
+from scenarios.commands.app import PANELS, app
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.json_schema import json_schema
@@ -51,6 +52,21 @@ class Said(Conclusion):
 
 def fleet(**_):
     return Said(kind="fleet", truth={"change": float("nan")}, estimates=[])
+
+
+def test_help_lists_every_command_once_under_the_question_that_it_answers():
+    shown = wsc("--help").stdout
+    panels = re.split(r"╭─ (.+?) ─+╮", shown)
+    listed = {
+        title: re.findall(r"^│ (\w+) ", body, re.MULTILINE)
+        for title, body in zip(panels[3::2], panels[4::2], strict=True)
+    }
+    assert {title: tuple(names) for title, names in listed.items()} == dict(PANELS)
+
+
+def test_help_of_an_estimator_lists_all_of_them():
+    shown = re.sub(r"[│\s]+", " ", wsc("effect", "--help").stdout)
+    assert f"Estimator: {', '.join(of_tables()[:-1])} or {of_tables()[-1]} (see" in shown
 
 
 def test_help_lists_the_commands_of_the_contract():
