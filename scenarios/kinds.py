@@ -27,7 +27,7 @@ Reference: TypeAlias = Literal["file", "scenario", "part"]
 is no name of ours, a part in somebody's own file."""
 
 
-_ANALYSES = "analyses."
+ANALYSES = "analyses."
 """How the ways begin to what decides no table of a run."""
 
 
@@ -92,7 +92,7 @@ class Kind:
 
     def outside(self, scenario: "AnyScenario") -> Mapping[str, str]:
         """Return what is taken from outside: the way to the value that names it, and a digest of what that holds."""
-        named = {way: text for way, text in self.parts(scenario).items() if not way.startswith(_ANALYSES)}
+        named = {way: text for way, text in self.parts(scenario).items() if not way.startswith(ANALYSES)}
         parts = {way: f"{part(text).sha256} {part(text).name}" for way, text in named.items()}
         outside: Callable[[AnyScenario], Mapping[str, str]] | None = getattr(self.lens, "outside", None)
         return parts if outside is None else {**parts, **outside(scenario)}

@@ -5,13 +5,16 @@ unpickled, and Numba would end in an AttributeError before it asks whether the s
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from pickle import UnpicklingError
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 _UNREADABLE = (AttributeError, EOFError, ImportError, IndexError, UnpicklingError)
 """What unpickling raises, says the manual of `pickle`."""
 
@@ -27,14 +30,14 @@ class _Index(IndexDataCacheFile):
 
 
 class _Cache(FunctionCache):
-    """A function's cache with such an index."""
+    """A function's cache with such an index; what was kept under another stamp counts for nothing."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *stamp: str) -> None:
         super().__init__(function)
         self._cache_file = _Index(
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
-            source_stamp=self._impl.locator.get_source_stamp(),
+            source_stamp=(*self._impl.locator.get_source_stamp(), *stamp),
         )
 
 
@@ -67,3 +70,49 @@ def njit(
         return cast(_F, dispatcher)
 
     return compiled
+
+
+def of_numbers(function: Callable[..., float], parameters: int) -> Callable[..., float]:
+    """Return a function of so many numbers that gives a number, compiled now and kept on disk where that can be.
+
+    Examples
+    --------
+    >>> def mean(a, b):
+    ...     return (a + b) / 2
+    >>> of_numbers(mean, 2)(1, 2)
+    1.5
+    """
+    dispatcher: Any = numba.njit(function)
+    if not hasattr(dispatcher, "compile"):  # NUMBA_DISABLE_JIT is set
+        return function
+    with suppress(RuntimeError):  # its file is not one beside which, or for which, anything can be kept
+        dispatcher._cache = _Cache(function, function.__module__)
+    dispatcher.compile(types.float64(*[types.float64] * parameters))
+    dispatcher.disable_compile()
+    return cast(Callable[..., float], dispatcher)
+
+
+def with_functions(kernel: Callable[..., _R], *arguments: object) -> Callable[..., _R]:
+    """Return a kernel of `njit` for arguments of these types, what `of_numbers` compiled among them.
+
+    It takes those as first-class functions: it is the same machine code for all with as many parameters.
+
+    Examples
+    --------
+    >>> @njit(cache=False)
+    ... def at_one(function):
+    ...     return function(1.0)
+    >>> negative = of_numbers(lambda x: -x, 1)
+    >>> with_functions(at_one, negative)(negative)
+    -1.0
+    """
+    dispatcher: Any = kernel
+    if not hasattr(dispatcher, "compile"):
+        return kernel
+    return cast(Callable[..., _R], dispatcher.compile(tuple(map(_type, arguments))))
+
+
+def _type(argument: object) -> types.Type:
+    """Return what Numba calls an argument's type; of a function of numbers that of all such."""
+    own: types.Type | None = getattr(argument, "get_function_type", lambda: None)()
+    return own or numba.typeof(argument)

@@ -64,7 +64,8 @@ class Cores(NamedTuple):
 class Shop(NamedTuple):
     """All of it: what comes, who serves, what comes out, who is to arrive, who waits, who is served.
 
-    `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws.
+    `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws, and has the first job
+    that somebody's own policy could not rank.
     """
 
     load: RequestArrays

@@ -14,6 +14,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
+from models.code.formulas import NumberFunction
 from models.queues.layout import AttainedLine, Cores, Heap, RequestArrays, Servers, ServiceTimes, Shop
 from models.queues.policies import POLICIES
 
@@ -23,7 +24,7 @@ SJF, PRIORITY, RANDOM = POLICIES["sjf"].code, POLICIES["priority"].code, POLICIE
 NOBODY = -1
 SLIVER = 1e-9
 """What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""
-TURNS, SLICES, DRAWS = range(3)
+TURNS, SLICES, DRAWS, UNRANKED = range(4)
 """Places in `Shop.tally`."""
 GROUPS, JOBS = range(2)
 """Places in `AttainedLine.size`."""
@@ -191,6 +192,24 @@ def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
 
 
 @njit(cache=True)
+def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
+    """Return what a job is ranked by under somebody's own policy; remember the first job whose rank is no number."""
+    rank = key(shop.times.arrival_s[job], shop.load.demand_s[job], left, float(shop.load.priority[job]))
+    if np.isnan(rank) and shop.tally[UNRANKED] == NOBODY:
+        shop.tally[UNRANKED] = job
+    return rank
+
+
+@njit(cache=True)
+def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
+    """Rank the jobs in service by what they still need, under somebody's own policy."""
+    for c in range(shop.cores.job.size):
+        job = shop.cores.job[c]
+        if job != NOBODY:
+            shop.waiting.key[job] = _own_rank(shop, job, _left(shop.cores, c, now_s), key)
+
+
+@njit(cache=True)
 def _soonest(cores: Cores) -> tuple[int, int]:
     """Return the core that is done first and the core whose slice ends first."""
     done = ended = 0
@@ -256,10 +275,13 @@ def _leave(shop: Shop, now_s: float) -> None:
 
 
 @njit(cache=True, inline="always")
-def _arrive(shop: Shop, now_s: float, preemptive: bool) -> None:
+def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let the next request join the line, and take the core of whom it may preempt."""
     job, waiting, cores = _pop(shop.pending), shop.waiting, shop.cores
-    waiting.key[job] = _rank(shop.station.policy, shop.load.priority[job], shop.left[job], shop.tally[TURNS])
+    if key is None:
+        waiting.key[job] = _rank(shop.station.policy, shop.load.priority[job], shop.left[job], shop.tally[TURNS])
+    else:
+        waiting.key[job] = _own_rank(shop, job, shop.left[job], key)
     _turn(shop, job)
     if preemptive and _free(cores) == NOBODY:
         worst = _worst(cores, waiting)
@@ -295,32 +317,52 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes) -> Shop:
     )  # fmt: skip
     waiting = _heap(np.zeros(n), np.zeros(n, np.int64))
     calendar = _calendar(load, times)
-    return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64))
+    tally = np.array([0, 0, 0, NOBODY])
+    return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), tally)
 
 
 @njit(cache=True)
-def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
-    """Fill the times where every job in service holds a core: all policies but PS and FB."""
-    shop, policy = _shop(load, station, times), station.policy
-    preemptive = policy in (LCFS_PR, SRPT, PRIORITY)
+def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
+    """Serve everybody; where there is a key, by that (what is done only without one, or with one, is compiled out)."""
+    station, policy = shop.station, shop.station.policy
     while True:
         done, ended = _soonest(shop.cores)
         arrival_s, finish_s, expiry_s = _next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]
         now_s = min(arrival_s, finish_s, expiry_s)
         if now_s == np.inf:
             return
-        if policy == SRPT:
-            _rank_by_rest(shop.cores, shop.waiting, now_s)
+        if key is None:
+            if policy == SRPT:
+                _rank_by_rest(shop.cores, shop.waiting, now_s)
+        elif preemptive:
+            _rank_anew(shop, now_s, key)
         if finish_s == now_s:
             _leave(shop, now_s)
         elif arrival_s == now_s:
-            _arrive(shop, now_s, preemptive)
+            _arrive(shop, now_s, preemptive, key)
         else:
             _expire(shop, ended, now_s)
         _fill(shop, now_s)
         if preemptive:
             _line_up(shop.cores, shop.waiting)
         _settle(shop.cores, station, now_s)
+
+
+@njit(cache=True)
+def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
+    """Fill the times where every job in service holds a core: all policies but PS and FB."""
+    _run(_shop(load, station, times), station.policy in (LCFS_PR, SRPT, PRIORITY), None)
+
+
+@njit(cache=True)
+def by_key(load: RequestArrays, station: Servers, times: ServiceTimes, preemptive: bool, key: NumberFunction) -> int:
+    """Fill the times where jobs hold cores and the one with the least key comes first; equal keys go by arrival.
+
+    Return the first job whose key is no number, with which the times mean nothing; `NOBODY` where there is none.
+    """
+    shop = _shop(load, station, times)
+    _run(shop, preemptive, key)
+    return int(shop.tally[UNRANKED])
 
 
 @njit(cache=True)

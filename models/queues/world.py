@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
+from models.fleet.world import FORBID, Count, Forbid, NonNegative, PartName, Positive, Share
 from models.queues.policies import PolicyName
 
 LONGEST_S = 366 * 86400
@@ -173,10 +173,10 @@ class Station:
 
     servers: Annotated[int, Ge(1), Le(4096)] = 4
     """Servers (cores)."""
-    policy: PolicyName = "ps"
+    policy: PolicyName | PartName = "ps"
     """Scheduling: first come first served; last come first served without and with preemption; processor sharing;
     round robin; shortest remaining processing time; shortest job first; feedback (least attained service); static
-    preemptive priority; random."""
+    preemptive priority; random. Or a function of your own, as `file.py:name` (docs/extend.md)."""
     quantum_s: Positive = 0.1
     """Time slice of round robin."""
     speeds: tuple[Positive, ...] = ()

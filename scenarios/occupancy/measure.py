@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,13 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.log import Cleaned
 from models.arrays import Floats
+from models.code.parts import is_part
+from models.queues.policies import PolicyName
 from models.queues.world import Contention
 from scenarios.files.loader import digest
 from scenarios.files.schema import QueueScenario
 from scenarios.files.traces import read_trace
+from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
@@ -157,7 +160,8 @@ def outside(scenario: QueueScenario) -> dict[str, str]:
     if load.trace is not None:
         digests["load.trace.file"] = file_digest(Path(load.trace.file))
     if load.job is not None:
-        digests["load.job.scenario"] = digest(fleet_of(load.job))
+        fleet = fleet_of(load.job)
+        digests["load.job.scenario"] = digest(fleet, KINDS["fleet"].outside(fleet))
     return digests
 
 
@@ -238,14 +242,18 @@ def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
     """Return what the laws are asked, and why no replay can be asked for."""
     settings, station = scenario.analyses.occupancy, scenario.station
     policy = station.policy if settings.policy == "station" else settings.policy
+    own = settings.policy == "station" and is_part(station.policy)
     query = OccupancyQuery(
         station.servers,
         to=settings.to or scenario.replays,
         interval_s=settings.interval_s,
-        policy=None if policy == "auto" else policy,
+        policy=None if own or policy == "auto" else cast(PolicyName | None, policy),
         identify=policy == "auto",
         quantum_s=station.quantum_s,
     )
+    if own:
+        name = station.policy.rpartition("/")[2]
+        return query, (f"no replay: demands cannot be reconstructed under a policy of your own ({name})",)
     if policy and (station.speeds or station.rates):
         return replace(query, policy=None, identify=False), ("no replay: the servers are not all alike",)
     return query, ()

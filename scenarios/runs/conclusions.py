@@ -19,7 +19,7 @@ import models
 import sim
 from models.code.parts import part
 from scenarios.files.schema import AnyScenario
-from scenarios.kinds import KINDS
+from scenarios.kinds import ANALYSES, KINDS
 from scenarios.runs.disk import JsonError, file_digest, json_of, whole
 from scenarios.runs.rundir import MANIFEST, Run, make_folder, source_digest, version_of, versions
 from scenarios.views.terminal import Progress
@@ -120,7 +120,8 @@ def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:
     settings = KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode()
     files = [run.path / MANIFEST, *(file for file, _ in run.files())]
     digests = [(file.relative_to(run.path).as_posix(), file_digest(file)) for file in files if file.is_file()]
-    parts = [part(text).sha256 for text in KINDS[scenario.kind].parts(scenario).values()]
+    named = KINDS[scenario.kind].parts(scenario).items()
+    parts = [part(text).sha256 for way, text in named if way.startswith(ANALYSES)]  # what others did is in the files
     return blake2b(
         repr((conclusion_digest(), lens, settings, parts, str(run.path), digests)).encode(), digest_size=6
     ).hexdigest()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.queues.policies import POLICIES
+from models.queues.own_policies import rules_of
 from models.queues.world import Station
 from sim.queues.observe import Busy, present
 
@@ -61,14 +61,14 @@ def obey(
     rounding_s = _rounding_s(station, departure_s, demand_s)
     present_s = _integral(everybody.time_s, everybody.servers)
     _same(LITTLE, present_s, departure_s - arrival_s, rounding_s)
-    if POLICIES[station.policy].migrates or len(set(station.speeds)) <= 1:
+    if rules_of(station.policy).migrates or len(set(station.speeds)) <= 1:
         done = _integral(busy.time_s, _work_per_s(station)[busy.servers])
         _same(CONSERVATION, done, demand_s, rounding_s)
 
 
 def _rounding_s(station: Station, departure_s: Floats, demand_s: Floats) -> float:
     """Return by how much the clock's rounding may falsify a sum at most: a last digit at every step."""
-    slices = float(demand_s.sum()) / station.quantum_s if POLICIES[station.policy].sliced else 0.0
+    slices = float(demand_s.sum()) / station.quantum_s if rules_of(station.policy).sliced else 0.0
     return STEPS * (len(demand_s) + slices) * float(np.spacing(_last(departure_s)))
 
 

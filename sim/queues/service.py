@@ -7,6 +7,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
+from models.queues.own_policies import scheduling
 from models.queues.serve import serve
 from models.queues.world import Clients, Contention, QueueWorld
 from models.randomness import stream
@@ -156,7 +157,7 @@ def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own:
 def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[QueueStamps, Busy]:
     station = of_servers(world.station, servers)
     done = serve(
-        station.policy,
+        scheduling(station.policy),
         given.arrival_s,
         given.demand_s,
         station.servers,

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from analysis.tables.faults import FileError
+from models.code.parts import PartError
+from models.queues.own_policies import rules_of
 from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
 from scenarios.files.checks.load import (
@@ -40,6 +42,14 @@ def priorities(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Priorities stand with the types of requests."""
     if scenario.station.policy == "priority" and not scenario.load.types:
         yield FieldFault(("station", "policy"), "needs load.types, which say each type's priority", '"priority"')
+
+
+def scheduling(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """A policy of somebody's own is there, and takes what policies are given."""
+    try:
+        rules_of(scenario.station.policy)
+    except PartError as error:
+        yield FieldFault(("station", "policy"), str(error))
 
 
 def server_speeds(scenario: QueueScenario) -> Iterator[FieldFault]:
@@ -158,6 +168,7 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     load_points: ("load.arrivals",),
     type_names: ("load.types",),
     priorities: ("load.types", "station.policy"),
+    scheduling: ("station.policy",),
     server_speeds: ("station",),
     replays: ("load", "station", "replays"),
     background: ("station", "replays", "observation.background_share"),

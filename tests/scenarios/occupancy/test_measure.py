@@ -6,10 +6,12 @@ import shutil
 from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
 from models.errors import InputError
+from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load, load_each, settings
 from scenarios.occupancy import measure as run_queue
 from scenarios.runs import execution as runs
@@ -244,3 +246,40 @@ def test_what_happened_where_the_laws_do_not_hold_is_response_time_alone(out):
     first, *_ = run(scenario("contention.concurrency_limit=2", "station.policy=fcfs"), out, False, quiet)["replays"]
     assert math.isnan(first["queueing_time_s"])
     assert first["response_time_s"] > 0
+
+
+OWN = "def mine(arrival_s, demand_s, remaining_s, priority):\n    return {key}\n"
+
+
+def own_queue(folder, key):
+    (folder / "mine.py").write_text(OWN.format(key=key))
+    file = folder / "mine.yaml"
+    file.write_text("extends: queue_small\nhorizon_s: 60\nreplays: []\nstation: {policy: mine.py:mine}\n")
+    return load(str(file))
+
+
+def test_a_policy_from_outside_makes_the_run_that_ours_makes_and_is_part_of_its_digest(tmp_path):
+    ours = load("queue_small", settings(["horizon_s=60", "replays=[]", "station.policy=sjf"]))
+    runs = [obtain(scenario, tmp_path, False, quiet) for scenario in (own_queue(tmp_path, "demand_s"), ours)]
+    pd.testing.assert_frame_equal(*(run.table("truth_requests") for run in runs))
+    again = obtain(own_queue(tmp_path, "-demand_s"), tmp_path, False, quiet)
+    assert again.path != runs[0].path
+
+
+def test_a_run_is_measured_without_the_file_of_its_policy(tmp_path):
+    run = obtain(own_queue(tmp_path, "demand_s"), tmp_path, False, quiet)
+    (tmp_path / "mine.py").unlink()
+    scenario, opened = reopen(run.path)
+    answer = run_queue.measure(scenario, opened, tmp_path, quiet)
+    assert any("a policy of your own (mine.py:mine)" in note for note in answer.occupancy.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("OTHER = 1\n", "holds no mine, but OTHER"), ("def mine(a):\n    return a\n", r"mine\.py:1: mine: .* got \(a\)")],
+)
+def test_what_is_no_policy_is_a_fault_of_the_scenario(tmp_path, text, problem):
+    own_queue(tmp_path, "demand_s")
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(FaultsError, match=rf"mine\.yaml:4:19: station\.policy: .*{problem}"):
+        load(str(tmp_path / "mine.yaml"))

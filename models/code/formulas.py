@@ -1,0 +1,86 @@
+"""Formulas that other people write: functions of plain numbers, compiled for the kernels that call them.
+
+A formula has the parameters that its protocol names, in that order, all numbers, and returns a number. It is compiled
+once and kept on disk beside its file. A kernel takes it as a first-class function, and is not compiled anew for it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+from typing import TypeAlias
+
+from models.code.parts import Part, PartError
+
+NumberFunction: TypeAlias = Callable[..., float]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Somebody's function of plain numbers, with the parameters that it should have."""
+
+    part: Part
+    parameters: tuple[str, ...]
+
+    @property
+    def function(self) -> FunctionType:
+        """The function as it was written.
+
+        Raises
+        ------
+        PartError
+            If it cannot be loaded, or is no function of these parameters.
+        """
+        written = self.part.load()
+        function = getattr(written, "py_func", written)
+        wanted = f"should be a function of ({', '.join(self.parameters)})"
+        if not isinstance(function, FunctionType):
+            raise PartError(f"{self.part.file}: {self.part.name}: {wanted}, got {type(written).__name__}")
+        parameters = tuple(inspect.signature(function).parameters)
+        if parameters != self.parameters:
+            line = function.__code__.co_firstlineno
+            raise PartError(f"{self.part.file}:{line}: {self.part.name}: {wanted}, got ({', '.join(parameters)})")
+        return function
+
+    def has(self, mark: str) -> bool:
+        """Return whether the function carries a mark, an attribute that is true, such as ``mine.preemptive = True``."""
+        return bool(getattr(self.part.load(), mark, False))
+
+    def compiled(self) -> NumberFunction:
+        """Return the function, compiled; out of its cache on disk if its file is as it was.
+
+        Raises
+        ------
+        PartError
+            If it cannot be loaded or compiled.
+        """
+        return _compiled(self)
+
+    def wrong(self, problem: str, **arguments: float) -> PartError:
+        """Return the error that the function returned for these arguments what it must not."""
+        called = ", ".join(f"{name}={value:.6g}" for name, value in arguments.items())
+        line = self.function.__code__.co_firstlineno
+        return PartError(f"{self.part.file}:{line}: {self.part.name}({called}): {problem}")
+
+
+@lru_cache
+def _compiled(formula: Formula) -> NumberFunction:
+    """Return a formula, compiled once in a process."""
+    from models.code.compiled import of_numbers
+
+    function = formula.function
+    try:
+        return of_numbers(function, len(formula.parameters))
+    except Exception as error:  # Numba's own are not all of one class
+        line = getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
+        where = f"{formula.part.file}:{line}: {formula.part.name}"
+        raise PartError(f"{where}: cannot be compiled: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of what a compiler says, without its own steps and names."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = next((line for line in lines if not line.startswith("Failed in")), type(error).__name__)
+    return re.split(r" for '\$|, defined at|\.? Raised from", said)[0]

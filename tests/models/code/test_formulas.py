@@ -1,0 +1,91 @@
+"""Functions that other people write are compiled as they are, and what is wrong with them is told with their line."""
+
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from models.code.compiled import njit, with_functions
+from models.code.formulas import Formula
+from models.code.parts import PartError, part
+
+
+def formula(folder: Path, text: str, *parameters: str) -> Formula:
+    file = folder / "mine.py"
+    file.write_text(text)
+    return Formula(part(f"{file}:mine"), parameters or ("x", "y"))
+
+
+@njit(cache=False)
+def summed(function, n):
+    total = 0.0
+    for i in range(n):
+        total += function(float(i), 2.0)
+    return total
+
+
+def test_a_formula_is_the_function_that_was_written(tmp_path):
+    mine = formula(tmp_path, "import math\nK = 3.0\n\ndef mine(x, y):\n    return K * math.sqrt(x) if x > y else -1\n")
+    assert mine.compiled()(4.0, 1.0) == 6.0
+    assert mine.compiled()(0.0, 1.0) == -1.0
+
+
+def test_a_kernel_takes_every_formula_and_is_compiled_once(tmp_path):
+    halves = [formula(tmp_path, f"def mine(x, y):\n    return x / y + {k}\n").compiled() for k in (0, 1)]
+    kernels = [with_functions(summed, half, 4) for half in halves]
+    assert kernels[0] is kernels[1]
+    assert [kernels[0](half, 4) for half in halves] == [3.0, 7.0]
+
+
+def test_what_was_compiled_is_kept_for_the_next_process(tmp_path):
+    mine = formula(tmp_path, "def mine(x, y):\n    return x\n").part.reference
+    script = (
+        "from models.code.formulas import Formula; from models.code.parts import part; import sys;"
+        f"stats = Formula(part({mine!r}), ('x', 'y')).compiled().stats;"
+        "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in "12"]
+    assert [done.stdout.split() for done in runs] == [["0", "1"], ["1", "0"]]
+
+
+def test_a_folder_that_is_copied_with_what_was_compiled_is_compiled_anew(tmp_path):
+    (tmp_path / "here").mkdir()
+    formula(tmp_path / "here", "def mine(x, y):\n    return x + y\n").compiled()
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    script = (
+        "from models.code.formulas import Formula; from models.code.parts import part;"
+        f"print(Formula(part({str(tmp_path / 'there' / 'mine.py')!r} + ':mine'), ('x', 'y')).compiled()(1, 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mine = 3", r"mine\.py: mine: should be a function of \(x, y\), got int"),
+        ("\ndef mine(x):\n    return x", r"mine\.py:2: mine: should be a function of \(x, y\), got \(x\)"),
+        ("def mine(y, x):\n    return x", r"got \(y, x\)"),
+        ("def mine(x, y):\n    pass", r"mine\.py:2: mine: cannot be compiled: No conversion from none to float64$"),
+        ("def mine(x, y):\n    return z", r"mine\.py:\d: mine: cannot be compiled: NameError: name 'z' is not defined"),
+        ("def mine(x, y):\n    import os\n    return x", r"mine\.py:1: mine: cannot be compiled: Use of unsupported"),
+    ],
+)
+def test_what_is_no_such_function_is_told_with_its_line(tmp_path, text, problem):
+    with pytest.raises(PartError, match=problem):
+        formula(tmp_path, text).compiled()
+
+
+def test_a_wrong_answer_is_told_with_what_was_asked(tmp_path):
+    mine = formula(tmp_path, "\n\ndef mine(x, y):\n    return x\n")
+    told = str(mine.wrong("should return a number, got nan", x=math.pi, y=2.0))
+    assert told == f"{tmp_path}/mine.py:3: mine(x=3.14159, y=2): should return a number, got nan"
+
+
+def test_marks_are_attributes_of_the_function(tmp_path):
+    mine = formula(tmp_path, "def mine(x, y):\n    return x\n\nmine.preemptive = True\n")
+    assert mine.has("preemptive")
+    assert not mine.has("patient")
