@@ -164,7 +164,7 @@ def test_a_crossover_is_told_its_truth_alone(out):
     quota = tables.table("jobs").set_index("job")["quota_vcpu"].reindex(means[0].index)
     assert found["truth"]["change"] == pytest.approx((quota * means[1]).sum() / (quota * means[0]).sum() - 1)
     assert tables.table("switches")["feature"].mean() == 0.5
-    with pytest.raises(RunError, match="WSMeter has no estimator"):
+    with pytest.raises(RunError, match="no test clusters can be drawn"):
         validate(asked, out, False, quiet)
 
 
