@@ -16,7 +16,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from scenarios.commands.app import app
-from scenarios.files.loader import load_each
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
@@ -171,13 +170,6 @@ def test_every_command_shown_is_one_that_wsc_has():
         command = getattr(known[name], "commands", {}).get(words[0], known[name]) if words else known[name]
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
-
-
-@pytest.mark.parametrize("text", blocks("README.md", "yaml"))
-def test_every_scenario_shown_is_a_valid_one(tmp_path, text):
-    (tmp_path / "shown.yaml").write_text(text)
-    (loaded,) = load_each(str(tmp_path / "shown.yaml"))
-    assert f"name: {loaded.name}\n" in text
 
 
 def test_every_make_target_shown_is_one_that_the_makefile_has():
