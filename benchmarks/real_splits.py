@@ -4,16 +4,13 @@ Usage: python benchmarks/real_splits.py FILE… [--splits 500] [--machines 30,10
 
 Each split takes half of a file's machines as the current fleet and some of the other half as the test cluster. Nothing
 changed, so an interval is right when it holds 0. The nominal level at t = 2 is 95.4%. "warned" is the share of splits
-in which the guard of tails says that there are too few machines, "else" how many of the others hold 0.
+with a warning that there are too few machines for such tails; "else" is the share of the other splits that hold 0.
 """
 
 import argparse
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.statistics import NotEnoughDataError
@@ -22,8 +19,13 @@ from analysis.wsmeter.measurements import read_measurements
 from analysis.wsmeter.summaries import Current
 from models.randomness import stream
 from scenarios.effects.validate import binomial_interval
-from scenarios.views.terminal import dumps
+from scenarios.views.section import Section, table
+from scenarios.views.terminal import console, dumps, show
 
+LEGEND = (
+    "holds 0: splits whose interval holds 0, the truth, with the 95% interval of that share; warned: splits with a "
+    "warning of heavy tails; else: holds 0 among the others; below, above: splits whose interval is below, above 0"
+)
 KINDS = ("population", "sample")
 ESTIMATORS = tuple(WSMeter(widening=w, current_is=kind) for kind in KINDS for w in (1.0, 1.2))
 """With one job and one value per machine, the machine baseline is the same as WSMeter without widening."""
@@ -79,23 +81,13 @@ def coverage(made):
     return rows
 
 
-def show(payload, console):
+def sections(payload):
+    """Yield how often the intervals held 0, file by file."""
+    headings = ("machines", "current is", "estimator", "holds 0", "95% interval", "warned", "else", "margin")
     for file in payload["files"]:
         shape = f"{file['machines']:,} machines, σ {file['std']:.1%} of the mean, skewness {file['skewness']:+.2f}"
-        table = Table(
-            "machines",
-            "current is",
-            "estimator",
-            "holds 0",
-            "95% interval",
-            "warned",
-            "else",
-            "margin",
-            "below",
-            "above",
-        )
-        for row in file["rows"]:
-            table.add_row(
+        rows = [
+            (
                 str(row["machines"]),
                 f"a {row['current_is']}",
                 row["estimator"],
@@ -107,8 +99,10 @@ def show(payload, console):
                 f"{row['too_low']:.1%}",
                 f"{row['too_high']:.1%}",
             )
-        console.print(f"{file['file']}: {shape}", highlight=False, soft_wrap=True)
-        console.print(table)
+            for row in file["rows"]
+        ]
+        title = f"{file['file']}: {shape}"
+        yield Section("", (table((*headings, "below", "above"), rows, title, words=3, keys=3, caption=LEGEND),))
 
 
 def judged(path, sizes, repeats, seed):
@@ -132,7 +126,8 @@ def main():
     if asked.json:
         print(dumps(payload))
     else:
-        show(payload, Console(width=max(100, np.max([len(path.name) for path in asked.files]))))
+        for section in sections(payload):
+            show(section, console())
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ class Agreement(Conclusion):
                 ("check", "left", "right", "tolerance", "share", "holds", "decisive", "what"),
                 [_row(check) for check in self.checks],
                 numbers=(False, True, True, True, True, False, False, False),
+                spare=("share",),
             ),
             Says(f"{len(self.checks)} checks, {failed or 'none'} failed"),
             *says(undecided if idle else ""),

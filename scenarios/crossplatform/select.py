@@ -71,7 +71,7 @@ class SelectConclusion(Conclusion):
         ]
         blocks: tuple[Block, ...] = (
             Says(f"{self.log}; mean response within {milliseconds(self.bound_s)}"),
-            table(headings, rows, numbers=(True, False, True, True, True, True, True)),
+            table(headings, rows, numbers=(True, False, True, True, True, True, True), keys=2),
             *(Says(f"note: {note}") for note in self.notes),
         )
         return Section("", blocks)

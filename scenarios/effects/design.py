@@ -200,7 +200,7 @@ class DesignAnswer(Conclusion):
         )
         headings = ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why")
         numbers = [heading not in {"design", "estimator", "why"} for heading in headings]
-        yield table(headings, [design.cells() for design in self.designs], numbers=numbers)
+        yield table(headings, [design.cells() for design in self.designs], numbers=numbers, keys=2, spare=("margin",))
         if self.smallest is not None:
             smallest = f"The smallest change that it shows is {self.smallest:.2%}."
             yield Says(f"The fleet is too small for that. {smallest}")

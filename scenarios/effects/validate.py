@@ -97,7 +97,8 @@ class ClusterScores:
             for row in scores.to_dict("records")
         ]
         numbers = [heading != "estimator" for heading in _HEADINGS]
-        return table(_HEADINGS, rows, "Shares of the draws whose interval holds …", numbers=numbers, caption=_CAPTION)
+        title = "Shares of the draws whose interval holds …"
+        return table(_HEADINGS, rows, title, numbers=numbers, caption=_CAPTION, keys=2)
 
     def payload(self) -> Payload:
         """Return the truth and all scores."""

@@ -44,7 +44,7 @@ class QuestionList(Conclusion):
             (question.name, question.title, ", ".join(f"{name}={value}" for name, value in question.parameters.items()))
             for question in self.questions
         ]
-        return Section("", (table(("question", "", "parameters"), rows, words=3),))
+        return Section("", (table(("question", "what it answers", "parameters"), rows, words=3),))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -126,7 +126,7 @@ def blocks(pairs: Sequence[TakenApart]) -> tuple[Block, ...]:
     heads = ("application", "beside", "moved", "those moved", "application", "fleet")
     return (
         Says("Taken apart in simulation, one pair at a time: change of CPI, predicted → realised"),
-        table(heads, [pair.cells() for pair in pairs], words=2),
+        table(heads, [pair.cells() for pair in pairs], words=2, keys=2),
     )
 
 

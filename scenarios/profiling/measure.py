@@ -129,14 +129,21 @@ class ProfiledRun(Conclusion):
         between = f"{self.confidence:.0%} interval"
         shares = ("cycles", between, "true")
         return (
-            table(("function", "image", *shares, "deff"), hottest, "hottest functions of the jobs", 2, caption=caption),
+            table(
+                ("function", "image", *shares, "deff"),
+                hottest,
+                "hottest functions of the jobs",
+                2,
+                caption=caption,
+                keys=2,
+            ),
             table(
                 ("application", *shares, "CPI", between, "true"),
                 largest,
                 "applications with the most cycles",
                 caption=caption,
             ),
-            table(("", "", "first day", "last day"), ends, "roll-outs: share of the jobs' cycles", 2),
+            table(("roll-out", "version", "first day", "last day"), ends, "share of the jobs' cycles", 2, keys=2),
         )
 
     def verdict(self) -> Verdict:

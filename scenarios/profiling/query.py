@@ -380,7 +380,7 @@ def _table(table: "pd.DataFrame", query: Query, columns: Sequence[str], unit: st
     unit = unit or "value"
     titles = {"value": unit, "value_a": f"{unit} A", "value_b": f"{unit} B"} | {name: name for name in query.by}
     chosen = [name for name in (*query.by, *columns) if name in table]
-    return of_rows(table[chosen], titles, LEVEL)
+    return of_rows(table[chosen], titles, LEVEL, keys=len(query.by))
 
 
 def _others(events: Sequence[str], event: str) -> str:

@@ -90,6 +90,7 @@ class Stability(Conclusion):
             ("day", "samples", "entropy", "to the day before", "to the mean", "design effect", "CPI", "95% interval"),
             [_cells(row) for row in self.days.to_dict("records")],
             numbers=(True,) * 8,
+            spare=("design effect", "samples"),
             caption=f"Distances are of {counted}; in brackets what sampling alone would make of them; ± is one "
             "standard error",
         )

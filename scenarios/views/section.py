@@ -59,7 +59,9 @@ class Table:
     title: str = ""
     caption: str = ""
     spare: tuple[int, ...] = ()
-    """Columns of numbers that give way first where there is no room for all."""
+    """Columns that give way first where there is no room for all, the least important first."""
+    keys: int = 1
+    """Columns, the first ones, that say what a row is about; they never give way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ def table(
     *,
     numbers: Sequence[bool] | None = None,
     caption: str = "",
+    keys: int = 1,
+    spare: Sequence[str] = (),
 ) -> Table:
     """Return a table of plain text or cells whose first columns are words and whose others are numbers.
 
@@ -158,6 +162,8 @@ def table(
     words : columns of words
     numbers : which columns are numbers, where those of words are not the first
     caption : what stands below
+    keys : columns, the first ones, that say what a row is about; they are shown in any room
+    spare : headings of the columns that give way first, the least important first; then the others from the last on
 
     Examples
     --------
@@ -169,7 +175,8 @@ def table(
     flush = tuple(numbers) if numbers is not None else tuple(i >= words for i in range(width))
     cells = tuple(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row) for row in rows)
     heads = tuple(Heading(text, number) for text, number in zip(headings, flush, strict=True)) if headings else ()
-    return Table(heads, flush, cells, title, caption)
+    first = tuple(list(headings).index(heading) for heading in spare)
+    return Table(heads, flush, cells, title, caption, first, keys)
 
 
 Shows = Callable[[_T], Section]

@@ -16,7 +16,7 @@ Row = Mapping[str, object]
 Link = Callable[[Row], str]
 NOTHING = "–"
 """What a cell without a value says."""
-_SHARES = frozenset({"share", "shares", "change", "saving", "saved", "fraction", "coverage", "known"})
+_SHARES = frozenset({"share", "shares", "change", "saving", "fraction", "coverage", "known"})
 _BOUNDS = ("low", "high")
 _PLAIN = frozenset(DIMENSIONS) | {"day", "line"}
 """Columns whose numbers are names."""
@@ -38,7 +38,12 @@ _WORDS = {
 
 
 def of_rows(
-    frame: "pd.DataFrame", titles: Mapping[str, str] | None = None, confidence: float = 0.95, title: str = ""
+    frame: "pd.DataFrame",
+    titles: Mapping[str, str] | None = None,
+    confidence: float = 0.95,
+    title: str = "",
+    *,
+    keys: int = 0,
 ) -> Table:
     """Return a data frame as a table in which low and high are one interval.
 
@@ -48,6 +53,7 @@ def of_rows(
     titles : headings that are not made of the column's name
     confidence : of low and high
     title : what stands above
+    keys : columns, the first ones, that say what a row is about; 0: those before the first number
 
     Examples
     --------
@@ -66,7 +72,8 @@ def of_rows(
         tuple(flags),
         tuple(tuple(Cell(_text(row, name, names)) for name in columns) for row in rows),
         title,
-        spare=tuple(i for i, name in enumerate(columns) if name in _LAST),
+        spare=tuple(i for name in _LAST for i, column in enumerate(columns) if column == name),
+        keys=keys or max(1, (*flags, True).index(True)),
     )
 
 
@@ -155,7 +162,7 @@ def is_share(name: str) -> bool:
 
     Examples
     --------
-    >>> is_share("share_a"), is_share("cpi")
+    >>> is_share("share_a"), is_share("cycles_saved")
     (True, False)
     """
     return not _SHARES.isdisjoint(name.split("_"))

@@ -3,8 +3,9 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scenarios.views.conclusion import Conclusion
@@ -12,6 +13,7 @@ from scenarios.views.section import Code, Command, Figure, Mark, Place, Says, Se
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
@@ -24,9 +26,14 @@ _STYLES: Mapping[Mark, str] = {
     "grown": "bold",
     "shrunk": "bold",
 }
-_GAP = 2
 LEAST_NAME = 24
-"""Characters that a name keeps on a line; columns of numbers give way first."""
+"""Characters that a key keeps on a line; other columns give way first."""
+_MOST_LINES = 3
+"""A text that would take more lines than these beside other columns stands below."""
+_SLACK = 4
+"""Characters a line that are lost where a text is broken between words."""
+_BREAKS = ":_/.,-"
+"""After these a name without blanks may be broken."""
 
 
 def console() -> "Console":
@@ -37,7 +44,7 @@ def console() -> "Console":
 
 
 def show(section: Section, console: "Console") -> None:
-    """Print a section; pictures are left out, and columns of numbers for which there is no room are named.
+    """Print a section; pictures are left out, and columns for which there is no room are named.
 
     Parameters
     ----------
@@ -72,11 +79,20 @@ def show(section: Section, console: "Console") -> None:
 
 
 def broken(name: str, width: int) -> str:
-    """Return a name on as many lines as it needs, broken after ``::``, or between words, where it can be."""
+    """Return a name or a text on as many lines as it needs, broken between words or parts of a name where it can be.
+
+    Examples
+    --------
+    >>> print(broken("upgrade_predicted:search", 20))
+    upgrade_predicted:
+    search
+    """
     lines, rest = [], name
     while len(rest) > width:
-        cut = max(rest.rfind("::", 0, width) + 2, rest.rfind(" ", 0, width) + 1)
-        cut = cut if 2 < cut <= width else width
+        cut = max(rest.rfind("::", 2, width) + 2, rest.rfind(" ", 1, width + 1) + 1)
+        if not 1 < cut <= width + 1:
+            cut = max(rest.rfind(mark, 2, width) + 1 for mark in _BREAKS)
+        cut = cut if 1 < cut <= width + 1 else width
         lines.append(rest[:cut].rstrip())
         rest = rest[cut:]
     return "\n".join([*lines, rest])
@@ -103,29 +119,82 @@ def _verdict(verdict: Verdict, console: "Console") -> None:
 def _table(table: Table, console: "Console") -> None:
     if not table.rows:
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as Drawn
     from rich.text import Text
 
-    columns = _fitting(table, console.width)
-    gap = _gap(table, columns, console.width)
-    widths = _widths(table, columns, console.width, gap)
-    heads = _heads(table)
-    drawn = Drawn(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False, show_header=bool(table.headings))
-    for i in columns:
-        drawn.add_column(
-            Text(heads[i]), justify="right" if table.numbers[i] else "left", no_wrap=table.numbers[i], overflow="fold"
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(broken(_printable(row[i].text), widths[i]), style=_STYLES[row[i].mark]) for i in columns))
+    layout = _layout(table, console.width)
     if table.title:
         _print(table.title, "strong", console)
-    console.print(drawn)
+    if table.headings:
+        heads = _heads(table)
+        lines = _lines([(heads[i], "bold", table.numbers[i], layout.widths[i]) for i in layout.columns], layout.gap, -1)
+        for line in lines:
+            console.print(line, soft_wrap=True)
+        console.print(Text("─" * layout.length()), soft_wrap=True)
+    for row in table.rows:
+        cells = [(row[i].text, _STYLES[row[i].mark], table.numbers[i], layout.widths[i]) for i in layout.columns]
+        for line in _lines(cells, layout.gap, 1):
+            console.print(line, soft_wrap=True)
+    for i in layout.below:
+        for text in _below(table, i):
+            _print(text, "", console)
     if table.caption:
         _print(table.caption, "", console)
-    dropped = [heads[i] for i in range(len(heads)) if i not in columns]
+    dropped = [_heads(table)[i] or f"column {i + 1}" for i in layout.dropped]
     if dropped:
-        _print(f"no room for {', '.join(dropped)}; --json has all", "quiet", console)
+        _print(f"no room for {', '.join(dropped)}; --json or a wider terminal has them", "quiet", console)
+
+
+def _lines(cells: Sequence[tuple[str, str, bool, int]], gap: int, first: int) -> "Iterator[Text]":
+    """Yield the lines of one row.
+
+    Parameters
+    ----------
+    cells : text, style, whether it is flush right, and width of each
+    gap : blanks between cells
+    first : 1 if texts begin on the row's first line, -1 if they end on its last one
+    """
+    from rich.text import Text
+
+    parts = [broken(_printable(text), width).split("\n") for text, _, _, width in cells]
+    height = max(map(len, parts))
+    for at in range(height):
+        line = Text()
+        for (_, style, flush_right, width), part in zip(cells, parts, strict=True):
+            index = at if first > 0 else at - height + len(part)
+            text = part[index] if 0 <= index < len(part) else ""
+            line.append(text.rjust(width) if flush_right else text.ljust(width), style or None)
+            line.append(" " * gap)
+        line.rstrip()
+        yield line
+
+
+def _below(table: Table, column: int) -> Iterator[str]:
+    """Yield the texts of a column as lines that begin with the key of their row; rows of one text are together."""
+    heading = _heads(table)[column]
+    if heading:
+        yield f"{heading}:"
+    keys = dict[str, list[str]]()
+    for row in table.rows:
+        if row[column].text:
+            first, *others = (cell.text for cell in row[: table.keys])
+            keys.setdefault(row[column].text, []).append(f"{first} ({', '.join(others)})" if others else first)
+    for text, names in keys.items():
+        yield f"  {', '.join(dict.fromkeys(names))}: {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What of a table stands where: columns beside each other, texts below, what is left out; widths in characters."""
+
+    columns: tuple[int, ...]
+    below: tuple[int, ...]
+    dropped: tuple[int, ...]
+    widths: Mapping[int, int]
+    gap: int
+
+    def length(self) -> int:
+        """Return the characters of the rule under the headings."""
+        return sum(self.widths.values()) + self.gap * len(self.columns) - 1
 
 
 def _heads(table: Table) -> list[str]:
@@ -135,44 +204,52 @@ def _heads(table: Table) -> list[str]:
     return [text for heading in table.headings for text in (heading.text, *[""] * (heading.span - 1))]
 
 
-def _longest(table: Table, column: int) -> int:
-    texts = [row[column].text for row in table.rows]
-    return max(len(line) for text in (_heads(table)[column], *texts) for line in (text.splitlines() or [""]))
+def _layout(table: Table, width: int) -> _Layout:
+    """Return where a table's columns stand; where there is no room, in this order, until there is:
 
-
-def _fitting(table: Table, width: int) -> list[int]:
-    """Return the columns for which there is room: numbers give way, those to spare first, then from the last on."""
+    headings take several lines, texts go below, and columns are left out, those to spare first, then from the last on.
+    Columns of keys always stay.
+    """
     columns = list(range(len(table.numbers)))
-    spare = sorted([i for i in columns if table.numbers[i]][1:], key=lambda i: i in table.spare)
-    if _least(table, columns) + len(columns) <= width:
-        return columns
-    while spare and _least(table, columns) + _GAP * len(columns) > width:
-        columns.remove(spare.pop())
-    return columns
-
-
-def _gap(table: Table, columns: list[int], width: int) -> int:
-    """Return the blanks after each column, to which the table's frame adds one: fewer where there is no room."""
-    least = _least(table, columns)
-    return next((gap for gap in range(_GAP, -1, -1) if least + (gap + 1) * len(columns) <= width + 1), _GAP)
-
-
-def _least(table: Table, columns: list[int]) -> int:
-    """Return the characters that columns need at least, without what is between them."""
-    longest = {i: _longest(table, i) for i in columns}
+    cells = {i: max((len(line) for row in table.rows for line in row[i].text.split("\n")), default=0) for i in columns}
     heads = _heads(table)
-    return sum(longest[i] if table.numbers[i] else min(longest[i], max(LEAST_NAME, len(heads[i]))) for i in columns)
+    names = [i for i in columns if not table.numbers[i] and (i < table.keys or cells[i] > LEAST_NAME)]
+    texts = [i for i in names if i >= table.keys]
+    natural = {i: max(cells[i], len(heads[i])) for i in columns}
+    folded = {i: max(map(len, heads[i].split()), default=0) for i in columns}
+    folded = {i: max(cells[i], folded[i]) for i in columns}
 
+    def least(sizes: Mapping[int, int]) -> dict[int, int]:
+        """Return the characters that each column needs."""
+        words = {i: -(-cells[i] // _MOST_LINES) + _SLACK if i in texts else LEAST_NAME for i in names}
+        return {i: min(sizes[i], max(LEAST_NAME, words[i])) if i in names else sizes[i] for i in columns}
 
-def _widths(table: Table, columns: list[int], width: int, gap: int) -> dict[int, int]:
-    """Return the characters of each column: names share what numbers leave."""
-    widths = {i: _longest(table, i) for i in columns}
-    free = width - sum(max(gap, 1) + (size if table.numbers[i] else 0) for i, size in widths.items())
-    names = sorted((i for i in columns if not table.numbers[i]), key=lambda i: widths[i])
-    for rank, i in enumerate(names):
-        widths[i] = max(1, min(widths[i], free // (len(names) - rank)))
+    def fits(sizes: Mapping[int, int], gap: int = 1) -> bool:
+        """Return whether columns of these sizes have room with so many blanks between them."""
+        return sum(least(sizes).values()) + gap * len(columns) - 1 <= width
+
+    sizes = natural if fits(natural, 2) else folded
+    below = list[int]()
+    while texts and not fits(sizes):
+        below.append(texts.pop())
+        columns.remove(below[-1])
+        names.remove(below[-1])
+    others = [i for i in columns if i >= table.keys]
+    leaving = [*(i for i in table.spare if i in others), *(i for i in reversed(others) if i not in table.spare)]
+    dropped = list[int]()
+    while leaving and not fits(sizes):
+        dropped.append(leaving.pop(0))
+        columns.remove(dropped[-1])
+    sizes = natural if fits(natural, 2) else sizes
+    whole, needed = (sum(each[i] for i in columns) for each in (sizes, least(sizes)))
+    gaps = ((whole, 3), (whole, 2), (whole, 1), (needed, 2))
+    gap = next((gap for taken, gap in gaps if taken + gap * len(columns) - 1 <= width), 1)
+    free = width - (gap * len(columns) - 1) - sum(sizes[i] for i in columns if i not in names)
+    widths = dict(sizes)
+    for rank, i in enumerate(left := sorted((i for i in names if i in columns), key=lambda i: sizes[i])):
+        widths[i] = max(1, min(sizes[i], free // (len(left) - rank)))
         free -= widths[i]
-    return widths
+    return _Layout(tuple(columns), tuple(sorted(below)), tuple(sorted(dropped)), {i: widths[i] for i in columns}, gap)
 
 
 def dumps(value: object) -> str:

@@ -152,7 +152,7 @@ class FleetRun(Conclusion):
             rows.append((size, name, change, "yes" if excludes else "no", quota, jobs))
         headings = (f"{self.unit}s", "estimator", "change", "excludes 0", "quota", "jobs")
         title, caption = "one test cluster of each size", "quota: share that the jobs hold"
-        return table(headings, rows, title, words=6, caption=caption)
+        return table(headings, rows, title, words=6, caption=caption, keys=2)
 
     def _rounds(self) -> Table:
         rows = []

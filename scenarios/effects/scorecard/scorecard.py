@@ -218,7 +218,8 @@ def _table(rows: pd.DataFrame, title: str) -> Table:
         *("design", "estimator", "fleets", "draws", "coverage", "worst corner", "bias/margin", "n95", "corners"),
         *(f"to {name}" for name in AGAINST),
     )
-    return table(headings, [(row["design"], row["estimator"], *_cells(row)) for _, row in rows.iterrows()], title, 2)
+    cells = [(row["design"], row["estimator"], *_cells(row)) for _, row in rows.iterrows()]
+    return table(headings, cells, title, 2, keys=2, spare=("draws", "fleets", "corners"))
 
 
 def _gains(rows: pd.DataFrame) -> Table:
@@ -226,7 +227,7 @@ def _gains(rows: pd.DataFrame) -> Table:
     headings = ("design", "estimator", "all corners", "95%", "corners", "worst corner")
     ours = [row for _, row in rows.iterrows() if row["estimator"] == RECOMMENDED or row["estimator"] not in _NAMES]
     title = f"how many times as many machines {AGAINST[0]} needs"
-    return table(headings, [(row["design"], row["estimator"], *_gain(row)) for row in ours], title, 2)
+    return table(headings, [(row["design"], row["estimator"], *_gain(row)) for row in ours], title, 2, keys=2)
 
 
 def _gain(row: pd.Series) -> list[str]:
