@@ -639,8 +639,14 @@ class Profile:
         return regress(self.paths[0], None if after is None else after.paths[0], at_s)
 
 
-def profile(*paths: "str | Path | Run") -> Profile:
+def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profile:
     """Return profiles: of profiled runs, or files that ``wsc profile import`` reads.
+
+    Parameters
+    ----------
+    paths : folders of runs, or files: pprof, gperftools, folded stacks, ``perf script``
+    drawn_from : machines that those of the files were drawn from at random, one file each; with it shares of files
+        have intervals, and `regress` takes them
 
     Examples
     --------
@@ -651,7 +657,21 @@ def profile(*paths: "str | Path | Run") -> Profile:
     ...     profile(file).top().frame()["function"].tolist()
     ['read', 'main']
     """
-    return Profile(tuple(map(_path, paths)))
+    files = tuple(map(_path, paths))
+    if drawn_from is None:
+        return Profile(files)
+    import tempfile
+    import weakref
+    from shutil import rmtree
+
+    from scenarios.profiling.files import import_files
+
+    folder = tempfile.mkdtemp(prefix="wsc-profile-")
+    with _progress() as tell:
+        imported = import_files(files, Path(folder) / "profile", tell, drawn_from)
+    profiled = Profile((imported.out,))
+    weakref.finalize(profiled, rmtree, folder, ignore_errors=True)
+    return profiled
 
 
 def affinity(table: "pd.DataFrame | str | Path | Run", *, method: Literal["lp", "anneal"] = "lp") -> "Assignment":

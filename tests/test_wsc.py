@@ -124,6 +124,16 @@ def test_a_profile_is_asked_as_by_the_command():
     assert drawn(difference) == [("change of the share of samples", "")]
 
 
+def test_files_of_drawn_machines_have_intervals_and_regressions():
+    files = [[EXAMPLES / f"profiles/{side}-{i:02}.pb.gz" for i in (1, 2, 3)] for side in ("before", "after")]
+    before, after = (wsc.profile(*each, drawn_from=240) for each in files)
+    assert {"low", "high"} <= set(before.top(top=2).frame())
+    assert before.regress(after).event == "cpu"
+    folder = before.paths[0].parent
+    del before
+    assert not folder.exists()
+
+
 def test_plans_and_estimates_are_those_of_the_commands():
     before, after = EXAMPLES / "before.csv", EXAMPLES / "after.csv"
     assert plain(wsc.estimate(before, after)) == command("wsmeter", "estimate", "--current", before, "--new", after)
