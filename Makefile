@@ -12,7 +12,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test check docs map web interop wheel figures bench evidence clean
+.PHONY: help demo test check docs notebooks map web interop wheel figures bench evidence clean
 
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,9 @@ check: $(READY) ## style, formatting, types and the direction of imports
 docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/index.html
 	@# Functions that are not compiled keep their signatures and docstrings.
 	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
+
+notebooks: .venv/.docs ## run the notebooks of docs/notebooks and compare what they print with what is stored
+	PYTHONPATH=. $(BIN)/python docs/notebooks/run.py
 
 map: $(READY) ## rooms of the code, what they know of each other, its lines, and the way of a command: COMMAND="run small"
 	$(BIN)/python docs/map.py
@@ -92,7 +95,7 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/python benchmarks/identification.py --repeats 12
 
 clean: ## remove runs/, figures/ and caches; .venv stays
-	rm -rf runs figures site docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf runs figures site jupyter_execute docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # uv takes a third of pip's time. Where it cannot be had, or does not reach the registry that pip is

@@ -12,14 +12,23 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 project, author = "wsc", "the authors of wsc"
-extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
+extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_nb"]
 root_doc = "docs/index"
-include_patterns = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/**.md", "docs/modules/**.rst"]
-exclude_patterns = [".venv", ".git", "runs", "figures", "site", "tests", "docs/examples/runs", "docs/examples/figures"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+include_patterns = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "docs/**.md",
+    "docs/**.ipynb",
+    "docs/modules/**.rst",
+]
+exclude_patterns = [".venv", ".git", "runs", "figures", "site", "tests", "docs/**/runs", "docs/**/figures"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
+nb_execution_mode = "off"
 default_role = "code"
 myst_heading_anchors = 4
-autodoc_default_options = {"member-order": "bysource", "no-value": True}
+autodoc_default_options = {"member-order": "bysource", "no-value": True, "exclude-members": "set"}
+"""Matplotlib writes a method `set` into every class of figures."""
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
@@ -31,6 +40,8 @@ html_theme = "furo"
 html_title = "wsc"
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["notebooks.css"]
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:

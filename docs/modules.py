@@ -37,7 +37,8 @@ def _package(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     text = _page(name, _purpose(folder / "__init__.py"), [f"{name}.{path.name}" for path in packages])
     for path in modules:
         members = ", ".join(_members(path))
-        text += f"\n{_title(f'{name}.{path.stem}', '-')}.. automodule:: {name}.{path.stem}\n   :members: {members}\n"
+        text += f"\n{_title(f'{name}.{path.stem}', '-')}.. automodule:: {name}.{path.stem}\n"
+        text += f"   :members: {members}\n" if members else ""
     yield name, text
     for path in packages:
         yield from _package(path, f"{name}.{path.name}")

@@ -66,7 +66,8 @@ def test_pages_of_modules_that_are_gone_are_gone(tmp_path, monkeypatch, site):
 
 def test_every_document_is_on_the_site():
     listed = set(re.findall(r"^([a-z/A-Z_-]+)$", (ROOT / "docs/index.md").read_text(), re.MULTILINE))
-    documents = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
+    files = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    documents = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in files}
     assert listed == (documents - {"index"}) | {
         "/README",
         "/ARCHITECTURE",

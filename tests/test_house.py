@@ -19,7 +19,8 @@ from scenarios.commands.app import app
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
-TARGETS = {"demo", "test", "check", "docs", "map", "web", "interop", "wheel", "figures", "bench", "evidence", "clean"}
+TARGETS = {"demo", "test", "check", "docs", "notebooks", "map", "web", "interop", "wheel"}
+TARGETS |= {"figures", "bench", "evidence", "clean"}
 CHECKED = ("test", "check", "demo", "web", "interop", "wheel")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]

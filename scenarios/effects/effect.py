@@ -206,8 +206,8 @@ def effect(
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run; that of its scenario if not said
-    about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says `clusters:
-        rack` the error is that of racks
+    about : what is known of the experiment beside its tables, YAML or JSON, for the guards; where it says
+        `clusters: rack` the error is that of racks
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
 
