@@ -99,7 +99,8 @@ def parts() -> list[Part]:
 
 def _part_of(value: Mapping[str, Any]) -> str:
     """Return the name of the part that a key holds; empty if it holds a value."""
-    choices = [value, value.get("items", {}), *value.get("anyOf", [])]
+    choices = [value, *value.get("anyOf", [])]
+    choices += [one[key] for one in choices for key in ("items", "additionalProperties") if key in one]
     return next((one["$ref"].rpartition("/")[2] for one in choices if "$ref" in one), "")
 
 

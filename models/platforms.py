@@ -6,26 +6,36 @@ equal instructions; it follows published per-clock comparisons between generatio
 are printed, which were measured and which are estimates.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from models.errors import InputError
 
 InstructionSet: TypeAlias = Literal["x86", "arm64", "power", "riscv64", "s390x", "unknown"]
 """Families of instruction sets in which a program is one and the same; IA-32 and x86-64 are both x86."""
 UNKNOWN: InstructionSet = "unknown"
+Frequency: TypeAlias = Annotated[float, Ge(1e6), Le(1e11)]
+Bytes: TypeAlias = Annotated[float, Ge(1024), Le(1e15)]
+Watts: TypeAlias = Annotated[float, Gt(0), Le(100_000)]
+Several: TypeAlias = Annotated[int, Ge(1), Le(4096)]
+_STRICT: dict[str, str] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
     """One level of data caches, each the same: what holds it and what a hit costs."""
 
-    size_bytes: float
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+
+    size_bytes: Bytes
     """Size of one cache."""
-    latency_cycles: float
-    """From load to use, at the base frequency."""
-    cores: int = 1
+    latency_cycles: Annotated[float, Gt(0), Le(10_000)]
+    """From load to use, in cycles of the base frequency."""
+    cores: Several = 1
     """Cores that share one."""
 
 
@@ -90,6 +100,83 @@ class Platform:
         319.5
         """
         return self.idle_power_w + SWITCHED_SHARE_OF_TDP * self.tdp_w
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """The spec sheet of a platform of your own."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+
+    extends: str | None = None
+    """A platform, shipped or of the same file, whose values hold where none is said."""
+    cores: Several
+    """Cores of all processors together."""
+    threads_per_core: Annotated[int, Ge(1), Le(8)] = 1
+    """Hardware threads of a core."""
+    sockets: Several = 1
+    """Processors."""
+    base_frequency_hz: Frequency
+    """Clock that the maker guarantees with all cores busy."""
+    min_frequency_hz: Frequency | None = None
+    """Lowest clock; null: the base frequency."""
+    max_frequency_hz: Frequency | None = None
+    """Highest clock with all cores busy; null: the base frequency."""
+    frequency_step_hz: Frequency = 1.0e8
+    """Distance of the clocks between them."""
+    caches: Annotated[tuple[Cache, ...], MinLen(1)]
+    """Levels of data caches, the innermost first."""
+    memory_latency_s: Annotated[float, Gt(0), Le(1e-4)]
+    """Latency of an access to idle memory, from load to use."""
+    memory_bandwidth_bytes_per_s: Annotated[float, Ge(1e6), Le(1e15)]
+    """What all memory channels, or the front-side bus, can move."""
+    memory_bytes: Bytes = 64.0 * 2**30
+    """Memory."""
+    tdp_w: Watts
+    """Thermal design power of all processors together."""
+    idle_power_w: Watts
+    """Power of the whole idle server."""
+    core_cpi_factor: Annotated[float, Gt(0), Le(100)]
+    """Cycles per instruction without memory delays, relative to Haswell at equal instructions."""
+    branch_miss_cycles: Annotated[float, Ge(0), Le(1000)] = 16.0
+    """Cycles lost by a mispredicted branch."""
+    isa: InstructionSet = "unknown"
+    """Instruction set; unknown: wsc predict and wsc select carry no instruction counts to it or from it."""
+    variant_of: str = ""
+    """The server of which this is a configuration, with parts switched off; empty: itself."""
+    source: Annotated[str, MaxLen(1000)] = ""
+    """Where the values come from; empty: the file, and the platform that it extends."""
+
+    def platform(self, name: str, file: str = "own spec sheet") -> Platform:
+        """Return the platform that a complete sheet describes.
+
+        Examples
+        --------
+        >>> sheet = Sheet(cores=4, base_frequency_hz=2e9, caches=(Cache(32768, 4),), memory_latency_s=1e-7,
+        ...               memory_bandwidth_bytes_per_s=1e10, tdp_w=95, idle_power_w=40, core_cpi_factor=1)
+        >>> sheet.platform("mine").max_frequency_hz, sheet.platform("mine").source
+        (2000000000.0, 'own spec sheet')
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extends"}
+        derived = {
+            "name": name,
+            "llc_bytes": self.sockets * pooled_bytes(self.caches[-1], self.cores // self.sockets),
+            "min_frequency_hz": self.min_frequency_hz or self.base_frequency_hz,
+            "max_frequency_hz": self.max_frequency_hz or self.base_frequency_hz,
+            "source": self.source or file + (f", from {self.extends}" if self.extends else ""),
+        }
+        return Platform(**values | derived)
+
+
+def sheets_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:
+    """Return the spec sheets that a world knows: the shipped platforms and its own.
+
+    Examples
+    --------
+    >>> sheets_of({})["haswell_2698v3"].cores
+    32
+    """
+    return PLATFORMS | {name: sheet.platform(name) for name, sheet in own.items()} if own else PLATFORMS
 
 
 def same_instructions(platform: Platform, other: Platform) -> bool:

@@ -62,6 +62,8 @@ class Kind:
     """What many are called."""
     files: Mapping[tuple[str, ...], Reference] = field(default_factory=dict)
     """The ways to values that name something outside the file, and what that is."""
+    own_platforms: str = ""
+    """The key under which a file has spec sheets of platforms of its own; empty: it has no platforms."""
     judge_name: str = ""
     """The module in `scenarios` whose `validate` says how often intervals are right; that of its lens if not named."""
     draws: str = "analyses.wsmeter.draws"
@@ -137,6 +139,7 @@ KINDS: Mapping[str, Kind] = {
             "a fleet",
             "fleets",
             files={("analyses", "wsmeter", "estimators"): "part"},
+            own_platforms="platforms",
             judge_name="effects.validate",
         ),
         Kind(
@@ -161,6 +164,7 @@ KINDS: Mapping[str, Kind] = {
             "a service on several platforms",
             "services",
             files={("analyses", "crossplatform", "methods"): "part"},
+            own_platforms="own_platforms",
             draws="analyses.crossplatform.worlds",
         ),
         Kind(
@@ -170,6 +174,7 @@ KINDS: Mapping[str, Kind] = {
             "profile",
             "a profiled fleet",
             "profiled fleets",
+            own_platforms="platforms",
             draws="analyses.profiling.draws",
             makers=(
                 "analysis.profiling.symbolise",

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.world import Population, Service, World
-from models.platforms import PLATFORMS
 from models.randomness import stream
 
 REFERENCE_SHARE_BYTES = 4.0 * 2**20
@@ -76,7 +75,7 @@ def build_machines(world: World) -> Machines:
     rng = stream(world.seed, "platforms of machines")
     platform = rng.permutation(_apportion(np.array(list(fleet.platforms.values())), count))
     rack = np.arange(count) // fleet.machines_per_rack
-    sheets = [PLATFORMS[name] for name in names]
+    sheets = [world.sheets[name] for name in names]
     conditions = _conditions(world, rack, "machines")
     return Machines(
         platform_names=names,

@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
 from models.code.parts import is_part
 from models.fleet.metrics import MetricName
+from models.platforms import Platform, Sheet, sheets_of
 
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
@@ -33,7 +34,7 @@ class Fleet:
     machines: Annotated[int, Ge(1), Le(2_000_000)] = 6000
     """Machines in the fleet."""
     platforms: Annotated[Mapping[str, Positive], MinLen(1)] = field(default_factory=lambda: {"haswell_2698v3": 1.0})
-    """Platform name to its share of the machines; the shares sum to 1."""
+    """Platform name, shipped or one of `platforms`, to its share of the machines; the shares sum to 1."""
     machines_per_rack: Count = 40
     """Machines in a rack: they share inlet temperature and the rack's load."""
     racks_per_power_domain: Count = 4
@@ -440,6 +441,14 @@ class World:
     """The change under study."""
     recording: Recording = field(default_factory=Recording)
     """What is written."""
+    platforms: Mapping[str, Sheet] = field(default_factory=dict)
+    """Platforms of your own by name: the name of a file that has them, as ``wsc predict --platforms`` reads it, or the
+    sheets themselves."""
+
+    @property
+    def sheets(self) -> Mapping[str, Platform]:
+        """The spec sheets of all platforms that it may name: the shipped ones and its own."""
+        return sheets_of(self.platforms)
 
     @property
     def epochs(self) -> int:

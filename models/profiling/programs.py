@@ -14,7 +14,6 @@ import numpy as np
 
 from models.arrays import Bools, Floats, Ints
 from models.fleet.inventory import Jobs
-from models.platforms import PLATFORMS
 from models.profiling import world as profiles
 from models.profiling.call_paths import CallPaths, Members, call_paths, joined
 from models.profiling.function_names import handlers_of
@@ -120,7 +119,7 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
     start = np.concatenate([[0], np.cumsum([part.function.size for part in parts])])
     states = np.where(_uniforms(seed, "states", jobs.names)[:, 0] < how.two_state_share, how.states, 1)
     weight = [_states(part, int(n), how) for part, n in zip(parts, states, strict=True)]
-    sheets = [PLATFORMS[name] for name in platforms]
+    sheets = [world.sheets[name] for name in platforms]
     hits = [hit_rates(code, sheet) for sheet in sheets]
     threads, heap, waits, links = _uniforms(seed, "instances", jobs.names).T
     return ProgramArrays(

@@ -6,12 +6,14 @@ types' behaviour and of how far the hardware departs from its spec sheets. Every
 the text under a field is its documentation. Shares are in 0..1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
+from models.platforms import Platform, Sheet, sheets_of
 from models.queues.world import LONGEST_S
 
 
@@ -201,10 +203,19 @@ class ServiceWorld:
     mechanisms: Mechanisms = field(default_factory=Mechanisms)
     """What to leave out for an ablation."""
     platforms: Annotated[tuple[str, ...], MinLen(1)] = ("piii", "pres", "pd4", "xeon_2h_2c_2p")
-    """Platforms that serve the same requests, each from the trace's start to its end."""
+    """Platforms that serve the same requests, each from the trace's start to its end. The name of a file of your own
+    platforms, such as `mine.yaml`, stands for all of them."""
     measured: Annotated[tuple[str, ...], MinLen(1)] = ("piii",)
     """Platforms of whose run there is a log; what the others did is in the ``truth_`` tables alone."""
     sampling_events: Count = 24000
     """Events per sample of the counters (OProfile's setting in the paper)."""
     bounds_s: tuple[Positive, ...] = (0.150,)
     """Bounds on mean response time for which the greatest throughput of every platform is found, at the mean mix."""
+    own_platforms: Mapping[str, Sheet] = field(default_factory=dict)
+    """Platforms of your own that `platforms` may name: the name of a file that has them, or the sheets themselves.
+    Those of files that `platforms` names are among them."""
+
+    @property
+    def sheets(self) -> Mapping[str, Platform]:
+        """The spec sheets of all platforms that it may name: the shipped ones and its own."""
+        return sheets_of(self.own_platforms)

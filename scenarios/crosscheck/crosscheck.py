@@ -192,7 +192,7 @@ def _moves(run: Run) -> Iterator[Check]:
         frame = table_of(database)
     if frame["platform"].nunique() < 2 or "misses" not in frame:
         return
-    realised = moved(run.path, advise(AffinityTable.of(frame), settings=Settings(keep_traffic=True)))[0]
+    realised = moved(run.path, advise(AffinityTable.of(frame, run.sheets), settings=Settings(keep_traffic=True)))[0]
     yield advice_pays(realised.realised, realised.promised)
 
 

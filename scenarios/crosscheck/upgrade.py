@@ -7,7 +7,6 @@ import pandas as pd
 from analysis.crosscheck.check import Check
 from analysis.crosscheck.upgrade import Change, agree, known, predicted, tried
 from analysis.crossplatform.methods import METHODS
-from models.platforms import PLATFORMS
 from scenarios.runs.rundir import Run
 from scenarios.runs.stays import logged
 
@@ -86,7 +85,7 @@ def _true(run: Run, tables: Mapping[str, pd.DataFrame]) -> Change | None:
 
 def _prediction(run: Run, instances: pd.DataFrame, platforms: tuple[str, str], name: str) -> Change | None:
     """Return what is predicted of a service from its stays on the old platform; None if it has none there."""
-    old, new = (PLATFORMS[side] for side in platforms)
+    old, new = (run.sheets[side] for side in platforms)
     stays = instances.loc[instances["platform"] == old.name, "residence"]
     log = logged(run, pd.Index(stays), old, name)
     if log is None:

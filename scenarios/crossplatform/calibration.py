@@ -77,7 +77,7 @@ class Calibrated:
 
 def calibrate(question: ServiceQuestion) -> Calibrated:
     """Return the method that is asked for, calibrated on the whole log."""
-    known = available(question.platforms)
+    known = {**_of_run(question.log), **available(question.platforms)}
     origin = question.origin.strip()
     _, chosen = choose_each([[origin], [name.strip() for name in question.to]], known)
     if is_served(question.log):
@@ -116,6 +116,11 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
         foreign = ()
     targets = tuple(platform for platform in targets if platform not in foreign)
     return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)), foreign)
+
+
+def _of_run(log: Path) -> Mapping[str, Platform]:
+    """Return the spec sheets that the scenario of a run knew, none of other logs."""
+    return open_run(log).sheets if (log / "manifest.json").is_file() else {}
 
 
 def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:

@@ -21,7 +21,6 @@ from analysis.crossplatform.throughput import bounded_throughput
 from models.arrays import Floats
 from models.code.parts import PartError
 from models.errors import WscError
-from models.platforms import PLATFORMS
 from scenarios.files.schema import ServiceScenario
 
 Tables = Mapping[str, pd.DataFrame]
@@ -82,7 +81,10 @@ def trial(tables: Tables, scenario: ServiceScenario) -> PredictionTrial:
     parts = {name: split(log, scenario.analyses.crossplatform.split) for name, log in logs.items()}
     test = parts[scenario.calibration][1]
     evidence = Evidence(
-        scenario.calibration, {name: train for name, (train, _) in parts.items()}, PLATFORMS, tables.get("benchmarks")
+        scenario.calibration,
+        {name: train for name, (train, _) in parts.items()},
+        scenario.sheets,
+        tables.get("benchmarks"),
     )
     truth = tables.get("truth_service")
     actual = {name: _actual(truth, name, test.start_s) for name in scenario.targets}
@@ -251,11 +253,11 @@ def _choice(
     """Return how often the best of so many platforms is not the one chosen, and what that costs."""
     settings, names = scenario.analyses.crossplatform, list(throughput)
     unknown: ChoiceLoss = {"method": method, "wrong": math.nan, "loss": math.nan}
-    watts = np.array([rated_power_w(PLATFORMS[name]) for name in names])
+    watts = np.array([rated_power_w(scenario.sheets[name]) for name in names])
     actual = np.array([throughput[name] for name in names]) / watts
     if len(names) < settings.choices or not (actual > 0).any():
         return unknown
-    bounded = [bounded_throughput(predictor, PLATFORMS[name], halves.mix, settings.bound_s) for name in names]
+    bounded = [bounded_throughput(predictor, scenario.sheets[name], halves.mix, settings.bound_s) for name in names]
     predicted = np.array([platform.throughput_per_s for platform in bounded]) / watts
     if np.isnan(predicted).all():
         return unknown

@@ -15,7 +15,9 @@ _UNITS = {
     "_s": "seconds",
     "_per_s": "per second",
     "_hz": "hertz",
+    "_w": "watts",
     "_bytes": "bytes",
+    "_bytes_per_s": "bytes per second",
     "_vcpu": "hardware threads",
     "_day": "per day",
     "_s_per_request": "seconds",
@@ -50,6 +52,9 @@ def json_schema() -> dict[str, Any]:
     listed = {name for part in parts.values() for name in parts if _is_item(part, name)}
     for name in parts.keys() - listed - {"Sweep"}:
         parts[name].pop("required", None)
+    for known in KINDS.values():
+        if known.own_platforms:
+            _allow_file(parts[known.schema]["properties"][known.own_platforms])
     for kind in ADAPTERS:
         parts[kind.__name__]["properties"] |= {"extends": _EXTENDS, "sweep": {"$ref": "#/$defs/Sweep"}}
     return {
@@ -82,6 +87,12 @@ def _by_kind() -> dict[str, Any]:
         named = {"required": ["kind"], "properties": {"kind": {"const": name}}}
         chosen = {"if": named, "then": part, "else": chosen}
     return {"properties": properties, **chosen}
+
+
+def _allow_file(entry: dict[str, Any]) -> None:
+    """Let the name of a file stand in place of a map."""
+    kept = {key: entry.pop(key) for key in ("type", "additionalProperties")}
+    entry["anyOf"] = [{"type": "string", "pattern": r"\.ya?ml$"}, kept]
 
 
 def _parts(*roots: type) -> list[type]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from scenarios.files import sweep
-from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.files.faults import Fault, FaultsError, label, shown
 from scenarios.files.findings import FieldFault, build, findings
+from scenarios.files.own_platforms import KEYS, flat, with_files, with_sheets
 from scenarios.files.schema import SWEEP, AnyScenario, SweepFile
 from scenarios.files.tree import Position, ValueNode, merge, parse, put, without
 from scenarios.kinds import KINDS, Reference
@@ -193,8 +194,8 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
     """Return the 12 hexadecimal digits that name what decides a run's tables.
 
     They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of its world alone: the name,
-    the description and the analyses are not part of it. Maps count in the order that they have in the world; a scenario
-    that was loaded has them sorted, whatever the order in its files.
+    the description and the analyses are not part of it, and neither are own platforms if there are none. Maps count in
+    the order that they have in the world; a scenario that was loaded has them sorted, whatever the order in its files.
 
     Parameters
     ----------
@@ -211,6 +212,7 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
     """
     world = scenario.world
     fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
+    fields = {name: value for name, value in fields.items() if value or name not in KEYS}
     values = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
     for path, content in inputs.items():
         *above, last = path.split(".")
@@ -219,27 +221,22 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _label(path: Path) -> str:
-    """Return a path as the user sees it: relative when the file lies below the working directory."""
-    absolute = Path(os.path.abspath(path))
-    below = absolute.is_relative_to(Path.cwd())
-    return str(absolute.relative_to(Path.cwd()) if below else path)
-
-
 def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> ValueNode | None:
-    label = _label(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(Fault(label, 0, 0, "", f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}"))
+        faults.append(
+            Fault(label(path), 0, 0, "", f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}")
+        )
         return None
-    root, wrong = parse(text, label)
+    root, wrong = parse(text, label(path))
     faults += wrong
     if root is None:
         return None
     if not isinstance(root.value, dict):
         faults.append(root.place.fault("", "a scenario is a map of keys to values", shown(root.plain())))
         return None
+    root = with_files(root, faults)
     named = root.child("extends")
     return root if named is None else _extended(root, named, path, (*above, path.resolve()), faults)
 
@@ -375,11 +372,16 @@ def _finished(
 ) -> tuple[AnyScenario | None, list[Fault]]:
     """Return the scenario of a tree and what is wrong with it, beside what is already known to be."""
     root, faults = override(root, overrides)
+    root = with_files(root, faults)
     kind = KINDS.get(kind_of(root))
     if kind is None:
         return None, [*faults, _unknown_kind(root)]
     for keys, reference in kind.files.items():
         root = _relative(root, keys, reference)
+    if kind.own_platforms:
+        faults = [*known, *faults]
+        root = with_sheets(root if kind.own_platforms == "platforms" else flat(root), kind.own_platforms, faults)
+        faults = faults[len(known) :]
     scenario: AnyScenario | None
     scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)

@@ -183,7 +183,7 @@ class _YamlReader:
         if isinstance(tree, MappingNode):
             value = self._map(tree, path, above)
         elif isinstance(tree, SequenceNode):
-            value = [self._node(item, None, _field(path, i), above) for i, item in enumerate(tree.value)]
+            value = [self._node(item, None, field_of(path, i), above) for i, item in enumerate(tree.value)]
         else:
             value = self._scalar(str(tree.tag), str(tree.value), place, path)
         return ValueNode(value, place, key or place)
@@ -195,7 +195,7 @@ class _YamlReader:
             if not isinstance(key, ScalarNode):
                 self.faults.append(place.fault(path, "a key should be text"))
                 continue
-            name = _field(path, key.value)
+            name = field_of(path, key.value)
             node = self._node(value, place, name, above)
             if key.value in entries:
                 first = entries[key.value].key
@@ -215,7 +215,14 @@ class _YamlReader:
         return value
 
 
-def _field(path: str, key: str | int) -> str:
+def field_of(path: str, key: str | int) -> str:
+    """Return the field under a key of a field.
+
+    Examples
+    --------
+    >>> field_of("fleet", "machines"), field_of("", "fleet")
+    ('fleet.machines', 'fleet')
+    """
     return f"{path}.{key}" if path else str(key)
 
 

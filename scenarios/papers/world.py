@@ -241,7 +241,7 @@ def _planned(row: Kept) -> Kept:
 
 def _affinity(run: Run) -> Reproduction:
     with Database([run.path]) as database:
-        plain, keeping = moved(run.path, advise(AffinityTable.of(table_of(database))))
+        plain, keeping = moved(run.path, advise(AffinityTable.of(table_of(database), run.sheets)))
     judged = numbers(
         realised_over_promised=plain.realised_over_promised,
         realised=plain.realised,

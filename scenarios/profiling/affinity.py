@@ -1,6 +1,6 @@
 """Which jobs should run on which platforms: from a table or a profile, by `wsc affinity`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +13,10 @@ from analysis.profiling.affinity.shrinkage import compare
 from analysis.profiling.affinity.table import COUNTERS, AffinityTable, frame_of, read
 from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats
+from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.profiling.affinity_trial import Moved, judgement
+from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, plural
 from scenarios.views.section import Says, Section, says
@@ -196,10 +198,15 @@ def _of_run(path: Path, method: Method, settings: Settings, judged: bool) -> Ass
 
     with Database([path]) as database:
         frame = table_of(database)
-    advice = advise(AffinityTable.of(frame), method, settings)
+    advice = advise(AffinityTable.of(frame, sheets_of_run(path)), method, settings)
     truth = affinity_trial.truth(path, frame, advice)
     moved = affinity_trial.moved(path, advice) if judged else []
     return Assignment(advice, [*_notes(advice), *_exceeded(truth)], truth, moved)
+
+
+def sheets_of_run(folder: Path) -> Mapping[str, Platform]:
+    """Return the spec sheets that the scenario of a run knew; the shipped ones of profiles that are no run."""
+    return open_run(folder).sheets if (folder / "manifest.json").is_file() else PLATFORMS
 
 
 def _exceeded(truth: Judgement | None) -> Sequence[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from models.platforms import PLATFORMS, same_instructions
+from models.platforms import Platform, same_instructions
 from scenarios.crossplatform.measure import measure
 from scenarios.crossplatform.trial import JudgedWorld
 from scenarios.crossplatform.worlds import BEST
@@ -24,7 +24,8 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
     if not isinstance(scenario, ServiceScenario):
         return
     measured = measure(scenario, run, run.path.parent, progress)
-    world = measured.world
+    world, sheets = measured.world, scenario.sheets
+    asked = asking(str(run.path), sheets[measured.origin], [sheets[name] for name in scenario.targets])
     if world["platforms"]:
         yield composed("What happened", ("What every platform really did with the same requests.",), (_busy(world),))
     yield composed(
@@ -32,16 +33,17 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
         sentences(measured.section()),
         (*measured.section().of(Table), *_intervals(world)),
         saved([str(file) for file in measured.figures], _PICTURED),
-        (f"wsc run {run.path}", asking(str(run.path), measured.origin, scenario.targets)),
+        (f"wsc run {run.path}", asked),
         (_verdict(world),),
         measured,
     )
 
 
-def asking(run: str, origin: str, targets: Sequence[str]) -> str:
+def asking(run: str, origin: Platform, targets: Sequence[Platform]) -> str:
     """Return the command that predicts from a run's log; in a simulated world platforms need the same instructions."""
-    alike = all(same_instructions(PLATFORMS[origin], PLATFORMS[name]) for name in targets)
-    return f"wsc predict {run} --from {origin} --to {','.join(targets)}" + ("" if alike else " --instruction-ratio 1,1")
+    alike = all(same_instructions(origin, target) for target in targets)
+    names = ",".join(target.name for target in targets)
+    return f"wsc predict {run} --from {origin.name} --to {names}" + ("" if alike else " --instruction-ratio 1,1")
 
 
 def _busy(world: JudgedWorld) -> Table:

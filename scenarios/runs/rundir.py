@@ -28,6 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 import models
 import sim
 from models.errors import InputError, WscError
+from models.platforms import Platform, Sheet, sheets_of
 from models.tables import TABLES
 from scenarios.files.faults import FaultsError
 from scenarios.kinds import KINDS
@@ -38,6 +39,7 @@ from scenarios.runs.verify import faults_of
 from sim.recorder import TableSummary
 
 _T = TypeVar("_T")
+_SHEETS: TypeAdapter[Mapping[str, Sheet]] = TypeAdapter(Mapping[str, Sheet])
 JsonObject: TypeAlias = Mapping[str, Any]
 """What a manifest says, or a part of it, as JSON holds it; `_SHAPES` is checked when it is read."""
 DISTRIBUTIONS = ("wsc-testbed", "numpy", "numba", "scipy", "pandas", "simpy", "pyarrow")
@@ -176,6 +178,27 @@ class Run:
             return adapter.validate_json(json.dumps(self.manifest.get("resolved")))
         except ValidationError as fault:
             raise RunError(f"{self.path}: the manifest holds no scenario: {fault.error_count()} faults") from None
+
+    @property
+    def sheets(self) -> Mapping[str, Platform]:
+        """The spec sheets that the scenario knew: the shipped platforms, and its own by the manifest.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> from models.platforms import Cache
+        >>> mine = Sheet(cores=4, base_frequency_hz=2e9, caches=(Cache(32768, 4),), memory_latency_s=1e-7,
+        ...              memory_bandwidth_bytes_per_s=1e10, tdp_w=95, idle_power_w=40, core_cpi_factor=1)
+        >>> run = Run(Path("runs/mine-1"), {"kind": "fleet", "resolved": {"platforms": {"mine": asdict(mine)}}})
+        >>> run.sheets["mine"].cores
+        4
+        """
+        kind, resolved = KINDS.get(str(self.manifest.get("kind"))), self.manifest.get("resolved")
+        own = resolved.get(kind.own_platforms, {}) if kind is not None and isinstance(resolved, Mapping) else {}
+        try:
+            return sheets_of(_SHEETS.validate_json(json.dumps(own)))
+        except ValidationError as fault:
+            raise RunError(f"{self.path}: the manifest holds no platforms: {fault.error_count()} faults") from None
 
     def _parts(self) -> partitions.Parts:
         numbers = {cell: entry["numbers"] for cell, entry in self.manifest["cells"].items()}

@@ -9,7 +9,7 @@ from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines, miss_curve
 from models.fleet.world import Governor, World
-from models.platforms import PLATFORMS, SWITCHED_SHARE_OF_TDP
+from models.platforms import SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
@@ -301,7 +301,7 @@ def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
 
 
 def _platform_row(world: World, name: str) -> tuple[float, ...]:
-    sheet = PLATFORMS[name]
+    sheet = world.sheets[name]
     return (
         sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
         sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,

@@ -107,7 +107,9 @@ def cycles_of_visits(setting: ProfileSetting, collection: Collection, block: Blo
     drawn = uniforms(sample_keys(world, visits.stay, visits.epoch[visits.of], events)[:, 0])
     residents = np.floor(visits.totals[:, _CYCLES] / per_sample[visits.of] + drawn)
     count = np.bincount(visits.of, residents, visits.count)
-    cost = np.array([sample_cost_cycles(name, "cycles") for name in register.platform_names])[visits.platform]
+    cost = np.array([sample_cost_cycles(world.sheets[name], "cycles") for name in register.platform_names])[
+        visits.platform
+    ]
     for kind, share in enumerate(SHARES):
         own = share * visits.vcpus * visits.frequency_hz * world.epoch_s + (count * cost if kind == DAEMONS else 0.0)
         who = setting.day.timeline.job.size + len(APPLICATIONS) * visits.machine + kind

@@ -13,7 +13,6 @@ import numpy as np
 
 from models.arrays import DAY_S, Bools, Floats, Ints
 from models.fleet.world import Window, World
-from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
 from sim.fleet.arms import NEVER, Arm, recorded, run_arm
 from sim.fleet.day import Day, day_of
@@ -53,7 +52,7 @@ class Snapshot:
         """
         day = prepare_trial(world)
         timeline, places = day.timeline, place(world, day.machines)
-        threads = np.array([float(PLATFORMS[name].vcpus) for name in places.platforms])
+        threads = np.array([float(world.sheets[name].vcpus) for name in places.platforms])
         machine_from = recorded(day).machine_from
         noon = _typical_noon(world, machine_from, places, threads)
         here = np.flatnonzero((timeline.start_epoch <= noon) & (timeline.end_epoch > noon))

@@ -74,10 +74,9 @@ NATIVE: Mapping[str, Mapping[str, str]] = {
 """Event of a maker's processors for each generic one, after the idea of PAPI (Ren et al. 2010, "Profiles")."""
 
 
-def maker(platform: str) -> str:
+def maker(sheet: Platform) -> str:
     """Return whose events a platform counts: intel, amd or arm."""
-    source = PLATFORMS[platform].source
-    return "amd" if "AMD" in source else "arm" if "Arm" in source else "intel"
+    return "arm" if sheet.isa == "arm64" else "amd" if "AMD" in sheet.source else "intel"
 
 
 def process_native(event: str) -> str:
@@ -110,15 +109,15 @@ def rate_table(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     world : collector and watches
     platforms : names
     """
-    limits = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"]
+    limits, sheets = max_rates(world, platforms).set_index(["platform", "event"])["max_samples_per_s"], world.sheets
     rows = []
     for collection, rate in wanted_per_s(world).items():
         for platform in platforms:
             for event in sampled_events(world):
                 limit = float(limits.get((platform, event), np.nan))
-                native = NATIVE[maker(platform)].get(event, process_native(event))
+                native = NATIVE[maker(sheets[platform])].get(event, process_native(event))
                 unit = UNITS.get(event, "threads" if event == "threads" else "events")
-                period = _period(world, platform, event, np.fmin(limit, rate if event in COUNTED else np.inf))
+                period = _period(world, sheets[platform], event, np.fmin(limit, rate if event in COUNTED else np.inf))
                 rows.append((collection, platform, event, native, unit, period, duty(world, event), limit))
     columns = ["collection", "platform", "event", "native", "unit", "period", "duty", "max_samples_per_s"]
     return pd.DataFrame(rows, columns=columns)
@@ -146,17 +145,16 @@ def samples_per_s(world: ProfileWorld, platforms: Sequence[str]) -> dict[str, di
     }
 
 
-def _period(world: ProfileWorld, platform: str, event: str, limit: float) -> int:
+def _period(world: ProfileWorld, sheet: Platform, event: str, limit: float) -> int:
     """Return the period of an event: the least prime that keeps a busy machine to `limit` samples a second."""
     if event == "threads":
         return 1
     rate = limit if event in COUNTED else np.fmin(world.profiling.collector.stacks_per_s, limit)
-    return _next_prime(int(np.ceil(_nominal_per_s(world, platform, event) / rate)))
+    return _next_prime(int(np.ceil(_nominal_per_s(world, sheet, event) / rate)))
 
 
-def _nominal_per_s(world: ProfileWorld, platform: str, event: str) -> float:
+def _nominal_per_s(world: ProfileWorld, sheet: Platform, event: str) -> float:
     """Return how often an event happens in a second on a busy machine; a snapshot counts as one event's time."""
-    sheet = PLATFORMS[platform]
     if event in COUNTED:
         cycles = sheet.vcpus * sheet.base_frequency_hz
         return cycles if event == "cycles" else cycles / NOMINAL_CPI * NOMINAL_PER_INSTRUCTION[event]
@@ -230,19 +228,18 @@ BENCHMARKS = (
 """The benchmark job set, from pointer-chasing servers to streaming kernels."""
 
 
-def sample_cost_cycles(platform: str, event: str, resident: float = 1.0, depth: int = STACK_DEPTH) -> float:
+def sample_cost_cycles(sheet: Platform, event: str, resident: float = 1.0, depth: int = STACK_DEPTH) -> float:
     """Return the cycles that one sample takes from the hardware thread it interrupts.
 
     Parameters
     ----------
-    platform : name in `models.platforms.PLATFORMS`
+    sheet : of the machine
     event : generic event; those of `WITH_STACKS` walk the stack
     resident : share of the evicted lines that the program wants back
     depth : frames of the stack
     """
     if event == "threads":
         return 0.0
-    sheet = PLATFORMS[platform]
     walk = FRAME_CYCLES * depth * sheet.core_cpi_factor if event in WITH_STACKS else 0.0
     handler = HANDLER_INSTRUCTIONS * sheet.instruction_cpi
     return handler + walk + EVICTED_LINES * resident * _refill_cycles(sheet)
@@ -267,12 +264,13 @@ def benchmark_runs(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFram
     """
     rows = []
     for platform in platforms:
+        sheet = world.sheets[platform]
         rng = stream(world.profiling.collector.seed, f"benchmark runs on {platform}")
         for benchmark in BENCHMARKS:
             for event in (*COUNTED, *WITH_STACKS):
-                cost = sample_cost_cycles(platform, event, benchmark.resident, benchmark.depth)
+                cost = sample_cost_cycles(sheet, event, benchmark.resident, benchmark.depth)
                 for rate in TRIAL_RATES:
-                    share = rate * cost / PLATFORMS[platform].base_frequency_hz
+                    share = rate * cost / sheet.base_frequency_hz
                     times = np.exp(RUN_LOG_SD * rng.standard_normal((2, RUNS))).mean(axis=1)
                     rows.append((platform, benchmark.name, event, rate, (1 + share) * times[1] / times[0] - 1))
     return pd.DataFrame(rows, columns=["platform", "benchmark", "event", "samples_per_s", "overhead"])
@@ -298,19 +296,20 @@ def max_rates(world: ProfileWorld, platforms: Sequence[str]) -> pd.DataFrame:
     limit = MARGIN * world.profiling.collector.overhead_limit
     rows = []
     for (platform, event), tried in runs.groupby(["platform", "event"], sort=False):
-        slopes = [_slope_at_most(own) for _, own in tried.groupby("benchmark", sort=False)]
+        fastest_hz = max(_FASTEST_HZ, world.sheets[str(platform)].max_frequency_hz)
+        slopes = [_slope_at_most(own, fastest_hz) for _, own in tried.groupby("benchmark", sort=False)]
         rows.append((platform, event, limit / max(slopes)))
     return pd.DataFrame(rows, columns=["platform", "event", "max_samples_per_s"])
 
 
-def _slope_at_most(runs: pd.DataFrame) -> float:
-    """Return an upper bound on overhead per unit of rate."""
+_FASTEST_HZ = max(sheet.max_frequency_hz for sheet in PLATFORMS.values())
+
+
+def _slope_at_most(runs: pd.DataFrame, fastest_hz: float) -> float:
+    """Return an upper bound on overhead per unit of rate: no sample is cheaper than a tenth of its handler there."""
     rate, overhead = runs["samples_per_s"].to_numpy(float), runs["overhead"].to_numpy(float)
     square = float((rate * rate).sum())
     slope = float((rate * overhead).sum()) / square
     residual = overhead - slope * rate
     error = np.sqrt(float((residual * residual).sum()) / (rate.size - 1) / square)
-    least = (
-        HANDLER_INSTRUCTIONS * REFERENCE_CORE_CPI * 0.1 / max(sheet.max_frequency_hz for sheet in PLATFORMS.values())
-    )
-    return max(slope + 3.0 * float(error), least)
+    return max(slope + 3.0 * float(error), HANDLER_INSTRUCTIONS * REFERENCE_CORE_CPI * 0.1 / fastest_hz)

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from models.arrays import DAY_S, Floats
-from models.platforms import PLATFORMS
 from models.profiling.world import ProfileWorld
 from models.tables import ARMS
 from sim.fleet.arms import NEVER, Arm, Block, Visits, run_arm
@@ -119,7 +118,7 @@ def monitor_columns(setting: ProfileSetting, collection: Collection, block: Bloc
     machines, when = np.repeat(np.arange(first, block.machines.stop), days), np.tile(np.arange(days), count)
     register, epochs = collection.register, round(DAY_S / day.world.epoch_s)
     platform = register.platform_at(machines, when * epochs)
-    threads = np.array([PLATFORMS[name].vcpus for name in register.platform_names], np.float64)[platform]
+    threads = np.array([day.world.sheets[name].vcpus for name in register.platform_names], np.float64)[platform]
     busy_s += OWN_SHARE * threads * register.up_s(block.machines, epochs, days).reshape(-1)
     busy_s += _profiling_s(collection, block.machines, epochs, days)
     return {"machine": machines, "start_s": when * DAY_S, "busy_s": busy_s}

@@ -92,7 +92,8 @@ class Sampler:
         self._programs, self._addresses = programs, layout.addresses
         self._events = sampled_events(world)
         self._per_sample = stands_for(rates, plan.names, register.platform_names, self._events)
-        self._cost = np.array([[sample_cost_cycles(p, e) for e in self._events] for p in register.platform_names])
+        sheets = [world.sheets[name] for name in register.platform_names]
+        self._cost = np.array([[sample_cost_cycles(sheet, event) for event in self._events] for sheet in sheets])
         self._locator = Locator(programs, layout.addresses)
         entry_program = np.repeat(np.arange(programs.count), np.diff(programs.start))
         paths = programs.paths

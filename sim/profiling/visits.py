@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
-from models.platforms import PLATFORMS
 from models.profiling.images import MODULE
 from models.profiling.programs import ProgramArrays
 from sim.fleet.arms import Block
@@ -90,7 +89,7 @@ def visited(day: Day, register: Register, plan: VisitPlan, block: Block, rows: C
     of, slot = np.nonzero(block.visit_rows >= 0)
     row = int(day.row_start[block.stays.start]) + block.visit_rows[of, slot]
     totals = block.visit_sums[of, slot]
-    sheets = [PLATFORMS[name] for name in register.platform_names]
+    sheets = [day.world.sheets[name] for name in register.platform_names]
     base = np.array([sheet.base_frequency_hz for sheet in sheets])[platform]
     cycles, cpu_s = (np.bincount(of, totals[:, i], visit.size) for i in (0, 3))
     visits = np.arange(visit.size + 1)

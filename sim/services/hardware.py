@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
-from models.platforms import PLATFORMS, Platform
+from models.platforms import Platform
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
 
@@ -43,19 +43,17 @@ class Machine:
         return self.cores * self.threads_per_core
 
 
-def draw_machines(world: ServiceWorld, platforms: Mapping[str, Platform] = PLATFORMS) -> Mapping[str, Machine]:
+def draw_machines(world: ServiceWorld) -> Mapping[str, Machine]:
     """Return a world's machines by the names of their platforms, in the world's order.
 
     Configurations of one server (`Platform.variant_of`) depart from their spec sheets alike.
     """
-    return MappingProxyType({sheet.name: _machine(sheet, world) for sheet in _sheets(world.platforms, platforms)})
+    return MappingProxyType({sheet.name: _machine(sheet, world) for sheet in _sheets(world.platforms, world.sheets)})
 
 
 def _sheets(names: Iterable[str], platforms: Mapping[str, Platform]) -> list[Platform]:
-    faults = [f"no platform {name!r}" for name in names if name not in platforms]
-    faults += [f"platform {name!r} has no caches" for name in names if name in platforms and not platforms[name].caches]
-    if faults:
-        raise InputError("; ".join(faults))
+    if unknown := [name for name in names if name not in platforms]:
+        raise InputError("; ".join(f"no platform {name!r}" for name in unknown))
     return [platforms[name] for name in names]
 
 

@@ -1,8 +1,8 @@
 """What is known of jobs on platforms: load, cycles per instruction, capacities and clocks."""
 
 import difflib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from analysis.tables.cells import FileCells, read_cells
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
+from models.platforms import PLATFORMS, Platform
 
 COUNTERS = ("l1_misses", "l2_misses", "llc_misses", "mispredictions")
 """Columns of what was counted, per instruction; empty where the job was not sampled."""
@@ -66,15 +67,18 @@ class AffinityTable:
     """(J, I, 4) what was counted per instruction, in the order of `COUNTERS`, NaN: not sampled; none: not known."""
     unused: tuple[str, ...] = ()
     """Columns of `COUNTERS` that were given without the others, and so are not used."""
+    sheets: Mapping[str, Platform] = field(default_factory=lambda: PLATFORMS)
+    """Spec sheets by name, of other platforms too."""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> "AffinityTable":
+    def of(cls, frame: pd.DataFrame, sheets: Mapping[str, Platform] = PLATFORMS) -> "AffinityTable":
         """Return the table of rows that are sound; pairs without a row are not allowed.
 
         Parameters
         ----------
         frame : columns job, platform, load, cpi (NaN: not observed), capacity, and optionally clock_hz, cpi_se,
             load_se, misses and all of `COUNTERS`
+        sheets : spec sheets by name
         """
         job, jobs = pd.factorize(frame["job"])
         platform, platforms = pd.factorize(frame["platform"])
@@ -103,6 +107,7 @@ class AffinityTable:
             spread("misses", 0.0) if "misses" in frame else None,
             np.stack([spread(name, np.nan) for name in COUNTERS], axis=2) if {*COUNTERS} <= {*frame} else None,
             () if {*COUNTERS} <= {*frame} else tuple(name for name in COUNTERS if name in frame),
+            sheets,
         )
 
     @property

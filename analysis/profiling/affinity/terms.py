@@ -16,7 +16,7 @@ from analysis.crossplatform.departures import Priors
 from analysis.crossplatform.service import sizes_bytes
 from analysis.profiling.affinity.table import AffinityTable
 from models.arrays import Bools, Floats
-from models.platforms import PLATFORMS, Platform
+from models.platforms import Platform
 
 _MOST_SE = 2.0
 _JOBS_PER_FEATURE, _LEAST_MISSES, _TYPICAL, _FARTHEST = 5, 0.1, 0.1, 3.0
@@ -160,7 +160,7 @@ _LEAST = 0.1
 
 def machines(table: AffinityTable) -> list[Platform] | None:
     """Return the spec sheets of a table's platforms at the clocks measured; none if one is not known."""
-    sheets = [PLATFORMS.get(name) for name in table.platforms]
+    sheets = [table.sheets.get(name) for name in table.platforms]
     known = [sheet for sheet in sheets if sheet is not None and len(sheet.caches) > 1]
     if len(known) < len(sheets):
         return None

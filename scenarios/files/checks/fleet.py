@@ -8,7 +8,7 @@ from typing import Any
 from models.code.parts import PartError, is_part, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
-from models.platforms import PLATFORMS, Platform
+from models.platforms import Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.loader import absent, locate
@@ -20,6 +20,8 @@ _MOST_NAMES = 20
 _MOST_EPOCHS = 100_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
+EVERY_SHEET = "platforms.*"
+"""Faulty if nobody knows which platforms of their own there are; a fault within a sheet is none of it."""
 
 
 def platform_shares(scenario: World) -> Iterator[FieldFault]:
@@ -31,23 +33,25 @@ def platform_shares(scenario: World) -> Iterator[FieldFault]:
 
 def platform_names(scenario: World) -> Iterator[FieldFault]:
     """Every platform is known, the replacing ones too."""
-    known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
+    sheets = scenario.sheets
+    known = f"unknown platform; known: {', '.join(sorted(sheets))}"
     for name in scenario.fleet.platforms:
-        if name not in PLATFORMS:
+        if name not in sheets:
             yield FieldFault(("fleet", "platforms", name), known, shown(name))
     for old, new in _replacements(scenario.feature):
-        if new not in PLATFORMS:
+        if new not in sheets:
             yield FieldFault(("feature", "platforms", old), known, shown(new))
 
 
 def replaced_platforms(scenario: World) -> Iterator[FieldFault]:
     """A feature replaces platforms of the fleet, with at least as many hardware threads: placement does not change."""
+    sheets = scenario.sheets
     for old, new in _replacements(scenario.feature):
         keys = ("feature", "platforms", old)
         if old not in scenario.fleet.platforms:
             yield FieldFault(keys, f"the fleet has no such platform; it has {', '.join(scenario.fleet.platforms)}")
-        elif old in PLATFORMS and new in PLATFORMS and PLATFORMS[old].vcpus > PLATFORMS[new].vcpus:
-            needed, has = PLATFORMS[old].vcpus, PLATFORMS[new].vcpus
+        elif old in sheets and new in sheets and sheets[old].vcpus > sheets[new].vcpus:
+            needed, has = sheets[old].vcpus, sheets[new].vcpus
             yield FieldFault(
                 keys, f"should have at least the {needed} hardware threads of {old}", f"{shown(new)} with {has}"
             )
@@ -315,17 +319,17 @@ def companions(scenario: Scenario) -> Iterator[FieldFault]:
 
 WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     platform_shares: ("fleet.platforms",),
-    platform_names: (),
-    replaced_platforms: ("fleet.platforms", "feature.platforms"),
+    platform_names: (EVERY_SHEET,),
+    replaced_platforms: ("fleet.platforms", "feature.platforms", "platforms"),
     epochs: ("horizon_s", "epoch_s"),
     machine_epochs: ("horizon_s", "epoch_s", "fleet.machines", "recording.machine_epochs"),
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
     job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
     service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
-    service_sizes: ("population.services", "fleet"),
-    service_room: ("population.services", "population.allocated_share", "fleet"),
-    memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet"),
+    service_sizes: ("population.services", "fleet", "platforms"),
+    service_room: ("population.services", "population.allocated_share", "fleet", "platforms"),
+    memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet", "platforms"),
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     feature_changes: ("feature",),
     rollout: ("feature", "horizon_s"),
@@ -365,10 +369,11 @@ def _rebuilt_instances(scenario: Scenario) -> float:
 def _sheets(scenario: World) -> list[tuple[float, Platform]]:
     """Return share and spec sheet of the fleet's platforms; nothing when one of them is unknown."""
     platforms = scenario.fleet.platforms
-    if not platforms.keys() <= PLATFORMS.keys():
+    sheets = scenario.sheets
+    if not platforms.keys() <= sheets.keys():
         return []
     total = sum(platforms.values())
-    return [(share / total, PLATFORMS[name]) for name, share in platforms.items()]
+    return [(share / total, sheets[name]) for name, share in platforms.items()]
 
 
 def _service_vcpus(sheet: Platform) -> float:

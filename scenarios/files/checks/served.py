@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models.fleet.world import Service
-from models.platforms import PLATFORMS
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import ProfileScenario
@@ -69,18 +68,18 @@ def trial(scenario: ProfileScenario) -> Iterator[FieldFault]:
     """Hardware under trial is known, new in the fleet, takes what it replaces, and has machines to be put into."""
     if scenario.trial is None:
         return
-    fleet, feature = scenario.fleet.platforms, scenario.feature
+    fleet, feature, sheets = scenario.fleet.platforms, scenario.feature, scenario.sheets
     brought = set(feature.platforms.values()) | set(feature.platforms) if feature is not None else set()
     for old, new in scenario.trial.platforms.items():
         keys = ("trial", "platforms", old)
         if old not in fleet:
             yield FieldFault(keys, f"the fleet has no such platform; it has {', '.join(fleet)}")
-        elif new not in PLATFORMS:
-            yield FieldFault(keys, f"unknown platform; known: {', '.join(sorted(PLATFORMS))}", shown(new))
+        elif new not in sheets:
+            yield FieldFault(keys, f"unknown platform; known: {', '.join(sorted(sheets))}", shown(new))
         elif new in fleet or {old, new} & brought:
             yield FieldFault(keys, "should be new in the fleet, and not of the feature", shown(new))
-        elif old in PLATFORMS and PLATFORMS[new].vcpus < PLATFORMS[old].vcpus:
-            yield FieldFault(keys, f"should have at least {PLATFORMS[old].vcpus} hardware threads", shown(new))
+        elif old in sheets and sheets[new].vcpus < sheets[old].vcpus:
+            yield FieldFault(keys, f"should have at least {sheets[old].vcpus} hardware threads", shown(new))
     share = sum(part for name, part in fleet.items() if name in scenario.trial.platforms)
     room = int(share * scenario.fleet.machines)
     if scenario.trial.machines > room > 0:
@@ -91,6 +90,6 @@ def trial(scenario: ProfileScenario) -> Iterator[FieldFault]:
 CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     served_services: ("served", "population.services"),
     served_requests: ("served", "population.services", "horizon_s", "profiling.releases"),
-    trial: ("trial", "fleet", "feature.platforms"),
+    trial: ("trial", "fleet", "feature.platforms", "platforms"),
 }
 """Every check with the fields that it needs."""

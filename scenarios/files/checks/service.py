@@ -4,7 +4,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from models.code.parts import PartError, is_part
-from models.platforms import PLATFORMS
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import ServiceScenario
@@ -22,7 +21,7 @@ _TRACE = ("analyses", "crossplatform")
 
 def platforms(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Platforms are known, and each is there once."""
-    yield from _named(("platforms",), scenario.platforms, PLATFORMS, "unknown platform")
+    yield from _named(("platforms",), scenario.platforms, scenario.sheets, "unknown platform")
 
 
 def measured(scenario: ServiceScenario) -> Iterator[FieldFault]:
@@ -109,7 +108,7 @@ def bounds(scenario: ServiceScenario) -> Iterator[FieldFault]:
 
 
 CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
-    platforms: ("platforms",),
+    platforms: ("platforms", "own_platforms.*"),
     measured: ("platforms", "measured"),
     calibration: ("measured", "analyses"),
     targets: ("platforms", "measured", "analyses"),

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from models.platforms import PLATFORMS
-from scenarios.crossplatform.platforms import Sheet, read_platforms
+from models.platforms import PLATFORMS, Sheet
 from scenarios.files.faults import FaultsError
+from scenarios.files.own_platforms import read_platforms
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs/examples/platforms.yaml"

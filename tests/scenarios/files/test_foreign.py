@@ -21,9 +21,9 @@ from analysis.traces.files import blocks
 from analysis.traces.layouts import FORMATS
 from analysis.traces.measurements import RowTally, measurements
 from models.errors import WscError
-from scenarios.crossplatform.platforms import read_platforms
 from scenarios.effects.observations import experiment, read_about
 from scenarios.files.loader import load_each
+from scenarios.files.own_platforms import read_platforms
 from scenarios.files.traces import read_trace
 from scenarios.occupancy.stream import Watched, watch
 from scenarios.runs.rundir import open_run

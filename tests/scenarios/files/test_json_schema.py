@@ -57,7 +57,7 @@ def test_every_kind_forbids_the_keys_of_the_others():
     fleet, queue, service = (kind["properties"].keys() for kind in kinds)
     assert {"fleet", "population"} <= fleet - queue - service
     assert {"station", "replays"} <= queue - fleet - service
-    assert {"application", "platforms"} <= service - fleet - queue
+    assert {"application", "measured"} <= service - fleet - queue
 
 
 def test_a_key_that_is_a_word_of_python_is_described_by_its_own_name():

@@ -245,6 +245,7 @@ CHANGES = (
     "power.cap_share=0.5",
     "conditions.network_log_sd=0.5",
     "recording.truth=false",
+    "platforms.mine.extends=piii",
 )
 
 

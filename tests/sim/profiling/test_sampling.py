@@ -238,7 +238,10 @@ def test_machines_have_processes_of_their_own(seen, joined):
 
 
 def test_overhead_is_that_of_the_samples_and_small_in_the_fleet(seen, joined):
-    each = {key: sample_cost_cycles(*key) for key in set(zip(joined.platform, joined.event, strict=True))}
+    each = {
+        key: sample_cost_cycles(PLATFORMS[key[0]], key[1])
+        for key in set(zip(joined.platform, joined.event, strict=True))
+    }
     unit = np.array([each[key] for key in zip(joined.platform, joined.event, strict=True)])
     expected = pd.Series(unit * joined["count"].to_numpy()).groupby(joined.visit).sum()
     assert seen.visits.overhead_cycles[expected.index].to_numpy() == pytest.approx(expected.to_numpy())
