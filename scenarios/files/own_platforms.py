@@ -1,7 +1,7 @@
 """Spec sheets of your own: a file of them, or a part of a scenario, with all their faults."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
@@ -96,6 +96,21 @@ def with_sheets(root: ValueNode, key: str, faults: list[Fault]) -> ValueNode:
         return root
     _, trees = judged(node, key, faults)
     return replace(root, value={**root.value, key: replace(node, value=dict(trees))})
+
+
+def shallow(own: Mapping[str, Sheet], key: str, used: Collection[str]) -> Iterator[FieldFault]:
+    """Yield own platforms that are used and have a single level of caches: counters are of two.
+
+    Parameters
+    ----------
+    own : sheets by name
+    key : under which they are in a file
+    used : names of platforms
+    """
+    for name, sheet in own.items():
+        if name in used and len(sheet.caches) < 2:
+            problem = "should have two levels at least, whose misses are counted"
+            yield FieldFault((key, name, "caches"), problem, "one")
 
 
 def judged(root: ValueNode, path: str, faults: list[Fault]) -> tuple[dict[str, Sheet], dict[str, ValueNode]]:

@@ -14,6 +14,7 @@ from scenarios.files.checks import served as served_checks
 from scenarios.files.checks.fleet import WORLD_CHECKS, multiple
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
+from scenarios.files.own_platforms import shallow
 from scenarios.files.schema import ProfileScenario
 from scenarios.files.tree import Keys
 
@@ -57,6 +58,11 @@ def software(scenario: ProfileScenario) -> Iterator[FieldFault]:
     if scenario.feature is not None and scenario.feature.rollout.crossover is not None:
         problem = "should be null: the machines of a profiled fleet keep their feature"
         yield FieldFault(("feature", "rollout", "crossover"), problem)
+
+
+def cache_levels(scenario: ProfileScenario) -> Iterator[FieldFault]:
+    """Own platforms that are profiled have two levels of caches at least."""
+    yield from shallow(scenario.platforms, "platforms", _platforms(scenario))
 
 
 def datacentres(scenario: ProfileScenario) -> Iterator[FieldFault]:
@@ -225,6 +231,7 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     days: ("horizon_s", "epoch_s"),
     recording: ("recording.windows", "recording.loop"),
     software: ("feature",),
+    cache_levels: ("platforms", "fleet.platforms", "feature.platforms", "trial"),
     datacentres: ("profiling.datacentres", "fleet"),
     programs: ("profiling.programs",),
     compiler: ("profiling.compiler", "horizon_s"),
@@ -251,17 +258,22 @@ def _known(scenario: ProfileScenario) -> Mapping[str, Sequence[str]]:
         *(service.name for service in scenario.population.services),
         *drawn_names(scenario.population, scenario.seed),
     ]
-    replacing = scenario.feature.platforms.values() if scenario.feature is not None else ()
-    tried = scenario.trial.platforms.values() if scenario.trial is not None else ()
     compiler, kernel = scenario.profiling.compiler, scenario.profiling.kernel
     return {
         "job": jobs,
         "application": jobs,
-        "platform": sorted({*scenario.fleet.platforms, *replacing, *tried}),
+        "platform": sorted(_platforms(scenario)),
         "compiler": [Compiler().old] if compiler is None else [compiler.old, compiler.new],
         "kernel": [Kernel().old] if kernel is None else [kernel.old, kernel.new],
         "datacentre": list(scenario.profiling.datacentres),
     }
+
+
+def _platforms(scenario: ProfileScenario) -> set[str]:
+    """Return the platforms of the fleet, those that replace them and those on trial."""
+    replacing = scenario.feature.platforms.values() if scenario.feature is not None else ()
+    tried = scenario.trial.platforms.values() if scenario.trial is not None else ()
+    return {*scenario.fleet.platforms, *replacing, *tried}
 
 
 def _tags(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from models.code.parts import PartError, is_part
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
+from scenarios.files.own_platforms import shallow
 from scenarios.files.schema import ServiceScenario
 from scenarios.files.tree import Keys
 from scenarios.views.numbers import closest
@@ -22,6 +23,11 @@ _TRACE = ("analyses", "crossplatform")
 def platforms(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Platforms are known, and each is there once."""
     yield from _named(("platforms",), scenario.platforms, scenario.sheets, "unknown platform")
+
+
+def cache_levels(scenario: ServiceScenario) -> Iterator[FieldFault]:
+    """Own platforms that serve have two levels of caches at least."""
+    yield from shallow(scenario.own_platforms, "own_platforms", scenario.platforms)
 
 
 def measured(scenario: ServiceScenario) -> Iterator[FieldFault]:
@@ -109,6 +115,7 @@ def bounds(scenario: ServiceScenario) -> Iterator[FieldFault]:
 
 CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
     platforms: ("platforms", "own_platforms.*"),
+    cache_levels: ("platforms", "own_platforms"),
     measured: ("platforms", "measured"),
     calibration: ("measured", "analyses"),
     targets: ("platforms", "measured", "analyses"),
