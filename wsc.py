@@ -727,12 +727,12 @@ def _unshadowed() -> None:
 def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, object]) -> "AnyScenario":
     from scenarios.files.loader import Override
     from scenarios.files.loader import load as loaded
+    from scenarios.files.own_platforms import written
     from scenarios.views.terminal import dumps
 
     wanted = values if seed is None else {**values, "seed": seed}
-    return loaded(
-        str(reference), [Override(name.replace("__", "."), dumps(value), name) for name, value in wanted.items()]
-    )
+    texts = {name: dumps(written(value)) for name, value in wanted.items()}
+    return loaded(str(reference), [Override(name.replace("__", "."), text, name) for name, text in texts.items()])
 
 
 def _sources(tables: Sequence[Table]) -> "list[Source]":

@@ -69,6 +69,18 @@ class Platform:
     """Instruction set: what is counted in instructions on one platform is not on a platform of another."""
 
     @property
+    def sheet(self) -> "Sheet":
+        """What a file says of it.
+
+        Examples
+        --------
+        >>> PLATFORMS["haswell_2698v3"].sheet.platform("mine").peak_power_w
+        319.5
+        """
+        said = {field.name for field in fields(Sheet)} - {"extends"}
+        return Sheet(**{name: getattr(self, name) for name in said})
+
+    @property
     def vcpus(self) -> int:
         """Hardware threads of the machine, the unit of CPU quota.
 

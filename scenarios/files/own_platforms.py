@@ -40,6 +40,23 @@ def read_platforms(file: Path) -> dict[str, Platform]:
     return PLATFORMS | {name: sheet.platform(name, str(file)) for name, sheet in sheets.items()}
 
 
+def written(value: object) -> object:
+    """Return a value of a scenario as a file says it: a path as text, a platform or a sheet as a map.
+
+    Examples
+    --------
+    >>> written({"mine": PLATFORMS["pd4"]})["mine"]["cores"], written([Path("mine.yaml")])
+    (8, ['mine.yaml'])
+    """
+    if isinstance(value, Mapping):
+        return {name: written(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [written(entry) for entry in value]
+    if isinstance(value, Platform | Sheet):
+        return asdict(value.sheet if isinstance(value, Platform) else value)
+    return str(value) if isinstance(value, Path) else value
+
+
 def with_files(root: ValueNode, faults: list[Fault]) -> ValueNode:
     """Return a scenario's tree in which each name of a file of platforms is what the file holds.
 
