@@ -46,7 +46,10 @@ check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: .venv/.docs ## make a site of the documents and the docstrings: site/docs/index.html
+docs: .venv/.docs ## renew figures and outputs in the documents, then make a site of them and the docstrings: site/docs/index.html
+	PYTHONPATH=. $(BIN)/python docs/reference.py
+	PYTHONPATH=. $(BIN)/python docs/figures.py
+	PYTHONPATH=. $(BIN)/python docs/shown.py
 	@# Functions that are not compiled keep their signatures and docstrings.
 	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
 

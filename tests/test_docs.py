@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from docs import inputs, reference
+from docs import figures, inputs, reference
 from docs.shown import DOCUMENTS, ROOT, SERVES, blocks, commands, examples, recipes, renewed, run, skeleton
 from models.tables import TABLES
 from scenarios.commands.app import app
@@ -210,6 +210,12 @@ def test_every_link_leads_to_a_file():
 
 def test_pictures_are_small():
     assert all(file.stat().st_size < 100_000 for file in (ROOT / "docs/images").iterdir())
+
+
+def test_every_picture_is_drawn_by_make_docs_and_shown_in_a_document():
+    stored = {file.stem for file in (ROOT / "docs/images").iterdir()}
+    shown = {name for document in DOCUMENTS for name in re.findall(r"images/(\w+)\.png", document.read_text())}
+    assert stored == shown == set(figures.PICTURES)
 
 
 SHOWN = ("size  true", " 25   +1.2%", "…", "100   -0.3%")

@@ -1,0 +1,67 @@
+"""The pictures of README.md and docs/, drawn from the examples that stand beside them.
+
+    python docs/figures.py [NAME ...]
+
+Each picture is the figure of one answer of `wsc`, so it changes when the world or an estimator does. `make docs` draws
+all of them into docs/images; the same answers give the same bytes.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+import wsc
+from analysis.figures.style import write
+from docs.shown import ROOT, blocks, examples, run
+
+IMAGES = ROOT / "docs" / "images"
+
+
+def estimates() -> Figure:
+    """Draw one test cluster of each size of `make demo`, beside the truth (README.md)."""
+    with contextlib.chdir(ROOT):  # where `make demo` keeps its run
+        return wsc.measure(wsc.simulate("cpu_upgrade")).figure()
+
+
+def change() -> Figure:
+    """Draw the change of the example's fleet, and of its jobs (own-fleet.md)."""
+    return wsc.effect("fleet_before.csv", "fleet_after.csv", jobs="fleet_jobs.csv").figure()
+
+
+def waiting() -> Figure:
+    """Draw the shop's requests over time, and other numbers of cores (own-requests.md)."""
+    return wsc.requests("shop.log.gz", servers=4, to=[5, 6, 8], policy="auto").figure()
+
+
+def servers() -> Figure:
+    """Draw servers by requests per watt, from the log that own-servers.md puts together."""
+    for block in blocks(ROOT / "docs/own-servers.md"):
+        if block.language == "python":
+            exec(compile("\n".join(block.lines), f"{block.document}:{block.line}", "exec"), {})
+    service = wsc.service("web1.csv", platform="skylake_6148")
+    return service.select(0.15, ["skylake_6148", "rome_7742", "genoa_9654", "sapphirerapids_8480"]).figure()
+
+
+def release() -> Figure:
+    """Draw the functions that changed with the release (own-profiles.md)."""
+    for when in ("before", "after"):
+        run(f"wsc profile import profiles/{when}-*.pb.gz --drawn-from 240 --out {when}")
+    return wsc.profile("before").diff(wsc.profile("after")).figure()
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    draw.__name__: draw for draw in (estimates, change, waiting, servers, release)
+}
+
+
+def main(names: list[str]) -> None:
+    """Draw the pictures of these names, or all."""
+    with examples():
+        for name in names or PICTURES:
+            write(PICTURES[name](), IMAGES / f"{name}.png", "png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
