@@ -128,6 +128,12 @@ class Kind:
         return lengthened(scenario, share, out, force, progress)
 
 
+_PHYSICS: Mapping[tuple[str, ...], Reference] = {
+    ("power", "governor", "policy"): "part",
+    ("feature", "governor", "policy"): "part",
+    ("interference", "mechanism"): "part",
+}
+"""Where machines of every fleet may do what somebody's own functions say: `sim.fleet.own_physics.WAYS`."""
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -138,7 +144,7 @@ KINDS: Mapping[str, Kind] = {
             "fleet",
             "a fleet",
             "fleets",
-            files={("analyses", "wsmeter", "estimators"): "part"},
+            files={("analyses", "wsmeter", "estimators"): "part", **_PHYSICS},
             own_platforms="platforms",
             judge_name="effects.validate",
         ),
@@ -174,6 +180,7 @@ KINDS: Mapping[str, Kind] = {
             "profile",
             "a profiled fleet",
             "profiled fleets",
+            files=_PHYSICS,
             own_platforms="platforms",
             draws="analyses.profiling.draws",
             makers=(

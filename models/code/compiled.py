@@ -113,6 +113,8 @@ def with_functions(kernel: Callable[..., _R], *arguments: object) -> Callable[..
 
 
 def _type(argument: object) -> types.Type:
-    """Return what Numba calls an argument's type; of a function of numbers that of all such."""
+    """Return what Numba calls an argument's type; of a function of numbers that of all such, in named tuples too."""
+    if isinstance(argument, tuple) and hasattr(argument, "_fields"):
+        return types.NamedTuple(tuple(map(_type, argument)), type(argument))
     own: types.Type | None = getattr(argument, "get_function_type", lambda: None)()
     return own or numba.typeof(argument)

@@ -219,6 +219,8 @@ class Interference:
     """Relative change at which the fixed point of an epoch counts as solved."""
     max_iterations: Count = 12
     """Iterations of the fixed point at most; the residual left is recorded."""
+    mechanism: PartName | None = None
+    """How neighbours slow each other down besides: a function of your own, as `file.py:name` (docs/extend.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +229,10 @@ class Governor:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    policy: Literal["performance", "ondemand", "stall_aware"] = "performance"
+    policy: Literal["performance", "ondemand", "stall_aware"] | PartName = "performance"
     """performance: the highest P-state that fits the cap. ondemand: lower when the machine is little used.
     stall_aware: cores whose stall share is above `stall_threshold` run `step_down_hz` slower, and the power
-    they free lets the others run faster."""
+    they free lets the others run faster. Or a function of your own, as `file.py:name` (docs/extend.md)."""
     ondemand_threshold: Share = 0.8
     """Utilisation at which ondemand reaches the highest P-state."""
     stall_threshold: Share = 0.5

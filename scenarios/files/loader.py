@@ -194,8 +194,9 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
     """Return the 12 hexadecimal digits that name what decides a run's tables.
 
     They are the head of the SHA-256 of JSON (no blanks, shortest floats) of the fields of its world alone: the name,
-    the description and the analyses are not part of it, and neither are own platforms if there are none. Maps count in
-    the order that they have in the world; a scenario that was loaded has them sorted, whatever the order in its files.
+    the description and the analyses are not part of it, and neither are parts and platforms of one's own where there
+    are none. Maps count in the order that they have in the world; a scenario that was loaded has them sorted, whatever
+    the order in its files.
 
     Parameters
     ----------
@@ -214,6 +215,10 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
     fields = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
     fields = {name: value for name, value in fields.items() if value or name not in KEYS}
     values = json.loads(json.dumps(fields, default=dataclasses.asdict, allow_nan=False))
+    for keys, reference in KINDS[scenario.kind].files.items():
+        at = functools.reduce(lambda value, key: (value or {}).get(key), keys[:-1], values)
+        if reference == "part" and at and at.get(keys[-1]) is None:
+            at.pop(keys[-1], None)
     for path, content in inputs.items():
         *above, last = path.split(".")
         functools.reduce(operator.getitem, above, values)[last] = content

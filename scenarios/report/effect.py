@@ -58,7 +58,7 @@ def _named(rows: pd.DataFrame, run: Run) -> pd.DataFrame:
 def named(feature: Feature) -> str:
     """Return what a feature is called and what it changes."""
     changes = [f"{old} becomes {new}" for old, new in feature.platforms.items()]
-    changes += [f"governor {feature.governor.policy}"] if feature.governor is not None else []
+    changes += [f"governor {feature.governor.policy.rpartition('/')[2]}"] if feature.governor is not None else []
     changes += [f"new code of {', '.join(software.jobs)}" for software in feature.software]
     return f"{feature.name} ({'; '.join(changes)})" if changes else feature.name
 

@@ -6,6 +6,7 @@ have the feature and from when. That is sound because placement looks at request
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numba
 import numpy as np
@@ -27,6 +28,7 @@ from sim.fleet.day import (
     windows_touched,
 )
 from sim.fleet.layout import STAY, Inputs, Outputs, Records
+from sim.fleet.own_physics import OwnFunctions, own_functions
 
 NEVER = 2**40
 """Epoch from which a machine or stay that does not get the feature has it."""
@@ -185,6 +187,8 @@ def run_arm(
     ------
     ValueError
         If `threads` is less than 1.
+    PartError
+        If a governor or a mechanism of somebody's own does something wrong.
 
     Examples
     --------
@@ -199,14 +203,14 @@ def run_arm(
     if threads is not None and threads < 1:
         raise InputError(f"threads should be at least 1, is {threads}")
     inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
-    bounds = inputs.domain_start
+    bounds, run = inputs.domain_start, partial(_run_block, day, threads=count, own=own_functions(day.world))
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
-            yield _run_block(day, inputs, arm.stay_from, bounds[at : at + 2], visits, threads=count)
+            yield run(inputs, arm.stay_from, bounds[at : at + 2], visits)
         return
     per_block = max(1, MACHINES_IN_FLIGHT // max(1, int(np.diff(bounds).max())))
     for at in range(0, bounds.size - 1, per_block):
-        yield _run_block(day, inputs, arm.stay_from, bounds[at : at + per_block + 1], visits, threads=count)
+        yield run(inputs, arm.stay_from, bounds[at : at + per_block + 1], visits)
 
 
 def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
@@ -233,7 +237,16 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     )
 
 
-def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: Visits | None, *, threads: int) -> Block:
+def _run_block(
+    day: Day,
+    fleet: Inputs,
+    stay_from: Ints,
+    bounds: Ints,
+    visits: Visits | None,
+    *,
+    threads: int,
+    own: OwnFunctions,
+) -> Block:
     first, last = int(bounds[0]), int(bounds[-1])
     visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
@@ -258,7 +271,7 @@ def _run_block(day: Day, fleet: Inputs, stay_from: Ints, bounds: Ints, visits: V
         visit_rows=np.full((visited, day.slots), -1),
         visit_power_w=np.zeros(visited),
     )
-    kernel.simulate(inputs, outputs, threads)
+    kernel.simulate(inputs, outputs, threads, own)
     return Block(slice(first, last), stays, *outputs)
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
+from models.code.parts import is_part
 from models.errors import InputError
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines, miss_curve
 from models.fleet.world import Governor, World
@@ -13,7 +14,7 @@ from models.platforms import SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
-from sim.fleet.layout import GOVERNOR, MACHINE, PLATFORM, POLICIES, SETTINGS, Records
+from sim.fleet.layout import GOVERNOR, MACHINE, OWN_POLICY, PLATFORM, POLICIES, SETTINGS, Records
 from sim.fleet.timeline import Timeline
 
 
@@ -311,7 +312,7 @@ def _platform_row(world: World, name: str) -> tuple[float, ...]:
 
 
 def _governor_row(governor: Governor) -> tuple[float, ...]:
-    policy = POLICIES.index(governor.policy)
+    policy = OWN_POLICY if is_part(governor.policy) else POLICIES.index(governor.policy)
     return policy, governor.ondemand_threshold, governor.stall_threshold, governor.step_down_hz
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.code.compiled import njit
-from sim.fleet.layout import Contention
+from sim.fleet.layout import MECHANISM, Contention, OwnPhysics, Residents
 from sim.fleet.slots import (
     ACCESS_NOW,
     CORE_NOW,
@@ -18,6 +18,7 @@ from sim.fleet.slots import (
     SET1,
     SET2,
     SHARE,
+    SMT,
     STALL,
     USE,
 )
@@ -87,3 +88,30 @@ def solve(hot: Floats, n: int, contention: Contention, latency_s: float) -> tupl
             for i in range(n):
                 share[i] += damping * (rate[i] * scale - share[i])
     return latency_s, total, residual
+
+
+@njit(cache=False, error_model="numpy")
+def slow_down_by(own: OwnPhysics, residents: Residents, contention: Contention, threads: float, sibling: float) -> None:
+    """Let neighbours slow each other down by somebody's own mechanism: core CPI ← core CPI / relative speed.
+
+    What holds cache and moves bytes is what is there now, at the pace and the misses of the epoch before.
+    """
+    (hot, _, n), call = residents, own.call
+    call[0] = MECHANISM
+    busy = held = traffic = 0.0
+    for i in range(n):
+        busy += hot[USE, i]
+        held += hot[SHARE, i]
+        traffic += hot[USE, i] * hot[FREQUENCY, i] / hot[CPI, i] * hot[MPI, i]
+    for i in range(n):
+        misses_per_s = hot[USE, i] * hot[FREQUENCY, i] / hot[CPI, i] * hot[MPI, i]
+        call[1] = max(0.0, busy - hot[USE, i]) / threads
+        call[2] = max(0.0, traffic - misses_per_s) * LINE_BYTES * WRITE_BACK / contention.bandwidth
+        call[3] = max(0.0, held - hot[SHARE, i]) / contention.llc_bytes
+        call[4], call[5], call[6] = sibling, hot[MPI, i], hot[SMT, i]
+        call[-1] = np.nan
+        speed = own.mechanism(call[1], call[2], call[3], call[4], call[5], call[6])
+        call[-1] = speed
+        if not 0.0 < speed < np.inf:
+            raise ValueError("no speed above 0")
+        hot[CORE_NOW, i] /= speed

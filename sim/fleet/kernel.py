@@ -20,12 +20,24 @@ from inspect import getsource
 import numpy as np
 
 from models.arrays import Floats, Ints
-from models.code.compiled import njit
-from sim.fleet import draws, interference, layout, power, slots, turnover
+from models.code.compiled import njit, with_functions
+from sim.fleet import draws, interference, layout, own_physics, power, slots, turnover
 from sim.fleet.draws import mix, noise
-from sim.fleet.interference import LINE_BYTES, WRITE_BACK, solve
-from sim.fleet.layout import Contention, Inputs, MachineEpoch, OperatingConditions, Outputs, PowerDomain, Residents
-from sim.fleet.power import govern, heat
+from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by, solve
+from sim.fleet.layout import (
+    OWN_POLICY,
+    Contention,
+    Inputs,
+    MachineEpoch,
+    OperatingConditions,
+    Outputs,
+    OwnGovernor,
+    OwnPhysics,
+    PowerDomain,
+    Residents,
+)
+from sim.fleet.own_physics import OwnFunctions
+from sim.fleet.power import govern, govern_by, heat
 from sim.fleet.slots import (
     ACCESS_NOW,
     BUSY,
@@ -145,6 +157,7 @@ def _guess(residents: Residents, contention: Contention, frequency: float) -> No
         if hot[CPI, i] == 0.0:
             misses = hot[FLOOR, i] + hot[GAIN1, i] / (hot[SET1, i] + square) + hot[GAIN2, i] / (hot[SET2, i] + square)
             hot[CPI, i] = hot[CORE_NOW, i] + misses * hot[STALL, i] * contention.idle_latency_s * frequency
+            hot[MPI, i] = misses
             hot[SHARE, i] = contention.llc_bytes / n
             hot[FREQUENCY, i] = frequency
 
@@ -242,6 +255,13 @@ def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows
         rows[i] = mark[ROW, i] + window
 
 
+@njit(cache=False, error_model="numpy")
+def _own_governor(own: OwnPhysics, number: int, utilisation: float, stall_threshold: float) -> OwnGovernor:
+    """Return somebody's own governor, before the feature or with it, on a machine."""
+    own.call[0] = number
+    return OwnGovernor(own.after if number else own.before, utilisation, stall_threshold, own.call)
+
+
 @njit(cache=False, error_model="numpy", inline="always")
 def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int) -> MachineEpoch:
     """Simulate one epoch of one machine."""
@@ -257,11 +277,17 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
     _slow_down_siblings(residents, sibling)
     _divide_cache(residents, contention, platform.threads)
+    if domain.own.slows:
+        slow_down_by(domain.own, residents, contention, platform.threads, sibling)
     activity = domain.activity[local]
     if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
         heat(residents, platform, governor.stall_threshold, sibling, activity)
     room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
-    state_hz, capped = govern(residents, platform, governor, activity, room)
+    if governor.policy == OWN_POLICY:
+        own = _own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold)
+        state_hz, capped = govern_by(own, residents, platform, activity, room)
+    else:
+        state_hz, capped = govern(residents, platform, governor, activity, room)
     solved = solve(residents.hot, residents.n, contention, domain.latency_s[local] or contention.idle_latency_s)
     domain.latency_s[local], misses_per_s, residual = solved
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
@@ -288,7 +314,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
 
 
 @njit(cache=False)
-def _open(inputs: Inputs, outputs: Outputs, number: int) -> PowerDomain:
+def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> PowerDomain:
     """Return a power domain before the first epoch: nobody is there."""
     first, last = inputs.domain_start[number], inputs.domain_start[number + 1]
     m = last - first
@@ -304,6 +330,7 @@ def _open(inputs: Inputs, outputs: Outputs, number: int) -> PowerDomain:
         wander=np.zeros(m),
         allowance=np.ones(1),
         sums=outputs.epoch_sums[number],
+        own=own,
     )
 
 
@@ -337,38 +364,54 @@ def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> 
     domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
 
 
-def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int], None]:
+def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int, OwnPhysics], None]:
     """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
 
     @njit(nogil=True, cache=True)
-    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int) -> None:
+    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
         _ = parts
         for number in range(first, last):
-            domain = _open(inputs, outputs, number)
+            domain = _open(inputs, outputs, number, own)
             for epoch in range(inputs.window_of_epoch.size):
                 _pass(inputs, outputs, domain, epoch)
             for local in range(domain.residents.size):
                 for i in range(domain.residents[local]):
                     write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
 
-    compiled: Callable[[Inputs, Outputs, int, int], None] = simulated
+    compiled: Callable[[Inputs, Outputs, int, int, OwnPhysics], None] = simulated
     return compiled
 
 
-_PARTS = "".join(getsource(part) for part in (draws, interference, layout, power, slots, turnover))
+_PARTS = "".join(getsource(part) for part in (draws, interference, layout, own_physics, power, slots, turnover))
 _simulated = _cached(int.from_bytes(sha256(_PARTS.encode()).digest()[:7]))
 
 
-def simulate(inputs: Inputs, outputs: Outputs, threads: int) -> None:
+def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) -> None:
     """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked conditions.
 
     Parameters
     ----------
     inputs, outputs : of these domains
     threads : at most this many, each with one domain at a time; results do not depend on it
+    own : governors and mechanisms of somebody's own
+
+    Raises
+    ------
+    PartError
+        If one of those cannot be compiled, raises an error, or returns what it must not.
     """
-    domains = range(inputs.domain_start.size - 1)
-    _simulated(inputs, outputs, 0, 0)  # compiled here, in the thread that interrupts reach
+    domains, physics = range(inputs.domain_start.size - 1), own.physics()
+    simulated = with_functions(_simulated, inputs, outputs, 0, 0, physics)  # in the thread that interrupts reach
+
+    def whole(number: int) -> None:
+        here = physics._replace(call=physics.call.copy())
+        try:
+            simulated(inputs, outputs, number, number + 1, here)
+        except Exception as error:
+            if (fault := own.fault(here.call)) is None:
+                raise
+            raise fault from error
+
     with ThreadPoolExecutor(max(1, min(threads, len(domains)))) as pool:
-        for _ in pool.map(lambda number: _simulated(inputs, outputs, number, number + 1), domains):
+        for _ in pool.map(whole, domains):
             pass

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
+from models.code.formulas import NumberFunction
 
 Records = NDArray[np.void]
 
@@ -39,9 +40,11 @@ PLATFORM = np.dtype(
     ]
 )
 POLICIES = ("performance", "ondemand", "stall_aware")
+OWN_POLICY = -1
+"""Stands for a governor of somebody's own."""
 GOVERNOR = np.dtype(
     [
-        ("policy", np.int64),  # index into POLICIES
+        ("policy", np.int64),  # index into POLICIES, or OWN_POLICY
         ("ondemand_threshold", np.float64),
         ("stall_threshold", np.float64),
         ("step_down_hz", np.float64),
@@ -150,6 +153,36 @@ class Contention(NamedTuple):
     """At most so many."""
 
 
+MECHANISM = 2
+"""By which `OwnPhysics.call` knows the mechanism; governors are numbered as in `Inputs`."""
+
+
+class OwnPhysics(NamedTuple):
+    """Governors and a mechanism of somebody's own, as the kernel calls them, and the last call.
+
+    `sim.fleet.own_physics` has their parameters.
+    """
+
+    before: NumberFunction
+    """The governor before the feature."""
+    after: NumberFunction
+    """The governor with it."""
+    mechanism: NumberFunction
+    slows: bool
+    """Whether there is a mechanism."""
+    call: Floats
+    """(8,) which of the three functions is called, its arguments, and last what it returned."""
+
+
+class OwnGovernor(NamedTuple):
+    """A governor of somebody's own on one machine in one epoch."""
+
+    function: NumberFunction
+    utilisation: float
+    stall_threshold: float
+    call: Floats
+
+
 class PowerDomain(NamedTuple):
     """A power domain's m machines at work; arrays begin with the machine."""
 
@@ -164,6 +197,7 @@ class PowerDomain(NamedTuple):
     wander: Floats
     allowance: Floats  # (1,) power cap relative to the machines' own
     sums: Floats  # (E, 9)
+    own: OwnPhysics
 
 
 class Residents(NamedTuple):

@@ -4,12 +4,13 @@ import numpy as np
 
 from models.arrays import Floats
 from models.code.compiled import njit
-from sim.fleet.layout import Residents
+from sim.fleet.layout import OwnGovernor, Residents
 from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
 
 ONDEMAND, STALL_AWARE = 1, 2
 SHARED_CORE_POWER = 0.4  # part of a core's power that a thread saves when its sibling is busy too
 STALLED_ACTIVITY = 0.45  # power of a stalled core relative to a computing one
+ROUNDING = 1e-9  # by which part a clock of somebody's own governor may be off
 VOLTAGE_FLOOR = 0.6  # voltage at frequency f relative to base is VOLTAGE_FLOOR + (1 − VOLTAGE_FLOOR) · f / base
 
 
@@ -54,6 +55,53 @@ def govern(
         stall = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
         hot[FREQUENCY, i] = low if slower > 0.0 and stall > governor.stall_threshold else state
     return state, state < top - 0.5 * step
+
+
+@njit(cache=False, error_model="numpy")
+def _asked(own: OwnGovernor, platform: np.record, stalled: float, limit_hz: float) -> float:
+    """Return the P-state that somebody's own governor asks for: the lowest that is no lower than what it returns."""
+    call, least, most = own.call, platform.min_hz, platform.max_hz
+    call[1], call[2], call[3], call[4], call[5], call[-1] = own.utilisation, stalled, limit_hz, least, most, np.nan
+    wish = own.function(own.utilisation, stalled, limit_hz, least, most)
+    call[-1] = wish
+    if not least * (1.0 - ROUNDING) <= wish <= limit_hz * (1.0 + ROUNDING):
+        raise ValueError("no clock from min_hz to limit_hz")
+    steps = np.ceil((wish - least) / platform.step_hz - ROUNDING)
+    return float(min(limit_hz, max(least, least + platform.step_hz * steps)))
+
+
+@njit(cache=False, error_model="numpy")
+def govern_by(
+    own: OwnGovernor, residents: Residents, platform: np.record, activity: Floats, room: float
+) -> tuple[float, bool]:
+    """Do what `govern` does by somebody's own governor, under the highest limit at which power fits the cap.
+
+    Activity below and above the stall threshold is of the epoch before, and shared out among those who are there now;
+    who has left was not stalled at all, or wholly.
+    """
+    hot, _, n = residents
+    limit, least, top, state = platform.max_hz, platform.min_hz, 0.0, 0.0
+    while True:
+        power = 0.0
+        for above in range(2):
+            alone = weight = more = 0.0
+            for i in range(-1, n):  # -1: somebody who is not stalled, or wholly
+                stall = float(above) if i < 0 else 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
+                if i >= 0 and (stall > own.stall_threshold) != (above == 1):
+                    continue
+                clock = _asked(own, platform, max(0.0, stall), limit)
+                relative = _power_per_activity(clock, platform.base_hz)
+                if i < 0:
+                    alone, state = relative, clock if above == 0 else state
+                    continue
+                active = hot[USE, i] * (STALLED_ACTIVITY + (1.0 - STALLED_ACTIVITY) * (1.0 - stall))
+                weight, more = weight + active, more + active * (relative - alone)
+                hot[FREQUENCY, i] = clock
+            power += activity[above] * (alone + (more / weight if weight > 0.0 else 0.0))
+        top = max(top, state)
+        if power <= room or limit <= least + 0.5 * platform.step_hz:
+            return state, state < top - 0.5 * platform.step_hz
+        limit = max(least, limit - platform.step_hz)
 
 
 @njit(cache=False, error_model="numpy")

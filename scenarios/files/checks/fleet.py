@@ -14,6 +14,7 @@ from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.loader import absent, locate
 from scenarios.files.schema import Scenario, WSMeter
 from scenarios.files.tree import Keys
+from sim.fleet.own_physics import WAYS, own_function
 
 _ROUNDING = 1e-9
 _MOST_NAMES = 20
@@ -184,6 +185,15 @@ def feature_changes(scenario: World) -> Iterator[FieldFault]:
         yield FieldFault(("feature",), "changes nothing: say platforms, governor or software")
 
 
+def own_physics(scenario: World) -> Iterator[FieldFault]:
+    """Governors and mechanisms of somebody's own are there, with the parameters that they are called with."""
+    for keys in WAYS:
+        try:
+            own_function(scenario, keys)
+        except PartError as error:
+            yield FieldFault(keys, str(error))
+
+
 def rollout(scenario: World) -> Iterator[FieldFault]:
     """A roll-out by instance is of software alone, and its last wave begins inside the horizon."""
     if scenario.feature is None:
@@ -332,6 +342,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     memory: ("population.memory_bytes_per_vcpu", "population.allocated_share", "fleet", "platforms"),
     software_jobs: ("feature.software", "population.services", "population.heavyweights"),
     feature_changes: ("feature",),
+    own_physics: ("power.governor.policy", "feature", "interference.mechanism"),
     rollout: ("feature", "horizon_s"),
     crossover: ("feature", "horizon_s", "epoch_s"),
 }

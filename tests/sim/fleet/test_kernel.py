@@ -35,7 +35,7 @@ def parts():
 
 def test_the_cache_is_keyed_by_every_module_that_the_kernel_is_made_of():
     assert "".join(getsource(import_module(f"sim.fleet.{name}")) for name in parts()) == kernel._PARTS
-    assert parts() == ["draws", "interference", "layout", "power", "slots", "turnover"]
+    assert parts() == ["draws", "interference", "layout", "own_physics", "power", "slots", "turnover"]
 
 
 def test_another_digest_is_another_entry_of_the_cache():

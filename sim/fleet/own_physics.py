@@ -1,0 +1,133 @@
+"""Governors and mechanisms of interference that other people write: functions of numbers, which the kernel calls."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import Final, cast
+
+import numpy as np
+
+from models.arrays import Floats
+from models.code.formulas import Formula, NumberFunction
+from models.code.parts import PartError, blamed, is_part, part
+from models.fleet.world import World
+from sim.fleet.layout import OwnPhysics
+
+GOVERNOR: Final = ("utilisation", "stalled", "limit_hz", "min_hz", "max_hz")
+"""Busy hardware threads of the machine over all; part of its cycles that an instance waited for memory in the epoch
+before, 0..1; the highest clock that the power limit leaves; the lowest and the highest clock of the platform."""
+MECHANISM: Final = (
+    "neighbour_utilisation",
+    "neighbour_bandwidth",
+    "neighbour_cache",
+    "sibling_busy",
+    "misses_per_instruction",
+    "smt_slowdown",
+)
+"""Parts of the machine's hardware threads, memory bandwidth and last-level cache that the other instances have; chance
+that the other hardware thread of a core is busy; of the instance misses per instruction and the trait of that name."""
+_CALL = 8
+"""Length of `OwnPhysics.call`: which function, up to six arguments, the answer."""
+_NOBODY = -1
+WAYS: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+    ("power", "governor", "policy"): GOVERNOR,
+    ("feature", "governor", "policy"): GOVERNOR,
+    ("interference", "mechanism"): MECHANISM,
+}
+"""Where a world may name such functions, and which parameters they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunctions:
+    """What somebody's own decides on machines: the governors before and after the feature, and a mechanism."""
+
+    before: Formula | None = None
+    after: Formula | None = None
+    mechanism: Formula | None = None
+
+    def physics(self) -> OwnPhysics:
+        """Return what the kernel takes; where nothing is somebody's own, a function that is never called.
+
+        Raises
+        ------
+        PartError
+            If a function cannot be loaded or compiled.
+        """
+        nothing = _compiled_nothing
+        return OwnPhysics(
+            before=self.before.compiled() if self.before else nothing(len(GOVERNOR)),
+            after=self.after.compiled() if self.after else nothing(len(GOVERNOR)),
+            mechanism=self.mechanism.compiled() if self.mechanism else nothing(len(MECHANISM)),
+            slows=self.mechanism is not None,
+            call=np.full(_CALL, float(_NOBODY)),
+        )
+
+    def fault(self, call: Floats) -> PartError | None:
+        """Return what the function did wrong that was called last; None if none was called.
+
+        Parameters
+        ----------
+        call : (8,) array, `OwnPhysics.call`
+        """
+        formula = {0: self.before, 1: self.after, 2: self.mechanism}.get(int(call[0]))
+        if formula is None:
+            return None
+        arguments = dict(zip(formula.parameters, call[1:].tolist(), strict=False))
+        try:
+            with blamed(formula.part):
+                formula.function(**arguments)  # in Python, where an error has a line
+        except PartError as error:
+            return error
+        clock = "should return a clock in Hz, from min_hz to limit_hz"
+        wanted = "should return a speed above 0" if formula is self.mechanism else clock
+        return formula.wrong(f"{wanted}, got {call[-1]:.6g}", **arguments)
+
+
+def own_functions(world: World) -> OwnFunctions:
+    """Return what a world names of somebody's own governors and mechanisms.
+
+    Raises
+    ------
+    PartError
+        If there is no such function, or it has other parameters than `WAYS` says.
+
+    Examples
+    --------
+    >>> own_functions(World())
+    OwnFunctions(before=None, after=None, mechanism=None)
+    """
+    before, after, mechanism = (own_function(world, way) for way in WAYS)
+    replaced = world.feature is not None and world.feature.governor is not None
+    return OwnFunctions(before, after if replaced else before, mechanism)
+
+
+def own_function(world: World, way: tuple[str, ...]) -> Formula | None:
+    """Return the function that a world names at the end of one of `WAYS`; None where it names ours, or nothing.
+
+    Raises
+    ------
+    PartError
+        If there is no such function, or it has other parameters.
+    """
+    name: object = reduce(lambda at, key: getattr(at, key, None), way, cast(object, world))
+    if not isinstance(name, str) or not is_part(name):
+        return None
+    formula = Formula(part(name), WAYS[way])
+    _ = formula.function
+    return formula
+
+
+def _nothing_of_five(_a: float, _b: float, _c: float, _d: float, _e: float) -> float:
+    return 0.0
+
+
+def _nothing_of_six(_a: float, _b: float, _c: float, _d: float, _e: float, _f: float) -> float:
+    return 0.0
+
+
+@lru_cache
+def _compiled_nothing(parameters: int) -> NumberFunction:
+    """Return a function of so many numbers that stands where there is none."""
+    from models.code.compiled import of_numbers
+
+    return of_numbers(_nothing_of_five if parameters == len(GOVERNOR) else _nothing_of_six, parameters)
