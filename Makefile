@@ -17,9 +17,9 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.t
 help: ## print this list
 	@awk -F ': .*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then say how often WSMeter gets it right
+demo: $(READY) ## the main job: simulate a CPU upgrade on 6,000 machines, then count how often estimators get it right
 	$(BIN)/wsc run cpu_upgrade
-	$(BIN)/wsc validate cpu_upgrade
+	$(BIN)/wsc validate cpu_upgrade --estimators baseline,wsmeter,wsmeter-widened,adjusted --draws 200
 
 # What one lens stands on: `make test LENS=occupancy` tests it, and these rooms of models and sim.
 BELOW_wsmeter := fleet

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 from analysis.effects.cells import of_machines
 from analysis.effects.estimator import ExperimentTables
@@ -35,8 +35,8 @@ from scenarios.files.schema import AnyScenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import number
-from scenarios.views.section import Block, Says, Section, Table, table
+from scenarios.views.numbers import number, plural
+from scenarios.views.section import Block, Says, Section, Table, says, table
 from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import Tables, Unit, halves_of, job_quotas, settings_of, truth, unit_of
 
@@ -49,10 +49,13 @@ Drawn = Callable[[int, int], None]
 
 _HEADINGS = ("size", "estimator", "bias", "margin", "truth", "95%", "covered", "not 0", "success", "quota")
 _CAPTION = (
-    "truth: the whole fleet's change, with the 95% interval of that share; covered: the recorded halves' change over "
-    "the covered jobs; not 0: it excludes the current fleet; success: covered and not 0; quota: share covered. "
-    "–: an estimator of all jobs, which covers none in particular."
+    "bias: mean error; margin: half of the interval's width; truth: share of the draws whose interval holds the whole "
+    "fleet's change, and the 95% interval of that share; covered: share whose interval holds the change between the "
+    "recorded halves, over the jobs that enough test machines run; not 0: share whose interval rules out zero; "
+    "success: covered and not 0; quota: share of the fleet's CPU quota in these jobs; –: an estimator of all jobs"
 )
+_LEVEL = 0.95
+"""Confidence of estimators that see the observations of an experiment."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +68,8 @@ class ClusterScores:
     """Relative changes: change (whole fleet, job level), machine_change, reference and machine_reference."""
     scores: pd.DataFrame
     """A row an estimator and size: bias, margin, and shares of the draws; NaN where none had enough data."""
+    promised: Mapping[str, float]
+    """Confidence of each estimator's intervals, by name."""
 
     def rows(self, estimator: str) -> Sequence[Mapping[Hashable, float]]:
         """Return the scores of one estimator, a row a size."""
@@ -81,6 +86,35 @@ class ClusterScores:
         yield self._table(self.scores[~empty])
         for size, name in self.scores.loc[empty, ["machines", "estimator"]].itertuples(index=False):
             yield Says(f"{size:,} {self.unit}s, {name}: too little data in every draw")
+        yield from says(self.advice())
+
+    def advice(self) -> str:
+        """Return by which estimator to decide: the one with the narrowest intervals of those that keep their promise.
+
+        An estimator's intervals are right too seldom if the 95% interval of its coverage, over the draws of all sizes,
+        ends below its confidence.
+        """
+        scores = self.scores.assign(known=self.scores["draws"] - self.scores["too_little_data"]).query("known > 0")
+        if scores.empty:
+            return ""
+        right, seldom = dict[str, float](), dict[str, float]()
+        for name, rows in scores.groupby("estimator", sort=False):
+            hits, count = round((rows["covers_truth"] * rows["known"]).sum()), int(rows["known"].sum())
+            promised = binomial_interval(hits, count)[1] >= self.promised[str(name)]
+            (right if promised else seldom)[str(name)] = hits / count
+        limit = f"as far as {scores.groupby('estimator')['known'].sum().max():,} draws of this fleet can show"
+        largest = scores[scores["machines"] == scores["machines"].max()].sort_values("margin", kind="stable")
+        candidates = largest[largest["estimator"].isin([*right])]
+        if candidates.empty:
+            return f"Decide by none of them: their intervals hold the truth too seldom ({_held(seldom)})."
+        name, margin, size = candidates.iloc[0][["estimator", "margin", "machines"]]
+        narrow = f"±{margin:.2%} at {size:,} {self.unit}s"
+        reason = f"the narrowest of those that hold the truth as often as they promise, {limit}"
+        reason = reason if len(right) > 1 else f"right as often as they promise, {limit}"
+        return (
+            f"Decide by {name}: its intervals ({narrow}) are {reason}. Truth held: {_held(right)}"
+            f"{f'; too seldom: {_held(seldom)}' if seldom else ''}."
+        )
 
     def _table(self, scores: pd.DataFrame) -> Table:
         shares = ("covers_covered", "excludes_current", "success", "quota_coverage")
@@ -97,7 +131,7 @@ class ClusterScores:
             for row in scores.to_dict("records")
         ]
         numbers = [heading != "estimator" for heading in _HEADINGS]
-        title = "Shares of the draws whose interval holds …"
+        title = f"{plural(int(scores['draws'].max()) if len(scores) else 0, 'test cluster')} of each size"
         return table(_HEADINGS, rows, title, numbers=numbers, caption=_CAPTION, keys=2)
 
     def payload(self) -> Payload:
@@ -230,7 +264,9 @@ def scores(
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
     drawn = draws(tables, settings, seed, progress, others=others)
-    return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])))
+    normal = 2 * float(norm.cdf(settings.t)) - 1
+    promised = {name: normal if name in PAPER_ESTIMATORS else _LEVEL for name in drawn["estimator"].unique()}
+    return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])), promised)
 
 
 def draws(
@@ -447,6 +483,10 @@ def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
             "quota_coverage": float(enough["quota_coverage"].mean()),
             "reselections": float(all_draws["reselections"].mean()),
         }
+
+
+def _held(coverage: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {share:.1%}" for name, share in coverage.items())
 
 
 def _share(name: str, holds: pd.Series) -> dict[str, float]:

@@ -151,7 +151,10 @@ class FleetRun(Conclusion):
             quota, jobs = f"{row['quota_coverage']:.1%}", f"{row['jobs']:,.0f}"
             rows.append((size, name, change, "yes" if excludes else "no", quota, jobs))
         headings = (f"{self.unit}s", "estimator", "change", "excludes 0", "quota", "jobs")
-        title, caption = "one test cluster of each size", "quota: share that the jobs hold"
+        title, caption = (
+            "what one test cluster of each size shows",
+            "±: half of the 95% interval; quota: share of the fleet's CPU quota that the measured jobs hold",
+        )
         return table(headings, rows, title, words=6, caption=caption, keys=2)
 
     def _rounds(self) -> Table:

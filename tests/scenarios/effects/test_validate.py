@@ -17,7 +17,15 @@ from analysis.wsmeter.estimators import paper_estimators
 from models.code.parts import PartError
 from models.errors import InputError
 from scenarios.effects.observations import recorded
-from scenarios.effects.validate import ValidatedFleet, _OfOurs, binomial_interval, draws, scores, validate
+from scenarios.effects.validate import (
+    ClusterScores,
+    ValidatedFleet,
+    _OfOurs,
+    binomial_interval,
+    draws,
+    scores,
+    validate,
+)
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import Override, load
 from scenarios.files.schema import WSMeter
@@ -196,10 +204,39 @@ def test_the_scores_are_shown_with_their_truth_in_eighty_columns(judged):
     text = shown(concluded.section())
     assert text.startswith("small (seed 1), instructions per cycle (ipc)\n")
     assert f"True change {judged.true['change']:+.2%} (whole fleet, job level)" in text
-    assert text.count("wsmeter-widened") == 2
+    assert sum("wsmeter-widened" in line.split()[1:2] for line in text.splitlines()) == 2
     assert "no room" not in text
     assert concluded.payload()["run"] == "runs/small"
     assert len(concluded.frame()) == 6
+
+
+def scored(**covered):
+    """Scores of 200 draws of 10 and of 20 machines: coverage and margin of each estimator."""
+    rows = [
+        {
+            "estimator": name,
+            "machines": size,
+            "draws": 200,
+            "too_little_data": 0,
+            "covers_truth": share,
+            "margin": margin,
+        }
+        for name, (share, margin) in covered.items()
+        for size in (10, 20)
+    ]
+    return ClusterScores("ipc", "machine", {}, pd.DataFrame(rows), dict.fromkeys(covered, 0.95))
+
+
+def test_the_advice_is_the_narrowest_of_those_that_keep_their_promise():
+    advice = scored(wide=(0.97, 0.05), narrow=(0.94, 0.02), wrong=(0.85, 0.01)).advice()
+    assert advice.startswith("Decide by narrow: its intervals (±2.00% at 20 machines) are the narrowest of those that")
+    assert "as far as 400 draws of this fleet can show" in advice
+    assert advice.endswith("Truth held: wide 97.0%, narrow 94.0%; too seldom: wrong 85.0%.")
+
+
+def test_the_advice_names_none_if_none_keeps_its_promise_and_needs_no_rival():
+    assert scored(wrong=(0.85, 0.01)).advice().startswith("Decide by none of them")
+    assert "(±2.00% at 20 machines) are right as often as they promise" in scored(only=(0.95, 0.02)).advice()
 
 
 def test_a_slow_down_excludes_the_current_fleet_too():
