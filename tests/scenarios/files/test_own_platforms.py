@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from models.platforms import PLATFORMS, Sheet
 from scenarios.files.faults import FaultsError
+from scenarios.files.loader import load
 from scenarios.files.own_platforms import read_platforms
 
 ROOT = Path(__file__).parents[3]
@@ -207,3 +208,10 @@ def test_the_example_is_what_the_documents_show_and_is_right():
 def test_every_field_of_a_sheet_is_documented():
     documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/platforms.md").read_text(), re.MULTILINE)
     assert documented == [field.name for field in fields(Sheet)]
+
+
+def test_the_example_of_a_scenario_is_shown_and_its_platform_replaces_haswell():
+    text = (ROOT / "docs/examples/my_platform.yaml").read_text()
+    assert f"```yml\n{text}```" in (ROOT / "docs/extend.md").read_text()
+    scenario = load(str(ROOT / "docs/examples/my_upgrade.yaml"))
+    assert scenario.sheets["mychip"].vcpus == 128
