@@ -18,12 +18,12 @@ HEAD = """
 ## Tables that commands read
 
 CSV or Parquet, gzipped or not; identifiers are text, numbers finite, flags 0, 1, true or false. Columns may stand in
-any order. Others beside them are not used, mostly with a note; in a table of affinities or a log of a service they
-are faults. What is wrong is told all at once, with line and column.
+any order. Other columns are ignored, mostly with a note; in a table of affinities or a log of a service they are
+faults. All faults are reported at once, with line and column.
 
 Request logs have [formats of their own](requests.md#formats), a service's log
-[its columns](crossplatform.md#export-the-log), public traces [theirs](traces.md), what is known of an experiment
-[its keys](audit.md#what-goes-in), platforms [their YAML](platforms.md#your-own), profiles those of the tools that
+[its columns](crossplatform.md#export-the-log), public traces [theirs](traces.md), a file about an experiment
+[its keys](audit.md#what-goes-in), platforms [their YAML](platforms.md#your-own), profiles the formats of the tools that
 write them.
 """
 

@@ -26,42 +26,42 @@ KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario", SERVICE: "ServiceScenario"}
 
 TABLES_HEAD = """# The tables of a run
 
-A run is a folder, `runs/<scenario>-<digest>/`, with one Parquet file per table. Columns of one name mean the same
-everywhere: `residence` joins `counters` with `instances`, `job` joins `instances` with `jobs`, and `machine` joins
-`instances` with `machines`. Units stand in the names; shares are 0 to 1. No column holds nulls; NaN stands where a
+A run is a folder, `runs/<scenario>-<digest>/`, with one Parquet file per table. Columns of the same name mean the same
+in all tables: `residence` joins `counters` with `instances`, `job` joins `instances` with `jobs`, and `machine` joins
+`instances` with `machines`. Names contain the units; shares are 0 to 1. No column holds nulls; NaN stands where a
 number does not exist.
 
-`counters`, `machine_windows` and `epochs` are of the recorded fleet, in which a part of the machines has the feature.
-The same three of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. Whatever begins with
-`truth_` no real fleet could have, and no analysis of a fleet reads it. `instance_epochs` and `machine_epochs` are there
-only if the scenario's `recording` asks for them. `rounds` did not happen but was concluded, and is made anew when an
-estimator changes: it lies in the folder `concluded`, as `rounds-<digest of the code>.parquet`.
+`counters`, `machine_windows` and `epochs` describe the recorded fleet, in which a part of the machines has the feature.
+The same three tables of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. No real fleet
+could have a table whose name begins with `truth_`, and no analysis of a fleet reads one. `instance_epochs` and
+`machine_epochs` exist only if the scenario's `recording` asks for them. `rounds` holds conclusions, not events, and is
+made anew when an estimator changes; it is in the folder `concluded`, as `rounds-<digest of the code>.parquet`.
 
-Of a fleet of several cells each table is a folder, `<table>/cell=<name>/part.parquet`, with a file for every cell that
-says what the cell would have written alone: numbers count within the cell, and readers of Parquet that know such
-folders add the column `cell`. A job of one name is the same job in all of them. See [scale.md](scale.md).
+If a fleet has several cells, each table is a folder, `<table>/cell=<name>/part.parquet`. Its files are those that each
+cell would have written alone: numbers count within the cell, and readers of Parquet that know such folders add the
+column `cell`. A job of one name is the same job in all cells. See [scale.md](scale.md).
 
-All these are of a fleet. A run of a request queue has `requests`, what a client saw, `cpu`, what the server's
-accounting counted, and `replays` if the scenario asks for other numbers of servers; `truth_requests` and `truth_cpu`
-hold what really happened.
+All tables so far belong to a fleet. A run of a request queue has `requests` (what a client saw), `cpu` (what the
+server's accounting counted), and `replays` if the scenario asks for other numbers of servers. `truth_requests` and
+`truth_cpu` hold the truth.
 
-A run of a service on several platforms has `service_counts`, how many requests of each type came, and of the platforms
-that are measured `service_log`, counters and response times, and `service_cpu`, utilisation: what a consultant gets for
-15 cents. `benchmarks` holds public scores. `truth_service` and the others hold what every platform really did.
+A run of a service on several platforms has `service_counts`: the number of requests of each type. The measured
+platforms also have `service_log` (counters and response times) and `service_cpu` (utilisation). `benchmarks` holds
+public scores. `truth_service` and the other tables of that kind hold the truth on every platform.
 
-A profiled fleet whose services are served has `stay_requests`, the stamps of every request. With hardware under trial
-it has tables `truth_trial_nowhere_` and `truth_trial_everywhere_`: the same day with that hardware on no machine, and
-on all that may get it.
+A profiled fleet whose services are served has `stay_requests`, the stamps of every request. With hardware on trial it
+has tables `truth_trial_nowhere_` and `truth_trial_everywhere_`: the same day with that hardware on no machine, and on
+all machines that may get it.
 
-`manifest.json` says what was run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
+`manifest.json` describes the run: `resolved` (every value of the scenario), `seed`, `counts`, versions, and for each
 table its `rows` and `digest`. It is written last: a folder without it is no run.
 """
 PARAMETERS_HEAD = """# Every key of a scenario
 
-`wsc check --schema` prints the same for editors, with bounds. The last column says where a default comes from.
-*Fitted to* means that it was chosen so that a simulated fleet shows the published number;
-`wsc reproduce world/calibration` prints published beside measured and says which hold. A dash is a choice: nothing
-published fixes it, so vary it if it matters to you.
+`wsc check --schema` prints the same for editors, with bounds. The last column names the source of the default.
+*Fitted to* means that the default was chosen so that a simulated fleet shows the published number;
+`wsc reproduce world/calibration` prints published beside measured numbers and says which agree. A dash marks a choice
+of ours: nothing published fixes the value, so vary it if it matters to you.
 """
 
 
