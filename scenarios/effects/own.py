@@ -10,6 +10,7 @@ from analysis.statistics import Statistic
 from models.arrays import Floats
 from models.code.parts import Part, blamed
 from models.errors import InputError
+from scenarios.effects.own_environment import InEnvironment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,16 @@ class OwnEstimator:
         >>> OwnEstimator.of(none).name
         'none'
         """
-        with _blamed(part):
-            estimator = given() if isinstance(given, type) else given
-        name = str(getattr(estimator, "name", None) or getattr(estimator, "__name__", type(estimator).__name__))
+        environment = getattr(given, "environment", None)
+        if environment is None:
+            with _blamed(part):
+                estimator = given() if isinstance(given, type) else given
+        elif part is None:
+            raise InputError("an estimator in an environment of its own is named by its file, as mine.py:Mine")
+        else:
+            estimator = InEnvironment.of(part, str(environment))
+        named = estimator if environment is None else given
+        name = str(getattr(named, "name", None) or getattr(named, "__name__", type(named).__name__))
         where = f"{part.file}: " if part else ""
         if not isinstance(estimator, Estimator):
             if not callable(estimator):

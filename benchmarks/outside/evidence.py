@@ -1,0 +1,86 @@
+"""Methods of other people on the scorecard: every corner of the sweep, beside two of ours on the same draws.
+
+    python benchmarks/outside/evidence.py [--fleets 3] [--draws 70] [--machines 200] [--sizes 50] [--designs day]
+        [--methods gbstats-cuped,clustered-ols,mixed-model,machine-bootstrap] [--csv docs/outside.csv]
+
+--fleets are those of each corner, --draws those of each fleet. The environments are made on the first call, in
+.venv-outside; fleets are kept in runs/ as they are done, and what was interrupted goes on. Remove those pieces after a
+change of the environments, which their names do not cover.
+"""
+
+import argparse
+import os
+import subprocess
+import venv
+from pathlib import Path
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+os.environ.update(ONE_THREAD)  # before NumPy: a process for each processor, threads would only wait for each other
+
+import pandas as pd  # noqa: E402
+
+import wsc  # noqa: E402
+from scenarios.effects.scorecard.corners import CORNERS  # noqa: E402
+
+HERE = Path(__file__).absolute().parent
+ENVIRONMENTS = HERE.parents[1] / ".venv-outside"
+METHODS = {
+    "gbstats-cuped": ("gbstats_cuped.py:GbstatsCuped", "gbstats"),
+    "clustered-ols": ("clustered_ols.py:ClusteredOLS", "cluster-experiments"),
+    "mixed-model": ("mixed_model.py:MixedModel", "statsmodels"),
+    "machine-bootstrap": ("machine_bootstrap.py:MachineBootstrap", None),
+}
+"""The file of each method, and the library whose environment it needs."""
+BESIDE = ("adjusted", "cuped", "published")
+COLUMNS = ("fleets", "draws", "answered", "coverage", "coverage_error", "bias", "bias_error", "sd", "margin", "power")
+
+
+def environment(library: str) -> str:
+    """Make a library's environment if it is not there as it is pinned, and return the pinned version."""
+    folder, pins = ENVIRONMENTS / library, HERE / f"{library}.txt"
+    stamp = folder / "pins.txt"
+    if not stamp.is_file() or stamp.read_text() != pins.read_text():
+        print(f"making {folder}", flush=True)
+        venv.create(folder, clear=True, with_pip=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", pins], check=True)
+        stamp.write_text(pins.read_text())
+    return next(line for line in pins.read_text().split() if line.startswith(f"{library}=="))
+
+
+def figures(card) -> pd.DataFrame:
+    """Return a row for each corner, design, size and estimator, and such rows over the corners not drawn at random."""
+    rows = pd.concat([card.corners, card.overall.assign(corner="all")])
+    return rows[["corner", "design", "machines", "estimator", *COLUMNS]].round(6)
+
+
+def main() -> None:
+    """Judge, print the card and the versions, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fleets", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=70)
+    parser.add_argument("--machines", type=int, default=200)
+    parser.add_argument("--sizes", default="50")
+    parser.add_argument("--designs", default="day")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--corners", default=",".join(CORNERS))
+    parser.add_argument("--csv", default="docs/outside.csv")
+    given = parser.parse_args()
+    corners, names = given.corners.split(","), given.methods.split(",")
+    versions = {name: environment(METHODS[name][1]) for name in names if METHODS[name][1]}
+    card = wsc.scorecard(
+        [*BESIDE, *(str(HERE / METHODS[name][0]) for name in names)],
+        corners=corners,
+        designs=given.designs.split(","),
+        fleets=given.fleets * len(corners),
+        draws=given.draws,
+        machines=given.machines,
+        sizes=[int(size) for size in given.sizes.split(",")],
+    )
+    print(card.frame().to_string(index=False))
+    print("\n".join(f"{name}: {pinned}" for name, pinned in versions.items()))
+    figures(card.card).to_csv(given.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()
