@@ -15,8 +15,9 @@ class ClusteredOLS:
     environment = "../../.venv-outside/cluster-experiments"
 
     def estimate(self, experiment):
-        import wsc
         from cluster_experiments import ClusteredOLSAnalysis
+
+        import wsc
 
         before, study = experiment.before, experiment.study
         rows = study.groupby(["machine", "job", "instance"], as_index=False).agg(

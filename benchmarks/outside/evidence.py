@@ -1,6 +1,6 @@
 """Methods of other people on the scorecard: every corner of the sweep, beside two of ours on the same draws.
 
-    python benchmarks/outside/evidence.py [--fleets 3] [--draws 70] [--machines 200] [--sizes 50] [--designs day]
+    python benchmarks/outside/evidence.py [--fleets 3] [--draws 70] [--machines 100] [--sizes 25] [--designs day]
         [--methods gbstats-cuped,clustered-ols,mixed-model,machine-bootstrap] [--csv docs/outside.csv]
 
 --fleets are those of each corner, --draws those of each fleet. The environments are made on the first call, in
@@ -59,8 +59,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fleets", type=int, default=3)
     parser.add_argument("--draws", type=int, default=70)
-    parser.add_argument("--machines", type=int, default=200)
-    parser.add_argument("--sizes", default="50")
+    parser.add_argument("--machines", type=int, default=100)
+    parser.add_argument("--sizes", default="25")
     parser.add_argument("--designs", default="day")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--corners", default=",".join(CORNERS))

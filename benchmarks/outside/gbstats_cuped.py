@@ -13,9 +13,10 @@ class GbstatsCuped:
     environment = "../../.venv-outside/gbstats"
 
     def estimate(self, experiment):
-        import wsc
         from gbstats.frequentist.tests import FrequentistConfig, TwoSidedTTest
         from gbstats.models.statistics import RegressionAdjustedStatistic, SampleMeanStatistic
+
+        import wsc
 
         def summed(values):
             return SampleMeanStatistic(n=len(values), sum=values.sum(), sum_squares=(values**2).sum())
@@ -37,6 +38,6 @@ class GbstatsCuped:
 
 def means(rows):
     """Return the mean performance of each machine, by quota and presence."""
-    weight = rows["weight"] * (rows["present_s"] if "present_s" in rows else 1.0)
+    weight = rows["weight"] * (rows.get("present_s", 1.0))
     sums = (weight * rows["value"]).groupby(rows["machine"]).sum()
     return sums / weight.groupby(rows["machine"]).sum()

@@ -16,8 +16,9 @@ class MixedModel:
 
     def estimate(self, experiment):
         import numpy as np
-        import wsc
         from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
+
+        import wsc
 
         rows = experiment.study.groupby(["machine", "job", "instance"], as_index=False).agg(
             value=("value", "mean"), treated=("treated", "max")

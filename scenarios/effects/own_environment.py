@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.effects.estimator import ExperimentTables, PotentialTables
 from analysis.statistics import NotEnoughDataError
@@ -100,7 +101,7 @@ class _Worker:
 
     def __init__(self, python: Path, part: Part) -> None:
         self.file, self.log = part.file, tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        command = [python, "-I", Path(own_worker.__file__).absolute(), part.file, part.name]
+        command: list[str | Path] = [python, "-I", Path(own_worker.__file__).absolute(), part.file, part.name]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
         weakref.finalize(self, _ended, self.process, self.log)
 
@@ -146,7 +147,7 @@ def _columns(name: str, table: pd.DataFrame) -> dict[str, Any]:
     return {f"{name}/{column}": _plain(table[column]) for column in table}
 
 
-def _plain(column: "pd.Series[Any]") -> Any:
+def _plain(column: "pd.Series[Any]") -> NDArray[Any]:
     """Return a column as an array without Python objects, which other versions could not read."""
     values = column.to_numpy()
     return values.astype(np.str_) if values.dtype.kind == "O" else values

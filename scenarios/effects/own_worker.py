@@ -20,7 +20,9 @@ import numpy as np
 import pandas as pd
 
 Arrays = Mapping[str, Any]
-"""Arrays by name, such as `observations/value`."""
+"""Arrays by name, such as ``observations/value``."""
+Estimate = Callable[["Experiment"], Any]
+"""Returns the relative change and the ends of its interval."""
 
 
 class NotEnoughData(Exception):  # noqa: N818 - the name that estimators know it by
@@ -41,19 +43,19 @@ class Experiment:
         self.observations, self.jobs, self.confidence = observations, jobs, confidence
 
     @cached_property
-    def first_period(self) -> Any:
+    def first_period(self) -> object:
         """The first period in which a machine had the feature."""
         return self.observations.loc[self.observations["treated"], "period"].min()
 
     @cached_property
     def before(self) -> pd.DataFrame:
         """Rows of the periods before any machine had the feature; perhaps none."""
-        return self.observations[self.observations["period"] < self.first_period]
+        return self.observations.loc[self.observations["period"] < self.first_period]
 
     @cached_property
     def study(self) -> pd.DataFrame:
         """Rows of the periods from then on."""
-        return self.observations[self.observations["period"] >= self.first_period]
+        return self.observations.loc[self.observations["period"] >= self.first_period]
 
 
 def experiments(arrays: Arrays) -> Iterator[Experiment]:
@@ -82,7 +84,7 @@ def table(arrays: Arrays, name: str) -> pd.DataFrame:
 def received(pipe: BinaryIO) -> "dict[str, Any] | None":
     """Return the next message; None if there will be no more."""
     head = pipe.read(8)
-    if len(head) < 8:  # noqa: PLR2004 - bytes of a length
+    if len(head) < 8:
         return None
     with np.load(io.BytesIO(pipe.read(*struct.unpack("<q", head))), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
@@ -97,7 +99,7 @@ def send(pipe: BinaryIO, arrays: Arrays) -> None:
     pipe.flush()
 
 
-def loaded(file: str, name: str) -> Callable[[Experiment], Any]:
+def loaded(file: str, name: str) -> Estimate:
     """Return what an estimator's file offers: the method `estimate` of an object of its class, or a function."""
     ours = ModuleType("wsc")
     vars(ours)["NotEnoughData"] = NotEnoughData
@@ -105,18 +107,20 @@ def loaded(file: str, name: str) -> Callable[[Experiment], Any]:
     module = ModuleType("own_estimator")
     module.__file__ = file
     sys.modules["own_estimator"] = module
-    with open(file, "rb") as source:  # noqa: PTH123
+    with open(file, "rb") as source:
         exec(compile(source.read(), file, "exec"), vars(module))
     given = getattr(module, name)
     estimator = given() if isinstance(given, type) else given
-    estimate: Callable[[Experiment], Any] = getattr(estimator, "estimate", estimator)
+    estimate: Estimate = getattr(estimator, "estimate", estimator)
     return estimate
 
 
-def answers(estimate: Callable[[Experiment], Any], arrays: Arrays) -> Arrays:
+def answers(estimate: Estimate, arrays: Arrays) -> Arrays:
     """Return the answers to a message, (R, 3), NaN where there was too little data; of one experiment, why."""
-    out = []
+    out, parent = [], os.getppid()
     for experiment in experiments(arrays):
+        if os.getppid() != parent:
+            raise SystemExit("whoever asked is gone")
         try:
             change, low, high = (float(number) for number in estimate(experiment))
             if not np.isfinite([change, low, high]).all():
