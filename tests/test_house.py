@@ -122,6 +122,10 @@ def test_what_a_document_names_is_there(document):
     assert [name for name in named_in((ROOT / document).read_text()) if not resolves(name)] == []
 
 
+def test_the_readme_is_read_in_five_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 1500
+
+
 def test_the_architecture_is_read_in_ten_minutes():
     assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 20 * 1024
 
