@@ -17,6 +17,7 @@ root_doc = "docs/index"
 include_patterns = [
     "README.md",
     "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/**.md",
     "docs/**.ipynb",
