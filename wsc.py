@@ -100,6 +100,8 @@ _TYPES = {
 }
 """Types, and the module that is loaded when one is asked for."""
 _PACKAGES = ("models", "sim", "analysis", "scenarios")
+_SOON_S = 2.0
+"""Calls that take no longer show no progress."""
 
 
 class Columns(TypedDict, total=False):
@@ -324,7 +326,8 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
     """
     from scenarios.effects.observations import observed
 
-    return observed(_sources(tables), metric, recipe=_recipe(columns)).table
+    with _progress("reading"):
+        return observed(_sources(tables), metric, recipe=_recipe(columns)).table
 
 
 def effect(
@@ -357,17 +360,18 @@ def effect(
     """
     from scenarios.effects.effect import effect as estimated
 
-    return estimated(
-        _sources(tables),
-        None if jobs is None else _source(jobs),
-        estimator=estimator,
-        confidence=confidence,
-        by_job=True,
-        metric=metric,
-        about=None if about is None else Path(about),
-        recipe=_recipe(columns),
-        guards=guards,
-    )
+    with _progress("reading and estimating"):
+        return estimated(
+            _sources(tables),
+            None if jobs is None else _source(jobs),
+            estimator=estimator,
+            confidence=confidence,
+            by_job=True,
+            metric=metric,
+            about=None if about is None else Path(about),
+            recipe=_recipe(columns),
+            guards=guards,
+        )
 
 
 def audit(
@@ -395,7 +399,8 @@ def audit(
     """
     from scenarios.effects.audit import audit as audited
 
-    return audited(_sources(tables), metric, _recipe(columns), guards)
+    with _progress("reading and auditing"):
+        return audited(_sources(tables), metric, _recipe(columns), guards)
 
 
 def design(
@@ -439,15 +444,16 @@ def monitor(
     """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``."""
     from scenarios.effects.monitor import monitor as monitored
 
-    return monitored(
-        _sources(tables),
-        None if jobs is None else _source(jobs),
-        planned=planned,
-        estimator=estimator,
-        confidence=confidence,
-        recipe=_recipe(columns),
-        guards=guards,
-    )
+    with _progress("reading and estimating"):
+        return monitored(
+            _sources(tables),
+            None if jobs is None else _source(jobs),
+            planned=planned,
+            estimator=estimator,
+            confidence=confidence,
+            recipe=_recipe(columns),
+            guards=guards,
+        )
 
 
 def plan(
@@ -469,7 +475,8 @@ def plan(
     """
     from scenarios.wsmeter import own_tables
 
-    return own_tables.plan(_source(table), margin, t, min_instances, _recipe(columns))
+    with _progress("planning"):
+        return own_tables.plan(_source(table), margin, t, min_instances, _recipe(columns))
 
 
 def estimate(
@@ -491,15 +498,16 @@ def estimate(
     """
     from scenarios.wsmeter import own_tables
 
-    return own_tables.estimate(
-        _source(current),
-        _source(new),
-        None if jobs is None else _source(jobs),
-        current_is=current_is,
-        t=t,
-        min_instances=min_instances,
-        recipe=_recipe(columns),
-    )
+    with _progress("reading and estimating"):
+        return own_tables.estimate(
+            _source(current),
+            _source(new),
+            None if jobs is None else _source(jobs),
+            current_is=current_is,
+            t=t,
+            min_instances=min_instances,
+            recipe=_recipe(columns),
+        )
 
 
 def requests(
@@ -536,7 +544,7 @@ def requests(
     if policy not in {None, "auto", known}:
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
     query = OccupancyQuery(servers, tuple(to), tuple(speed), interval_s, policy=known, identify=policy == "auto")
-    with _file(log) as file:
+    with _file(log) as file, _progress("reading and replaying"):
         return occupancy(file, query, LogColumns())
 
 
@@ -559,7 +567,8 @@ class Service:
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.predict import predict
 
-        return predict(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method))
+        with _progress("predicting"):
+            return predict(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method))
 
     def select(self, bound_s: float, to: Sequence[str] = (), method: str | None = None) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
@@ -572,7 +581,8 @@ class Service:
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.select import select
 
-        return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method), bound_s)
+        with _progress("predicting"):
+            return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method), bound_s)
 
 
 def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
@@ -617,7 +627,8 @@ class Profile:
         """Return samples by any dimensions, with intervals on their shares: ``wsc profile query``."""
         from scenarios.profiling.query import QueryOptions, query
 
-        return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+        with _progress("reading profiles"):
+            return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
 
     def diff(
         self,
@@ -630,13 +641,15 @@ class Profile:
         from scenarios.profiling.query import QueryOptions, diff
 
         paths = (other or self).paths
-        return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
+        with _progress("reading profiles"):
+            return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
 
     def regress(self, after: "Profile | None" = None, at_s: float | None = None) -> "Regression":
         """Return the functions that became more expensive, from this profile to another or at a time."""
         from scenarios.profiling.regress import regress
 
-        return regress(self.paths[0], None if after is None else after.paths[0], at_s)
+        with _progress("reading profiles"):
+            return regress(self.paths[0], None if after is None else after.paths[0], at_s)
 
 
 def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profile:
@@ -683,7 +696,7 @@ def affinity(table: "pd.DataFrame | str | Path | Run", *, method: Literal["lp", 
     """
     from scenarios.profiling.affinity import affinity as advised
 
-    with _file(table) as file:
+    with _file(table) as file, _progress("assigning jobs"):
         return advised(file, method)
 
 
@@ -804,10 +817,13 @@ def _equal(where: Mapping[str, str] | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def _progress() -> "Iterator[Progress]":
+def _progress(what: str = "") -> "Iterator[Progress]":
+    """Yield what is called with the share done; a call that takes long shows it in a notebook or a terminal."""
     from scenarios.views.terminal import progress
 
-    with progress() as tell:
+    with progress(after_s=_SOON_S) as tell:
+        if what:
+            tell(what, 0.0)
         yield tell
 
 

@@ -1,4 +1,4 @@
-"""What a terminal shows: sections as text, or one JSON value, on stdout; progress on stderr for those who watch."""
+"""What a terminal shows: sections as text, or one JSON value, on stdout; progress for those who watch."""
 
 import json
 import math
@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from threading import Timer
+from typing import TYPE_CHECKING, Protocol
 
 from scenarios.views.conclusion import Conclusion
 from scenarios.views.section import Code, Command, Figure, Mark, Place, Says, Section, Table, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
     from rich.text import Text
 
 Progress = Callable[[str, float], None]
@@ -294,31 +296,79 @@ def _plain(value: object) -> object:
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Progress]:
-    """Yield a function to be called with what is being done and the share done; it draws a bar on stderr.
+def progress(quiet: bool = False, after_s: float = 0.0) -> Iterator[Progress]:
+    """Yield a function to be called with what is being done and the share done; bars show it meanwhile.
 
-    It draws nothing when `quiet`, or when stderr is no terminal.
+    They are drawn in a notebook, or on stderr if that is a terminal, and taken away at the end.
+
+    Parameters
+    ----------
+    quiet : whether to draw nothing
+    after_s : work that ends before that time has no bar
 
     Examples
     --------
     >>> with progress(quiet=True) as tell:
     ...     tell("simulating", 0.5)
     """
-    if quiet or not sys.stderr.isatty():
+    bars = None if quiet else _bars()
+    if bars is None:
         yield _say_nothing
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
+    timer = Timer(after_s, bars.start) if after_s else None
+    if timer is None:
+        bars.start()
+    else:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield bars.tell
+    finally:
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        bars.stop()
 
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
 
-        def tell(what: str, share: float) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=1.0)
-            bars.update(tasks[what], completed=share)
+class _Bars(Protocol):
+    """Bars that may be started by another thread than the one that tells the shares."""
 
-        yield tell
+    def start(self) -> None: ...
+    def tell(self, what: str, share: float) -> None: ...
+    def stop(self) -> None: ...
+
+
+def _bars() -> _Bars | None:
+    """Return bars for those who watch, if anybody does."""
+    from scenarios.views.notebook import NotebookBars, in_notebook
+
+    if in_notebook():
+        return NotebookBars()
+    return _TerminalBars() if sys.stderr.isatty() else None
+
+
+class _TerminalBars:
+    """Bars on stderr, which end without a trace."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress as Bars
+
+        self._drawn = Bars(console=Console(stderr=True), transient=True)
+        self._tasks: dict[str, TaskID] = {}
+
+    def start(self) -> None:
+        self._drawn.start()
+
+    def tell(self, what: str, share: float) -> None:
+        """Set the share that is done; a bar of 0 only says that work is going on."""
+        if what not in self._tasks:
+            self._tasks[what] = self._drawn.add_task(what, total=None)
+        self._drawn.update(self._tasks[what], completed=share, total=1.0 if share else None)
+
+    def stop(self) -> None:
+        if self._drawn.live.is_started:
+            self._drawn.stop()
 
 
 def _say_nothing(_what: str, _share: float) -> None:
