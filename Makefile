@@ -50,6 +50,7 @@ docs: .venv/.docs ## renew figures and outputs in the documents, then make a sit
 	PYTHONPATH=. $(BIN)/python docs/reference.py
 	PYTHONPATH=. $(BIN)/python docs/figures.py
 	PYTHONPATH=. $(BIN)/python docs/shown.py
+	PYTHONPATH=. $(BIN)/python docs/notebooks/run.py --write
 	@# Functions that are not compiled keep their signatures and docstrings.
 	PYTHONPATH=. NUMBA_DISABLE_JIT=1 $(BIN)/sphinx-build -b html -W --keep-going -q -j 2 -c docs . site
 
