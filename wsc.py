@@ -687,17 +687,23 @@ def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profil
     return profiled
 
 
-def affinity(table: "pd.DataFrame | str | Path | Run", *, method: Literal["lp", "anneal"] = "lp") -> "Assignment":
+def affinity(
+    table: "pd.DataFrame | str | Path | Run",
+    *,
+    method: Literal["lp", "anneal"] = "lp",
+    sheets: str | Path | None = None,
+) -> "Assignment":
     """Return the best assignment of jobs to platforms: ``wsc affinity``.
 
     Parameters
     ----------
     table : a row a job and platform, or a profiled run
+    sheets : your own platforms, YAML
     """
     from scenarios.profiling.affinity import affinity as advised
 
     with _file(table) as file, _progress("assigning jobs"):
-        return advised(file, method)
+        return advised(file, method, platforms=None if sheets is None else Path(sheets))
 
 
 def main() -> None:

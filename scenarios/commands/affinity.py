@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json
+from scenarios.commands.options import Json, Platforms
 
 
 @guard
@@ -23,11 +23,12 @@ def affinity(
     keep_traffic: Annotated[
         bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
     ] = False,
+    platforms: Platforms = None,
     judge: Annotated[bool, typer.Option("--judge", help="Move the jobs of a run in simulation.")] = False,
     json: Json = False,
 ) -> None:
     """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
     from scenarios.profiling import affinity as advised
 
-    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge)
+    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge, platforms=platforms)
     answer(payload, json)

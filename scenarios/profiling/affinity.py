@@ -1,7 +1,7 @@
 """Which jobs should run on which platforms: from a table or a profile, by `wsc affinity`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from analysis.profiling.affinity.terms import Structure
 from models.arrays import Floats
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.files.own_platforms import read_platforms
 from scenarios.profiling.affinity_trial import Moved, judgement
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
@@ -155,7 +156,14 @@ class Assignment(Conclusion):
             )
 
 
-def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, judged: bool = False) -> Assignment:
+def affinity(
+    path: Path,
+    method: Method = "lp",
+    *,
+    keep_traffic: bool = False,
+    judged: bool = False,
+    platforms: Path | None = None,
+) -> Assignment:
     """Return the best assignment of a table's, or a profile's, jobs to platforms.
 
     Parameters
@@ -164,6 +172,7 @@ def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, j
     method : the exact linear programme or simulated annealing
     keep_traffic : whether no platform may get more last-level-cache misses than it has now
     judged : whether to judge it at the run's true CPI and by moving the jobs in simulation
+    platforms : your own, YAML; CPIs that were not observed are predicted from spec sheets
 
     Raises
     ------
@@ -182,23 +191,24 @@ def affinity(path: Path, method: Method = "lp", *, keep_traffic: bool = False, j
     [{'job': 'a', 'platform': '1', 'load': 9.0}]
     """
     settings = Settings(keep_traffic=keep_traffic)
+    sheets = PLATFORMS if platforms is None else read_platforms(platforms)
     if path.is_dir():
-        return _of_run(path, method, settings, judged)
+        return _of_run(path, method, settings, {**sheets_of_run(path), **sheets}, judged)
     if judged:
         raise FaultsError([Fault("--judge", 0, 0, "", "needs the folder of a profiled run", str(path))])
     with faults_in(path):
-        advice = advise(read(path), method, settings)
+        advice = advise(replace(read(path), sheets=sheets), method, settings)
     return Assignment(advice, _notes(advice))
 
 
-def _of_run(path: Path, method: Method, settings: Settings, judged: bool) -> Assignment:
+def _of_run(path: Path, method: Method, settings: Settings, sheets: Mapping[str, Platform], judged: bool) -> Assignment:
     from analysis.profiling.affinity.sampled import table_of
     from analysis.profiling.database import Database
     from scenarios.profiling import affinity_trial
 
     with Database([path]) as database:
         frame = table_of(database)
-    advice = advise(AffinityTable.of(frame, sheets_of_run(path)), method, settings)
+    advice = advise(AffinityTable.of(frame, sheets), method, settings)
     truth = affinity_trial.truth(path, frame, advice)
     moved = affinity_trial.moved(path, advice) if judged else []
     return Assignment(advice, [*_notes(advice), *_exceeded(truth)], truth, moved)

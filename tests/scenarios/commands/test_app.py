@@ -124,6 +124,7 @@ def test_the_schema_asks_for_no_key_that_a_base_may_say():
     parts = json_schema()
     assert "required" not in parts
     assert {name for name, part in parts["$defs"].items() if "required" in part} == {
+        "Cache",
         "Incident",
         "Library",
         "LoadPoint",

@@ -13,6 +13,7 @@ from models.platforms import PLATFORMS
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import digest, load, load_each, settings
+from scenarios.report.settings import file_of
 from scenarios.runs.execution import alone, cells
 
 SHEETS = "mychip:  # on paper\n  extends: rome_7742\n  core_cpi_factor: 0.6\nspare: {extends: mychip, tdp_w: 180}\n"
@@ -99,6 +100,14 @@ def test_in_a_list_a_file_stands_for_its_platforms_and_alone_for_the_list():
     assert alone_in_it.platforms == ("mychip", "spare")
     chosen = load("service.yaml", settings(["platforms=[piii, spare]", "own_platforms=mine.yaml"]))
     assert (chosen.platforms, chosen.sheets["spare"].cores) == (("piii", "spare"), 64)
+
+
+@pytest.mark.parametrize("reference", ["fleet.yaml", "service.yaml"])
+def test_what_a_report_says_was_asked_asks_it_again_without_the_file(reference, folder):
+    scenario = load(reference)
+    write("again.yaml", file_of(scenario, "again"))
+    (folder / "mine.yaml").unlink()
+    assert digest(load("again.yaml")) == digest(scenario)
 
 
 def test_cells_and_other_processes_know_them():

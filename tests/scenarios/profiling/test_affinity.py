@@ -141,3 +141,19 @@ def test_capacities_exceeded_at_the_true_cpi_are_warned_of(tmp_path, monkeypatch
     out = io.StringIO()
     show(assignment.section(), Console(file=out, width=120))
     assert (warning in out.getvalue()) == warned
+
+
+def test_spec_sheets_of_your_own_predict_what_was_not_observed(tmp_path):
+    head = "job,platform,load,cpi,capacity,l1_misses,l2_misses,llc_misses,mispredictions\n"
+    counted = [
+        f"{job},{platform},5,{cpi},200,{0.03 * cpi},{0.01 * cpi},{0.003 * cpi},0.004\n"
+        for job, cpi in (("a", 1.0), ("b", 1.5), ("c", 2.0), ("d", 0.8))
+        for platform in ("haswell_2698v3", "skylake_6148")
+    ]
+    text = head + "".join(counted) + "e,haswell_2698v3,5,1.2,200,0.04,0.02,0.003,0.004\ne,skylake_6148,0,,200,,,,\n"
+    ours = affinity(written(tmp_path, text)).payload()
+    sheet = written(tmp_path, "mine: {extends: skylake_6148}\n", "mine.yaml")
+    table = written(tmp_path, text.replace("skylake_6148", "mine"))
+    theirs = json.loads(run(table, "--platforms", sheet, "--json").stdout)
+    assert (ours["predicted_by"], affinity(table).payload()["predicted_by"]) == ("model", "effects")
+    assert theirs["total_cycles_after"] == ours["total_cycles_after"]
