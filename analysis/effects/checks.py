@@ -92,7 +92,7 @@ def check(
     --------
     >>> from analysis.effects.estimator import OnTables
     >>> from analysis.effects.methods import method
-    >>> all(found.passed for found in check(OnTables(method("adjusted")).estimate, draws=20))
+    >>> all(found.passed for found in check(OnTables(method("ratio")).estimate, draws=2))
     True
     """
     found = list(_single(estimate))

@@ -223,16 +223,12 @@ def racks(change=0.0, count=20, size=10, treated=4, seed=1):
 
 @pytest.mark.statistical
 def test_whole_racks_said_to_be_the_clusters_are_the_clusters():
-    """150 draws: a true coverage of 95% is below 90% with a chance of 0.5%; errors by machine cover about half."""
-    covered = np.zeros(2)
-    for seed in range(150):
-        study = Study.of(racks(seed=seed))
-        for which, cluster in enumerate(("rack", "machine")):
-            found = Adjusted(cluster=cluster).estimate(study)
-            covered[which] += found.low <= 0.0 <= found.high
-    by_rack, by_machine = covered / 150
-    assert by_rack >= 0.90
-    assert by_machine < 0.80
+    """100 draws: a true coverage of 95% is below 88% with a chance of 0.2%; errors by machine cover about half."""
+    fleets = [Study.of(racks(seed=seed)) for seed in range(100)]
+    by_rack = [Adjusted(cluster="rack").estimate(study) for study in fleets]
+    by_machine = [Adjusted(cluster="machine").estimate(study) for study in fleets[:40]]
+    assert np.mean([found.low <= 0.0 <= found.high for found in by_rack]) >= 0.88
+    assert np.mean([found.low <= 0.0 <= found.high for found in by_machine]) < 0.80
 
 
 def test_clusters_of_racks_make_the_interval_that_of_racks_or_leave_the_guards_error(tmp_path):
