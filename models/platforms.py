@@ -77,7 +77,7 @@ class Platform:
         >>> PLATFORMS["haswell_2698v3"].sheet.platform("mine").peak_power_w
         319.5
         """
-        said = {field.name for field in fields(Sheet)} - {"extends"}
+        said = {field.name for field in fields(Sheet)} - {"extends", "departs"}
         return Sheet(**{name: getattr(self, name) for name in said})
 
     @property
@@ -112,6 +112,26 @@ class Platform:
         319.5
         """
         return self.idle_power_w + SWITCHED_SHARE_OF_TDP * self.tdp_w
+
+
+Factor: TypeAlias = Annotated[float, Gt(0), Le(100)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departures:
+    """How a real machine departs from its spec sheet, as factors; simulations have them, and predictions do not.
+
+    What is null is as the sheet says in a fleet, and drawn in a world of kind `cross_platform`.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+
+    core_cpi: Factor | None = None
+    """Cycles per instruction without memory delays, real over sheet."""
+    memory_latency: Factor | None = None
+    """Latency of idle memory, real over sheet."""
+    memory_bandwidth: Factor | None = None
+    """Bandwidth of memory, real over sheet; never drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +178,9 @@ class Sheet:
     """The server of which this is a configuration, with parts switched off; empty: itself."""
     source: Annotated[str, MaxLen(1000)] = ""
     """Where the values come from; empty: the file, and the platform that it extends."""
+    departs: Departures | None = None
+    """How the real machine departs from the sheet, for simulations alone; null: not at all in a fleet, and as drawn in
+    `cross_platform`."""
 
     def platform(self, name: str, file: str = "own spec sheet") -> Platform:
         """Return the platform that a complete sheet describes.
@@ -169,7 +192,8 @@ class Sheet:
         >>> sheet.platform("mine").max_frequency_hz, sheet.platform("mine").source
         (2000000000.0, 'own spec sheet')
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "extends"}
+        said = {field.name for field in fields(self)} - {"extends", "departs"}
+        values = {field: getattr(self, field) for field in said}
         derived = {
             "name": name,
             "llc_bytes": self.sockets * pooled_bytes(self.caches[-1], self.cores // self.sockets),
@@ -189,6 +213,29 @@ def sheets_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:
     32
     """
     return PLATFORMS | {name: sheet.platform(name) for name, sheet in own.items()} if own else PLATFORMS
+
+
+def machines_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:
+    """Return the platforms that a world knows as its machines really are, which only simulations may see.
+
+    Examples
+    --------
+    >>> mine = replace(PLATFORMS["haswell_2698v3"].sheet, departs=Departures(core_cpi=1.5))
+    >>> machines_of({"mine": mine})["mine"].core_cpi_factor, sheets_of({"mine": mine})["mine"].core_cpi_factor
+    (1.5, 1.0)
+    """
+    departing = {name: sheet.departs for name, sheet in own.items() if sheet.departs is not None}
+    sheets = sheets_of(own)
+    return {**sheets, **{name: _departed(sheets[name], departs) for name, departs in departing.items()}}
+
+
+def _departed(sheet: Platform, departs: Departures) -> Platform:
+    return replace(
+        sheet,
+        core_cpi_factor=sheet.core_cpi_factor * (departs.core_cpi or 1.0),
+        memory_latency_s=sheet.memory_latency_s * (departs.memory_latency or 1.0),
+        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0),
+    )
 
 
 def same_instructions(platform: Platform, other: Platform) -> bool:

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
 from models.code.parts import is_part
 from models.fleet.metrics import MetricName
-from models.platforms import Platform, Sheet, sheets_of
+from models.platforms import Platform, Sheet, machines_of, sheets_of
 
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
@@ -451,6 +451,11 @@ class World:
     def sheets(self) -> Mapping[str, Platform]:
         """The spec sheets of all platforms that it may name: the shipped ones and its own."""
         return sheets_of(self.platforms)
+
+    @property
+    def machines(self) -> Mapping[str, Platform]:
+        """The same platforms as machines really are, where one of its own departs from its sheet."""
+        return machines_of(self.platforms)
 
     @property
     def epochs(self) -> int:

@@ -119,7 +119,7 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
     start = np.concatenate([[0], np.cumsum([part.function.size for part in parts])])
     states = np.where(_uniforms(seed, "states", jobs.names)[:, 0] < how.two_state_share, how.states, 1)
     weight = [_states(part, int(n), how) for part, n in zip(parts, states, strict=True)]
-    sheets = [world.sheets[name] for name in platforms]
+    sheets = [world.machines[name] for name in platforms]
     hits = [hit_rates(code, sheet) for sheet in sheets]
     threads, heap, waits, links = _uniforms(seed, "instances", jobs.names).T
     return ProgramArrays(

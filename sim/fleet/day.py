@@ -302,7 +302,7 @@ def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
 
 
 def _platform_row(world: World, name: str) -> tuple[float, ...]:
-    sheet = world.sheets[name]
+    sheet = world.machines[name]
     return (
         sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
         sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,

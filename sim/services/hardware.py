@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
-from models.platforms import Platform
+from models.platforms import Departures, Platform
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
 
@@ -62,19 +62,21 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
     rng = stream(world.seed, f"hardware of {sheet.variant_of or sheet.name}")
     spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
     cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
+    own = world.own_platforms.get(sheet.name)
+    departs = (own.departs if own is not None else None) or Departures()
     share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
     return Machine(
         name=sheet.name,
         frequency_hz=sheet.base_frequency_hz,
         cores=sheet.cores,
         threads_per_core=sheet.threads_per_core,
-        core_cpi_factor=sheet.core_cpi_factor * cpi,
+        core_cpi_factor=sheet.core_cpi_factor * (departs.core_cpi or cpi),
         branch_miss_cycles=sheet.branch_miss_cycles,
         cache_bytes=np.array([cache.size_bytes for cache in sheet.caches]) * _held(how, mechanisms, share),
         cache_cycles=np.array([cache.latency_cycles for cache in sheet.caches]) * np.exp(how.latency_log_sd * latency),
         cache_cores=np.array([min(cache.cores, sheet.cores) for cache in sheet.caches], float),
-        memory_latency_s=sheet.memory_latency_s * memory,
-        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s,
+        memory_latency_s=sheet.memory_latency_s * (departs.memory_latency or memory),
+        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0),
         overlap_factor=overlap,
         smt_factor=smt,
     )

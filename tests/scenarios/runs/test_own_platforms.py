@@ -1,5 +1,7 @@
 """Runs on platforms of your own: a sheet that copies a shipped one under another name gives the same run but for it."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -7,6 +9,7 @@ from scenarios.crossplatform.calibration import ServiceQuestion
 from scenarios.crossplatform.predict import predict
 from scenarios.files.loader import load, settings
 from scenarios.runs.execution import obtain, reopen
+from sim.services.hardware import draw_machines
 
 SMALL = (
     *("fleet.machines=12", "population.jobs=30", "population.common_jobs=20", "population.heavyweights=4"),
@@ -53,6 +56,25 @@ def test_a_fleet(sheets, tmp_path):
     other = simulated(tmp_path / "b", "small", *short, sheets, MIX % "skylake_mine", new % "mychip")
     assert same(run, other, {"skylake_mine": "skylake_6148", "mychip": "cascadelake_8280"})
     assert "skylake_mine" in set(other.table("instances")["platform"])
+
+
+def test_a_machine_that_departs_from_its_sheet_is_simulated_as_it_is_and_its_sheet_stays(tmp_path):
+    short = (*SMALL, "horizon_s=600", "recording.loop=null", "feature.platforms={haswell_2698v3: mychip}")
+    chip = "platforms={mychip: {extends: cascadelake_8280, %s}}"
+    real = simulated(tmp_path / "a", "small", *short, chip % "core_cpi_factor: 0.75, memory_latency_s: 1.4e-7")
+    departs = "memory_latency_s: 0.7e-7, core_cpi_factor: 0.5, departs: {core_cpi: 1.5, memory_latency: 2}"
+    other = simulated(tmp_path / "b", "small", *short, chip % departs)
+    assert same(real, other, {})
+    assert other.sheets["mychip"].core_cpi_factor == 0.5
+
+
+def test_of_a_service_what_is_known_of_the_machine_is_not_drawn():
+    sets = ("platforms=[piii, {mine: {extends: pd4, departs: {core_cpi: 1.25}}}]", "measured=[piii]")
+    world = load("cross_rubis", settings(sets)).world
+    drawn = replace(world, own_platforms={"mine": replace(world.own_platforms["mine"], departs=None)})
+    ours, theirs = (draw_machines(each)["mine"] for each in (world, drawn))
+    assert ours.core_cpi_factor == 1.25 * world.sheets["mine"].core_cpi_factor != theirs.core_cpi_factor
+    assert (ours.memory_latency_s, ours.overlap_factor) == (theirs.memory_latency_s, theirs.overlap_factor)
 
 
 def test_a_profiled_fleet_but_for_the_drawn_periods_of_its_samples(sheets, tmp_path):
