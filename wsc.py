@@ -81,6 +81,9 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "Estimator",  # noqa: F822  # loaded when it is asked for
     "ExperimentTables",  # noqa: F822  # loaded when it is asked for
     "Finding",  # noqa: F822  # loaded when it is asked for
+    "Governor",  # noqa: F822  # loaded when it is asked for
+    "Mechanism",  # noqa: F822  # loaded when it is asked for
+    "Policy",  # noqa: F822  # loaded when it is asked for
     "WscError",  # noqa: F822  # loaded when it is asked for
     "NotEnoughData",  # noqa: F822  # loaded when it is asked for
 ]
@@ -95,10 +98,20 @@ _TYPES = {
     "Estimator": "analysis.effects.estimator",
     "ExperimentTables": "analysis.effects.estimator",
     "Finding": "analysis.audit.findings",
+    "Governor": "sim.fleet.own_physics",
+    "Mechanism": "sim.fleet.own_physics",
+    "Policy": "models.queues.own_policies",
     "WscError": "models.errors",
     "NotEnoughData": "analysis.statistics",
 }
 """Types, and the module that is loaded when one is asked for."""
+_NAMES = {
+    "Governor": "GovernorFunction",
+    "Mechanism": "MechanismFunction",
+    "Policy": "PolicyFunction",
+    "NotEnoughData": "NotEnoughDataError",
+}
+"""What types are called there, if otherwise."""
 _PACKAGES = ("models", "sim", "analysis", "scenarios")
 _SOON_S = 2.0
 """Calls that take no longer show no progress."""
@@ -723,7 +736,7 @@ def __getattr__(name: str) -> object:
         return version("wsc-testbed")
     if name not in _TYPES:
         raise AttributeError(f"module 'wsc' has no attribute {name!r}")
-    return getattr(import_module(_TYPES[name]), "NotEnoughDataError" if name == "NotEnoughData" else name)
+    return getattr(import_module(_TYPES[name]), _NAMES.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -4,15 +4,37 @@
 """
 
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final, Protocol, cast
 
 from models.code.formulas import Formula
 from models.code.parts import is_part, part
 from models.queues.policies import POLICIES, Policy, PolicyName
 
-PARAMETERS: Final = ("arrival_s", "demand_s", "remaining_s", "priority")
-"""When it arrived, what it needs and what it still needs on a server of speed 1, in seconds; the class of its type."""
+
+class PolicyFunction(Protocol):
+    """A queue policy of one's own: the waiting request with the least number is served first.
+
+    Examples
+    --------
+    >>> def shortest(arrival_s: float, demand_s: float, remaining_s: float, priority: float) -> float:
+    ...     return demand_s
+    >>> policy: PolicyFunction = shortest
+    """
+
+    def __call__(self, arrival_s: float, demand_s: float, remaining_s: float, priority: float) -> float:
+        """Return the request's place in the line; equal ones go by arrival.
+
+        Parameters
+        ----------
+        arrival_s : when it arrived, seconds
+        demand_s, remaining_s : what it needs and what it still needs on a server of speed 1, seconds
+        priority : the class of its type
+        """
+
+
+PARAMETERS: Final = tuple(signature(PolicyFunction.__call__).parameters)[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,13 @@ factors = partial(written, options.factors, "X,X,…")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 """The option that every command with a result has."""
 Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
-Force = Annotated[bool, typer.Option("--force", help="Simulate again even if an intact run is there.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Simulate again even if an intact run is there; needed if what a file of yours imports has changed.",
+    ),
+]
 SeedOfScenario = Annotated[str | None, typer.Option("--seed", metavar="N", help="Another seed.")]
 """A value of a scenario file like those of `--set`, so that its faults are told together with theirs."""
 Seed = Annotated[int, written(partial(options.whole, least=0, most=2**63 - 1), "N", help="Seed of all random draws.")]

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import Final, cast
+from inspect import signature
+from typing import Final, Protocol, cast
 
 import numpy as np
 
@@ -13,19 +14,64 @@ from models.code.parts import PartError, blamed, is_part, part
 from models.fleet.world import World
 from sim.fleet.layout import OwnPhysics
 
-GOVERNOR: Final = ("utilisation", "stalled", "limit_hz", "min_hz", "max_hz")
-"""Busy hardware threads of the machine over all; part of its cycles that an instance waited for memory in the epoch
-before, 0..1; the highest clock that the power limit leaves; the lowest and the highest clock of the platform."""
-MECHANISM: Final = (
-    "neighbour_utilisation",
-    "neighbour_bandwidth",
-    "neighbour_cache",
-    "sibling_busy",
-    "misses_per_instruction",
-    "smt_slowdown",
-)
-"""Parts of the machine's hardware threads, memory bandwidth and last-level cache that the other instances have; chance
-that the other hardware thread of a core is busy; of the instance misses per instruction and the trait of that name."""
+
+class GovernorFunction(Protocol):
+    """A governor of one's own: the clock of an instance's cores, anew in each epoch.
+
+    Examples
+    --------
+    >>> def calm(utilisation: float, stalled: float, limit_hz: float, min_hz: float, max_hz: float) -> float:
+    ...     return max(min_hz, limit_hz - 2.0e8 * stalled)
+    >>> governor: GovernorFunction = calm
+    """
+
+    def __call__(self, utilisation: float, stalled: float, limit_hz: float, min_hz: float, max_hz: float) -> float:
+        """Return a clock from `min_hz` to `limit_hz`, in Hz; it becomes the next higher clock of the platform.
+
+        Parameters
+        ----------
+        utilisation : busy hardware threads of the machine over all
+        stalled : share of its cycles in which the instance waited for memory in the epoch before, 0..1
+        limit_hz : the highest clock that the power limit allows
+        min_hz, max_hz : the lowest and the highest clock of the platform
+        """
+
+
+class MechanismFunction(Protocol):
+    """A mechanism of interference of one's own: how fast an instance is beside its neighbours.
+
+    Examples
+    --------
+    >>> def crowded(neighbour_utilisation: float, neighbour_bandwidth: float, neighbour_cache: float,
+    ...             sibling_busy: float, misses_per_instruction: float, smt_slowdown: float) -> float:
+    ...     return 0.9 if neighbour_utilisation > 0.8 else 1.0
+    >>> mechanism: MechanismFunction = crowded
+    """
+
+    def __call__(  # noqa: PLR0917  # compiled code calls it by position
+        self,
+        neighbour_utilisation: float,
+        neighbour_bandwidth: float,
+        neighbour_cache: float,
+        sibling_busy: float,
+        misses_per_instruction: float,
+        smt_slowdown: float,
+    ) -> float:
+        """Return the speed relative to that without the mechanism, above 0: core CPI is divided by it.
+
+        Parameters
+        ----------
+        neighbour_utilisation : hardware threads that the machine's other instances keep busy over all
+        neighbour_bandwidth : their memory traffic over the machine's bandwidth
+        neighbour_cache : share of the last-level cache that they hold
+        sibling_busy : chance that the other hardware thread of a core is busy; 0 where SMT siblings do not couple
+        misses_per_instruction : of the instance in the epoch before
+        smt_slowdown : by how much its core CPI grows while the other thread is busy
+        """
+
+
+GOVERNOR: Final = tuple(signature(GovernorFunction.__call__).parameters)[1:]
+MECHANISM: Final = tuple(signature(MechanismFunction.__call__).parameters)[1:]
 _CALL = 8
 """Length of `OwnPhysics.call`: which function, up to six arguments, the answer."""
 _NOBODY = -1
