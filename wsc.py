@@ -177,7 +177,15 @@ def load(run: str | Path) -> "Run":
 
 
 def measure(run: "Run") -> "Conclusion":
-    """Return what ``wsc run`` says of a run: its measurements, and what the estimators make of them."""
+    """Return what ``wsc run`` says of a run: its measurements, and what the estimators make of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     measure(simulate("queue_small", out=folder, horizon_s=60))
+    <QueueConclusion: 3 rows>
+    """
     from scenarios.runs.execution import measure as measured
     from scenarios.runs.execution import reopen
 
@@ -312,7 +320,21 @@ def check_estimator(estimator: "AnyEstimator | str", *, draws: int = 200) -> "Es
 
 
 def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs") -> "Reproduced":
-    """Draw and judge a figure or table of a paper, such as ``wsmeter/table2``; all of a paper, or ``all``."""
+    """Draw and judge a figure or table of a paper, such as ``wsmeter/table2``; all of a paper, or ``all``.
+
+    Parameters
+    ----------
+    out : folder of the figures
+    runs : folder of the runs that they are drawn from; those that are missing are simulated
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     numbers = reproduce("wsmeter/table2", out=folder).frame()
+    >>> numbers.set_index("number").loc["rounded_compute", ["published", "measured"]].tolist()
+    [21.0, 21.0]
+    """
     from scenarios.papers import reproduce as papers
 
     papers.chosen(row)
@@ -370,6 +392,15 @@ def effect(
     -------
     EffectAnswer
         `.change`, `.low`, `.high` (relative), `.trusted`, `.verdict`; `.jobs()` has a row a job.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [0, 1] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    >>> table = pd.DataFrame(rows).assign(treated=lambda t: (t.period == 1) & (t.index < 40))
+    >>> answer = effect(table.assign(value=1.0 + 0.1 * table.treated + 0.001 * (table.index % 7)))
+    >>> round(answer.change, 4), answer.jobs()["verdict"].tolist()
+    (0.0996, ['gained'])
     """
     from scenarios.effects.effect import effect as estimated
 
@@ -436,6 +467,15 @@ def design(
     power : share of experiments that are to see it
     days : of the longer study, and of the time before
     draws : experiments rehearsed for each size
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [1, 2] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    >>> past = pd.DataFrame(rows).assign(treated=0, value=lambda t: 1.0 + 0.01 * (t.index % 7))
+    >>> designs = design(past, detect=0.05, days=1, draws=50).frame()
+    >>> sorted(designs["estimator"])
+    ['adjusted', 'balanced', 'cuped', 'paired', 'published']
     """
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
@@ -454,7 +494,22 @@ def monitor(
     guards: "Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
-    """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``."""
+    """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``.
+
+    Parameters
+    ----------
+    tables, jobs, estimator, confidence, guards, columns : as of `effect`
+    planned : looks, one a period
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [0, 1] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    >>> table = pd.DataFrame(rows).assign(treated=lambda t: (t.period == 1) & (t.index < 40))
+    >>> looks = monitor(table.assign(value=1.0 + 0.1 * table.treated + 0.001 * (table.index % 7)))
+    >>> len(looks.frame()), bool(looks.frame()["low"].iloc[-1] > 0)
+    (1, True)
+    """
     from scenarios.effects.monitor import monitor as monitored
 
     with _progress("reading and estimating"):
@@ -508,6 +563,14 @@ def estimate(
     ----------
     current, new : job, machine, weight, value
     jobs : job, quota, instances of the whole fleet
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> before = pd.DataFrame({"job": "search", "machine": range(20), "weight": 2.0, "value": [1.0, 1.1] * 10})
+    >>> after = before.assign(machine=before.machine + 20, value=before.value * 1.1)
+    >>> estimate(before, after).frame().set_index("estimator")["change"].round(3).to_dict()
+    {'baseline': 0.1, 'wsmeter': 0.1, 'wsmeter-widened': 0.1}
     """
     from scenarios.wsmeter import own_tables
 
@@ -561,13 +624,16 @@ def requests(
         return occupancy(file, query, LogColumns())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Service:
     """A service's log and the platform that it was made on."""
 
     log: Path
     platform: str
     sheets: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<Service: {self.log.name} on {self.platform}>"
 
     def predict(self, to: Sequence[str] = (), method: str | None = None) -> "Predicted":
         """Return service and response times on other platforms: ``wsc predict``.
@@ -628,11 +694,15 @@ def platforms(*names: str, sheets: str | Path | None = None) -> "Sheets":
     return known(names, None if sheets is None else Path(sheets))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """Profiles of runs or of files, taken together."""
 
     paths: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        names = [path.name for path in self.paths]
+        return f"<Profile: {names[0] if len(names) == 1 else f'{names[0]} and {len(names) - 1} more'}>"
 
     def top(
         self, by: str | Sequence[str] = "function", where: Mapping[str, str] | None = None, top: int | None = 20
@@ -712,6 +782,14 @@ def affinity(
     ----------
     table : a row a job and platform, or a profiled run
     sheets : your own platforms, YAML
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pairs = {"job": ["crunch", "crunch", "scan", "scan"], "platform": ["old", "new"] * 2}
+    >>> table = pd.DataFrame(pairs).assign(load=[0, 100, 100, 0], cpi=[1, 1, 1, 2], capacity=[200, 300] * 2)
+    >>> affinity(table).frame()[["job", "platform"]].to_numpy().tolist()
+    [['crunch', 'new'], ['scan', 'old']]
     """
     from scenarios.profiling.affinity import affinity as advised
 

@@ -32,7 +32,13 @@ UNKNOWN = Statistic(np.nan, np.nan, np.nan)
 
 
 class NotEnoughDataError(WscError):
-    """Too little data for the method; `needed` says how much would do, `have` what was given."""
+    """Too little data for the method; `needed` says how much would do, `have` what was given.
+
+    Examples
+    --------
+    >>> NotEnoughDataError(2, 1, "machines")
+    NotEnoughDataError('2 machines are needed, 1 given')
+    """
 
     def __init__(self, needed: int, have: int, what: str = "measurements") -> None:
         super().__init__(f"{needed} {what} are needed, {have} given")

@@ -41,7 +41,14 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """One server model: what its spec sheets say, units in the names."""
+    """One server model: what its spec sheets say, units in the names.
+
+    Examples
+    --------
+    >>> rome = PLATFORMS["rome_7742"]
+    >>> rome.cores, rome.vcpus, rome.isa
+    (64, 128, 'x86')
+    """
 
     name: str
     cores: int

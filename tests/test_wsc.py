@@ -1,6 +1,7 @@
 """`import wsc`: what it offers is what the commands answer."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +24,12 @@ def command(*arguments):
 
 
 def plain(answer):
-    """Return what a conclusion's payload becomes as JSON."""
+    """Return what a conclusion's payload becomes as JSON; it is also a line, a frame and something for notebooks."""
     from scenarios.views.terminal import line
 
+    assert re.fullmatch(r"<\w+: .{1,90}>", repr(answer))
+    assert isinstance(answer.frame(), pd.DataFrame)
+    assert answer._repr_html_().startswith('<div class="wsc">')
     return json.loads(line(answer.payload()))
 
 
@@ -39,8 +43,7 @@ def drawn(answer):
 def test_names_are_few_and_all_there():
     assert len(wsc.__all__) <= 40
     assert len(set(wsc.__all__)) == len(wsc.__all__)
-    for name in wsc.__all__:
-        assert getattr(wsc, name).__doc__
+    assert [name for name in wsc.__all__ if ">>> " not in getattr(wsc, name).__doc__] == []
     assert wsc.__version__
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = wsc.nothing
@@ -72,14 +75,13 @@ def test_an_audit_a_design_and_a_look_are_those_of_the_commands():
     audited, looks = wsc.audit(*files), wsc.monitor(*files)
     assert plain(audited) == command("audit", *files)
     assert plain(looks) == command("monitor", *files)
-    said = command("design", files[0], "--detect", "5%", "--draws", "200")
-    planned = wsc.design(files[0], detect=0.05, draws=200)
+    said = command("design", files[0], "--detect", "5%", "--draws", "100")
+    planned = wsc.design(files[0], detect=0.05, draws=100)
     assert plain(planned) == said
     assert drawn(looks) == [("period", "change so far")]
     assert drawn(planned) == [("machines with the feature", "smallest change seen")]
     with pytest.raises(wsc.WscError, match=r"^AuditAnswer has no figure; \.frame\(\) has its numbers$"):
         audited.figure()
-    assert [len(repr(answer).splitlines()) for answer in (audited, looks, planned)] == [1, 1, 1]
 
 
 def test_an_export_is_read_by_expressions():
@@ -112,7 +114,11 @@ def test_a_service_is_predicted_as_by_the_command():
     answer = service.predict(["pres"])
     assert plain(answer) == said
     assert drawn(answer) == [("CPU time of a request (ms)", ""), ("mean response time (ms)", "")]
-    assert drawn(service.select(0.15, ["pres"])) == [("requests per second and watt of TDP", "")]
+    selected = service.select(0.15, ["pres"])
+    assert plain(selected) == command("select", log, "--from", "piii", "--bound", "150ms", "--to", "pres")
+    assert drawn(selected) == [("requests per second and watt of TDP", "")]
+    assert repr(service) == "<Service: service.csv.gz on piii>"
+    assert plain(wsc.platforms("pres")) == command("platforms", "pres")
 
 
 def test_a_profile_is_asked_as_by_the_command():
@@ -121,6 +127,7 @@ def test_a_profile_is_asked_as_by_the_command():
     assert plain(answer) == command("profile", "query", stacks)
     assert drawn(answer) == [("share of samples", "")]
     difference = wsc.profile(stacks).diff(wsc.profile(stacks))
+    assert plain(difference) == command("profile", "diff", stacks, stacks)
     assert drawn(difference) == [("change of the share of samples", "")]
 
 
@@ -128,7 +135,9 @@ def test_files_of_drawn_machines_have_intervals_and_regressions():
     files = [[EXAMPLES / f"profiles/{side}-{i:02}.pb.gz" for i in (1, 2, 3)] for side in ("before", "after")]
     before, after = (wsc.profile(*each, drawn_from=240) for each in files)
     assert {"low", "high"} <= set(before.top(top=2).frame())
-    assert before.regress(after).event == "cpu"
+    assert plain(before.regress(after)) == command("profile", "regress", *before.paths, *after.paths)
+    assert repr(before) == "<Profile: profile>"
+    assert repr(wsc.profile(*files[0])) == "<Profile: before-01.pb.gz and 2 more>"
     folder = before.paths[0].parent
     del before
     assert not folder.exists()
@@ -140,6 +149,24 @@ def test_plans_and_estimates_are_those_of_the_commands():
     assert drawn(wsc.estimate(before, after)) == [("change of the fleet", "")]
     frames = pd.read_csv(before), pd.read_csv(after)
     assert plain(wsc.estimate(*frames))["estimates"] == plain(wsc.estimate(before, after))["estimates"]
+
+
+def test_plans_jobs_and_rows_of_papers_are_those_of_the_commands(tmp_path):
+    services, pairs = EXAMPLES / "services.csv", EXAMPLES / "affinity.csv"
+    assert plain(wsc.plan(services, margin=0.03)) == command("wsmeter", "plan", services, "--margin", "3%")
+    assert plain(wsc.affinity(pairs)) == command("affinity", pairs)
+    assert plain(wsc.library()) == command("scenarios")
+    row = wsc.reproduce("wsmeter/table2", out=tmp_path, runs=tmp_path)
+    assert plain(row) == command("reproduce", "wsmeter/table2", "--out", tmp_path, "--runs", tmp_path)
+
+
+def test_runs_and_validations_are_those_of_the_commands(tmp_path):
+    measured = wsc.measure(wsc.simulate("queue_small", out=tmp_path, horizon_s=60))
+    assert plain(measured) == command("run", "queue_small", "--set", "horizon_s=60", "--out", tmp_path)
+    fleet = {"fleet.machines": 60, "horizon_s": 14400, "analyses.wsmeter.machines": [10], "analyses.wsmeter.draws": 5}
+    judged = wsc.validate("small", out=tmp_path, **{key.replace(".", "__"): value for key, value in fleet.items()})
+    options = [word for key, value in fleet.items() for word in ("--set", f"{key}={value}")]
+    assert plain(judged) == command("validate", "small", *options, "--out", tmp_path)
 
 
 @pytest.mark.parametrize("package", ["models", "sim", "analysis", "scenarios"])

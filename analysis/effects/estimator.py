@@ -28,7 +28,15 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=False, eq=False)
 class ExperimentTables:
-    """What an estimator sees of an experiment: the rows that a real fleet could give."""
+    """What an estimator sees of an experiment: the rows that a real fleet could give.
+
+    Examples
+    --------
+    >>> rows = {"period": [1, 1], "job": "search", "machine": ["a", "b"], "weight": 2.0, "value": [1.0, 1.1]}
+    >>> experiment = ExperimentTables.of(pd.DataFrame(rows).assign(treated=[False, True]), None)
+    >>> experiment.study["machine"].tolist(), experiment.confidence
+    (['a', 'b'], 0.95)
+    """
 
     observations: pd.DataFrame
     """A row for each instance's stay and period: period, job, machine, weight (CPU quota), value (performance), treated

@@ -31,6 +31,11 @@ class Recipe:
     zone : IANA name of the time zone of stamps that name none, and in which days begin
     skip_bad : largest share of rows, 0..1, that may be left out because a cell cannot be used; None: the table's own
         rules hold
+
+    Examples
+    --------
+    >>> Recipe(columns={"value": "instructions / cpu_time"}).takes_as_is
+    False
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -26,6 +26,11 @@ class TableQuery:
     ----------
     sql : in DuckDB's words, or in SQLite's of such a database
     database : a file; None: the query names its files, as in ``FROM 'export/*.parquet'``
+
+    Examples
+    --------
+    >>> str(TableQuery("SELECT *, 1 AS treated\\n  FROM 'after.csv'"))
+    "SELECT *, 1 AS treated FROM 'after.csv'"
     """
 
     sql: str

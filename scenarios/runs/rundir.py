@@ -64,6 +64,11 @@ class Run:
     """A finished run: its directory and its manifest. Tables are read when asked for.
 
     `cell` and `parts` are of one cell seen alone, see `split`.
+
+    Examples
+    --------
+    >>> Run(Path("runs/small-1234"), {"scenario": "small"})
+    <Run: runs/small-1234>
     """
 
     path: Path
