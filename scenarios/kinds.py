@@ -124,7 +124,9 @@ class Kind:
         """Return what is measured of a run that is lengthened until its mean is known to so small a share of it."""
         lengthened: Callable[..., Conclusion] | None = getattr(self.lens, "precise", None)
         if lengthened is None:
-            raise InputError(f"{scenario.name}: is a {self.name}; --precision is of a queue's mean response time")
+            raise InputError(
+                f"{scenario.name}: is a {self.name}; --precision is only for queues, about their mean response time"
+            )
         return lengthened(scenario, share, out, force, progress)
 
 

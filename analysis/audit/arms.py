@@ -212,7 +212,10 @@ def churn(case: Case) -> list[Finding] | None:
     apart, chance = far[name]
     evidence = {f"{name_}_difference": test[0] for name_, test in tests.items()} | {"chance": chance * len(tests)}
     what = f"the arms' instances {_WHAT_CHURNS[name]} differently: {apart:+.1%} with the feature"
-    remedy = "compare instances as they were before the feature, wherever they went, or redraw what is restarted"
+    remedy = (
+        "compare instances by their arm before the feature, wherever they moved later, or assign restarted "
+        "ones at random"
+    )
     return [Finding("churn", "error", what, evidence, remedy)]
 
 
@@ -296,7 +299,7 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
     evidence = {"treated_share_without_control": alone}
     remedy = "leave some machines without the feature and observe them at the same time"
     if alone > _LONE:
-        what = f"{alone:.0%} of what was observed with the feature has no untreated observation in the same period"
+        what = f"{alone:.0%} of the observations with the feature have no untreated observation in the same period"
         return [Finding("baseline_not_concurrent", "error", what, evidence, remedy)]
     if case.about.baseline != "before":
         return []
@@ -304,7 +307,7 @@ def baseline_not_concurrent(case: Case) -> list[Finding]:
     if drift is not None and case.plain is not None:
         evidence |= {"drift": drift, "drift_in_half_widths": case.plain.half_widths(drift)}
         if evidence["drift_in_half_widths"] <= MATERIAL:
-            what = f"the baseline is of another time; untreated machines changed by {drift:+.2%} since"
+            what = f"the baseline is from another time; since then untreated machines changed by {drift:+.2%} since"
             return [Finding("baseline_not_concurrent", "note", what, evidence, remedy)]
     what = "the baseline is the fleet before the study, though untreated machines were observed beside the treated"
     if drift is not None:
@@ -435,5 +438,5 @@ def mixed_machines(case: Case) -> list[Finding]:
     if share <= 0.02:
         return []
     what = f"on {share:.0%} of the treated machines only some instances have the feature, beside others without"
-    remedy = "give the feature to whole machines, or take in how neighbours act on each other"
+    remedy = "give the feature to whole machines, or model how neighbours affect each other"
     return [Finding("mixed_machines", "error", what, {"share": share}, remedy)]

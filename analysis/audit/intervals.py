@@ -139,7 +139,10 @@ def instances_independent(case: Case) -> list[Finding] | None:
         "error": plain.error,
         "error_as_independent": plain.alone_error,
     }
-    what = f"rows of one machine are alike: as independent rows they would cover {covers:.0%} in place of 95%"
+    what = (
+        "rows of one machine are alike: a 95% interval that takes them for independent holds the truth in "
+        f"{covers:.0%} of cases"
+    )
     stated = case.about.clusters == "instance"
     return [
         Finding("instances_independent", "error" if stated else "note", what, evidence, "take machines as clusters")
@@ -363,7 +366,8 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
         return []
     evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
     what = (
-        f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is of those jobs, not of the fleet"
+        f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is that of these jobs, not "
+        "of the whole fleet"
     )
     remedy = (
         "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"

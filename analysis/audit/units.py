@@ -1,5 +1,6 @@
 """Guards about values and units: unusable or repeated rows, values in another unit, cycles where clocks differ."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ _DECADES = 1.5
 """Distance from the job's median, in powers of ten, from which a value is in another unit."""
 _ARMS_DECADES = 0.99
 """The same of the arms' medians; no feature makes ten times of anything."""
+_PREFIXES = {3: "kilo", 6: "mega", 9: "giga", 12: "tera", -3: "milli", -6: "micro", -9: "nano"}
+_NEAR_A_POWER = 0.1
+"""Distance of a ratio from a power of ten, in powers of ten, up to which it is taken for that power."""
 _OTHER_UNIT = 0.001
 """Share of such rows up to which they are outliers."""
 _MOST_OF_AN_ARM = 0.5
@@ -58,7 +62,7 @@ def unit_change(case: Case) -> list[Finding]:
     findings = []
     for name in ("value", "weight"):
         if ratio := _between_arms(case.table, name):
-            what = f"{name}: of the same jobs, rows with the feature are some {ratio:,.4g} times those without"
+            what = f"{name}: rows with the feature are about {times(ratio)} those of the same jobs without it"
             findings.append(Finding("unit_change", "error", what, {"factor": ratio}, "bring all files to one unit"))
             continue
         number = case.table.rows[name].to_numpy(dtype=np.float64)
@@ -69,10 +73,24 @@ def unit_change(case: Case) -> list[Finding]:
             continue
         factor = float(10 ** np.median(np.abs(decades[far])))
         evidence = {"rows": int(far.sum()), "share": float(far.mean()), "factor": factor}
-        what = f"{name}: {far.mean():.1%} of the rows are some {factor:,.0f} times off their job's median"
+        what = f"{name}: {far.mean():.1%} of the rows differ from their job's median by about {times(factor)}"
         where = _where(case, far)
         findings.append(Finding("unit_change", "error", f"{what}{where}", evidence, "bring all files to one unit"))
     return findings or [_finding(case, jump) for jump in _jumps(case.table)] or list(_some_machines(case))
+
+
+def times(ratio: float) -> str:
+    """Return a ratio in words, with the power of ten and the prefix of the SI that it comes near.
+
+    Examples
+    --------
+    >>> times(985.0), times(0.00101), times(37.0)
+    ('985 times (10^3: kilo?)', '0.00101 times (10^-3: milli?)', '37 times')
+    """
+    power = round(math.log10(ratio)) if ratio > 0 else 0
+    near = abs(math.log10(ratio) - power) < _NEAR_A_POWER if ratio > 0 else False
+    prefix = _PREFIXES.get(power, "") if near else ""
+    return f"{ratio:,.4g} times{f' (10^{power}: {prefix}?)' if prefix else ''}"
 
 
 def _between_arms(table: Audited, name: str) -> float:
@@ -156,7 +174,7 @@ def _some_machines(case: Case) -> Iterator[Finding]:
         f"they were, as no others are: {shares[1]:.0%} of those with the feature, {shares[0]:.0%} of those without"
     )
     evidence = {"machines": number, "ratio": ratio, "treated": shares[1], "untreated": shares[0]}
-    remedy = "find out what changed on them then, and bring all rows to one unit"
+    remedy = "find out what changed on these machines, and bring all rows to one unit"
     yield Finding("unit_change", "error" if material else "warning", what, evidence, remedy)
 
 
@@ -358,7 +376,7 @@ def duplicated_rows(case: Case) -> list[Finding]:
     what = f"{int(again.sum())} rows are there twice or more: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
     evidence = {"rows": int(again.sum()), "share": share, "treated": shares[1], "untreated": shares[0]}
     evidence["copies"] = len(again) / (len(again) - int(again.sum()))
-    return [Finding("duplicated_rows", severity, what, evidence, "keep each row once; mend the join that doubled them")]
+    return [Finding("duplicated_rows", severity, what, evidence, "keep each row once; fix the join that doubled them")]
 
 
 def _share(flags: Bools, among: Bools) -> float:

@@ -77,7 +77,7 @@ class MixModel:
         return (
             f"the mix identifies the types: condition number {self.condition_number:.3g} (harmful from {COLLINEAR:g}), "
             f"the mix varies {self.dispersion:.3g} times as much as by chance (stationary below {STATIONARY:g}), "
-            f"{told} of {len(self.shares)} types told to ±{WIDE:.0%}, which make {share:.0%} of requests"
+            f"the costs of {told} of {len(self.shares)} types, {share:.0%} of requests, are known to ±{WIDE:.0%}"
         )
 
     def _refusals(self) -> list[str]:
@@ -90,7 +90,7 @@ class MixModel:
             f"types come together, condition number {self.condition_number:.3g}, must be below {COLLINEAR:g}": (
                 self.condition_number < COLLINEAR
             ),
-            f"types whose cost it tells to ±{WIDE:.0%} make {share:.0%} of requests, must be {ENOUGH:.0%} or more": (
+            f"types whose cost is known to ±{WIDE:.0%} make {share:.0%} of requests, must be {ENOUGH:.0%} or more": (
                 share >= ENOUGH
             ),
         }

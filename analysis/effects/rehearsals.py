@@ -148,7 +148,9 @@ def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[st
     """Return by what errors of the longest study that can be rehearsed are scaled for one that is longer, and why."""
     reached, periods_ = _name(length * past.period_s), len(past.periods)
     if periods_ < _ENOUGH:
-        return 1.0, (f"the past reaches for {reached}, too short to tell what more brings: errors are taken from that",)
+        return 1.0, (
+            f"the past reaches for {reached}, too short to show what a longer one brings: errors are taken from it",
+        )
     scale = drift(past, wanted, length)
     how = f"how performance {'of shards ' if 'shard' in past.table else ''}correlates over {periods_ - 1} periods"
     return scale, (f"the past reaches for {reached}; errors are scaled by {scale:.2f}, from {how}",)

@@ -142,7 +142,7 @@ class Query:
         faults = [*_unknown_dimensions(self), *_wrong_times(self.since_s, self.until_s)]
         if not faults:
             by = tuple(map(dimension, self.by))
-            faults = [f"dimension {name} is asked for twice" for name in dict.fromkeys(by) if by.count(name) > 1]
+            faults = [f"dimension {name} is given twice" for name in dict.fromkeys(by) if by.count(name) > 1]
         if faults:
             raise QueryError("\n".join(faults))
         object.__setattr__(self, "by", by)

@@ -15,7 +15,8 @@ def affinity(
         Path,
         typer.Argument(
             metavar="TABLE.csv|RUN",
-            help="Rows of job, platform, load, cpi, capacity and perhaps clock_hz, cpi_se; or a profiled run's folder.",
+            help="Table of job, platform, load, cpi, capacity, optionally clock_hz and cpi_se; or a profiled "
+            "run's folder.",
         ),
     ],
     *,

@@ -18,18 +18,18 @@ def _list(asked: bool) -> None:
 
 
 @guard
-@reads_tables("Observations as wsc effect takes them; perhaps jobs, and what is known of the experiment, YAML or JSON.")
+@reads_tables("Observations as wsc effect takes them; optionally jobs, and facts about the experiment as YAML or JSON.")
 def audit(
     tables: NamedTables,
     *,
     metric: Metric = None,
     guards: Guards = None,
     list_: Annotated[
-        bool, typer.Option("--list", callback=_list, is_eager=True, help="Say what each guard looks for, and exit.")
+        bool, typer.Option("--list", callback=_list, is_eager=True, help="List the guards and what they look for.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Name what would make an experiment's answer false; status 1 if anything is worse than a note."""
+    """Look for what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited
 
     conclusion = audited(tables.sources, metric, tables.recipe, guards or ())

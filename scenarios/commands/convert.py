@@ -22,7 +22,7 @@ def _period_s(option: str, text: str) -> float:
 @guard
 def convert(
     trace: Annotated[
-        Literal["google2011", "google2019", "alibaba2018"], typer.Argument(metavar="TRACE", help="Whose tables.")
+        Literal["google2011", "google2019", "alibaba2018"], typer.Argument(metavar="TRACE", help="Format of the trace.")
     ],
     files: Annotated[
         list[Path],

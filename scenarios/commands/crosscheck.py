@@ -15,7 +15,7 @@ def crosscheck(
     *,
     json: Json = False,
 ) -> None:
-    """Say whether counters, profile, requests and predictions agree on a run; status 1 if they do not."""
+    """Check whether counters, profile, requests and predictions of a run agree; status 1 if they do not."""
     from scenarios.crosscheck import crosscheck as compared
     from scenarios.runs.rundir import open_run
     from scenarios.runs.verify import changed

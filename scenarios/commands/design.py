@@ -26,20 +26,27 @@ _spread = partial(written, partial(options.share, zero=True), "SHARE")
 def design(
     tables: NamedTables,
     *,
-    detect: Annotated[float, share(help="Change of the fleet that is to be seen.")],
-    power: Annotated[float, share(help="Share of experiments that are to see it.")] = 0.95,
+    detect: Annotated[float, share(help="Smallest change of the fleet that the experiment should detect.")],
+    power: Annotated[float, share(help="Share of experiments that should detect it.")] = 0.95,
     confidence: Confidence = 0.95,
     days: Annotated[
         float,
-        written(partial(options.number, most=366.0), "X", help="Days of the longer study, and of the time before."),
+        written(
+            partial(options.number, most=366.0),
+            "X",
+            help="Days of the longer experiment, and days that are observed before it.",
+        ),
     ] = 7,
     crossover: Annotated[
         bool, typer.Option("--crossover", help="The feature can be switched on and off from period to period.")
     ] = False,
     spread: Annotated[
-        float | None, _spread(help="Standard deviation of the jobs' effects; twice the change if not said.")
+        float | None, _spread(help="Standard deviation of the change between jobs; by default twice --detect.")
     ] = None,
-    apart: Annotated[float | None, _spread(help="Spread between machines; a quarter of --spread.")] = None,
+    apart: Annotated[
+        float | None,
+        _spread(help="Standard deviation of the change between machines; by default a quarter of --spread."),
+    ] = None,
     jobs: Jobs = None,
     draws: Annotated[
         int,
@@ -50,13 +57,14 @@ def design(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw the machines of the first design: machine, start_s, end_s, treated; .csv or .parquet.",
+            help="Draw the machines for the first design and write them: machine, start_s, end_s, treated; .csv "
+            "or .parquet.",
         ),
     ] = None,
     metric: Metric = None,
     json: Json = False,
 ) -> None:
-    """Say which experiment finds a change of a given size, on how many machines, for how long, and why."""
+    """Plan the experiment that finds a change of a given size: the design, how many machines, how long, and why."""
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
     from scenarios.views.terminal import progress

@@ -23,12 +23,12 @@ def effect(
     per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
     metric: Metric = None,
     about: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What is known of the experiment, for the guards; YAML or JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Facts about the experiment for the guards; YAML or JSON.")
     ] = None,
     guards: Guards = None,
     json: Json = False,
 ) -> None:
-    """Say by how much a feature changed a fleet's performance; first of all, what would make the answer false."""
+    """Estimate by how much a feature changed a fleet's performance, and warn of what would make the answer false."""
     from scenarios.effects.effect import effect as estimated
     from scenarios.views.terminal import progress
 

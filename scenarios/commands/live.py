@@ -15,20 +15,23 @@ def live(
     servers: Annotated[int, count(help="CPUs of the server.")] = 1,
     minutes: Annotated[float, number(help="How long requests are sent, each time.")] = 2,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Serve one trace with 1 CPU and with 2; set the bounds beside the change.")
+        bool,
+        typer.Option("--replay", help="Serve one trace with 1 CPU and with 2, and compare the change with the bounds."),
     ] = False,
     scheduler: Annotated[
         Literal["auto", "rr", "fifo", "nice", "other"],
-        typer.Option(help="The server's: SCHED_RR, SCHED_FIFO, nice -20 or as it is; auto is nice where permitted."),
+        typer.Option(
+            help="Scheduler of the server: SCHED_RR, SCHED_FIFO, nice -20 or no change; auto is nice where permitted."
+        ),
     ] = "auto",
-    pool: Annotated[int | None, count(help="Workers made beforehand, not one a request.")] = None,
+    pool: Annotated[int | None, count(help="Start N workers beforehand, in place of one for each request.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the log and the tables: runs/live, or runs/live_replay.")
     ] = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Try the laws on this machine: a real server under load, the law beside the kernel's own accounts."""
+    """Try the laws on this machine: a real server under load, compared with the kernel's own accounts."""
     from scenarios.live import measurement
     from scenarios.live import replay as live_replay
     from scenarios.views.terminal import progress

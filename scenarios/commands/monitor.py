@@ -40,7 +40,7 @@ def monitor(
     guards: Guards = None,
     json: Json = False,
 ) -> None:
-    """Say what an experiment shows so far, with intervals that hold however often one looks."""
+    """Show what an experiment says so far, with intervals that hold however often you look."""
     from scenarios.effects.monitor import Every
     from scenarios.effects.monitor import monitor as monitored
 

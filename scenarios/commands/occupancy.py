@@ -33,10 +33,12 @@ def occupancy(
     log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, access log or SWF; a run; - stdin.")],
     *,
     servers: Annotated[
-        int | None, written(_servers, "N", help="Servers (cores) that the log was made with; a fleet's run knows.")
+        int | None, written(_servers, "N", help="Servers (cores) that served the log; not needed for a fleet's run.")
     ] = None,
     interval: Annotated[float | None, time(help="Length of intervals: 60s, 5min, 200ms.")] = None,
-    alert: Annotated[float | None, number(help="Report intervals with more queueing/service than this.")] = None,
+    alert: Annotated[
+        float | None, number(help="Report intervals in which queueing time is more than X times service time.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
@@ -58,7 +60,9 @@ def occupancy(
         Literal["auto", PolicyName] | None,
         typer.Option(rich_help_panel=_CHANGES, help="Policy to replay the log under; auto: find it out."),
     ] = None,
-    quantum: Annotated[float, time(help="Time slice of policy rr, seconds if no unit is said.", panel=_CHANGES)] = 0.1,
+    quantum: Annotated[
+        float, time(help="Time slice of policy rr; in seconds if it has no unit.", panel=_CHANGES)
+    ] = 0.1,
     arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
     departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
     duration: Annotated[
@@ -76,20 +80,22 @@ def occupancy(
     ] = None,
     service: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Service of which a stay is taken.", rich_help_panel=_FLEET),
+        typer.Option(metavar="NAME", help="Service whose stay is analysed.", rich_help_panel=_FLEET),
     ] = None,
     stay: Annotated[
         int | None,
         written(
             partial(options.whole, least=0),
             "N",
-            help="Number of the stay; by itself the one with most requests.",
+            help="Number of the stay; by default the one with the most requests.",
             panel=_FLEET,
         ),
     ] = None,
-    reorder: Annotated[int | None, count(help="Events held back to be put in order of time.", panel=_STDIN)] = None,
+    reorder: Annotated[
+        int | None, count(help="Events that are held back, so that late ones can be put in order.", panel=_STDIN)
+    ] = None,
 ) -> None:
-    """Say how long the requests of a log waited, how busy its servers were, and what other servers would change.
+    """Find from a log how long requests waited, how busy the servers were, and what other servers would change.
 
     A dash reads events from standard input as they come, lines of time,+1 and time,-1 for arrivals and departures.
     """

@@ -56,7 +56,7 @@ Force = Annotated[
 SeedOfScenario = Annotated[str | None, typer.Option("--seed", metavar="N", help="Another seed.")]
 """A value of a scenario file like those of `--set`, so that its faults are told together with theirs."""
 Seed = Annotated[int, written(partial(options.whole, least=0, most=2**63 - 1), "N", help="Seed of all random draws.")]
-Workers = Annotated[int | None, count(help="Processes; one for each processor.")]
+Workers = Annotated[int | None, count(help="Processes; by default one for each processor.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Another value, such as fleet.machines=500; may be repeated."),
@@ -67,9 +67,7 @@ Jobs = Annotated[
     Path | None, typer.Option(metavar="TABLE", parser=str, help="The whole fleet's jobs: job, quota, instances.")
 ]
 Confidence = Annotated[float, share(help="Confidence of the intervals.")]
-Metric = Annotated[
-    MetricName | None, typer.Option(help="What is measured of a run; what its scenario says, if left out.")
-]
+Metric = Annotated[MetricName | None, typer.Option(help="Metric that is measured in a run; by default the scenario's.")]
 Guards = Annotated[
     list[str] | None,
     typer.Option(
@@ -90,7 +88,7 @@ ServiceLog = Annotated[
     typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a run."),
 ]
 Service = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Service of a fleet's run that served the requests of several.")
+    str | None, typer.Option(metavar="NAME", help="Service to read, where a fleet's run served several.")
 ]
 From = Annotated[str, typer.Option("--from", metavar="PLATFORM", help="Platform that the log was made on.")]
 Platforms = Annotated[
@@ -101,7 +99,7 @@ Ratio = Annotated[
     written(
         partial(options.interval, least=0.1, most=10.0),
         "LOW,HIGH",
-        help="Instructions of a request on platforms of another instruction set over those of the log (90% interval).",
+        help="Instructions of a request on another instruction set, divided by those in the log (90% interval).",
     ),
 ]
 Benchmarks = Annotated[

@@ -10,7 +10,7 @@ from scenarios.commands.options import Json, Platforms
 
 @guard
 def platforms(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Which to show in full.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Platforms to show in full.")] = None,
     *,
     file: Platforms = None,
     json: Json = False,

@@ -20,7 +20,10 @@ def predict(
     benchmarks: Benchmarks = None,
     method: Annotated[
         str | None,
-        typer.Option(help="Way to predict, or FILE.py:NAME of your own; testbed, or published without CPU time."),
+        typer.Option(
+            help="Method of prediction, or your own as FILE.py:NAME; by default testbed, or published if the log "
+            "has no CPU time."
+        ),
     ] = None,
     service: Service = None,
     instruction_ratio: Ratio = None,

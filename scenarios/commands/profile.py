@@ -20,7 +20,7 @@ By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by
 Where = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
 ]
-Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; cycles if there are any.")]
+Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, if the profile has them.")]
 Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
 Since = Annotated[float | None, written(moment, "TIME", help="Visits from this time on, such as 2d or 36h.")]
 Until = Annotated[float | None, written(moment, "TIME", help="Visits before this time.")]
@@ -57,7 +57,9 @@ def query(
 @guard
 def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="Folder of a run, or a file.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The other; the same folder under another restriction.")],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", help="Another run or file, or the same folder with another restriction.")
+    ],
     *,
     by: By = "function",
     where: Where = None,
@@ -69,7 +71,7 @@ def diff(
     until: Until = None,
     json: Json = False,
 ) -> None:
-    """Set two profiles side by side, the largest change of share first."""
+    """Compare two profiles, the largest change of share first."""
     from scenarios.profiling import query as profile_query
 
     options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
@@ -83,9 +85,14 @@ def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
-    drawn_from: Annotated[int | None, count(help="Machines that those of the files were drawn from at random.")] = None,
+    drawn_from: Annotated[
+        int | None, count(help="Number of machines of which those in the files are a random sample.")
+    ] = None,
     equal_lengths: Annotated[
-        bool, typer.Option("--equal-lengths", help="Drawn machines were profiled equally long; files do not say it.")
+        bool,
+        typer.Option(
+            "--equal-lengths", help="All machines were profiled equally long, where the files have no lengths."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -109,7 +116,9 @@ def export(
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")],
     event: Annotated[str, typer.Option(metavar="EVENT", help="Event to write.")] = "cycles",
     where: Where = None,
-    weighted: Annotated[bool, typer.Option("--weighted", help="Estimates for the fleet in place of samples.")] = False,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Write estimates for the fleet in place of counts of samples.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write a profile for pprof, flame graphs, or a compiler's feedback."""
@@ -130,7 +139,7 @@ def stability(
     bits: Annotated[bool, typer.Option("--bits", help="Entropy in bits in place of nats.")] = False,
     json: Json = False,
 ) -> None:
-    """Say how profiles vary from day to day, beside what sampling alone would make them vary."""
+    """Show how much profiles vary from day to day, and how much they would vary by sampling alone."""
     from scenarios.profiling import stability as profile_stability
 
     keys = tuple(name.strip() for name in by.split(",") if name.strip())
@@ -181,7 +190,7 @@ def regress(
     b: Annotated[Path | None, typer.Argument(metavar="[LATER]", help="A later run, in place of --at.")] = None,
     *,
     at: Annotated[
-        float | None, written(moment, "TIME", help="Part one run here into before and after, such as 7d.")
+        float | None, written(moment, "TIME", help="Time that splits one run into before and after, such as 7d.")
     ] = None,
     event: Event = None,
     min_factor: Annotated[

@@ -14,14 +14,14 @@ def report(
     run: Annotated[Path, typer.Argument(metavar="RUN|DIR", help="Folder of a run, or of results.")],
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; report.html in the folder if not said.")
+        Path | None, typer.Option(metavar="FILE", help="File of the page; by default report.html in the folder.")
     ] = None,
     metric: Metric = None,
     json: Json = False,
 ) -> None:
-    """Write one page that says what was asked, what happened, and what every lens concluded.
+    """Write one page with a run's settings, its course, and the answer of every lens.
 
-    Of a folder of results: a sweep's runs, a scorecard's, worlds' or collectors' pieces, or reproduced figures.
+    A folder of results has a page, too: a sweep's runs, a scorecard, judged worlds or collectors, reproduced figures.
     """
     from scenarios.report.folder import report as write_report
     from scenarios.views.terminal import progress

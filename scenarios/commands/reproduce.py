@@ -11,11 +11,11 @@ from scenarios.commands.options import Json
 
 @guard
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="[ID|PAPER|all]", help="What to redraw.")] = "all",
+    what: Annotated[str, typer.Argument(metavar="[ID|PAPER|all]", help="Figure, table or paper to redraw.")] = "all",
     *,
     out: Annotated[Path, typer.Option(help="Folder for figures and tables.")] = Path("figures"),
     runs: Annotated[Path, typer.Option(help="Folder of the runs that they are made from.")] = Path("runs"),
-    list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the figures and tables.")] = False,
     json: Json = False,
 ) -> None:
     """Redraw published figures and tables from simulated fleets, and say which findings hold."""

@@ -48,9 +48,9 @@ def run(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Simulate a scenario and say what changed; an intact run of the same scenario is used again.
+    """Simulate a scenario and report what changed; an intact run of the same scenario is used again.
 
-    The folder of a run in place of a scenario is measured as it is.
+    A run's folder in place of a scenario is only measured again.
     """
     from scenarios.files.loader import load_each, overrides
 
@@ -89,9 +89,9 @@ def workers_of(scenarios: "Sequence[AnyScenario]", where: str | None, count: int
         return HERE
     if not any(getattr(scenario, "cells", 1) > 1 for scenario in scenarios):
         given = {"--executor": where, "--workers": count}
-        problem = "is of fleets that have several cells to be simulated"
+        problem = "is only for fleets of several cells that are to be simulated"
         raise FaultsError(Fault(name, 1, 1, "", problem, str(value)) for name, value in given.items() if value)
     place = checked(where or PROCESSES)
     if count is not None and place != PROCESSES:
-        refuse("--workers", "is of processes; a Dask cluster has as many workers as it has", str(count))
+        refuse("--workers", "is only for processes; a Dask cluster has its own number of workers", str(count))
     return Workers(place, count)

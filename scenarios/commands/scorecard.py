@@ -71,17 +71,29 @@ def scorecard(
         Sequence[int],
         written(partial(options.numbers_of, most=_MOST_MACHINES), "N,N,…", help="Numbers of test machines."),
     ] = SIZES,
-    corners: Annotated[Sequence[str], written(_corners, "NAME,…", help="Corners of the sweep; all of them.")] = (),
+    corners: Annotated[
+        Sequence[str],
+        written(_corners, "NAME,…", help="Corners of the sweep, such as base,rough,upgrade; by default all."),
+    ] = (),
     estimators: Annotated[
         Sequence[str],
         written(
             _estimators,
             "NAME,…",
-            help="Estimators, yours as mine.py:Mine; all of ours. What a file of yours imports is not looked at when "
-            "kept pieces are taken again.",
+            help="Estimators by name, or your own as mine.py:Mine; by default all of ours. Kept fleets are "
+            "judged anew when "
+            "your file changes, but not when a file changes that it imports.",
         ),
     ] = (),
-    designs: Annotated[Sequence[str], written(_designs, "NAME,…", help="Designs; all of them.")] = (),
+    designs: Annotated[
+        Sequence[str],
+        written(
+            _designs,
+            "NAME,…",
+            help="Designs: day, week, crossover, by_platform, balanced, covering, paired, one_job, staged; by "
+            "default all.",
+        ),
+    ] = (),
     executor: Annotated[
         str, typer.Option(metavar="WHERE", help="processes, or dask:ADDRESS of a Dask scheduler.")
     ] = "processes",
@@ -90,9 +102,9 @@ def scorecard(
     out: Out = Path("runs"),
     json: Json = False,
 ) -> None:
-    """Put every estimator to fleets from all corners of a sweep: coverage, bias, power, machines needed.
+    """Judge every estimator on fleets from all corners of a sweep: coverage, bias, power, machines needed.
 
-    Fleets are kept as they are done; what was interrupted goes on where it stopped.
+    Judged fleets are kept, so an interrupted scorecard resumes.
     """
     from scenarios.effects.scorecard import scorecard as cards
     from scenarios.effects.scorecard.corners import CORNERS

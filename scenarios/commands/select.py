@@ -26,11 +26,11 @@ def select(
     to: Annotated[Sequence[str], written(options.names_of, "PLATFORM,…", help="Platforms to choose from.")] = (),
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
-    method: Annotated[str | None, typer.Option(help="Way to predict, as of wsc predict.")] = None,
+    method: Annotated[str | None, typer.Option(help="Method of prediction, as in wsc predict.")] = None,
     instruction_ratio: Ratio = None,
     json: Json = False,
 ) -> None:
-    """Rank platforms by how many requests a second they would serve per watt within a bound on response time."""
+    """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
     from scenarios.crossplatform import select as choices
     from scenarios.crossplatform.calibration import ServiceQuestion
 
@@ -38,3 +38,5 @@ def select(
     question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, instruction_ratio=ratio)
     selection = choices.select(question, bound)
     answer(selection, json)
+    if not selection.feasible:
+        raise typer.Exit(1)

@@ -30,7 +30,7 @@ _OPTIONS: dict[str, Any] = {
         list[str] | None,
         typer.Option(
             metavar="NAME=EXPR",
-            help="One of our columns by an expression over the file's, as in value=instructions/cpu_ms; repeatable.",
+            help="Expression for one of our columns, such as value=instructions/cpu_ms; repeatable.",
             rich_help_panel=_PANEL,
         ),
     ],
@@ -38,39 +38,54 @@ _OPTIONS: dict[str, Any] = {
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The same as YAML; TABLE.columns.yaml beside a table is taken without being named.",
+            help="YAML file of such expressions; by default TABLE.columns.yaml if it stands beside a table.",
             rich_help_panel=_PANEL,
         ),
     ],
     "rows_where": Annotated[
         str | None,
-        typer.Option("--where", metavar="EXPR", help="Take rows of which this is true.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--where",
+            metavar="EXPR",
+            help="Read only the rows for which this expression is true.",
+            rich_help_panel=_PANEL,
+        ),
     ],
     "period": Annotated[
         float | None,
-        duration(help="Make periods so long of points in time in the column period.", panel=_PANEL),
+        duration(
+            help="Cut the time stamps in the column period into periods of this length, such as 1d.", panel=_PANEL
+        ),
     ],
     "from_stamp": Annotated[
         str | None,
-        typer.Option("--from", metavar="WHEN", help="Take rows from then on; with --period.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--from", metavar="WHEN", help="Read rows from this time on; needs --period.", rich_help_panel=_PANEL
+        ),
     ],
     "until_stamp": Annotated[
         str | None,
-        typer.Option("--until", metavar="WHEN", help="Take rows before then; with --period.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--until", metavar="WHEN", help="Read rows before this time; needs --period.", rich_help_panel=_PANEL
+        ),
     ],
     "zone": Annotated[
         str | None,
-        written(_zone, "NAME", help="Time zone of stamps that name none, and in which days begin.", panel=_PANEL),
+        written(_zone, "NAME", help="Time zone of time stamps without one; days begin at its midnight.", panel=_PANEL),
     ],
     "skip_bad": Annotated[
         float | None,
-        share("--skip-bad", help="Leave out up to so many rows with a cell that cannot be used.", panel=_PANEL),
+        share(
+            "--skip-bad",
+            help="Leave out rows with a cell that cannot be used, up to this share of all rows.",
+            panel=_PANEL,
+        ),
     ],
     "database": Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="DuckDB's or SQLite's, which a SELECT in place of a table is about.",
+            help="Database of DuckDB or SQLite for a SELECT in place of a table.",
             rich_help_panel=_PANEL,
         ),
     ],
@@ -181,6 +196,6 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
         bounds = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
         useless = [(name, text) for name, text in bounds.items() if text is not None]
         if useless:
-            problem = "is of points in time: give --period, too"
+            problem = "needs --period"
             raise FaultsError(Fault("", 0, 0, name, problem, text) for name, text in useless)
     return NamedTables(sources, recipe, given["database"])

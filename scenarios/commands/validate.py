@@ -19,15 +19,27 @@ def validate(
     scenario: Named,
     *,
     draws: Annotated[
-        str | None, typer.Option(metavar="N", help="Test clusters of each size; of a cross-platform scenario, worlds.")
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Test clusters of each size; worlds of a cross-platform scenario; collectors of a profiled "
+            "fleet. By default the scenario's, which is 500 clusters, 100 worlds or 100 collectors unless it "
+            "says otherwise.",
+        ),
     ] = None,
-    machines: Annotated[str | None, typer.Option(metavar="N,N,…", help="Sizes of the test clusters.")] = None,
+    machines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,…",
+            help="Sizes of the test clusters; by default the scenario's, which are 25,50,100 unless it says otherwise.",
+        ),
+    ] = None,
     metric: Metric = None,
     methods: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Ways to predict of a cross-platform scenario: names, ours for all shipped ones, FILE.py:NAME.",
+            help="Methods of prediction for a cross-platform scenario: names, ours (all shipped), or FILE.py:NAME.",
         ),
     ] = None,
     estimators: Annotated[

@@ -213,7 +213,7 @@ def numbers(answer: PredictedRun) -> Iterator[tuple[str, float]]:
 
 
 def _outside(share: float) -> str:
-    return f"{share:.0%} of the mixes, as counts by type, lie outside those that calibrate"
+    return f"{share:.0%} of the mixes, as counts by type, lie outside those of the calibration"
 
 
 def _notes(notes: Sequence[str]) -> Iterator[Says]:

@@ -68,6 +68,11 @@ class TargetTimes:
         )
 
 
+_DRIFTS = 0.5
+"""Share of later intervals outside the range of the earlier ones from which the load is said to drift."""
+_LONGER = ": the load drifts; a longer log makes predictions safer"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Predicted(Conclusion):
     """Times on other platforms for a log's own mean mix and volume: ``wsc predict``."""
@@ -93,8 +98,8 @@ class Predicted(Conclusion):
         """Return a table of platforms, and what must be known to read it."""
         headings = ("platform", "CPU time", "90%", "response", "90%", "busy")
         outside = (
-            f"{self.outside_hull:.0%} of the later intervals' counts by type, volume included, lie outside those of "
-            "the earlier ones"
+            f"{self.outside_hull:.0%} of the later intervals have counts of requests by type outside the range of the "
+            f"earlier ones{_LONGER * (self.outside_hull > _DRIFTS)}"
         )
         blocks: tuple[Block, ...] = (
             Says(f"{self.log}, {self.requests_per_s:.3g} requests a second; predicted at that mean mix and volume"),

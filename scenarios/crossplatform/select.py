@@ -23,7 +23,7 @@ from scenarios.crossplatform.calibration import (
 )
 from scenarios.runs.stays import is_served
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.section import Block, Says, Section, says, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,10 +71,17 @@ class SelectConclusion(Conclusion):
         ]
         blocks: tuple[Block, ...] = (
             Says(f"{self.log}; mean response within {milliseconds(self.bound_s)}"),
+            *says("" if self.feasible else _none_within(self.bound_s), mark="strong"),
             table(headings, rows, numbers=(True, False, True, True, True, True, True), keys=2),
-            *(Says(f"note: {note}") for note in self.notes),
+            *(Says(f"note: {note}") for note in self.notes if self.feasible or note != _none_within(self.bound_s)),
         )
         return Section("", blocks)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a platform serves requests within the bound, or may do so."""
+        known = self.platforms["throughput_per_s"].dropna()
+        return known.empty or bool((known > 0).any())
 
     def payload(self) -> Payload:
         """Return kind, the log, bound_s, platforms, not_ranked and notes."""
@@ -144,7 +151,9 @@ def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
 def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterator[str]:
     """Yield what must be known to read some of the throughputs."""
     idle = table["platform"][table["throughput_per_s"] == 0]
-    if len(idle):
+    if 0 < len(idle) == len(table["throughput_per_s"].dropna()):
+        yield _none_within(bound_s)
+    elif len(idle):
         yield f"{milliseconds(bound_s)} is too short even for an idle machine on {', '.join(idle)}"
     far = int((table["throughput_per_s"] > FAR * measured_per_s).sum())
     if far:
@@ -152,6 +161,10 @@ def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterat
             f"{far} of {len(table)} throughputs are more than {FAR:g} times the {measured_per_s:.3g} requests a second "
             "of the log: extrapolations, in which other tiers stay as fast as they were"
         )
+
+
+def _none_within(bound_s: float) -> str:
+    return f"no platform answers within {milliseconds(bound_s)}, not even an idle one: give a longer --bound"
 
 
 def _number(value: float) -> str:

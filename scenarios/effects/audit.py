@@ -74,7 +74,7 @@ class AuditAnswer(Conclusion):
         lines = (
             "" if self.metric is None else f"measured: {METRICS[self.metric].words} ({self.metric})",
             "" if self.audit.findings else "nothing found",
-            f"{len(checked)} guards had what they need: {', '.join(checked)}",
+            f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
         )
         return Section("", (*findings.blocks(self.audit.findings, evidence=True), *says(*lines)))
 
@@ -146,7 +146,7 @@ def _asked_wrongly(
         if names.count(name) > 1:
             yield Fault(name, 0, 0, "", "should be given once", f"{names.count(name)} times")
     if len(set(about_files)) > 1:
-        yield Fault(str(about_files[1]), 0, 0, "", "only one file may say what is known of the experiment")
+        yield Fault(str(about_files[1]), 0, 0, "", "only one file may hold facts about the experiment")
     if len(fleet) > 1:
         yield Fault(name_of(fleet[1]), 0, 0, "", "only one table of jobs may be given")
     if not observed_in:

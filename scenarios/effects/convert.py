@@ -183,7 +183,7 @@ def _overwritten(conversion: Conversion) -> Iterator[Fault]:
         if path is None:
             continue
         if path.resolve() in read:
-            yield Fault("", 0, 0, name, "would overwrite what is read", str(path))
+            yield Fault("", 0, 0, name, "would overwrite a file that is read", str(path))
         read.add(path.resolve())
 
 
@@ -263,7 +263,7 @@ def _notes(conversion: Conversion, form: "Format") -> Iterator[str]:
         yield "no table of requests: instances weigh by the CPU time that they use"
     if form.cpu != "CPUs":
         yield f"CPU time is in {form.cpu}"
-    yield "value is instructions per cycle, which a slower clock raises: say clock_hz of machines if clocks differ"
+    yield "value is instructions per cycle, which a slower clock raises: give clock_hz of machines if clocks differ"
 
 
 @contextmanager

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {
-    "balanced": "wsc effect estimates it by adjusted: the same change, but its interval knows nothing of the balancing",
-    "paired": "wsc effect estimates it by adjusted, with all machines without the feature as controls, not by pairs",
+    "balanced": "evaluate by wsc effect and adjusted: the same change, but its interval does not use the balancing",
+    "paired": "evaluate by wsc effect and adjusted, which compares with all machines without the feature, not by pairs",
 }
 """Designs whose own estimator would need to know how machines were drawn, which tables of results do not tell."""
 _LONGEST_S = 7200.0
@@ -267,7 +267,7 @@ def _unassignable(file: Path, read: Sequence[Path]) -> str:
     if problem := unwritable(file):
         return problem
     if file.resolve() in {source.resolve() for source in read}:
-        return f"would overwrite what is read, got {file}"
+        return f"would overwrite a file that is read, got {file}"
     try:
         former = not file.exists() or is_assignment(file)
     except OSError as error:
@@ -399,12 +399,12 @@ def _why(plan: DesignPlan, best: DesignPlan | None, question: DesignQuestion) ->
     """Return in words why a design stands where it does."""
     forecast = plan.forecast
     if not plan.trusted:
-        return f"its intervals hold the truth in {forecast.coverage:.0%} where they claim {question.confidence:.0%}"
+        return f"its {question.confidence:.0%} intervals hold the truth in only {forecast.coverage:.0%} of experiments"
     if not plan.enough:
         smallest = f"{forecast.smallest:.2%}" if math.isfinite(forecast.smallest) else "nothing"
-        return f"the fleet is too small: {forecast.machines:,} machines see {smallest}"
+        return f"the fleet is too small: {forecast.machines:,} machines detect changes from {smallest} on"
     if best is None or plan is best:
-        return "fewest machine-hours of those whose intervals hold what they claim"
+        return "fewest machine-hours among the designs whose intervals hold the truth as often as they claim"
     hours = plan.machine_hours / best.machine_hours
     machines = forecast.machines / best.forecast.machines
-    return f"{hours:.1f} times the first one's machine-hours, {machines:.1f} times its machines"
+    return f"{hours:.1f} times the machine-hours and {machines:.1f} times the machines of the first design"

@@ -13,7 +13,7 @@ from analysis.audit.case import Audit
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
 from analysis.effects.observations import Observations
-from analysis.effects.per_job import GAINED, LOST, PerJobCriteria, per_job
+from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, UNDECIDED, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.recipe import AS_IT_IS, Recipe
@@ -110,7 +110,7 @@ class EffectAnswer(Conclusion):
         if self.trusted:
             return verdict(effect.change, effect.low, effect.high)
         numbers = f"the tables as they are give {effect.change:+.2%} ({effect.low:+.2%} to {effect.high:+.2%})"
-        return f"no verdict: mend {', '.join(finding.code for finding in self.audit.errors)} first; {numbers}"
+        return f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first; {numbers}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class EffectAnswer(Conclusion):
         if self.per_job is not None and self.trusted:
             yield _named_jobs(self.per_job)
             counts = self.per_job["verdict"].value_counts()
-            yield Says(", ".join(f"{count:,} {word}" for word, count in counts.items()))
+            yield Says(", ".join(f"{count:,} {_VERDICTS.get(str(word), word)}" for word, count in counts.items()))
         yield from findings.notes(self.notes)
 
     def _beside_published(self) -> str:
@@ -316,6 +316,10 @@ def _periods_before(rows: pd.DataFrame) -> int:
 def _by_job(study: Study, confidence: float) -> pd.DataFrame:
     rows = per_job(study, PerJobCriteria(confidence=confidence))
     return rows.sort_values("quota_share", ascending=False, kind="stable")
+
+
+_VERDICTS = {UNDECIDED: "unclear", UNDECIDABLE: "with too little data"}
+"""Verdicts on jobs, in the words of the line that counts them."""
 
 
 def _named_jobs(rows: pd.DataFrame) -> Table:

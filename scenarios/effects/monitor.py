@@ -156,16 +156,10 @@ class MonitorAnswer(Conclusion):
         if self.metric is not None:
             yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
         yield Says(
-            f"Looking at any time makes the interval {self.price:.2f} times as wide at the horizon of "
+            f"Intervals that hold at any time are {self.price:.2f} times as wide as those for one look, after "
             f"{plural(self.planned, 'look')}."
         )
-        yield from findings.notes(
-            [
-                f"{finding.code} ({finding.severity}): {finding.what}"
-                + (f"; remedy: {finding.remedy}" if finding.remedy else "")
-                for finding in self.audit.findings
-            ]
-        )
+        yield from findings.blocks(self.audit.findings)
         yield from findings.notes(self.notes)
 
 
@@ -213,7 +207,10 @@ def monitor(
     looks = intervals(pd.DataFrame([look.row(total) for look in effects]), confidence)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
     if planned is None:
-        notes.append(f"the horizon is taken to be the table's {len(ends)} looks; plan it before the first one")
+        notes.append(
+            f"as many looks are planned as the table has, {len(ends)}; "
+            "plan their number before the first look, by --planned"
+        )
     elif planned < len(ends):
         notes.append(
             f"there are {len(ends)} looks, more than the {planned} planned: intervals hold past the horizon, too, but "

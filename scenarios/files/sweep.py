@@ -44,7 +44,7 @@ def _too_large(plan: SweepFile, root: ValueNode, count: int) -> list[Fault]:
     for path, values in plan.sweep.axes.items():
         key = root.nearest(("sweep", "axes", path)).key
         if path == "name" or (path == "seed" and plan.sweep.seeds):
-            faults.append(key.fault(f"sweep.axes.{path}", "is already said by the sweep"))
+            faults.append(key.fault(f"sweep.axes.{path}", "is already set by the sweep"))
         if len(set(map(shown, values))) < len(values):
             faults.append(key.fault(f"sweep.axes.{path}", "says a value twice", shown(values)))
     return faults

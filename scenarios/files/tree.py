@@ -199,7 +199,9 @@ class _YamlReader:
             node = self._node(value, place, name, above)
             if key.value in entries:
                 first = entries[key.value].key
-                self.faults.append(place.fault(name, f"is said twice, first in line {first.line}", shown(node.plain())))
+                self.faults.append(
+                    place.fault(name, f"is given twice, first in line {first.line}", shown(node.plain()))
+                )
             entries.setdefault(key.value, node)
         return entries
 

@@ -265,9 +265,9 @@ def _caveats(scenario: QueueScenario) -> Iterator[str]:
     waiting = "sessions" if load.sessions is not None else "clients" if load.clients is not None else ""
     others = scenario.analyses.occupancy.to or scenario.replays
     if waiting and others:
-        yield f"{waiting} wait for answers; what other numbers of servers would do is of these arrivals as they were"
+        yield f"{waiting} wait for answers; answers about other numbers of servers take these arrivals as they were"
     if observation.accept_at_application:
-        yield "arrivals are stamped when a worker takes the request: what it waited before that is in no log"
+        yield "arrivals are stamped when a worker takes the request: the wait before that is in no log"
     if scenario.contention != Contention():
         yield "the laws do not hold here: a request that is present may be neither on a server nor waiting for one"
 

@@ -540,7 +540,7 @@ def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
     if test.verdict == "not tested" and test.reason != COARSE:
         yield f"the number of servers was not tested: {test.reason}"
     elif test.verdict == "cannot tell":
-        yield f"whether {servers} is the number of servers cannot be told: {test.reason}"
+        yield f"whether {servers} is the number of servers cannot be decided: {test.reason}"
 
 
 def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:

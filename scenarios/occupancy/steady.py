@@ -117,7 +117,7 @@ def unsteady(scenario: QueueScenario) -> str:
     if load.job is not None:
         return "demands follow a fleet's job, whose pace changes over the day"
     share = _offered_share(scenario)
-    return f"overloaded: {share:.0%} of what the servers can do is asked of them" if share >= 1 else ""
+    return f"overloaded: {share:.0%} of the servers' capacity is demanded" if share >= 1 else ""
 
 
 def lengthen(scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress) -> Lengthened:

@@ -146,7 +146,7 @@ class Assignment(Conclusion):
         if self.truth is not None:
             yield Says(
                 f"  at the true CPI: saves {self.truth.saving:.2%} of a possible {self.truth.possible:.2%}; "
-                f"{self.truth.unseen:.0%} of what is possible rests on pairs that never ran"
+                f"{self.truth.unseen:.0%} of the possible saving rests on pairs that never ran"
             )
         for moved in self.moved:
             traffic = ", traffic kept" if moved.keeps_traffic else ""
@@ -248,7 +248,7 @@ def _notes(advice: Advice) -> list[str]:
         )
     if believed.shrunk:
         notes.append(
-            f"{believed.shrunk} sampled CPIs were shrunk towards what is predicted of them; "
+            f"{believed.shrunk} sampled CPIs were shrunk towards their predictions; "
             f"interactions spread by {believed.interaction_sd:.1%}"
         )
     if advice.table.unused:
@@ -256,7 +256,7 @@ def _notes(advice: Advice) -> list[str]:
         given = ", ".join(advice.table.unused)
         notes.append(f"not used: {given}; CPIs are predicted from all {len(COUNTERS)} counters; missing: {missing}")
     if advice.headroom.any():
-        notes.append("capacity is kept free for what is not known of the CPI of what moves")
+        notes.append("some capacity stays free, because the CPI of moved jobs is uncertain")
     if advice.keeps_traffic:
         notes.append("no platform gets more last-level-cache misses than it has now")
     if advice.raised:

@@ -339,7 +339,7 @@ def _read_all(
 def _no_file(path: Path) -> str:
     """Return why a path is no file to import; empty: it may be one."""
     if path.is_dir():
-        return "is a folder; files are imported, and a folder with a profile's tables is asked as it is"
+        return "is a folder; files are imported, and a folder with a profile's tables needs no import"
     return "" if path.exists() else "is not there"
 
 

@@ -91,7 +91,7 @@ class Stability(Conclusion):
             [_cells(row) for row in self.days.to_dict("records")],
             numbers=(True,) * 8,
             spare=("design effect", "samples"),
-            caption=f"Distances are of {counted}; in brackets what sampling alone would make of them; ± is one "
+            caption=f"distances: over {counted}, in brackets the distance that sampling alone would give; ±: one "
             "standard error",
         )
 

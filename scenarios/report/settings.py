@@ -1,4 +1,4 @@
-"""What was asked: what names a run, what differs from the defaults, and the commands that repeat it."""
+"""Settings: what names a run, what differs from the defaults, and the commands that repeat it."""
 
 import json
 import shlex
@@ -61,8 +61,8 @@ def settings(subject: Subject) -> Section:
         else "Nothing differs from the defaults."
     )
     told = (sentence, f"Without the shipped scenario of that name: save this as {scenario.name}.yaml.")
-    tables = (table(("setting", "asked", "default"), rows, words=3),) if rows else ()
-    return composed("What was asked", told[: 1 + bool(code)], tables, commands=commands, code=code)
+    tables = (table(("setting", "value", "default"), rows, words=3),) if rows else ()
+    return composed("Settings", told[: 1 + bool(code)], tables, commands=commands, code=code)
 
 
 def flat(value: Mapping[str, Json], above: str = "") -> dict[str, Json]:

@@ -200,10 +200,8 @@ def gathered(
         progress("simulating cells", len(folders) / len(wanted))
     for folder in sorted(folders):
         if not folder.is_dir():
-            told = (
-                f"{folder}: a worker wrote there what is not seen here; --out should be a folder that all workers share"
-            )
-            raise RunError(told)
+            problem = "what a worker wrote there is not visible here; --out should be a folder that all workers share"
+            raise RunError(f"{folder}: {problem}")
         run = open_run(folder)
         draft.take(str(run.manifest["scenario"]), run)
     return _counts(scenario, [cell["counts"] for cell in draft.cells.values()])

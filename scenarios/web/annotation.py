@@ -60,7 +60,7 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
     base = replace(request, more={})
     if "file" not in request.more:
         if "hash" in request.more:
-            raise RefusedError(["hash: says which content of a file; there is no file=NAME"])
+            raise RefusedError(["hash: needs file=NAME, whose content it selects"])
         return _files(site, base)
     file = request.more["file"]
     of_file = base.only("file", file)
@@ -80,7 +80,7 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
         header=[
             ("Samples", f"{samples:,}"),
             (f"{event_name(request.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
-            ("Share of all that was asked", f"{value / everything:.3%}" if everything else "–"),
+            ("Share of the selected events", f"{value / everything:.3%}" if everything else "–"),
         ],
         functions=_split(site, exact, ("function",), "Functions of the file"),
         users=_split(site, exact, ("application", "revision"), "Programs that run it"),

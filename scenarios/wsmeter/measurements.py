@@ -55,7 +55,7 @@ def in_metric(scenario: AnyScenario, metric: MetricName | None) -> AnyScenario:
     if metric is None:
         return scenario
     if not isinstance(scenario, Scenario):
-        raise RunError(f"{scenario.name}: is a {scenario.kind}; --metric is of fleets")
+        raise RunError(f"{scenario.name}: is a {scenario.kind}; --metric is only for fleets")
     settings = replace(scenario.analyses.wsmeter, metric=metric)
     return replace(scenario, analyses=replace(scenario.analyses, wsmeter=settings))
 

@@ -313,9 +313,9 @@ def _swapped(current: InstanceTable, new: InstanceTable, *, whole: bool) -> Iter
         counts = {"machines_current": _machines(current), "machines_new": _machines(new)}
         what = (
             f"{new.name}, given as --new, has {counts['machines_new']:,} machines, more than the "
-            f"{counts['machines_current']:,} of {current.name}, which is said to be the whole fleet"
+            f"{counts['machines_current']:,} of {current.name}, which should be the whole fleet"
         )
-        yield Finding("arms_swapped", "warning", what, counts, f"{remedy}; or say --current-is sample")
+        yield Finding("arms_swapped", "warning", what, counts, f"{remedy}; or give --current-is sample")
     elif any(current.is_called(later) and new.is_called(first) for first, later in _NAMES):
         what = f"the files' names read as if they were swapped: {current.name} is --current, {new.name} is --new"
         yield Finding("arms_swapped", "warning", what, {}, remedy)

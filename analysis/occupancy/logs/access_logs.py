@@ -87,7 +87,9 @@ _RARE = 0.01
 """So few lines with several numbers are lines of another form."""
 _TRIED = 10_000
 """Lines from the beginning that show which form a log has."""
-_LISTENER = "an access log stamps requests when they are taken: waiting in the accept queue before that is in no figure"
+_LISTENER = (
+    "an access log stamps requests when they are accepted: the wait in the accept queue before that is not counted"
+)
 _FEW = 30
 """Lines that may have the same number by chance."""
 _SKIPPED = 5

@@ -193,7 +193,7 @@ def _contradictions(stated: Mapping[str, str]) -> Iterator[FileFault]:
         first.setdefault(name, option)
     if {"--arrival", "--departure", "--duration"} <= set(stated):
         shown = f"{stated['--arrival']}, {stated['--departure']} and {stated['--duration']}"
-        yield FileFault(1, 1, "--duration", "should not be said beside --arrival and --departure", shown)
+        yield FileFault(1, 1, "--duration", "should not be given beside --arrival and --departure", shown)
 
 
 def _lacking(name: str, names: Sequence[str]) -> FileFault:
@@ -208,7 +208,7 @@ def _unsaid(names: Sequence[str], free: Sequence[str], took: str | None) -> File
     shown = ", ".join(names)
     if len(names) == 1 and re.search(r"[;\t|]", shown):
         return FileFault(1, 1, "columns", "should be separated by commas", shown)
-    what = "two of --arrival, --departure and --duration should be said"
+    what = "two of --arrival, --departure and --duration should be given"
     return FileFault(1, 1, "columns", what, f"columns {shown}")
 
 

@@ -52,7 +52,7 @@ _ALL = (
     Question(
         "old-hardware",
         "Which jobs are left on old hardware?",
-        "What has to move before machines are retired, and whether it gains by moving.",
+        "Jobs that must move before machines are retired, and whether they gain by moving.",
         {"old": "", "top": 20},
         places.old_hardware,
     ),
@@ -73,7 +73,8 @@ _ALL = (
     Question(
         "colocate",
         "Which jobs suffer beside which others?",
-        "Candidates for moving apart or together; seen on several visited machines, not tried. Effects are changes of "
+        "Candidates for moving apart or together, seen on several visited machines but not tried. Effects are "
+        "changes of "
         "the natural logarithm of CPI: 0.05 is 5% more cycles per instruction.",
         {"min_visits": 5, "min_machines": 5, "top": 20},
         places.colocate,
@@ -95,7 +96,7 @@ _ALL = (
     Question(
         "compilers",
         "How far is the compiler rolled out?",
-        "Share of each compiler day by day, by what is executed and not by what is built.",
+        "Share of each compiler day by day, by executed and not by built code.",
         _OVER_DAYS,
         _by("compiler"),
     ),

@@ -20,7 +20,7 @@ from scenarios.effects.scorecard.pieces import PARTS, Fleets, JudgedFleet, Piece
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval, number
+from scenarios.views.numbers import interval, number, plural
 from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.views.terminal import Progress
 
@@ -96,13 +96,14 @@ class Scorecard(Conclusion):
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        title = f"{self.fleets} fleets of {self.machines:,} machines, {self.draws} draws of each size"
+        title = f"{plural(self.fleets, 'fleet')} of {self.machines:,} machines, {self.draws} draws of each size"
         yield _table(self.card.estimators, title)
         yield Says(
-            "fleets: of all corners; draws: of all fleets and sizes; coverage: of 95% intervals, all sizes, ± standard "
-            "error over fleets, – of fewer than three or if they do not differ; bias/margin: the greatest of a corner; "
-            "n95: test machines at which +1% is detected in 95% of draws, geometric mean over corners where it is "
-            "known; to cuped, to published: how many times as many machines are needed."
+            "coverage: share of 95% intervals, at all sizes, that hold the true change, ± standard error over fleets "
+            "(– with fewer than three fleets, or if all are equal); worst corner: the lowest coverage of a corner; "
+            "bias/margin: the greatest of a corner; n95: test machines with which +1% is detected in 95% of draws, "
+            "geometric mean over the corners where it is known; corners: how many these are; to cuped, to published: "
+            "n95 divided by that of cuped or published"
         )
         drawn = self.card.drawn
         if len(drawn):
@@ -226,7 +227,7 @@ def _gains(rows: pd.DataFrame) -> Table:
     """Return the table of machines that the recommended estimator saves, and the design's own."""
     headings = ("design", "estimator", "all corners", "95%", "corners", "worst corner")
     ours = [row for _, row in rows.iterrows() if row["estimator"] == RECOMMENDED or row["estimator"] not in _NAMES]
-    title = f"how many times as many machines {AGAINST[0]} needs"
+    title = f"machines that {AGAINST[0]} needs, divided by those that the estimator needs"
     return table(headings, [(row["design"], row["estimator"], *_gain(row)) for row in ours], title, 2, keys=2)
 
 

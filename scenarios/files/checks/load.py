@@ -158,5 +158,5 @@ def _fleet(demand: JobDemand) -> tuple[Scenario | None, str]:
     built = build(SCENARIO, named(root, demand.scenario))
     fleet, wrong = built
     if fleet is None or faults or wrong or checked(checks.CHECKS, fleet):
-        return None, "has faults, which wsc check tells"
+        return None, "has faults; wsc check lists them"
     return fleet, ""

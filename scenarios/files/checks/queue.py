@@ -60,7 +60,7 @@ def server_speeds(scenario: QueueScenario) -> Iterator[FieldFault]:
             problem = f"should have {station.servers} items, one for each of station.servers"
             yield FieldFault(("station", name), problem, str(len(given)))
     if station.speeds and station.rates:
-        yield FieldFault(("station", "rates"), "cannot be said beside speeds: a server's speed would be said twice")
+        yield FieldFault(("station", "rates"), "cannot be given beside speeds: a server's speed would be given twice")
 
 
 def replays(scenario: QueueScenario) -> Iterator[FieldFault]:
@@ -77,7 +77,7 @@ def replays(scenario: QueueScenario) -> Iterator[FieldFault]:
         if servers == station.servers:
             yield FieldFault(("replays", i), "is station.servers itself, which table requests holds", str(servers))
         if servers > station.servers and (station.speeds or station.rates):
-            problem = f"should be at most station.servers = {station.servers}, whose speeds or rates are said"
+            problem = f"should be at most station.servers = {station.servers}, whose speeds or rates are given"
             yield FieldFault(("replays", i), problem, str(servers))
 
 

@@ -36,7 +36,7 @@ def test_all_faults_are_told_at_once_and_control_characters_are_not():
 
 
 def test_an_alias_and_its_dimension_are_the_same_dimension():
-    with pytest.raises(QueryError, match="application is asked for twice"):
+    with pytest.raises(QueryError, match="application is given twice"):
         Query(by=("job", "application"))
 
 

@@ -402,6 +402,12 @@ def test_throughputs_far_from_the_log_and_of_nothing_are_noted(log):
     assert "80 ms is too short even for an idle machine on piii, pres" in made["notes"]
 
 
+def test_a_bound_that_no_platform_meets_ends_with_status_1_and_a_line_that_says_so(log):
+    done = wsc("select", log, "--from", "piii", "--bound", "1us", "--to", "pres,piii")
+    assert done.exit_code == 1
+    assert done.stdout.count("no platform answers within 0.001 ms, not even an idle one: give a longer --bound") == 1
+
+
 def test_watts_are_headed_by_what_they_are(log):
     assert "TDP, W" in wsc("select", log, "--from", "piii", "--bound", "1s", "--to", "pres").stdout
 

@@ -348,8 +348,8 @@ def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path
     )
     wrong = told(tmp_path, "google2011", usage, out="machines.csv", machines=machines, jobs_out=usage)
     assert wrong == [
-        "jobs_out: would overwrite what is read, got usage.csv",
-        "out: would overwrite what is read, got machines.csv",
+        "jobs_out: would overwrite a file that is read, got usage.csv",
+        "out: would overwrite a file that is read, got machines.csv",
     ]
     assert machines.read_text() == "machine\n1\n"
     (again,) = told(tmp_path, "google2011", usage, out="same.csv", jobs_out=tmp_path / "same.csv")

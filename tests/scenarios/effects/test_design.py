@@ -188,7 +188,7 @@ def test_what_is_read_is_not_overwritten_by_who_gets_the_feature(table, tmp_path
     before = {file: file.read_bytes() for file in (table, jobs)}
     file = {"table": table, "jobs": jobs, "link": tmp_path / "link.csv"}[which]
     result = invoke("design", table, "--jobs", jobs, "--detect", "2%", "--assign", file)
-    assert (result.exit_code, result.output) == (2, f"--assign: would overwrite what is read, got {file}\n")
+    assert (result.exit_code, result.output) == (2, f"--assign: would overwrite a file that is read, got {file}\n")
     assert {file: file.read_bytes() for file in before} == before
 
 
@@ -223,7 +223,7 @@ def test_it_is_said_how_the_result_of_each_design_is_estimated(table, said):
     text = " ".join(invoke(*words).output.split())
     assert f"The first design's result afterwards: wsc effect … --estimator {rows[0]['afterwards']}" in text
     for own in ("balanced", "paired"):
-        assert f"{own}: wsc effect estimates it by adjusted" in text
+        assert f"{own}: evaluate by wsc effect and adjusted" in text
 
 
 def _own_and_afterwards(past, own, draws, machines):

@@ -366,7 +366,7 @@ def test_after_an_error_among_the_findings_there_is_no_verdict(in_another_unit):
     ended = invoke("effect", *in_another_unit[:2], "--jobs", in_another_unit[2], "--per-job")
     assert ended.exit_code == 1, ended.output
     assert "error unit_change" in ended.output
-    assert "no verdict: mend unit_change first; the tables as they are give +" in ended.output
+    assert "no verdict: fix unit_change first; the tables as they are give +" in ended.output
     assert not any(word in ended.output for word in ("faster by", "ruled out", "gained"))
 
 

@@ -57,7 +57,9 @@ def test_a_gain_is_found_and_the_looks_are_told(tmp_path):
 def test_no_change_stays_open_and_an_unplanned_horizon_is_noted(tmp_path):
     payload = monitor(written(tmp_path, observations(0.0)))
     assert (payload["change"], payload["decided"]) == ("open", None)
-    assert payload["notes"] == ["the horizon is taken to be the table's 4 looks; plan it before the first one"]
+    assert payload["notes"] == [
+        "as many looks are planned as the table has, 4; plan their number before the first look, by --planned"
+    ]
 
 
 def test_looks_are_taken_every_day_of_seconds_and_every_so_many_periods(tmp_path):
@@ -80,7 +82,7 @@ def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
     show(monitor_of(written(tmp_path, observations(0.05)), planned=8).section(), Console(file=shown, width=160))
     assert "zero is ruled out since" in shown.getvalue()
-    assert "times as wide at the horizon of 8 looks" in shown.getvalue()
+    assert "times as wide as those for one look, after 8 looks" in shown.getvalue()
 
 
 def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
@@ -93,7 +95,7 @@ def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
     assert "100%" in shown.getvalue()
     assert not any(f"{share}00%" in shown.getvalue() for share in (2, 3, 4))
     assert shown.getvalue().count("past ") >= 3
-    assert "at the horizon of 1 look." in shown.getvalue()
+    assert "as wide as those for one look, after 1 look." in shown.getvalue()
 
 
 def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
@@ -106,7 +108,7 @@ def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
     assert not set(payload["checked"]) & AT_THE_END
     shown = io.StringIO()
     show(answer.section(), Console(file=shown, width=160))
-    assert "note: unit_change (error): value: " in shown.getvalue()
+    assert "error unit_change: value: " in shown.getvalue()
     assert "remedy: bring all files to one unit" in shown.getvalue()
 
 

@@ -59,7 +59,7 @@ def test_an_error_of_ones_own_withholds_the_verdict_and_changes_nothing_else(min
     ended = told("effect", *TABLES, "--guard", mine(ALWAYS), "--json")
     answer = json.loads(ended.output)
     assert (ended.exit_code, plain["trusted"], answer["trusted"]) == (1, True, False)
-    assert answer["verdict"].startswith("no verdict: mend too_few first")
+    assert answer["verdict"].startswith("no verdict: fix too_few first")
     own, *ours = answer["findings"]
     assert own == {
         "code": "too_few",

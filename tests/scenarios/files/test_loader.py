@@ -102,7 +102,7 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 
 def test_every_repetition_of_a_key_names_the_first():
     _, faults = parse("seed: 1\nseed: 2\nseed: 3\n", "x.yaml")
-    assert [fault.problem for fault in faults] == ["is said twice, first in line 1"] * 2
+    assert [fault.problem for fault in faults] == ["is given twice, first in line 1"] * 2
 
 
 def test_every_value_and_key_has_its_place():

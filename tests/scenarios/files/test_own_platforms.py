@@ -115,7 +115,7 @@ def test_the_last_level_is_as_many_caches_as_each_processor_needs(tmp_path_facto
         ),
         ("mine: {extend: piii, extends: pres}", ['1:8: mine.extend: unknown key (did you mean extends?), got "piii"']),
         ("mine: {extends: piii, tdp: 5}", ["1:23: mine.tdp: unknown key (did you mean tdp_w?), got 5"]),
-        ("mine: {extends: piii, cores: 2, cores: 4}", ["1:33: mine.cores: is said twice, first in line 1, got 4"]),
+        ("mine: {extends: piii, cores: 2, cores: 4}", ["1:33: mine.cores: is given twice, first in line 1, got 4"]),
         ("mine: {extends: piii, cores: true}", ["1:30: mine.cores: should be a whole number, got true"]),
         ("mine: {extends: piii, tdp_w: .inf}", ["1:30: mine.tdp_w: should be a finite number, got .inf"]),
         ("mine: {extends: piii, tdp_w: 0}", ["1:30: mine.tdp_w: should be greater than 0, got 0"]),

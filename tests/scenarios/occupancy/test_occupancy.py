@@ -283,7 +283,7 @@ def test_the_text_says_totals_capacity_intervals_findings_and_files(log, tmp_pat
         ("arrival_s,departure_s\n1,inf\n", "should be a finite number"),
         ("arrival_s,departure_s\n1,two\n", '2:2: departure_s: should be a number, got "two"'),
         ("start,duration\n1,-1\n", '2:2: duration: should be at least 0, got "-1"'),
-        ("from,till\n1,2\n", "two of --arrival, --departure and --duration should be said"),
+        ("from,till\n1,2\n", "two of --arrival, --departure and --duration should be given"),
         (gzip.compress(bytes(range(256)) * 50, mtime=0)[:-9], "log:"),
         (bytes(range(256)) * 50, "log:"),
     ],

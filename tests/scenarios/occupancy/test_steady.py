@@ -216,7 +216,10 @@ def test_a_few_requests_are_too_short_for_a_steady_state(out):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("small", "--precision", "2%"), "small: is a fleet; --precision is of a queue's mean response time"),
+        (
+            ("small", "--precision", "2%"),
+            "small: is a fleet; --precision is only for queues, about their mean response time",
+        ),
         (
             ("queue_mmk", "--precision", "2"),
             '--precision: should be a share between 0 and 1, such as 3% or 0.03, got "2"',

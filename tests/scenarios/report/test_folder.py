@@ -81,7 +81,7 @@ def test_few_draws_are_counted_and_no_share_is_claimed(tmp_path):
     assert told["says"].startswith("intervals hold the truth in 6 of 8 draws from 1 fleet;")
     assert "%" not in told["says"].partition("; ")[0]
     assert "How many times as many machines" not in page.said
-    assert "how many times as many machines cuped needs" not in page.said
+    assert "machines that cuped needs, divided by" not in page.said
     assert "wsc scorecard --fleets 1 --draws 4 --machines 200 --sizes 12,50 --corners base" in page.said
 
 

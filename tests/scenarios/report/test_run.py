@@ -125,7 +125,7 @@ def test_jobs_that_a_scenario_names_are_reported_in_the_metric_of_all_others(rep
 
 
 def test_a_metric_is_of_fleets_alone(copied, tmp_path):
-    for path, why in ((copied("queue_small"), "--metric is of fleets"), (tmp_path, "--metric: is of a run")):
+    for path, why in ((copied("queue_small"), "--metric is only for fleets"), (tmp_path, "--metric: is of a run")):
         done = runner.invoke(app, ["report", str(path), "--metric", "ipc"])
         assert done.exit_code == 2
         assert why in done.stderr
@@ -227,7 +227,7 @@ def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
     wrong = Finding("unit_change", "error", "another unit", {}, "mend it")
     answer = EffectAnswer(estimate, 0.95, "machine", 1, None, "ips", 0.05, Audit((wrong,), ()), None, ())
     verdict_ = report_of_effect._verdict(Feature("upgrade"), answer)
-    assert "no verdict: mend unit_change first" in verdict_.says
+    assert "no verdict: fix unit_change first" in verdict_.says
     assert verdict_.holds is None
     sound = replace(answer, audit=Audit((), ()))
     assert report_of_effect._verdict(Feature("upgrade"), sound).holds is True

@@ -202,7 +202,7 @@ def test_the_command_says_how_many_cells_there_are_and_measures_a_run_that_is_th
     assert again.stdout == done.stdout
     refused = CliRunner().invoke(app, ["run", folder, "--workers", "2"])
     assert refused.exit_code == 2
-    assert refused.stderr == "--workers: is of fleets that have several cells to be simulated, got 2\n"
+    assert refused.stderr == "--workers: is only for fleets of several cells that are to be simulated, got 2\n"
 
 
 def test_a_seed_belongs_to_the_fleet_and_to_the_cell():

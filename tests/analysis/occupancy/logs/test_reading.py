@@ -149,7 +149,10 @@ def test_a_column_that_changes_its_look_after_the_beginning_is_still_read(read):
         ("start,end\n0,2024-13-01\n", ['2:2: end: should be a number, got "2024-13-01"']),
         ("start,start\n1,2\n", ["1:2: start: should be there once, got it again after column 1"]),
         ("a;b\n1;2\n", ["1:1: columns: should be separated by commas, got a;b"]),
-        ("x,y\n1,2\n", ["1:1: columns: two of --arrival, --departure and --duration should be said, got columns x, y"]),
+        (
+            "x,y\n1,2\n",
+            ["1:1: columns: two of --arrival, --departure and --duration should be given, got columns x, y"],
+        ),
         (b"\x89\xff\x00\x01\n" * 9, ["1:1: file: should be UTF-8 text, got byte 0x89"]),
         (b"PAR1 and no more", ["1:1: file: should be a whole Parquet file, got one that is cut off or damaged"]),
     ],
@@ -182,7 +185,7 @@ def test_options_that_contradict_each_other_are_faults(read, blank):
         read(text, arrival="a", departure="a")
     with pytest.raises(FileError, match=r"1:1: --priority: should be another column than that of --departure, got b$"):
         read(text, arrival="a", departure="b", priority="b")
-    both = r"1:1: --duration: should not be said beside --arrival and --departure, got a, b and c$"
+    both = r"1:1: --duration: should not be given beside --arrival and --departure, got a, b and c$"
     with pytest.raises(FileError, match=both):
         read(text, arrival="a", departure="b", duration="c")
 
