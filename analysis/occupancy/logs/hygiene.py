@@ -447,7 +447,7 @@ def _pairs(log: Cleaned) -> Cleaned:
         if lost.any():
             longest = float(np.nanmax(left - came))
             evidence = f"open for longer than {3 * longest:.3g} s, three times the longest response"
-            done = f"put in as the request {'before' if name == 'departures' else 'after'} took"
+            done = f"given that of the request {'before' if name == 'departures' else 'after'}"
             findings.append(LogFinding(f"lost {name}", int(lost.sum()), evidence, done))
             times = imputed(*both, lost)
             came, left = (came, times) if name == "departures" else (-times, left)

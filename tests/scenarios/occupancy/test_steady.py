@@ -135,12 +135,12 @@ THREE = Distribution("constant", mean=3.0)
         (varied(arrivals=None, clients=Clients(99, THREE)), ""),
         (scenario(name="queue_job"), "demands follow a fleet's job"),
         (curved(1.0, 0.5), "the load varies"),
-        (curved(1.25), "overloaded: 100% of what"),
-        (scenario("load.arrivals.rate_per_s=4"), "overloaded: 100% of what"),
-        (varied(sessions=Sessions(2, THREE)), "overloaded: 160% of what"),
-        (scenario("station.rates=[1, 2, 3, 3]"), "overloaded: 107% of what"),
-        (scenario("station.speeds=[1, 1, 0.5, 0.5]"), "overloaded: 107% of what"),
-        (scenario("observation.background_share=0.2"), "overloaded: 100% of what"),
+        (curved(1.25), "overloaded: 100% of the servers"),
+        (scenario("load.arrivals.rate_per_s=4"), "overloaded: 100% of the servers"),
+        (varied(sessions=Sessions(2, THREE)), "overloaded: 160% of the servers"),
+        (scenario("station.rates=[1, 2, 3, 3]"), "overloaded: 107% of the servers"),
+        (scenario("station.speeds=[1, 1, 0.5, 0.5]"), "overloaded: 107% of the servers"),
+        (scenario("observation.background_share=0.2"), "overloaded: 100% of the servers"),
     ],
 )
 def test_only_a_constant_load_that_can_be_served_has_a_steady_state(asked, why):

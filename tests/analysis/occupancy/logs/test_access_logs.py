@@ -40,7 +40,7 @@ def clock(seconds):
 def test_nginx_stamps_the_end_and_counts_seconds(read):
     log = read(COMBINED.format("2023-10-10T13:55:36.500+00:00", "0.250"))
     assert (stamps(log), log.origin_s) == ([[0.25, 0.5]], ORIGIN)
-    assert "waiting in the accept queue before that is in no figure" in log.notes[-1]
+    assert "the wait in the accept queue before that is not counted" in log.notes[-1]
 
 
 def test_apache_stamps_the_start_and_counts_microseconds(read):
