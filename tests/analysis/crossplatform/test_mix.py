@@ -142,7 +142,7 @@ def test_a_stationary_mix_is_said_not_to_identify_the_types(method):
 REASONS = {
     "dispersion": "varies only 1.2 times as much as by chance, must be 1.5 or more",
     "condition_number": "types come together, condition number 42, must be below 30",
-    "covariance": "types whose cost it tells to ±50% make 0% of requests, must be 80% or more",
+    "covariance": "types whose cost is known to ±50% make 0% of requests, must be 80% or more",
 }
 """What a verdict says of each thing that alone makes it one of refusal."""
 
