@@ -125,7 +125,7 @@ Factor: TypeAlias = Annotated[float, Gt(0), Le(100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departures:
+class SheetDepartures:
     """How a real machine departs from its spec sheet, as factors; simulations have them, and predictions do not.
 
     What is null is as the sheet says in a fleet, and drawn in a world of kind `cross_platform`.
@@ -185,7 +185,7 @@ class Sheet:
     """The server of which this is a configuration, with parts switched off; empty: itself."""
     source: Annotated[str, MaxLen(1000)] = ""
     """Where the values come from; empty: the file, and the platform that it extends."""
-    departs: Departures | None = None
+    departs: SheetDepartures | None = None
     """How the real machine departs from the sheet, for simulations alone; null: not at all in a fleet, and as drawn in
     `cross_platform`."""
 
@@ -227,7 +227,7 @@ def machines_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:
 
     Examples
     --------
-    >>> mine = replace(PLATFORMS["haswell_2698v3"].sheet, departs=Departures(core_cpi=1.5))
+    >>> mine = replace(PLATFORMS["haswell_2698v3"].sheet, departs=SheetDepartures(core_cpi=1.5))
     >>> machines_of({"mine": mine})["mine"].core_cpi_factor, sheets_of({"mine": mine})["mine"].core_cpi_factor
     (1.5, 1.0)
     """
@@ -236,7 +236,7 @@ def machines_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:
     return {**sheets, **{name: _departed(sheets[name], departs) for name, departs in departing.items()}}
 
 
-def _departed(sheet: Platform, departs: Departures) -> Platform:
+def _departed(sheet: Platform, departs: SheetDepartures) -> Platform:
     return replace(
         sheet,
         core_cpi_factor=sheet.core_cpi_factor * (departs.core_cpi or 1.0),

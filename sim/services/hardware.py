@@ -8,7 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
-from models.platforms import Departures, Platform
+from models.platforms import Platform, SheetDepartures
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
 
@@ -63,7 +63,7 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
     spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
     cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
     own = world.own_platforms.get(sheet.name)
-    departs = (own.departs if own is not None else None) or Departures()
+    departs = (own.departs if own is not None else None) or SheetDepartures()
     share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
     return Machine(
         name=sheet.name,
