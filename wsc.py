@@ -898,7 +898,7 @@ def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
                     replace(fault, file="table") if fault.file == str(file) else fault for fault in error.faults
                 ) from None
     else:
-        yield None if table is None else _path(table)  # type: ignore[misc]
+        yield None if table is None else _path(table)  # type: ignore[misc] # None asks for no table; callers give one where they read it
 
 
 def _path(named: "str | Path | Run") -> Path:

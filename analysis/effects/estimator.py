@@ -167,7 +167,7 @@ def answered(name: str, answer: object) -> Statistic:
     models.errors.InputError: mine: should answer with low <= change <= high, got change 0.1, low 0.2, high 0.3
     """
     try:
-        change, low, high = (float(number) for number in answer)  # type: ignore[attr-defined]
+        change, low, high = (float(number) for number in answer)  # type: ignore[attr-defined] # anything may come
     except (TypeError, ValueError):
         shape = "should answer with three numbers: change, low, high"
         raise InputError(f"{name}: {shape}, got {_short(answer)}") from None
@@ -216,7 +216,7 @@ def experiments(tables: PotentialTables) -> Iterator[ExperimentTables]:
 def _stacked(name: str, answer: object, draws: int) -> Floats:
     """Return what `estimate_many` answered as one array, (R, 3); NaN is too little data."""
     try:
-        out = np.stack(list(answer), axis=1).astype(np.float64)  # type: ignore[call-overload]
+        out = np.stack(list(answer), axis=1).astype(np.float64)  # type: ignore[call-overload] # anything may come
     except (TypeError, ValueError):
         out = np.zeros(0)
     if out.shape != (draws, 3):

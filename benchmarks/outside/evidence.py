@@ -17,7 +17,7 @@ from pathlib import Path
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ.update(ONE_THREAD)  # before NumPy: a process for each processor, threads would only wait for each other
 
-import pandas as pd  # noqa: E402
+import pandas as pd  # noqa: E402 - after the threads are set, as all below
 
 import wsc  # noqa: E402
 from scenarios.effects.scorecard.corners import CORNERS  # noqa: E402

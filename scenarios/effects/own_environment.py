@@ -117,8 +117,8 @@ class _Worker:
         if questions is None or replies is None:
             raise TypeError("a worker has pipes")
         try:
-            own_worker.send(questions, arrays)  # type: ignore[arg-type]
-            reply = own_worker.received(replies)  # type: ignore[arg-type]
+            own_worker.send(questions, arrays)  # type: ignore[arg-type] # IO[bytes] is what Popen says
+            reply = own_worker.received(replies)  # type: ignore[arg-type] # likewise
         except (BrokenPipeError, struct.error, ValueError):
             reply = None
         if reply is None:

@@ -238,7 +238,7 @@ def _is_file(value: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    return _is_file(value) and _is_map(dict(value).get("partitions", {}), _is_file)  # type: ignore[call-overload]
+    return _is_file(value) and _is_map(dict(value).get("partitions", {}), _is_file)  # type: ignore[call-overload] # a map, by _is_file
 
 
 def _is_cell(value: object) -> bool:
