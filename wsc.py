@@ -384,7 +384,7 @@ def effect(
     estimator : its name
     confidence : of the interval, 0..1
     metric : of a run; that of its scenario if left out
-    about : what is known of the experiment, YAML or JSON
+    about : facts about the experiment, YAML or JSON
     guards : your own, beside ours: functions of observations, jobs and about, or texts such as ``mine.py:racks_alike``
     columns : expressions by our names, and what else a `Recipe` says
 
@@ -458,13 +458,13 @@ def design(
     seed: int = 1,
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
-    """Return which experiment finds a relative change of so much, on how many machines, for how long: ``wsc design``.
+    """Plan the experiment that finds a relative change of a given size: ``wsc design``.
 
     Parameters
     ----------
     tables : observations of the fleet without the feature, of two periods or more; or the name of a scenario
     detect : relative change of the fleet, 0..1
-    power : share of experiments that are to see it
+    power : share of experiments that should detect it
     days : of the longer study, and of the time before
     draws : experiments rehearsed for each size
 
@@ -494,7 +494,7 @@ def monitor(
     guards: "Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
-    """Return what an experiment shows so far, with intervals that hold however often one looks: ``wsc monitor``.
+    """Return what an experiment says so far, with intervals that hold however often you look: ``wsc monitor``.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _WHAT: Mapping[str, str] = {
 
 
 def selection_optimised(case: Case) -> list[Finding] | None:
-    """Find machines that were chosen for what they hold: their composition is not that of a random draw.
+    """Find machines that were selected by the jobs on them, so that they are no random sample.
 
     Instances, jobs and quota of the treated machines before the study and the jobs that they cover together are
     compared with the exact mean and variance over simple random draws, within platforms (Cochran 1977, section 2.5;
@@ -188,7 +188,7 @@ _LEAST = 0.02
 
 
 def churn(case: Case) -> list[Finding] | None:
-    """Find that instances of one arm arrived, left or were there for less of the time more often than the other's.
+    """Find arms whose instances arrive, leave or are absent more often than those of the other arm.
 
     Compared are, for each machine, the share of its rows in the study whose instance it did not hold before, the share
     of its instances before that it still holds, its rows relative to before, and the mean time present (`present_s`);
@@ -287,7 +287,7 @@ _LONE = 0.1
 
 
 def baseline_not_concurrent(case: Case) -> list[Finding]:
-    """Find treated observations that nothing untreated was observed beside.
+    """Find treated observations without untreated ones in the same period.
 
     Yesterday's fleet is no baseline: what changed since then counts as the feature's. Where concurrent controls exist,
     their own change since the pre-period says how much.
@@ -326,7 +326,7 @@ def _drift(table: Audited) -> float | None:
 
 
 def different_windows(case: Case) -> list[Finding] | None:
-    """Find arms that were observed at different times, by what that shifts the difference of untreated levels.
+    """Find arms that were observed at different times, and how far that alone shifts their difference.
 
     The shift is what the change of the untreated from period to period adds to a comparison that pools periods. In a
     crossover each machine is its own control within the same periods, so that it is not looked at.

@@ -22,7 +22,7 @@ _ARMS = ("with the feature", "without it")
 
 
 def whole_racks(case: Case) -> list[Finding] | None:
-    """Find machines that got the feature by racks while the error is to be that of single machines.
+    """Find a feature that was given to whole racks, while errors are computed by single machines.
 
     How much that matters is Moulton's (1986) factor on the variance: 1 + (machines a rack − 1) · ρ of the feature
     · ρ of performance, both within racks. Clumping is tested at a chance of `ALPHA` (chi-squared over racks).
@@ -97,7 +97,7 @@ def _correlation(value: Floats, group: Ints) -> float:
 
 
 def few_clusters(case: Case) -> list[Finding] | None:
-    """Find arms that rest on too few clusters for an error to be known.
+    """Find arms with too few clusters to estimate an error.
 
     Counted are effective clusters, 1 / Σ share², of what each carries of its arm's mean (Kish 1965).
     """
@@ -125,7 +125,7 @@ def _normal_covers(clusters: float) -> float:
 
 
 def instances_independent(case: Case) -> list[Finding] | None:
-    """Find errors that take rows of one machine for independent, by the design effect of the data (Kish 1965)."""
+    """Find errors that take rows of one machine for independent, by the design effect (Kish 1965)."""
     plain = case.plain
     if plain is None or case.about.clusters in {"machine", "rack"}:
         return None
@@ -150,7 +150,7 @@ def instances_independent(case: Case) -> list[Finding] | None:
 
 
 def finite_population(case: Case) -> list[Finding] | None:
-    """Find a finite-population correction on a contrast, where it has no place.
+    """Find a finite-population correction of a difference between arms, which makes intervals too narrow.
 
     The machines that did not get the feature say nothing of what it does to them: drawn without replacement or not,
     the variance of a difference of two arms has no factor 1 − n / N (Neyman 1923; Imbens and Rubin 2015, section 6.4).
@@ -171,7 +171,7 @@ def finite_population(case: Case) -> list[Finding] | None:
 
 
 def heavy_tails(case: Case) -> list[Finding] | None:
-    """Find intervals that tails make false: rare machines, far from all others, of which one arm has too few.
+    """Find arms with too few machines for heavy tails: rare machines, far from all others, make intervals false.
 
     An arm that happens to hold none of them has a mean that is off and an error that is too small, both at once. How
     skewed the estimate is follows from the skewness of what machines add to it, taken over both arms; arms of one size
@@ -343,7 +343,7 @@ _LOST = 0.01
 
 
 def weights_renormalised(case: Case) -> list[Finding] | None:
-    """Find that covered jobs hold less than the whole quota, and weights made whole again move the target.
+    """Find jobs without data in one arm: reweighting the others changes what is estimated.
 
     How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
     the weights of covered and uncovered jobs change by.
@@ -408,7 +408,7 @@ def _mean_variance(case: Case, rows: Bools) -> Floats:
 
 
 def missing_jobs(case: Case) -> list[Finding] | None:
-    """Find jobs that one arm lacks though, at random, it would hold them, and jobs of the fleet that nobody measured.
+    """Find jobs that one arm lacks although a random arm would have them, and jobs without any measurement.
 
     A job on k of N machines is missing from all n of an arm by chance (1 − n / N) (1 − n / (N − 1)) …; with all jobs
     together (Bonferroni) this alarms at a chance of `ALPHA`.

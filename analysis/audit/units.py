@@ -362,7 +362,7 @@ def _left_out(case: Case) -> list[Finding]:
 
 
 def duplicated_rows(case: Case) -> list[Finding]:
-    """Find rows that say again what an earlier row said; how grave that is, goes by how many rows were copied."""
+    """Find repeated rows; the more rows are repeated, the graver the finding."""
     usable_rows = case.flagged.table[~case.flagged.unusable]
     again = repeated(usable_rows)
     if not again.any():

@@ -403,3 +403,10 @@ def test_json_holds_plain_values_alone():
 
     value = {"a": np.float64("nan"), "b": (np.int64(3), np.bool_(True)), "c": np.array([1.0, np.inf]), 4: "é"}
     assert json.loads(terminal.dumps(value)) == {"a": None, "b": [3, True], "c": [1.0, None], "4": "é"}
+
+
+def test_help_of_the_scorecard_names_every_design():
+    from scenarios.effects.scorecard.designs import DESIGNS
+
+    text = " ".join(re.sub(r"[│╭╰─]", " ", CliRunner().invoke(app, ["scorecard", "--help"]).stdout).split())
+    assert f"Designs: {', '.join(DESIGNS)}; by default all." in text

@@ -349,3 +349,17 @@ def test_what_could_not_have_failed_is_named_below_the_table(capsys):
     said = capsys.readouterr().out
     assert "2 checks, none failed" in said
     assert "would have passed: upgrade_tried:search\n" in said
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_name_and_the_numbers_of_a_check_are_whole_on_a_narrow_terminal(capsys, width):
+    checks = (
+        Check("upgrade_predicted:search", 0.308112, 0.412345, 0.512345),
+        Check("profile_core_seconds", 5.43048e8, 5.37931e8, 1.23255e7),
+    )
+    show(crosscheck.Agreement(checks).section(), Console(width=width))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[:4] for row in rows if row[0] in {check.check for check in checks}] == [
+        ["upgrade_predicted:search", "0.308112", "0.412345", "0.512345"],
+        ["profile_core_seconds", "5.43048e+08", "5.37931e+08", "1.23255e+07"],
+    ]

@@ -164,6 +164,16 @@ def test_it_is_shown(here):
     assert all(name in said for name in ("published", "cuped", "ratio", "±"))
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_estimator_and_no_coverage_is_lost_on_a_narrow_terminal(here, width):
+    text = io.StringIO()
+    show(restored(here).section(), Console(file=text, width=width))
+    rows = [line.split() for line in text.getvalue().splitlines()]
+    assert {row["estimator"] for row in here["estimators"]} <= {row[1] for row in rows if len(row) > 2}
+    assert "coverage" in text.getvalue().partition("coverage:")[0]
+    assert "…" not in text.getvalue()
+
+
 @pytest.mark.parametrize(
     ("covered", "said"), [((19, 20, 20), "98.3% ± 1.7"), ((19, 19, 19), "95.0% ± –"), ((19, 20), "97.5% ± –")]
 )
