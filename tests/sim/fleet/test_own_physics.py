@@ -13,7 +13,7 @@ from sim.fleet.arms import run_arm
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by
 from sim.fleet.layout import Contention, Residents
 from sim.fleet.own_physics import GOVERNOR, MECHANISM, WAYS, OwnFunctions, own_function
-from tests.helpers.small_days import SHARP, TWINS, arrays, small_and_busy
+from tests.helpers.small_days import SHARP, arrays, small_and_busy
 
 CLOCKS = {
     "performance": "limit_hz",
@@ -61,16 +61,6 @@ def test_a_clock_becomes_the_next_state_and_one_kernel_calls_all(tmp_path):
         kernels.add(len(kernel._simulated.overloads))
     assert states == [[1.0e9, 1.2e9], [1.1e9, 1.3e9], [1.1e9, 1.3e9]]  # two platforms
     assert len(kernels) == 1
-
-
-def test_the_highest_limit_is_chosen_at_which_the_power_of_all_clocks_fits(tmp_path):
-    """Clocks fall with stalls: under the same cap the others run faster than where all have the same clock."""
-    slower = "max(min_hz, limit_hz - 1e9 * stalled)"
-    power = replace(TWINS["capped"]["power"], governor=Governor(written(tmp_path, GOVERNOR, slower)))
-    ours, own = (day_of(small_and_busy("capped"), **changed)["machine_trace"] for changed in ({}, {"power": power}))
-    assert (own[..., 0] >= ours[..., 0]).mean() > 0.9
-    assert (own[..., 0] > ours[..., 0]).any()
-    np.testing.assert_allclose(own[..., 1].mean(), ours[..., 1].mean(), rtol=0.05)
 
 
 def test_a_mechanism_that_slows_nobody_down_changes_nothing(tmp_path):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.code.compiled import of_numbers, with_functions
 from models.platforms import PLATFORMS
 from sim.fleet import power, slots
-from sim.fleet.layout import GOVERNOR, PLATFORM, Residents
+from sim.fleet.layout import GOVERNOR, PLATFORM, OwnGovernor, Residents
 
 
 def machine(name="haswell_2698v3"):
@@ -67,3 +68,32 @@ def test_ondemand_takes_the_lowest_state_that_serves_at_its_threshold(busy):
     wish = min(2.8e9, 2.8e9 * busy / (64 * 0.8))
     assert state >= wish - 1.0
     assert state == pytest.approx(1.2e9) or state - 1e8 < wish
+
+
+def slower_where_it_stalls(utilisation, stalled, limit_hz, min_hz, max_hz):
+    return max(min_hz, limit_hz - 1e9 * stalled)
+
+
+@pytest.mark.parametrize("room", [0.1, 0.4, 0.6, 0.65, 0.7, 2.0])
+def test_an_own_governor_has_the_highest_limit_at_which_the_power_of_all_its_clocks_fits(room):
+    """Two residents stall little and one much; in the epoch before the activity of such was 0.5 and 0.3."""
+    sheet, activity = machine(), np.array([0.5, 0.3])
+    stalled, use = np.array([0.1, 0.3, 0.8]), np.array([3.0, 1.0, 2.0])
+    hot = np.zeros((slots.FIELDS, 3))
+    hot[slots.USE], hot[slots.CORE_NOW], hot[slots.CPI] = use, 1.0 - stalled, 1.0
+    here = Residents(hot, np.zeros((slots.MARKS, 3), np.int64), 3)
+    own = OwnGovernor(of_numbers(slower_where_it_stalls, 5), 0.5, 0.5, np.zeros(8))
+    arguments = own, here, sheet, activity, room
+    state, capped = with_functions(power.govern_by, *arguments)(*arguments)
+
+    def clocks(limit_hz):
+        return np.clip(np.ceil((limit_hz - 1e9 * stalled) / 1e8 - 1e-6) * 1e8, sheet["min_hz"], limit_hz)
+
+    def drawn(limit_hz):
+        each, weight = dynamic_power(clocks(limit_hz)), use * (0.45 + 0.55 * (1.0 - stalled))
+        return activity @ [np.average(each[:2], weights=weight[:2]), each[2]]
+
+    limits_hz = np.arange(sheet["max_hz"], sheet["min_hz"] - 1.0, -1e8)
+    chosen_hz = next((limit_hz for limit_hz in limits_hz if drawn(limit_hz) <= room), limits_hz[-1])
+    np.testing.assert_allclose(hot[slots.FREQUENCY], clocks(chosen_hz), rtol=1e-12)
+    assert (state, capped) == (chosen_hz, chosen_hz < sheet["max_hz"])
