@@ -44,6 +44,7 @@ def test_names_are_few_and_all_there():
     assert len(wsc.__all__) <= 40
     assert len(set(wsc.__all__)) == len(wsc.__all__)
     assert [name for name in wsc.__all__ if ">>> " not in getattr(wsc, name).__doc__] == []
+    assert [name for name in wsc.__all__ if f"`{name}`" not in Path("docs/python.md").read_text()] == []
     assert wsc.__version__
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = wsc.nothing
