@@ -21,7 +21,7 @@ import pandas as pd
 
 Arrays = Mapping[str, Any]
 """Arrays by name, such as ``observations/value``."""
-Estimate = Callable[["Experiment"], Any]
+Estimate = Callable[["SentExperiment"], Any]
 """Returns the relative change and the ends of its interval."""
 
 
@@ -33,7 +33,7 @@ class NotEnoughData(Exception):  # noqa: N818 - the name that estimators know it
         self.arrays = {"needed": np.int64(needed), "have": np.int64(have), "what": np.str_(what)}
 
 
-class Experiment:
+class SentExperiment:
     """The attributes of `analysis.effects.estimator.ExperimentTables`."""
 
     target = "job_mean"
@@ -58,11 +58,11 @@ class Experiment:
         return self.observations.loc[self.observations["period"] >= self.first_period]
 
 
-def experiments(arrays: Arrays) -> Iterator[Experiment]:
+def experiments(arrays: Arrays) -> Iterator[SentExperiment]:
     """Yield the one experiment that was sent, or what would be seen of each draw of one whose courses are known."""
     jobs, confidence = table(arrays, "jobs"), float(arrays["confidence"])
     if "treated" not in arrays:
-        yield Experiment(table(arrays, "observations"), jobs, confidence)
+        yield SentExperiment(table(arrays, "observations"), jobs, confidence)
         return
     before, off, on = (table(arrays, name) for name in ("before", "off", "on"))
     before["treated"] = False
@@ -72,7 +72,7 @@ def experiments(arrays: Arrays) -> Iterator[Experiment]:
         rows = off.assign(treated=having)
         for name in on:
             rows[name] = np.where(having, on[name].to_numpy(), off[name].to_numpy())
-        yield Experiment(pd.concat([before, rows], ignore_index=True), jobs, confidence)
+        yield SentExperiment(pd.concat([before, rows], ignore_index=True), jobs, confidence)
 
 
 def table(arrays: Arrays, name: str) -> pd.DataFrame:
