@@ -97,6 +97,8 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/wsc reproduce all --out figures
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
+	$(BIN)/python benchmarks/outside/evidence.py
+	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model
 
 clean: ## remove runs/, figures/ and caches; .venv stays
 	rm -rf runs figures site jupyter_execute docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -15,14 +15,13 @@ import subprocess
 import venv
 from pathlib import Path
 
+import pandas as pd
+
+import wsc
+from scenarios.effects.scorecard.corners import CORNERS
+
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-os.environ.update(ONE_THREAD)  # before NumPy: a process for each processor, threads would only wait for each other
-
-import pandas as pd  # noqa: E402 - after the threads are set, as all below
-
-import wsc  # noqa: E402
-from scenarios.effects.scorecard.corners import CORNERS  # noqa: E402
-
+"""For a process on each processor, whose threads would only wait for each other."""
 HERE = Path(__file__).absolute().parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-outside"
 METHODS = {
@@ -56,6 +55,29 @@ def figures(card) -> pd.DataFrame:
     return rows[["corner", "design", "machines", "estimator", *COLUMNS]].round(6)
 
 
+def table(rows: pd.DataFrame) -> str:
+    """Return the figures as they stand in docs/effects.md, a line for each design and method."""
+    drawn = rows["corner"].str.startswith("drawn_")
+    corners, whole = rows[~drawn & (rows["corner"] != "all")], rows[rows["corner"] == "all"]
+    lines = ["| method | draws | coverage | least: corner | bias, greatest: corner | margin | finds +1% |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for (design, name), each in corners.groupby(["design", "estimator"], sort=False):
+        total = whole[(whole["design"] == design) & (whole["estimator"] == name)].iloc[0]
+        least, most = each.loc[each["coverage"].idxmin()], each.loc[each["bias"].abs().idxmax()]
+        bias, worst = 100 * total["bias"], f"{100 * most['bias']:+.2f} `{most['corner']}`"
+        cells = [
+            f"`{name}`" + ("" if design == "day" else f", {design}"),
+            f"{total['draws']:,.0f}",
+            f"{total['coverage']:.1%} ± {100 * total['coverage_error']:.1f}",
+            f"{least['coverage']:.0%} `{least['corner']}`",
+            f"{bias:+.2f} ± {100 * total['bias_error']:.2f}, {worst}",
+            f"{100 * total['margin']:.2f}",
+            f"{total['power']:.0%}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Judge, print the card and the versions, and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,6 +90,7 @@ def main() -> None:
     parser.add_argument("--corners", default=",".join(CORNERS))
     parser.add_argument("--csv", type=Path, default=Path("docs/outside.csv"))
     given = parser.parse_args()
+    os.environ.update(ONE_THREAD)
     corners, estimators = given.corners.split(","), []
     for name in given.methods.split(","):
         file, library = METHODS.get(name, (None, None))
@@ -82,12 +105,12 @@ def main() -> None:
         machines=given.machines,
         sizes=[int(size) for size in given.sizes.split(",")],
     )
-    print(card.frame().to_string(index=False))
     rows = figures(card.card)
     if given.csv.is_file():
         older = pd.read_csv(given.csv)
         rows = pd.concat([older[~older["estimator"].isin(rows["estimator"])], rows])
     rows.to_csv(given.csv, index=False)
+    print(table(rows))
 
 
 if __name__ == "__main__":

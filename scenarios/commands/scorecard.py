@@ -80,9 +80,9 @@ def scorecard(
         written(
             _estimators,
             "NAME,…",
-            help="Estimators by name, or your own as mine.py:Mine; by default all of ours. Kept fleets are "
-            "judged anew when "
-            "your file changes, but not when a file changes that it imports.",
+            help="Estimators by name, or your own as mine.py:Mine; by default all of ours. Yours are not "
+            "judged on crossover, one_job and staged. Kept fleets are judged anew when your file changes, but not when "
+            "a file changes that it imports.",
         ),
     ] = (),
     designs: Annotated[
@@ -106,9 +106,10 @@ def scorecard(
 
     Judged fleets are kept, so an interrupted scorecard resumes.
     """
+    from models.code.parts import is_part
     from scenarios.effects.scorecard import scorecard as cards
     from scenarios.effects.scorecard.corners import CORNERS
-    from scenarios.effects.scorecard.designs import DESIGNS
+    from scenarios.effects.scorecard.designs import DESIGNS, WITHOUT_TABLES
     from scenarios.effects.scorecard.designs import designs as designs_of
     from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
     from scenarios.runs.executors import checked
@@ -119,6 +120,9 @@ def scorecard(
         problem = f"should have one of at most half of {machines} machines"
         options.refuse("--sizes", problem, ",".join(map(str, sizes)))
     chosen = tuple(name for name in DESIGNS if not designs or name in designs)
+    if estimators and all(map(is_part, estimators)) and WITHOUT_TABLES.issuperset(chosen):
+        able = ", ".join(name for name in DESIGNS if name not in WITHOUT_TABLES)
+        options.refuse("--designs", f"estimators of your own are judged on {able} alone", ",".join(chosen))
     question = ScorecardQuestion.of(tuple(estimators), sizes, draws, machines, chosen)
     pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
     checked(executor)

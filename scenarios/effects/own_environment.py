@@ -1,7 +1,7 @@
 """Estimators of other people in an environment of their own, whose libraries clash with those that are needed here.
 
 An estimator with an attribute `environment`, the folder of a virtual environment, runs in a process of its Python. The
-process is started with the first question, takes one after the other, and ends with this one.
+process is started with the first question, answers one after the other, and ends with this one.
 """
 
 import io
@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +31,7 @@ _SHARED = frozenset({"value", "cpu_s", "exposure"})
 """Columns that the feature changes; of its course no others are sent."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class InEnvironment:
     """An estimator that a process of another Python runs."""
 
@@ -91,9 +91,15 @@ class InEnvironment:
             raise NotEnoughDataError(int(reply["needed"]), int(reply["have"]), str(reply["what"]))
         return np.asarray(reply["answers"], dtype=np.float64)
 
-    @cached_property
+    @property
     def _worker(self) -> "_Worker":
-        return _Worker(_python(self.environment), self.part)
+        return _worker(self.environment, self.part)
+
+
+@lru_cache
+def _worker(environment: Path, part: Part) -> "_Worker":
+    """Return the process of a part, started once: libraries take seconds to import."""
+    return _Worker(_python(environment), part)
 
 
 class _Worker:
@@ -121,7 +127,12 @@ class _Worker:
             reply = own_worker.received(replies)  # type: ignore[arg-type] # likewise
         except (BrokenPipeError, struct.error, ValueError):
             reply = None
+        except BaseException:  # the answer would be taken for that to the next question
+            self.process.kill()
+            _worker.cache_clear()
+            raise
         if reply is None:
+            _worker.cache_clear()
             status = self.process.wait()
             self.log.seek(max(self.log.seek(0, io.SEEK_END) - _LAST, 0))
             wrote = self.log.read().decode(errors="replace").strip() or "nothing"

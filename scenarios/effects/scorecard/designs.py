@@ -36,6 +36,8 @@ day, by_platform: machines drawn within platforms; balanced: on the past, by the
 bundles that hold enough of each top job; paired: one of each pair of machines that did alike in the past; one_job: new
 code of one job on machines that hold it. staged: a week after a week, a sixth, half and all of the machines in stages
 of one day, two and four, of which others than its own estimator see the last."""
+WITHOUT_TABLES: Final = frozenset({"crossover", "one_job", "staged"})
+"""Designs that no two courses describe; estimators of other people are not judged on them."""
 _BESIDE: Final = frozenset({RECOMMENDED, "cuped"})
 """Estimators that are judged beside the own one of a design that chooses its machines."""
 THINNED: Final = {"balanced": 10, "covering": 5, "paired": 2, "staged": 20}

@@ -33,6 +33,10 @@ def wsc(*words):
         (["--draws", "many"], "--draws: should be a whole number"),
         (["--sizes", "12,x"], '--sizes: should be a whole number of at least 1, got "x"'),
         (["--machines", "20", "--sizes", "12"], "--sizes: should have one of at most half of 20 machines"),
+        (
+            ["--designs", "staged", "--estimators", "a.py:A"],
+            "--designs: estimators of your own are judged on day, week",
+        ),
         (["--executor", "threads"], "--executor: should be processes, or dask: and a scheduler"),
         (["--executor", "dask:nowhere://x"], '--executor: .*, got "dask:nowhere://x"'),
     ],

@@ -93,9 +93,10 @@ def test_what_it_does_wrong_is_said_with_its_line(apart, experiment):
     assert apart.estimate(experiment).value
 
 
-def test_a_process_that_ends_leaves_what_it_wrote(file, experiment):
+def test_a_process_that_ends_leaves_what_it_wrote_and_another_is_started(apart, experiment):
     with pytest.raises(PartError, match=r"(?s)means\.py: its process ended with status 3; it wrote: .*out of memory"):
-        OwnEstimator.of_part(part(f"{file}:Apart")).estimate(replace(experiment, confidence=0.7))
+        apart.estimate(replace(experiment, confidence=0.7))
+    assert apart.estimate(experiment).value
 
 
 def test_an_environment_that_is_not_there_is_refused_at_once(file):
