@@ -9,7 +9,6 @@ import struct
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats
 from models.code.parts import Part, PartError
 from scenarios.effects import own_worker
+from scenarios.effects.own_worker import Arrays
 
 _LAST = 2000
 """Characters of what a process wrote before it ended that are shown."""
@@ -70,7 +70,7 @@ class InEnvironment:
             If the estimator raises an error, or its process ends.
         """
         arrays = _columns("observations", experiment.observations) | _columns("jobs", experiment.jobs)
-        (answer,) = self._answers(arrays | {"confidence": np.float64(experiment.confidence)})
+        (answer,) = self._answers(arrays | {"confidence": np.array(experiment.confidence)})
         change, low, high = answer.tolist()
         return change, low, high
 
@@ -80,10 +80,10 @@ class InEnvironment:
         arrays = _columns("before", tables.before) | _columns("off", tables.off) | _columns("jobs", tables.jobs)
         arrays |= _columns("on", tables.on[course])
         arrays |= {"machines": _plain(tables.machines.to_series()), "treated": tables.treated}
-        change, low, high = self._answers(arrays | {"confidence": np.float64(tables.confidence)}).T
+        change, low, high = self._answers(arrays | {"confidence": np.array(tables.confidence)}).T
         return change, low, high
 
-    def _answers(self, arrays: Mapping[str, Any]) -> Floats:
+    def _answers(self, arrays: Arrays) -> Floats:
         reply = self._worker.ask(arrays)
         if "error" in reply:
             raise PartError(str(reply["error"]))
@@ -111,7 +111,7 @@ class _Worker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
         weakref.finalize(self, _ended, self.process, self.log)
 
-    def ask(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask(self, arrays: Arrays) -> Arrays:
         """Return the answer to one message.
 
         Raises
@@ -153,7 +153,7 @@ def _python(environment: Path) -> Path:
     return environment / "bin" / "python"
 
 
-def _columns(name: str, table: pd.DataFrame) -> dict[str, Any]:
+def _columns(name: str, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
     """Return the columns of a table under its name."""
     return {f"{name}/{column}": _plain(table[column]) for column in table}
 

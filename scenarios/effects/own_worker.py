@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-Arrays = Mapping[str, Any]
+Arrays = Mapping[str, NDArray[Any]]
 """Arrays by name, such as ``observations/value``."""
 Estimate = Callable[["SentExperiment"], Any]
 """Returns the relative change and the ends of its interval."""
@@ -30,7 +31,7 @@ class NotEnoughData(Exception):  # noqa: N818 - the name that estimators know it
 
     def __init__(self, needed: int, have: int, what: str) -> None:
         super().__init__(f"needs {needed} {what}, has {have}")
-        self.arrays = {"needed": np.int64(needed), "have": np.int64(have), "what": np.str_(what)}
+        self.arrays = {"needed": np.array(needed), "have": np.array(have), "what": np.array(what)}
 
 
 class SentExperiment:
@@ -81,7 +82,7 @@ def table(arrays: Arrays, name: str) -> pd.DataFrame:
     return pd.DataFrame({key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)})
 
 
-def received(pipe: BinaryIO) -> "dict[str, Any] | None":
+def received(pipe: BinaryIO) -> Arrays | None:
     """Return the next message; None if there will be no more."""
     head = pipe.read(8)
     if len(head) < 8:
@@ -93,7 +94,7 @@ def received(pipe: BinaryIO) -> "dict[str, Any] | None":
 def send(pipe: BinaryIO, arrays: Arrays) -> None:
     """Write a message."""
     content = io.BytesIO()
-    np.savez(content, **arrays)
+    np.savez(content, **arrays)  # type: ignore[arg-type]
     pipe.write(struct.pack("<q", content.tell()))
     pipe.write(content.getbuffer())
     pipe.flush()
@@ -137,7 +138,7 @@ def faulty(file: str, error: BaseException) -> Arrays:
     """Return where in the estimator's file an error went through, and what it says."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     place = f"{file}:{lines[-1]}" if lines else file
-    return {"error": np.str_(f"{place}: {type(error).__name__}: {error}")}
+    return {"error": np.array(f"{place}: {type(error).__name__}: {error}")}
 
 
 def main() -> None:
