@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from analysis.tables.faults import FileError
@@ -52,7 +52,7 @@ class Fault:
 
 
 class FaultsError(WscError):
-    """Everything that is wrong with the input, sorted by place; `str()` has one fault a line.
+    """Everything that is wrong with the input, sorted by place; `str()` has a line for each, and one for alike headers.
 
     Examples
     --------
@@ -60,11 +60,24 @@ class FaultsError(WscError):
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: b.yaml:1:1: is empty
     b.yaml:2:1: seed: is said twice
+    >>> raise FaultsError([Fault(file, 1, 1, "job", "column is missing") for file in ("a.csv", "b.csv")])
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: a.csv:1:1: job: column is missing (also in b.csv)
     """
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = sorted(set(faults))
-        super().__init__("\n".join(map(str, self.faults)))
+        alike = dict[tuple[object, ...], list[Fault]]()
+        for fault in self.faults:
+            place = () if fault.line == 1 and not fault.file.startswith("--") else (fault.file,)
+            alike.setdefault((*place, *astuple(fault)[1:]), []).append(fault)
+        super().__init__("\n".join(map(_of_files, alike.values())))
+
+
+def _of_files(faults: Sequence[Fault]) -> str:
+    """Return in a line what is wrong alike with the headers of some files."""
+    others = ", ".join(fault.file for fault in faults[1:])
+    return f"{faults[0]} (also in {others})" if others else str(faults[0])
 
 
 @contextmanager
