@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("models", "sim", "analysis", "scenarios")
 TARGETS = {"demo", "test", "check", "docs", "notebooks", "map", "web", "interop", "wheel"}
 TARGETS |= {"figures", "bench", "evidence", "clean"}
-CHECKED = ("test", "check", "demo", "web", "interop", "wheel")
+CHECKED = ("test", "check", "demo", "web", "interop", "wheel", "notebooks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
@@ -272,7 +272,7 @@ def test_ci_runs_every_target_and_fails_with_any(tmp_path, failing, status):
     (tmp_path / ".ci").mkdir()
     ci = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     recipes = (f"{name}:\n\t@echo ran {name}; {'false' if name == failing else 'true'}\n" for name in CHECKED)
-    (tmp_path / "Makefile").write_text(".venv/.ready:\n\t@true\n\n" + "\n".join(recipes))
+    (tmp_path / "Makefile").write_text(".venv/.ready .venv/.docs:\n\t@true\n\n" + "\n".join(recipes))
     for tool in ("chromium", "node", "npm"):  # there, so that nothing is installed
         (tmp_path / tool).write_text("#!/bin/sh\n")
         (tmp_path / tool).chmod(0o755)
