@@ -78,4 +78,4 @@ def undrawn(database: Profile, query: Query) -> str:
     if not collections <= drawn_collections(database):
         return "no collector drew these machines at random"
     machines = len(set(visits["machine"]))
-    return "" if machines > 1 else "all samples are of one machine" if machines else "there are no samples"
+    return "" if machines > 1 else "all samples come from one machine" if machines else "there are no samples"

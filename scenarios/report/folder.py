@@ -68,7 +68,7 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
     if (path / MANIFEST).is_file() or not path.exists():
         return run.report(path, progress, metric)
     if metric is not None:
-        raise FaultsError([Fault("--metric", 1, 1, "", "is of a run", str(path))])
+        raise FaultsError([Fault("--metric", 1, 1, "", "is only for the folder of a run", str(path))])
     if not path.is_dir():
         return scorecard.saved(path)
     pieces = _pieces(path)

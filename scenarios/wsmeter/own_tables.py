@@ -131,7 +131,7 @@ class EstimatedChange(Conclusion):
 
     def _verdict(self, estimate: Estimate) -> str:
         if not self.trusted:
-            return "not said"
+            return "no verdict"
         return "yes" if _excludes_current(estimate) else "not found"
 
     def payload(self) -> Payload:

@@ -87,7 +87,7 @@ def test_of_an_import_without_a_random_draw_nothing_is_coloured_and_the_page_say
     for path in ("/diff", "/flamediff"):
         page = harmless(ask(pages, f"{path}?{SIDES}"))
         assert "Nothing is coloured: no intervals: " in said(page)
-        assert "so a change cannot be told from chance" in said(page)
+        assert "so changes cannot be distinguished from chance" in said(page)
         assert marked(page) == []
     root = ask(pages, f"/flamediff.json?{SIDES}").json()
     assert root["lacking"].startswith("no intervals: ")
