@@ -90,7 +90,7 @@ def wsmeter(subject: Subject, progress: Progress) -> Iterator[Section]:
     words, true = METRICS[conclusion.metric].words, conclusion.true
     says = (
         f"What is measured: {words}. What is compared: test clusters of {conclusion.unit}s with the feature beside all "
-        "without it, as published: how they differ without the feature is not allowed for."
+        "without it, as published: differences that existed without the feature are not removed."
     )
     yield composed(
         "WSMeter: the change from small test clusters",

@@ -185,7 +185,7 @@ def test_visits_of_one_machine_have_no_interval(tmp_path):
     payload = query([folder], asked).payload()
     assert payload["visits"] == 4
     assert payload["confidence"] is None
-    assert payload["notes"] == ["no intervals: all samples are of one machine"]
+    assert payload["notes"] == ["no intervals: all samples come from one machine"]
 
 
 def test_files_of_other_tools_have_no_interval(tmp_path):
