@@ -125,7 +125,7 @@ def test_jobs_that_a_scenario_names_are_reported_in_the_metric_of_all_others(rep
 
 
 def test_a_metric_is_of_fleets_alone(copied, tmp_path):
-    for path, why in ((copied("queue_small"), "--metric is only for fleets"), (tmp_path, "--metric: is only for the folder of a run")):
+    for path, why in ((copied("queue_small"), "--metric is only for fleets"), (tmp_path, "--metric: is only for")):
         done = runner.invoke(app, ["report", str(path), "--metric", "ipc"])
         assert done.exit_code == 2
         assert why in done.stderr
