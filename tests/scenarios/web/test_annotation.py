@@ -53,4 +53,4 @@ def test_no_file_but_stored_sources_is_shown(pages, file):
 def test_a_content_without_a_file_is_refused_and_not_ignored(pages):
     answer = ask(pages, "/source?hash=h3")
     assert answer.status == 400
-    assert "hash: says which content of a file" in answer.text
+    assert "hash: needs file=NAME" in answer.text
