@@ -88,7 +88,7 @@ def test_what_is_predicted_and_shrunk_is_noted_and_shown(tmp_path):
     for said in (
         "predicted from job and platform",
         "were shrunk",
-        "kept free",
+        "stays free",
         "optimal, proven by duality",
         "more with",
     ):
