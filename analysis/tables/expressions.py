@@ -81,9 +81,10 @@ def parsed(text: str, names: Sequence[str] = ()) -> Expression:
     if tree["error"]:
         raise InputError(f"should be an expression, {tree['error_message']}: {text}")
     node = tree["statements"][0]["node"]
-    if len(tree["statements"]) != 1 or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "EMPTY":
+    expressions = node.pop("select_list", ())
+    if len(tree["statements"]) != 1 or len(expressions) != 1 or node != _bare(parser):
         raise InputError(f"should be one expression: {text}")
-    expression = node["select_list"][0]
+    (expression,) = node["select_list"] = expressions
     columns = tuple(dict.fromkeys(_columns(expression, text)))
     sql = _one(parser, "SELECT json_deserialize_sql(?)", json.dumps(tree)).removeprefix("SELECT ").removesuffix(";")
     is_column = expression["class"] == "COLUMN_REF"
@@ -116,6 +117,12 @@ def evaluated(expression: Expression, columns: Mapping[str, pd.Series]) -> pd.Se
         raise InputError(f"{_first_line(error)}: {expression.text}") from None
     column: pd.Series = values.column("value").to_pandas()
     return column
+
+
+def _bare(parser: duckdb.DuckDBPyConnection) -> dict[str, object]:
+    """Return the tree of a SELECT without its list: no table, filter, group or order."""
+    tree = json.loads(_one(parser, "SELECT json_serialize_sql(?)", "SELECT 0"))
+    return {key: value for key, value in tree["statements"][0]["node"].items() if key != "select_list"}
 
 
 def _columns(node: object, text: str) -> Iterator[str]:

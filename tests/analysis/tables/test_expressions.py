@@ -36,6 +36,7 @@ def test_an_expression_is_evaluated_in_every_row(text, values):
         *("(SELECT 1)", "a) FROM cells; DROP TABLE cells; SELECT (1", "a) UNION SELECT (2", "a IN (SELECT 1)"),
         *("sum(a)", "row_number() OVER ()", "list_transform([1], x -> x + 1)", "columns('a')", "unnest([1])"),
         *("read_text('/etc/passwd')", "getenv('HOME')", "current_setting('threads')", "getvariable('x')"),
+        *("a), (SELECT max(a) FROM cells", "a), (sum(a) OVER ()", "a), (random()", "a) WHERE (a > 1", "a) GROUP BY (a"),
         *("random()", "now()", "nextval('s')", "query('SELECT 1')", "pg_sleep(9)", "a.b"),
     ],
 )
