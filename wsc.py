@@ -137,9 +137,11 @@ def simulate(
     Parameters
     ----------
     scenario : the name of one in the library (`library()` lists them), or a path
+    seed : of all random draws, 0 or more; that of the scenario if left out
     out : folder of all runs
     force : simulate even if an intact run is there
-    values : other values than the file's; ``fleet__machines=500`` is the command's ``--set fleet.machines=500``
+    values : other values than the file's; ``fleet__machines=500`` is the command's ``--set fleet.machines=500``, and
+        ``platforms="mine.yaml"`` names a file of your own spec sheets
 
     Examples
     --------
@@ -381,7 +383,7 @@ def effect(
     ----------
     tables : observations, taken together: period, job, machine, weight, value, treated; or a run
     jobs : job, quota, instances of the whole fleet
-    estimator : its name
+    estimator : a name; docs/estimators.md and ``wsc effect --help`` list those that there are
     confidence : of the interval, 0..1
     metric : of a run; that of its scenario if left out
     about : facts about the experiment, YAML or JSON
@@ -671,7 +673,7 @@ def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None
     ----------
     log : a row an interval, CSV or Parquet; or a run
     platform : that it was made on
-    sheets : your own platforms, YAML
+    sheets : YAML file of your own spec sheets, as ``--platforms`` of the commands; their platforms may then be named
 
     Examples
     --------
@@ -683,6 +685,11 @@ def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None
 
 def platforms(*names: str, sheets: str | Path | None = None) -> "Sheets":
     """Return the spec sheets of platforms: ``wsc platforms``.
+
+    Parameters
+    ----------
+    names : of platforms; all that are known if left out
+    sheets : YAML file of your own spec sheets, to be known beside the shipped ones
 
     Examples
     --------
@@ -781,7 +788,7 @@ def affinity(
     Parameters
     ----------
     table : a row a job and platform, or a profiled run
-    sheets : your own platforms, YAML
+    sheets : YAML file of your own spec sheets, to be known beside the shipped ones
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A governor of your own: as fast as utilisation asks for, a fifth held in reserve; slower while waiting for memory."""
+"""A governor of your own: as fast as utilisation asks for and a fifth more; slower if instances wait for memory."""
 
 
 def schedutil(utilisation: float, stalled: float, limit_hz: float, min_hz: float, max_hz: float) -> float:
-    """Return the clock at which the machine would be 80% busy, up to a tenth less for who waits for memory."""
+    """Return the clock at which the machine would be 80% busy, a tenth less for instances that wait for memory."""
     clock_hz = max_hz * utilisation / 0.8 * (1.0 - 0.1 * stalled)
     return max(min_hz, min(limit_hz, clock_hz))

@@ -275,19 +275,19 @@ def rate_per_s(log: ServiceLog) -> float:
 
 
 def unsaid(question: ServiceQuestion, fitted: Calibrated, silent: Sequence[str], what: str) -> list[str]:
-    """Return the note that a method says nothing of some platforms; a fault if somebody asked for them, or for all.
+    """Return the note that a method has no answer for some platforms; a fault if somebody asked for them, or for all.
 
     Parameters
     ----------
     question : with the platforms that were named
     fitted : with the method
     silent : names of platforms
-    what : of which nothing is said
+    what : what there is no answer for, such as the service
     """
     if not silent:
         return []
     score = ", for want of a public score" if fitted.method.name == "benchmark" else ""
-    note = f"method {fitted.method.name} says nothing of {what} on {', '.join(silent)}{score}"
+    note = f"method {fitted.method.name} has no answer (NaN) for {what} on {', '.join(silent)}{score}"
     if question.to or len(silent) == len(fitted.targets):
         refuse_log(question.log, note)
     return [note]

@@ -133,9 +133,9 @@ def predict(question: ServiceQuestion) -> Predicted:
     ArgumentError
         If a value of the question is wrong, or changes nothing.
     FaultsError
-        If a file cannot be used or does not suffice for the method, with all its faults; if the method says nothing of
-        a platform that was named; if the log's instruction counts do not carry over to one and nothing is said of how
-        its instructions compare.
+        If a file cannot be used or does not suffice for the method, with all its faults; if the method has no answer
+        for a platform that was named; if the log's instruction counts do not carry over to one and nothing is said of
+        how its instructions compare.
     PlatformError
         If a platform is not known.
     RunError

@@ -116,7 +116,7 @@ def test_platforms_are_ranked_by_it(mine):
         ("LEVEL", "--method: {file}: LEVEL should be a class or a function that takes the evidence, is of type int"),
         ("testbed", "--method: {file}: testbed is the name of a shipped method"),
         ("nothing", "--method: {file}: holds no nothing, but Clocks, LEVEL, Other,"),
-        ("silent", "method silent says nothing of the service on pres, pd4"),
+        ("silent", "method silent has no answer (NaN) for the service on pres, pd4"),
         ("needs_more", "service.csv.gz: 5000 intervals are needed, 1200 given"),
     ],
 )

@@ -361,18 +361,18 @@ def test_names_may_be_apart_from_their_commas(log):
     assert dumps(spaced) == dumps(predicted(ServiceQuestion(log, "piii", ("pres", "rome_7742"))))
 
 
-def test_a_method_that_says_nothing_of_a_platform_names_it(log, tmp_path):
+def test_a_method_that_has_no_answer_for_a_platform_names_it(log, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text("platform,score_per_s\npiii,10\npres,40\n")
     options = ("--from", "piii", "--benchmarks", scores, "--method", "benchmark")
     for command, what in (("predict", "the service"), ("select", "response times")):
         bound = () if command == "predict" else ("--bound", "1s")
         result = wsc(command, log, *options, *bound, "--to", "pres,pd4")
-        said = f"{log}: method benchmark says nothing of {what} on pd4, for want of a public score\n"
+        said = f"{log}: method benchmark has no answer (NaN) for {what} on pd4, for want of a public score\n"
         assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
     made = selected(ServiceQuestion(log, "piii", benchmarks=scores, method="benchmark"), 1.0)
     assert {row["platform"] for row in made["platforms"] if row["throughput_per_s"] > 0} == {"piii", "pres"}
-    (note,) = [note for note in made["notes"] if "says nothing" in note]
+    (note,) = [note for note in made["notes"] if "has no answer" in note]
     assert "pres" not in note.split()
     assert "pd4" in note
 
