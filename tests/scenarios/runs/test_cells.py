@@ -216,7 +216,7 @@ def test_a_seed_belongs_to_the_fleet_and_to_the_cell():
     ("where", "count", "told"),
     [
         ("threads", None, "--executor: should be processes, or dask:"),
-        ("dask:tcp://127.0.0.1:1", 2, "--workers: is of processes"),
+        ("dask:tcp://127.0.0.1:1", 2, "--workers: is only for processes"),
     ],
 )
 def test_workers_that_cannot_be_are_refused(where, count, told):

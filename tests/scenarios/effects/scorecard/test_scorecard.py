@@ -190,7 +190,7 @@ def test_an_error_is_told_where_fleets_can_tell_it_and_their_number_always(here,
     assert said in line
 
 
-def until(done, seconds=60.0):
+def until(done, seconds=300.0):
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end
