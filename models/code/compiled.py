@@ -7,6 +7,7 @@ unpickled, and Numba would end in an AttributeError before it asks whether the s
 from collections.abc import Callable
 from contextlib import suppress
 from pickle import UnpicklingError
+from types import FunctionType
 from typing import Any, Literal, TypeVar, cast
 
 import numba
@@ -75,6 +76,8 @@ def njit(
 def of_numbers(function: Callable[..., float], parameters: int) -> Callable[..., float]:
     """Return a function of so many numbers that gives a number, compiled now and kept on disk where that can be.
 
+    What is kept counts as long as the function reads the same values, from whatever module: see `stamp`.
+
     Examples
     --------
     >>> def mean(a, b):
@@ -82,11 +85,13 @@ def of_numbers(function: Callable[..., float], parameters: int) -> Callable[...,
     >>> of_numbers(mean, 2)(1, 2)
     1.5
     """
+    from models.code.stamps import NotKeptError, stamp  # alone here: few compile what others wrote
+
     dispatcher: Any = numba.njit(function)
     if not hasattr(dispatcher, "compile"):  # NUMBA_DISABLE_JIT is set
         return function
-    with suppress(RuntimeError):  # its file is not one beside which, or for which, anything can be kept
-        dispatcher._cache = _Cache(function, function.__module__)
+    with suppress(RuntimeError, NotKeptError):  # no file can be beside its own, or it reads what has no stamp
+        dispatcher._cache = _Cache(function, function.__module__, stamp(cast(FunctionType, function)))
     dispatcher.compile(types.float64(*[types.float64] * parameters))
     dispatcher.disable_compile()
     return cast(Callable[..., float], dispatcher)

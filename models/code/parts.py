@@ -21,6 +21,10 @@ class PartError(WscError):
     """A part that cannot be loaded, or that raised an error of its own."""
 
 
+_IMPORTED: dict[str, str] = {}
+"""Digests of the files of modules, as they were when the modules were imported for a part."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Where somebody's part is, and what its file held when it was named."""
@@ -144,18 +148,24 @@ def _object(somebodys: Part) -> object:
 def _module(somebodys: Part) -> ModuleType:
     """Return the module of a part; a file becomes one of its own, whatever its name."""
     where = somebodys.reference.rpartition(":")[0]
+    content = somebodys.file.read_bytes()
     if not where.endswith(".py"):
-        return importlib.import_module(where)
+        module = importlib.import_module(where)
+        if somebodys.sha256 != _IMPORTED.setdefault(where, hashlib.sha256(content).hexdigest()):
+            raise PartError(f"{somebodys.file}: has changed since {where} was imported: start Python anew")
+        return module
     digest = hashlib.sha256(f"{somebodys.file} {somebodys.sha256}".encode()).hexdigest()
     name = f"wsc_part_{somebodys.file.stem}_{digest[:12]}"
     if name in sys.modules:
         return sys.modules[name]
+    if hashlib.sha256(content).hexdigest() != somebodys.sha256:
+        raise PartError(f"{somebodys.file}: has changed while it was in use: start again")
     module = ModuleType(name)
     module.__file__ = str(somebodys.file)
     sys.modules[name] = module
     try:
         # From its bytes: kept bytecode may be that of an older file of the same size and second.
-        exec(compile(somebodys.file.read_bytes(), str(somebodys.file), "exec"), vars(module))
+        exec(compile(content, str(somebodys.file), "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise

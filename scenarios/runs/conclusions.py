@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import models
 import sim
-from models.code.parts import part
+from models.code.parts import PartError, part
 from scenarios.files.schema import AnyScenario
 from scenarios.kinds import ANALYSES, KINDS
 from scenarios.runs.disk import JsonError, file_digest, json_of, whole
@@ -121,10 +121,20 @@ def _digest(lens: str, scenario: AnyScenario, run: Run) -> str:
     files = [run.path / MANIFEST, *(file for file, _ in run.files())]
     digests = [(file.relative_to(run.path).as_posix(), file_digest(file)) for file in files if file.is_file()]
     named = KINDS[scenario.kind].parts(scenario).items()
-    parts = [part(text).sha256 for way, text in named if way.startswith(ANALYSES)]  # what others did is in the files
+    parts = [_sha256(text, way) for way, text in named]
     return blake2b(
         repr((conclusion_digest(), lens, settings, parts, str(run.path), digests)).encode(), digest_size=6
     ).hexdigest()
+
+
+def _sha256(text: str, way: str) -> str:
+    """Return the digest of a part's file; nothing if it is gone and only what came of it, in the run, is needed."""
+    try:
+        return part(text).sha256
+    except PartError:
+        if way.startswith(ANALYSES):
+            raise
+        return ""
 
 
 def _keep(conclusion: Measured, file: Path) -> None:

@@ -16,10 +16,12 @@ from analysis.wsmeter.clusters import MachineRows, random_machines
 from analysis.wsmeter.estimators import Estimate, paper_estimators
 from analysis.wsmeter.summaries import Current
 from models.arrays import Ints
+from models.code.parts import PartError
 from models.fleet.metrics import MetricName
 from models.randomness import stream
-from scenarios.files.loader import load
+from scenarios.files.loader import digest, load
 from scenarios.files.schema import Scenario, WSMeter
+from scenarios.kinds import ANALYSES, KINDS
 from scenarios.runs.conclusions import concluded, kept_conclusion
 from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain
@@ -99,6 +101,8 @@ class FleetRun(Conclusion):
     """A row a round of the loop: table `rounds`."""
     beside: tuple[Beside, ...] = ()
     figures: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is not concluded, and why."""
 
     def figure(self) -> "Figure":
         """Return the intervals of every estimator by size of the test cluster, beside the truth."""
@@ -108,7 +112,10 @@ class FleetRun(Conclusion):
 
     def section(self) -> Section:
         """Return what kind of a day it was, and what estimators and the loop say of the feature."""
-        return Section("", (*self.day(), *self.truth(), *self.tables(), Place(f"  tables and figures: {self.run}")))
+        return Section(
+            "",
+            (*self.day(), *self.truth(), *self.tables(), *self.missing(), Place(f"  tables and figures: {self.run}")),
+        )
 
     def day(self) -> Iterator[Block]:
         """Yield how large the fleet is and how busy it was."""
@@ -139,6 +146,10 @@ class FleetRun(Conclusion):
         if len(self.rounds):
             yield self._rounds()
         yield from (other.table(self.scenario) for other in self.beside)
+
+    def missing(self) -> Iterator[Block]:
+        """Yield what is not concluded, and why."""
+        yield from (Says(f"  {note}") for note in self.notes)
 
     def _estimates(self) -> Table:
         rows = []
@@ -183,6 +194,7 @@ class FleetRun(Conclusion):
             "rounds": self.rounds.to_dict("records"),
             "beside": [other.payload() for other in self.beside],
             "fleet": self.fleet,
+            "notes": list(self.notes),
             "figures": [str(file) for file in self.figures],
         }
 
@@ -212,6 +224,7 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     estimated = estimates(run, settings, unit) if not scenario.periods else pd.DataFrame()
     true = change_of(run, settings) if has_truth(run) else math.nan
+    rounds, notes = _rounds(scenario, run, progress)
     figures = [
         *save(draw_day(run.table("epochs"), capacity(run)), run.path / "day"),
         *(save(draw_estimates(estimated, true, f"{unit}s"), run.path / "estimates") if len(estimated) else []),
@@ -227,8 +240,9 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
         true=true,
         estimates=estimated,
         fleet=summary(run),
-        rounds=_rounds(scenario, run, progress),
+        rounds=rounds,
         figures=tuple(Path(file) for file in figures),
+        notes=notes,
     )
 
 
@@ -246,20 +260,40 @@ def _changes(run: Run, settings: WSMeter) -> pd.DataFrame:
     return pd.DataFrame({"name": named["name"], "change": named["change"], "margin": NORMAL_95 * named["error"]})
 
 
-def _rounds(scenario: Scenario, run: Run, progress: Progress) -> pd.DataFrame:
-    """Return what each round of WSMeter's loop planned, rolled out and found; no row if the scenario asks for none."""
+def _rounds(scenario: Scenario, run: Run, progress: Progress) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return what each round of WSMeter's loop planned, rolled out and found, and why there is none.
+
+    There is no row if the scenario asks for none. Rounds are simulated: with a governor or a mechanism that is not the
+    one of the run they would be of another fleet.
+    """
     loop = scenario.recording.loop
     if scenario.feature is None or loop is None:
-        return pd.DataFrame()
+        return pd.DataFrame(), ()
 
     def rolled_out() -> pd.DataFrame:
         from scenarios.wsmeter.loop import rounds
         from sim.fleet.day import prepare
 
+        if changed := _changed(scenario, run):
+            raise PartError(f"the loop is not simulated: {changed} changed since the run was made, or is gone")
         progress("preparing the loop", 0.0)
         return rounds(prepare(scenario.world), loop, progress)
 
-    return concluded(run.path, "rounds", rolled_out)
+    try:
+        return concluded(run.path, "rounds", rolled_out), ()
+    except PartError as error:
+        return pd.DataFrame(), (str(error),)
+
+
+def _changed(scenario: Scenario, run: Run) -> str:
+    """Return the names of a world's own governors and mechanisms if they are not all as the run had them."""
+    kind = KINDS[scenario.kind]
+    names = [text for way, text in kind.parts(scenario).items() if not way.startswith(ANALYSES)]
+    try:
+        same = not names or digest(scenario, kind.outside(scenario)) == run.manifest["digest"]
+    except PartError:
+        same = False
+    return "" if same else " or ".join(names)
 
 
 def estimates(run: Run, settings: WSMeter, unit: Unit) -> pd.DataFrame:

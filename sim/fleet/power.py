@@ -10,7 +10,7 @@ from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
 ONDEMAND, STALL_AWARE = 1, 2
 SHARED_CORE_POWER = 0.4  # part of a core's power that a thread saves when its sibling is busy too
 STALLED_ACTIVITY = 0.45  # power of a stalled core relative to a computing one
-ROUNDING = 1e-9  # by which part a clock of somebody's own governor may be off
+ROUNDING = 1e-9  # by which part clocks may be off
 VOLTAGE_FLOOR = 0.6  # voltage at frequency f relative to base is VOLTAGE_FLOOR + (1 − VOLTAGE_FLOOR) · f / base
 
 
@@ -48,13 +48,13 @@ def govern(
         low = max(state - slower, least)
         power = activity[0] * _power_per_activity(state, platform.base_hz)
         power += activity[1] * _power_per_activity(low, platform.base_hz)
-        if power <= room or state <= least + 0.5 * step:
+        if power <= room or state <= least * (1.0 + ROUNDING):
             break
-        state -= step
+        state = max(least, state - step)
     for i in range(n):
         stall = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
         hot[FREQUENCY, i] = low if slower > 0.0 and stall > governor.stall_threshold else state
-    return state, state < top - 0.5 * step
+    return state, state < top * (1.0 - ROUNDING)
 
 
 @njit(cache=False, error_model="numpy")
@@ -99,8 +99,8 @@ def govern_by(
                 hot[FREQUENCY, i] = clock
             power += activity[above] * (alone + (more / weight if weight > 0.0 else 0.0))
         top = max(top, state)
-        if power <= room or limit <= least + 0.5 * platform.step_hz:
-            return state, state < top - 0.5 * platform.step_hz
+        if power <= room or limit <= least * (1.0 + ROUNDING):
+            return state, state < top * (1.0 - ROUNDING)
         limit = max(least, limit - platform.step_hz)
 
 

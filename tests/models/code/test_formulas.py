@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from models.code import formulas, parts
 from models.code.compiled import njit, with_functions
 from models.code.formulas import Formula
 from models.code.parts import PartError, part
@@ -61,6 +62,31 @@ def test_a_folder_that_is_copied_with_what_was_compiled_is_compiled_anew(tmp_pat
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "3.0\n"
+
+
+@pytest.mark.parametrize("read", ["from helper_k import K", "import helper_k", "from helper_k import twice"])
+def test_what_a_formula_reads_from_other_modules_is_as_it_is_now(tmp_path, read, monkeypatch):
+    """Also where the function that it calls reads it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    used = {"import helper_k": "helper_k.K * x", "from helper_k import K": "K * x"}.get(read, "twice(x)")
+    mine = formula(tmp_path, f"{read}\n\ndef mine(x, y):\n    return {used}\n")
+    answers = []
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for k in (1.0, -1.0):
+        monkeypatch.delitem(sys.modules, "helper_k", raising=False)
+        jitted = "from numba import njit\n@njit\ndef twice(x):\n    return K * x\n"
+        (tmp_path / "helper_k.py").write_text(f"K = {k!r}\n{jitted}")
+        answers.append(_anew(mine)(3.0, 0.0))
+    assert answers == [3.0, -3.0]
+
+
+def _anew(mine):
+    """Return what the next process would have: the file runs again, and what was compiled is on disk."""
+    for name in [name for name in sys.modules if name.startswith("wsc_part_mine_")]:
+        del sys.modules[name]
+    parts._object.cache_clear()
+    formulas._compiled.cache_clear()
+    return mine.compiled()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,24 @@ def test_a_file_of_the_same_size_and_second_is_read_anew(mine: Path, monkeypatch
     assert [file.name for file in mine.parent.iterdir()] == ["mine.py"]
 
 
+def test_a_file_that_changes_after_it_was_named_is_not_run(mine: Path) -> None:
+    named = part(f"{mine}:LEVEL")
+    mine.write_text("LEVEL = 7\n")
+    with pytest.raises(PartError, match=r"mine\.py: has changed while it was in use"):
+        named.load()
+
+
+def test_a_module_that_changes_after_it_was_imported_is_not_taken_for_the_new_one(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine.rename(mine.with_name("changing_part.py"))
+    monkeypatch.syspath_prepend(mine.parent)
+    assert part("changing_part:LEVEL").load() == 3
+    (mine.parent / "changing_part.py").write_text("LEVEL = 7\n")
+    with pytest.raises(PartError, match="has changed since changing_part was imported"):
+        part("changing_part:LEVEL").load()
+
+
 def test_a_part_that_ends_the_process_is_its_authors_mistake(mine: Path) -> None:
     mine.write_text("import sys\n\nLEVEL = 3\nsys.exit(0)\n")
     with pytest.raises(PartError, match=r"mine\.py:4: SystemExit: 0$"):

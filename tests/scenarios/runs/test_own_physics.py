@@ -7,7 +7,7 @@ from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import digest, load
 from scenarios.kinds import KINDS
-from scenarios.runs.execution import obtain, reopen
+from scenarios.runs.execution import measure, obtain, reopen
 from tests.helpers.cell_fleets import quiet
 
 FLEET = """
@@ -20,6 +20,7 @@ analyses: {wsmeter: {machines: [5]}}
 OWN = """power: {governor: {policy: mine.py:flat_out}}
 interference: {mechanism: mine.py:alone}
 """
+LOOP = "recording: {loop: {rounds: 1, top_jobs: 5, min_instances: 2}}\n"
 FUNCTIONS = """def flat_out(utilisation, stalled, limit_hz, min_hz, max_hz):
     return limit_hz
 
@@ -80,3 +81,27 @@ def test_what_a_function_does_wrong_ends_the_command_with_its_line(file):
     ended = CliRunner().invoke(app, ["run", str(file), "--out", str(file.parent)])
     assert ended.exit_code == 2
     assert "mine.py:8: ZeroDivisionError" in ended.stderr.replace("\n", "")
+
+
+def test_the_loop_is_not_simulated_with_other_functions_than_the_run_had(tmp_path):
+    """Rounds that were simulated while the functions were there are kept, and say the same later."""
+    mine, path = tmp_path / "mine.py", tmp_path / "mine.yaml"
+    mine.write_text(FUNCTIONS)
+    path.write_text(FLEET.replace("jobs: 60", "jobs: 30").replace("common_jobs: 50", "common_jobs: 25") + OWN + LOOP)
+    scenario = load(str(path))
+    run = obtain(scenario, tmp_path, False, quiet)
+
+    def measured():
+        return measure(scenario, run, tmp_path, quiet).payload()
+
+    mine.write_text(FUNCTIONS.replace("return limit_hz", "return min_hz"))
+    refused = measured()
+    assert refused["rounds"] == []
+    assert refused["estimates"]
+    assert [note.partition(":")[0] for note in refused["notes"]] == ["the loop is not simulated"]
+    mine.write_text(FUNCTIONS)
+    simulated = measured()
+    assert simulated["rounds"]
+    assert simulated["notes"] == []
+    mine.unlink()
+    assert measured()["rounds"] == simulated["rounds"]

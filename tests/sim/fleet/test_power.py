@@ -97,3 +97,16 @@ def test_an_own_governor_has_the_highest_limit_at_which_the_power_of_all_its_clo
     chosen_hz = next((limit_hz for limit_hz in limits_hz if drawn(limit_hz) <= room), limits_hz[-1])
     np.testing.assert_allclose(hot[slots.FREQUENCY], clocks(chosen_hz), rtol=1e-12)
     assert (state, capped) == (chosen_hz, chosen_hz < sheet["max_hz"])
+
+
+@pytest.mark.parametrize("step_hz", [1.6e9, 0.7e9])
+def test_the_lowest_clock_is_the_last_where_the_steps_do_not_end_at_it(step_hz):
+    """1.3 GHz is less than one step of 1.6 GHz below 2.8 GHz, and two steps of 0.7 GHz and a rest of 0.1 GHz."""
+    sheet, hot = machine(), np.ones((slots.FIELDS, 1))
+    sheet["min_hz"], sheet["max_hz"], sheet["step_hz"] = 1.3e9, 2.8e9, step_hz
+    governor = np.array([(0, 0.8, 0.5, 3e8)], GOVERNOR)[0]
+    here = Residents(hot, np.zeros((slots.MARKS, 1), np.int64), 1)
+    assert power.govern(here, sheet, governor, np.array([1.0, 0.0]), 0.1) == (1.3e9, True)
+    own = OwnGovernor(of_numbers(slower_where_it_stalls, 5), 0.5, 0.5, np.zeros(8))
+    arguments = own, here, sheet, np.array([1.0, 0.0]), 0.1
+    assert with_functions(power.govern_by, *arguments)(*arguments) == (1.3e9, True)
