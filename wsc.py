@@ -364,7 +364,7 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
     from scenarios.effects.observations import observed
 
     with _progress("reading"):
-        return observed(_sources(tables), metric, recipe=_recipe(columns)).table
+        return observed(_sources(tables), metric, recipe=_recipe(columns))[0].table
 
 
 def effect(

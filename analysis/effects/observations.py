@@ -62,7 +62,7 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
         machine, weight (CPU quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard,
         rack, domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
         mean_frequency_hz, clock_hz, cycles
-    recipe : how the table's columns become these; periods of its points in time are counted from 1970
+    recipe : how the table's columns become these; its points in time are counted from 1970 in `Recipe.step_s`
     strict : whether amounts that cannot be used and rows that are there twice are faults; otherwise they are left in,
         for guards to judge
 
@@ -91,7 +91,8 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     """
     rows = read_rows(source, FIELDS, _whole_row, recipe) if strict else read_rows(source, _LENIENT, recipe=recipe)
     given = rows.table
-    stray = between(given["period"].to_numpy(dtype=np.float64))
+    period = given["period"].to_numpy(dtype=np.float64)
+    stray = between(period) if recipe.step_s == (recipe.period_s or 1.0) else np.zeros(len(period), np.bool_)
     if stray.any():
         column = 1 + list(given.columns).index("period")
         between_others = ((int(rows.lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))
@@ -164,6 +165,25 @@ def _whole_row(names: Sequence[str]) -> Sequence[str]:
 
 class ObservationsError(WscError):
     """A table of observations cannot be compared."""
+
+
+class PeriodError(InputError):
+    """What a machine was in a period makes no sense.
+
+    Examples
+    --------
+    >>> PeriodError("machine 7 is on and off", 3.0)
+    PeriodError('machine 7 is on and off in period 3')
+    """
+
+    def __init__(self, problem: str, period: object, after: str = "") -> None:
+        self.problem, self.period, self.after = problem, period, after
+        super().__init__(self.dated(""))
+
+    def dated(self, date: str) -> str:
+        """Return the message with the date of the period, if it has one."""
+        number = f"{self.period:g}" if isinstance(self.period, int | float) else str(self.period)
+        return f"{self.problem} in period {number}{f' ({date})' if date else ''}{self.after}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,7 +394,7 @@ def checked(table: pd.DataFrame) -> Observations:
     together, first = numbered([coded.machine, coded.period])
     if (mixed := coded.treated != coded.treated[first][together]).any():
         machine, period = rows.loc[int(mixed.argmax()), ["machine", "period"]]
-        raise InputError(f"machine {machine} is with and without the feature in period {period}")
+        raise PeriodError(f"machine {machine} is with and without the feature", period)
     return coded
 
 

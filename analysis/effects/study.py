@@ -10,7 +10,16 @@ from scipy.stats import t
 from analysis.effects import stages
 from analysis.effects.cells import NEVER, JobMachineSums, cells, covariates
 from analysis.effects.crossovers import observed
-from analysis.effects.observations import Design, Observations, checked, fleet_of, identity, scale_of, stays
+from analysis.effects.observations import (
+    Design,
+    Observations,
+    PeriodError,
+    checked,
+    fleet_of,
+    identity,
+    scale_of,
+    stays,
+)
 from analysis.effects.switching import FEW
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -75,7 +84,14 @@ class Study:
         fleet, racks, switching = fleet_of(before, study, jobs), coded.of_machines("rack"), coded.switching
         if switching.any():
             enough = (coded.never & ~coded.ever).sum() >= switching.sum()
-            whole = observed(study, fleet, racks, coded.machines[switching] if enough else None)
+            try:
+                whole = observed(study, fleet, racks, coded.machines[switching] if enough else None)
+            except NotEnoughDataError:
+                if coded.treated[coded.period == 0].all():
+                    losing = int(coded.switching.sum())
+                    after = f", and {losing:,} are without it later: is `treated` the wrong way round?"
+                    raise PeriodError("every machine has the feature", coded.periods[0], after) from None
+                raise
             return cls(whole, np.ones(len(whole.machines), dtype=np.bool_), "crossover")
         measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
         study = _without(study, course(study[~study["treated"]], fleet))

@@ -1,5 +1,6 @@
 """How the columns of somebody else's table become ours: expressions, a filter, periods of time, and what may be bad."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from analysis.tables.cells import FileCells, Missing
 from analysis.tables.expressions import Expression, evaluated, parsed
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.quantities import is_numeric, numbers, periods, times_s
-from models.arrays import Bools
+from models.arrays import DAY_S, Bools, Floats
 from models.errors import InputError
 
 PERIOD = "period"
@@ -50,6 +51,48 @@ class Recipe:
     def takes_as_is(self) -> bool:
         """Whether a table's cells are taken as they stand."""
         return not (self.columns or self.where or self.period_s)
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step since 1970 in which a table's rows are counted: a period, if that is a day or less.
+
+        A longer period is made of them when the first day of all tables is known (`whole_periods`).
+
+        Examples
+        --------
+        >>> Recipe(period_s=3600.0).step_s, Recipe(period_s=7 * 86400.0).step_s
+        (3600.0, 86400.0)
+        """
+        length_s = self.period_s or 1.0
+        if length_s <= DAY_S or not length_s.is_integer():
+            return length_s
+        return float(math.gcd(int(length_s), int(DAY_S), int(self._since_local_s or 0.0)))
+
+    @property
+    def _since_local_s(self) -> float | None:
+        return None if self.since_s is None else float(periods(np.array([self.since_s]), 1.0, self.zone)[0])
+
+    def whole_periods(self, step: Floats, first: float) -> tuple[Floats, float]:
+        """Return the periods, counted from 0, of some steps, and when the first begins, seconds of the zone's time.
+
+        Periods longer than a day begin at the first day of the rows, or at `since_s`; others where they do since 1970.
+
+        Parameters
+        ----------
+        step : (N,) of `step_s`, counted from 1970
+        first : the first one of all tables
+
+        Examples
+        --------
+        >>> Recipe(period_s=7 * 86400.0).whole_periods(np.array([20515.0, 20521.0, 20522.0]), 20515.0)
+        (array([0., 0., 1.]), 1772496000.0)
+        """
+        length_s, step_s = self.period_s or 1.0, self.step_s
+        if step_s == length_s:
+            return step - first, first * step_s
+        start_s = np.floor(first * step_s / DAY_S) * DAY_S if self._since_local_s is None else self._since_local_s
+        start_s += np.floor((first * step_s - start_s) / length_s) * length_s
+        return np.floor((step * step_s - start_s) / length_s), float(start_s)
 
 
 AS_IT_IS = Recipe()
@@ -173,9 +216,9 @@ def _missing(name: str, column: _Column) -> Iterator[Missing]:
 
 
 def _numbered(taken: Mapping[str, pd.Series], recipe: Recipe) -> tuple["pd.Series[float]", Bools]:
-    """Return the number of each row's period, and which rows lie between the ends."""
+    """Return the number of each row's step since 1970, and which rows lie between the ends."""
     time_s, _ = times_s(taken[PERIOD], recipe.zone)
     with np.errstate(invalid="ignore"):
         before = time_s < (-np.inf if recipe.since_s is None else recipe.since_s)
         after = time_s >= (np.inf if recipe.until_s is None else recipe.until_s)
-    return pd.Series(periods(time_s, recipe.period_s or 1.0, recipe.zone)), ~(before | after)
+    return pd.Series(periods(time_s, recipe.step_s, recipe.zone)), ~(before | after)

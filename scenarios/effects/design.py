@@ -302,7 +302,7 @@ def _past(
     tables: Sequence[Source], jobs: Source | None, metric: MetricName | None, recipe: Recipe
 ) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
-    reading = observed(tables, metric, recipe=recipe)
+    reading, dates = observed(tables, metric, recipe=recipe)
     rows, notes = reading.table, [*reading.notes]
     if (measured := run_metric(tables, metric)) is not None:
         notes.append(_measured(measured))
@@ -313,7 +313,8 @@ def _past(
     treated = rows.loc[rows["treated"] == 1, "period"]
     if len(treated):
         rows = rows[rows["period"] < treated.min()].reset_index(drop=True)
-        notes.append(f"only the periods before {treated.min():g} are used, when the first machine has the feature")
+        first = dates.named(float(treated.min()))
+        notes.append(f"only the periods before {first} are used, when the first machine has the feature")
     periods = rows["period"].nunique()
     if periods < 2:
         problem = "at least two periods in which nothing has the feature are needed"

@@ -22,7 +22,7 @@ from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
 from scenarios.effects.own_guards import GuardFunction, own_guards
-from scenarios.files.faults import FaultsError, faults_in
+from scenarios.files.faults import FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
@@ -233,7 +233,7 @@ def effect(
             cluster = "rack"
     audited = read.audit(stated, own=own)
     notes += left_out
-    with faults_in(read.source):
+    with read.faults():
         study, estimate = _estimated(rows, read.jobs, for_design(estimator, design), confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
@@ -245,7 +245,7 @@ def effect(
     elif by_job and study.design == "staged":
         notes.append("effects on single jobs are not estimated of a staged roll-out")
     elif by_job:
-        with faults_in(read.source):
+        with read.faults():
             jobs_effects = _by_job(study, confidence)
     return EffectAnswer(
         effect=_without_rounding(estimate),

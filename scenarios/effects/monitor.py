@@ -25,7 +25,6 @@ from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.effect import verdict
 from scenarios.effects.observations import experiment
 from scenarios.effects.own_guards import GuardFunction, own_guards
-from scenarios.files.faults import faults_in
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
@@ -198,7 +197,7 @@ def monitor(
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
-    with faults_in(read.source):
+    with read.faults():
         ends = _ends(rows, every)
         chosen = for_design(estimator, Observations.of(rows).design)
         effects, notes = _effects(rows, ends, lambda until: _effect(until, read.jobs, chosen, confidence))

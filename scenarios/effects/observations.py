@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
-from analysis.effects.observations import FlaggedRows, joined, read_observations
+from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
 from analysis.tables.columns import Field, read_rows
 from analysis.tables.faults import PRINTED
 from analysis.tables.recipe import AS_IT_IS, Recipe
@@ -36,6 +37,29 @@ _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
 
+class Dates(NamedTuple):
+    """When periods begin, where they were made of points in time.
+
+    Examples
+    --------
+    >>> Dates(0.0, 86400.0).of(2), Dates(0.0).of(3600.0), Dates().of(2)
+    ('1970-01-03', '1970-01-01T01:00:00', '')
+    """
+
+    zero_s: float = math.nan
+    """Seconds since 1970, in the zone's own time, at period 0."""
+    unit_s: float = 1.0
+
+    def of(self, period: float) -> str:
+        """Return the date at which a period begins, with the time if that is not midnight; empty if it is not known."""
+        time_s = self.zero_s + period * self.unit_s
+        return "" if math.isnan(time_s) else _stamp(time_s).removesuffix("T00:00:00")
+
+    def named(self, period: float) -> str:
+        """Return a period's number, and its date if that is known."""
+        return f"{period:g} ({date})" if (date := self.of(period)) else f"{period:g}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Experiment:
     """An experiment as its files or its run tell it."""
@@ -49,6 +73,17 @@ class Experiment:
     source: Path
     """The name under which what is wrong with all files together is told."""
     notes: tuple[str, ...]
+    dates: Dates
+
+    @contextmanager
+    def faults(self) -> Iterator[None]:
+        """Turn whatever is wrong with the experiment into faults of its files, with dates of periods."""
+        with faults_in(self.source):
+            try:
+                yield
+            except PeriodError as error:
+                period = error.period
+                raise InputError(error.dated(self.dates.of(period) if isinstance(period, float) else "")) from error
 
     def about(self, stated: About) -> About:
         """Return what is stated of the experiment, and of a run the metric too, which need not be stated."""
@@ -85,9 +120,9 @@ def experiment(
     ]
     if faults:
         raise FaultsError(faults)
-    reading, whole, of_jobs = Reading(pd.DataFrame(), ()), None, tuple[str, ...]()
+    reading, dates, whole, of_jobs = Reading(pd.DataFrame(), ()), Dates(), None, tuple[str, ...]()
     try:
-        reading = observed(sources, metric, strict=False, recipe=recipe)
+        reading, dates = observed(sources, metric, strict=False, recipe=recipe)
     except FaultsError as error:
         faults += error.faults
     try:
@@ -105,7 +140,7 @@ def experiment(
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
-    return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs))
+    return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs), dates)
 
 
 def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
@@ -144,15 +179,15 @@ def observed(
     *,
     strict: bool = True,
     recipe: Recipe = AS_IT_IS,
-) -> Reading:
-    """Return the observations of tables or of runs as one table with the column `file`, notes, and rows left out.
+) -> tuple[Reading, Dates]:
+    """Return the observations of tables or of runs as one table with the column `file`, and dates.
 
     Parameters
     ----------
     sources : files of observations, queries or frames, or the folders of runs
     metric : of runs; that of their scenario if not said
     strict : as in `read_observations` and `joined`
-    recipe : how columns of the tables become ours; periods of days are numbered from 1, others begin so many seconds
+    recipe : how columns of the tables become ours; periods of a day are numbered from 1, others begin so many seconds
         after the first
     """
     faults, notes, readings = list[Fault](), list[str](), dict[str, Reading]()
@@ -170,17 +205,21 @@ def observed(
     with faults_in(Path(next(reversed(readings)))):
         table = joined({name: reading.table for name, reading in readings.items()}, strict=strict)
     left_out = pd.concat([reading.left_out for reading in readings.values()], ignore_index=True)
+    dates = Dates()
     if recipe.period_s is not None:
-        first, step = table["period"].min(), recipe.period_s
+        first, length_s = float(table["period"].min()), recipe.period_s
         for rows in filter(len, (table, left_out)):
-            place = pd.to_numeric(rows["period"], errors="coerce") - first
-            rows["period"] = place + 1 if step == DAY_S else place * step
-        notes.append(f"period {table['period'].min():g} begins {_stamp(first * step)}")
+            steps = pd.to_numeric(rows["period"], errors="coerce").to_numpy(np.float64)
+            place, start_s = recipe.whole_periods(steps, first)
+            rows["period"] = place + 1 if length_s == DAY_S else place * length_s
+            dates = Dates(start_s - DAY_S, DAY_S) if length_s == DAY_S else Dates(start_s)
+        least = float(table["period"].min())
+        notes.append(f"period {least:g} begins {_stamp(start_s)}")
     if len(left_out):
         share = len(left_out) / (len(table) + len(left_out))
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out["reason"].value_counts().items())
         notes.append(f"{len(left_out):,} rows ({share:.2%}) are left out: {reasons}")
-    return Reading(table, tuple(notes), left_out)
+    return Reading(table, tuple(notes), left_out), dates
 
 
 def _stamp(time_s: float) -> str:

@@ -57,7 +57,7 @@ def test_a_run_is_measured_where_machines_were_rolled_out(tmp_path):
     made = invoke("run", "fortnight", "--out", tmp_path, *sets, "--json")
     assert made.exit_code == 0, made.output
     (folder,) = (each for each in tmp_path.iterdir() if each.is_dir())
-    reading = observed([folder])
+    reading, _ = observed([folder])
     table = reading.table
     assert sorted(table["period"].unique().tolist()) == [0.0, 86400.0, 172800.0]
     assert table.loc[table["treated"] == 1, "period"].min() == 86400.0

@@ -4,6 +4,8 @@ import json
 import sqlite3
 from contextlib import closing
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -83,6 +85,39 @@ def test_filters_and_times_take_fewer_rows(theirs):
     assert some["jobs"] == 30 < whole["jobs"]
     late = invoke("effect", theirs, *DAILY, "--from", "2026-03-11", "--until", "2026-03-16", "--json")
     assert json.loads(late.output)["periods_before"] == 2
+
+
+def weeks(tmp_path, treated="kernel = 'new'"):
+    """Two weeks from a Monday in two files; half of the machines have the feature in the second."""
+    days = pd.date_range("2026-03-02", periods=14).strftime("%Y-%m-%dT06:00:00").tolist()
+    rng = np.random.default_rng(3)
+    rows = pd.MultiIndex.from_product([days, ["a", "b", "c"], [f"m{number:02}" for number in range(24)]])
+    table = rows.to_frame(index=False, name=["period", "job", "machine"]).assign(weight=1.0)
+    new = (table["period"] >= "2026-03-09") & (table["machine"] < "m12")
+    table = table.assign(value=rng.normal(100, 1, len(table)), kernel=np.where(new, "new", "old"))
+    files = [tmp_path / "first.csv", tmp_path / "second.csv"]
+    for file, part in zip(files, (table["period"] < "2026-03-09", table["period"] >= "2026-03-09"), strict=True):
+        table[part].to_csv(file, index=False)
+    return [*files, "--column", f"treated={treated}"]
+
+
+def test_weeks_begin_at_the_first_day_of_all_files_or_at_from(tmp_path):
+    tables = weeks(tmp_path)
+    whole = json.loads(invoke("effect", *tables, "--period", "7d", "--json").output)
+    assert whole["periods_before"] == 1
+    assert "period 0 begins 2026-03-02T00:00:00" in whole["notes"]
+    late = json.loads(invoke("effect", *tables, "--period", "2d", "--from", "2026-03-03", "--json").output)
+    assert late["periods_before"] == 3
+    assert "period 0 begins 2026-03-03T00:00:00" in late["notes"]
+    mixed = invoke("effect", *tables, "--period", "7d", "--from", "2026-03-03")
+    assert "m00 is with and without the feature in period 0 (2026-03-03)" in mixed.output
+
+
+def test_a_feature_that_all_have_first_and_some_lose_may_be_the_wrong_way_round(tmp_path):
+    ended = invoke("effect", *weeks(tmp_path, "kernel = 'old'"), "--period", "1d")
+    assert ended.exit_code == 2
+    after = "12 are without it later: is `treated` the wrong way round?"
+    assert f"every machine has the feature in period 1 (2026-03-02), and {after}" in ended.output
 
 
 @pytest.mark.parametrize("command", ["effect", "audit", "monitor"])
