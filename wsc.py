@@ -15,7 +15,7 @@ Examples
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from analysis.effects.estimator import Estimator as AnyEstimator
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import Source, TableQuery
+    from analysis.tables.sources import TableQuery
     from models.fleet.metrics import MetricName
     from scenarios.crossplatform.platforms import Sheets
     from scenarios.crossplatform.predict import Predicted
@@ -126,7 +126,7 @@ class Columns(TypedDict, total=False):
     since: str
     until: str
     zone: str
-    skip_bad: float
+    skip_bad: float | str
 
 
 def simulate(
@@ -362,9 +362,10 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
     [[0.5, 1.5], [2.0, 2.0]]
     """
     from scenarios.effects.observations import observed
+    from scenarios.files import arguments
 
     with _progress("reading"):
-        return observed(_sources(tables), metric, recipe=_recipe(columns))[0].table
+        return observed(arguments.observations(tables), metric, recipe=_recipe(read, columns))[0].table
 
 
 def effect(
@@ -405,17 +406,18 @@ def effect(
     (0.0996, ['gained'])
     """
     from scenarios.effects.effect import effect as estimated
+    from scenarios.files import arguments
 
     with _progress("reading and estimating"):
         return estimated(
-            _sources(tables),
-            None if jobs is None else _source(jobs),
+            arguments.observations(tables),
+            arguments.optional_table("jobs", jobs),
             estimator=estimator,
             confidence=confidence,
             by_job=True,
             metric=metric,
             about=None if about is None else Path(about),
-            recipe=_recipe(columns),
+            recipe=_recipe(effect, columns),
             guards=guards,
         )
 
@@ -444,9 +446,10 @@ def audit(
     'error: few_rows: fewer than 100 rows'
     """
     from scenarios.effects.audit import audit as audited
+    from scenarios.files import arguments
 
     with _progress("reading and auditing"):
-        return audited(_sources(tables), metric, _recipe(columns), guards)
+        return audited(arguments.tables(tables), metric, _recipe(audit, columns), guards)
 
 
 def design(
@@ -481,10 +484,17 @@ def design(
     """
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
+    from scenarios.files import arguments
 
     question = DesignQuestion(detect=detect, power=power, days=days, crossover=crossover, draws=draws, seed=seed)
     with _progress() as tell:
-        return designed(_sources(tables), question, None if jobs is None else _source(jobs), tell, _recipe(columns))
+        return designed(
+            arguments.observations(tables),
+            question,
+            arguments.optional_table("jobs", jobs),
+            tell,
+            _recipe(design, columns),
+        )
 
 
 def monitor(
@@ -513,15 +523,16 @@ def monitor(
     (1, True)
     """
     from scenarios.effects.monitor import monitor as monitored
+    from scenarios.files import arguments
 
     with _progress("reading and estimating"):
         return monitored(
-            _sources(tables),
-            None if jobs is None else _source(jobs),
+            arguments.observations(tables),
+            arguments.optional_table("jobs", jobs),
             planned=planned,
             estimator=estimator,
             confidence=confidence,
-            recipe=_recipe(columns),
+            recipe=_recipe(monitor, columns),
             guards=guards,
         )
 
@@ -543,10 +554,11 @@ def plan(
     >>> plan(jobs.assign(instances=1000, cost=1.0), margin=0.03).frame()["job"].tolist()
     ['a', 'b']
     """
+    from scenarios.files import arguments
     from scenarios.wsmeter import own_tables
 
     with _progress("planning"):
-        return own_tables.plan(_source(table), margin, t, min_instances, _recipe(columns))
+        return own_tables.plan(arguments.table("table", table), margin, t, min_instances, _recipe(plan, columns))
 
 
 def estimate(
@@ -574,17 +586,18 @@ def estimate(
     >>> estimate(before, after).frame().set_index("estimator")["change"].round(3).to_dict()
     {'baseline': 0.1, 'wsmeter': 0.1, 'wsmeter-widened': 0.1}
     """
+    from scenarios.files import arguments
     from scenarios.wsmeter import own_tables
 
     with _progress("reading and estimating"):
         return own_tables.estimate(
-            _source(current),
-            _source(new),
-            None if jobs is None else _source(jobs),
+            arguments.table("current", current),
+            arguments.table("new", new),
+            arguments.optional_table("jobs", jobs),
             current_is=current_is,
             t=t,
             min_instances=min_instances,
-            recipe=_recipe(columns),
+            recipe=_recipe(estimate, columns),
         )
 
 
@@ -852,35 +865,12 @@ def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, obje
     return loaded(str(reference), [Override(name.replace("__", "."), text, name) for name, text in texts.items()])
 
 
-def _sources(tables: Sequence[Table]) -> "list[Source]":
-    return [_source(table) for table in tables]
+def _recipe(function: Callable[..., object], columns: Columns) -> "Recipe":
+    """Return the recipe among the keyword arguments of a function, of which there are no others."""
+    from scenarios.files import arguments, recipes
 
-
-def _source(table: Table) -> "Source":
-    from scenarios.files.recipes import source_of
-    from scenarios.runs.rundir import Run
-
-    if isinstance(table, str):
-        return source_of(table)
-    return table.path if isinstance(table, Run) else table
-
-
-def _recipe(columns: Columns) -> "Recipe":
-    """Return a recipe of texts as the command line has them."""
-    from analysis.tables.recipe import Recipe
-    from scenarios.files import options, recipes
-
-    zone = columns.get("zone", "UTC")
-    period, since, until = columns.get("period"), columns.get("since"), columns.get("until")
-    return Recipe(
-        columns=dict(columns.get("columns", {})),
-        where=columns.get("where"),
-        period_s=None if period is None else options.duration("period", period),
-        since_s=None if since is None else recipes.point_in_time("since", since, zone),
-        until_s=None if until is None else recipes.point_in_time("until", until, zone),
-        zone=zone,
-        skip_bad=columns.get("skip_bad"),
-    )
+    arguments.known_names(function, columns, Columns.__annotations__)
+    return recipes.recipe_of(columns)
 
 
 @contextmanager

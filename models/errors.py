@@ -1,8 +1,12 @@
 """Errors that whoever runs a command or calls a function can mend; whatever else is raised is a fault of ours."""
 
+from collections.abc import Mapping
+
 
 class WscError(ValueError):
     """What the user of the testbed can mend: a file, an option, an argument; its message says which, and how.
+
+    An error of any subclass survives pickling with all that it holds, so that other processes can raise it.
 
     Examples
     --------
@@ -10,6 +14,16 @@ class WscError(ValueError):
     Traceback (most recent call last):
     models.errors.InputError: servers must be at least 1, got 0
     """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(kind: type[WscError], args: tuple[object, ...], state: Mapping[str, object]) -> WscError:
+    """Return an error as it was, whatever its class is made of."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class InputError(WscError):

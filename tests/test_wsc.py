@@ -1,9 +1,12 @@
 """`import wsc`: what it offers is what the commands answer."""
 
 import json
+import pickle
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -168,6 +171,77 @@ def test_runs_and_validations_are_those_of_the_commands(tmp_path):
     judged = wsc.validate("small", out=tmp_path, **{key.replace(".", "__"): value for key, value in fleet.items()})
     options = [word for key, value in fleet.items() for word in ("--set", f"{key}={value}")]
     assert plain(judged) == command("validate", "small", *options, "--out", tmp_path)
+
+
+def small_table():
+    rows = {"period": [0, 1] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    table = pd.DataFrame(rows).assign(treated=lambda t: ((t.period == 1) & (t.index < 40)).astype(int))
+    return table.assign(value=1.0 + 0.1 * table.treated + 0.001 * (table.index % 7))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"confidance": 0.5}, r"^confidance: there is no such argument \(did you mean confidence\?\)$"),
+        ({"wher": "a", "jbos": 3}, r"^jbos: .*did you mean jobs.*\nwher: .*did you mean where"),
+        ({"zone": "Nowhere/City"}, '^zone: should be a time zone\'s name, such as .*, got "Nowhere/City"$'),
+        ({"since": "2026-01-01", "until": "2026-02-01"}, '^since: needs period, got "2026-01-01"\nuntil: needs period'),
+        ({"until": "x", "period": "1y"}, '^period: should be a time .*, got "1y"\nuntil: should be a point in time'),
+        ({"skip_bad": 7.0}, "^skip_bad: should be a share between 0 and 1, such as 3% or 0.03, got 7.0$"),
+        ({"skip_bad": -1}, "^skip_bad: should be a share .*, got -1$"),
+        ({"skip_bad": "2 of 9"}, '^skip_bad: should be a share .*, got "2 of 9"$'),
+        ({"columns": ["value"]}, r'^columns: should be expressions by our names, got \["value"\]$'),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused_by_name(given, message):
+    with pytest.raises(wsc.WscError, match=message):
+        wsc.effect(small_table(), **given)
+
+
+def test_a_share_may_be_written_as_on_the_command_line():
+    table = small_table()
+    assert wsc.read(table, skip_bad="2%").equals(wsc.read(table, skip_bad=0.02))
+    for function in (wsc.audit, wsc.monitor, wsc.read):
+        with pytest.raises(wsc.WscError, match="wher: there is no such argument"):
+            function(table, wher="job = 'search'")
+
+
+def test_queries_that_look_alike_are_tables_of_their_own(tmp_path):
+    table = small_table()
+    halves = [table[table.period == period] for period in (0, 1)]
+    queries = []
+    for period, rows in enumerate(halves):
+        with closing(sqlite3.connect(tmp_path / f"{period}.db")) as database:
+            rows.to_sql("t", database, index=False)
+        queries.append(wsc.TableQuery("SELECT * FROM t", tmp_path / f"{period}.db"))
+    rows = wsc.read(*queries)
+    assert rows["file"].value_counts().to_dict() == {"SELECT * FROM t": 40, "SELECT * FROM t (table 2)": 40}
+    assert wsc.effect(*queries).change == wsc.effect(table).change
+    assert len(wsc.audit(*queries).frame()) == len(wsc.audit(table).frame())
+    with pytest.raises(wsc.WscError, match=r"^SELECT \* FROM t: should be given once, got 2 times$"):
+        wsc.read(queries[0], queries[0])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    columns = "period, job, machine, weight, value, treated, 'the same long text' AS note"
+    texts = [f"SELECT {columns} FROM '{tmp_path / 'all.csv'}' WHERE period = {period}" for period in (0, 1)]
+    assert len(wsc.read(*texts)) == 80
+
+
+def test_errors_survive_pickling():
+    from analysis.statistics import NotEnoughDataError
+    from analysis.tables.faults import FileError, FileFault
+    from models.errors import ArgumentError
+    from scenarios.files.faults import Fault, FaultsError
+
+    def kinds(kind):
+        return {kind}.union(*map(kinds, kind.__subclasses__()))
+
+    errors = [kind.__new__(kind, "text") for kind in kinds(wsc.WscError)]
+    errors += [NotEnoughDataError(3, 2, "machines"), FaultsError([Fault("a", 1, 2, "f", "bad", "3")])]
+    errors += [FileError([FileFault(1, 2, "x", "bad", "3")], "a.pb", 4), ArgumentError("policy", "should be", "x")]
+    assert len(errors) > 12
+    for error in errors:
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.args, vars(again)) == (type(error), str(error), error.args, vars(error))
 
 
 @pytest.mark.parametrize("package", ["models", "sim", "analysis", "scenarios"])

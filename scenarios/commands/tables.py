@@ -192,10 +192,8 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
         "skip_bad": given["skip_bad"],
     }
     recipe = replace(recipe, **{name: value for name, value in values.items() if value is not None})
-    if recipe.period_s is None:
-        bounds = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
-        useless = [(name, text) for name, text in bounds.items() if text is not None]
-        if useless:
-            problem = "needs --period"
-            raise FaultsError(Fault("", 0, 0, name, problem, text) for name, text in useless)
+    ends = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
+    recipes.need_period(recipe, {name: text for name, text in ends.items() if text is not None}, "--period")
+    of_file = {"from": recipe.since_s, "until": recipe.until_s}
+    recipes.need_period(recipe, {name: end for name, end in of_file.items() if end is not None}, "period", str(file))
     return NamedTables(sources, recipe, given["database"])

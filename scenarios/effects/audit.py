@@ -12,7 +12,7 @@ from analysis.audit.guards import GUARDS
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source, header_of, name_of
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views import findings
@@ -103,7 +103,7 @@ def audit(
     """
     own = own_guards(guards) if guards else ()
     about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
-    tables = list({name_of(path) if isinstance(path, Path) else id(path): path for path in paths}.values())
+    tables = list({id(path) if isinstance(path, pd.DataFrame) else path: path for path in paths}.values())
     tables = [path for path in tables if not (isinstance(path, Path) and _states(path))]
     fleet = [path for path in tables if _is_of_jobs(path)]
     observed_in = [path for path in tables if not _is_of_jobs(path)]
@@ -141,10 +141,7 @@ def _asked_wrongly(
     paths: Sequence[Source], about_files: Sequence[Path], fleet: Sequence[Source], observed_in: Sequence[Source]
 ) -> Iterator[Fault]:
     """Yield what was given more than once, or is missing."""
-    names = [name_of(path) for path in paths if not isinstance(path, pd.DataFrame)]
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            yield Fault(name, 0, 0, "", "should be given once", f"{names.count(name)} times")
+    yield from repeated_sources(paths)
     if len(set(about_files)) > 1:
         yield Fault(str(about_files[1]), 0, 0, "", "only one file may hold facts about the experiment")
     if len(fleet) > 1:

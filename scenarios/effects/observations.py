@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,12 +113,7 @@ def experiment(
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables of observations become ours
     """
-    names = [str(source) for source in sources if not isinstance(source, pd.DataFrame)]
-    faults = [
-        Fault(name, 0, 0, "", "should be given once", f"{names.count(name)} times")
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]
+    faults = repeated_sources(sources)
     if faults:
         raise FaultsError(faults)
     reading, dates, whole, of_jobs = Reading(pd.DataFrame(), ()), Dates(), None, tuple[str, ...]()
@@ -141,6 +137,30 @@ def experiment(
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
     return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs), dates)
+
+
+def repeated_sources(sources: Sequence[Source]) -> list[Fault]:
+    """Return the tables that are given more than once; two queries are one if text and database are equal."""
+    again = [
+        (source, count)
+        for number, source in enumerate(sources)
+        if (count := sum(map(partial(_same, source), sources))) > 1
+        and not any(_same(source, earlier) for earlier in sources[:number])
+    ]
+    return [Fault(name_of(source), 0, 0, "", "should be given once", f"{count} times") for source, count in again]
+
+
+def _same(one: Source, other: Source) -> bool:
+    return one is other if isinstance(one, pd.DataFrame) or isinstance(other, pd.DataFrame) else one == other
+
+
+def _labels(sources: Sequence[Source]) -> list[str]:
+    """Return what tables are called in messages, no two of them alike."""
+    labels = dict[str, None]()
+    for number, source in enumerate(sources, 1):
+        name = f"table {number}" if isinstance(source, pd.DataFrame) and len(sources) > 1 else name_of(source)
+        labels[name if name not in labels else f"{name} (table {number})"] = None
+    return list(labels)
 
 
 def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
@@ -190,10 +210,11 @@ def observed(
     recipe : how columns of the tables become ours; periods of a day are numbered from 1, others begin so many seconds
         after the first
     """
-    faults, notes, readings = list[Fault](), list[str](), dict[str, Reading]()
+    faults, notes, readings = repeated_sources(sources), list[str](), dict[str, Reading]()
+    if faults:
+        raise FaultsError(faults)
     metric = run_metric(sources, metric)
-    for number, source in enumerate(sources, 1):
-        name = f"table {number}" if isinstance(source, pd.DataFrame) and len(sources) > 1 else name_of(source)
+    for name, source in zip(_labels(sources), sources, strict=True):
         try:
             with faults_in(Path(name)):
                 readings[name] = _read(source, metric, strict=strict, recipe=recipe)

@@ -75,6 +75,66 @@ def zone_of(option: str, text: str) -> str:
     return text
 
 
+def recipe_of(given: Mapping[str, object]) -> Recipe:
+    """Return the recipe of the arguments columns, where, period, since, until, zone and skip_bad.
+
+    Texts and numbers are read as those of options; None is left out.
+
+    Raises
+    ------
+    FaultsError
+        With every fault, of its argument.
+
+    Examples
+    --------
+    >>> recipe_of({"period": "1d", "skip_bad": 0.03, "since": "1970-01-02"})
+    Recipe(columns={}, where=None, period_s=86400.0, since_s=86400.0, until_s=None, zone='UTC', skip_bad=0.03)
+    """
+    fields, faults = dict[str, Any](), list[Fault]()
+    texts = {name: value for name, value in given.items() if value is not None}
+    columns, zone = texts.pop("columns", {}), "UTC"
+    if isinstance(columns, Mapping) and all(isinstance(text, str) for part in columns.items() for text in part):
+        fields["columns"] = dict(columns)
+    else:
+        faults.append(Fault("", 0, 0, "columns", "should be expressions by our names", shown(columns)))
+    for name, value in sorted(texts.items(), key=lambda item: item[0] != "zone"):
+        field, read = _READ[_KEYS.get(name, name)]
+        try:
+            fields[field] = read(name, str(value), zone)
+        except FaultsError as error:
+            faults += [Fault("", 0, 0, name, fault.problem, shown(value)) for fault in error.faults]
+        zone = fields.get("zone", zone)
+    recipe = Recipe(**fields)
+    if not faults:
+        need_period(recipe, {name: texts[name] for name in _KEYS if name in texts}, "period")
+    if faults:
+        raise FaultsError(faults)
+    return recipe
+
+
+def need_period(recipe: Recipe, ends: Mapping[str, object], period: str, file: str = "") -> None:
+    """Refuse the ends of a recipe that has no period, without which no column is a point in time.
+
+    Parameters
+    ----------
+    ends : what was given for them, by name
+    period : what must be given beside them
+    file : the one that gives the ends, if it is one
+
+    Examples
+    --------
+    >>> need_period(Recipe(since_s=0.0), {"since": "1970-01-01"}, "period")
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: since: needs period, got "1970-01-01"
+    """
+    if ends and recipe.period_s is None:
+        raise FaultsError(Fault(file, 0, 0, name, f"needs {period}", shown(given)) for name, given in ends.items())
+
+
+_KEYS = {"since": "from", "until": "until"}
+"""Keys in YAML of the ends of a recipe, by the name of the argument."""
+
+
 def recipe_file(path: Path) -> Recipe:
     """Read a recipe from YAML: columns, where, period, from, until, zone, skip_bad.
 
