@@ -7,7 +7,7 @@ from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMeth
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.plain import answered, own_copy, with_responses
 from models.arrays import Floats
-from models.code.parts import Part, PartError, blamed, is_part, part
+from models.code.parts import Part, PartError, blamed, is_part, name_problems, part
 from models.errors import InputError
 from models.platforms import Platform
 
@@ -58,9 +58,8 @@ def own_method(text: str) -> PredictionMethod:
         problem = "should be a class or a function that takes the evidence"
         raise PartError(f"{somebodys.file}: {somebodys.name} {problem}, is of type {type(calibrate).__name__}")
     name = str(getattr(calibrate, "name", None) or somebodys.name)
-    if name in {method.name for method in METHODS}:
-        problem = "is the name of a shipped method; give yours another as attribute `name`"
-        raise PartError(f"{somebodys.file}: {name} {problem}")
+    for _, problem in name_problems([(text, name)], {method.name for method in METHODS}):
+        raise PartError(f"{somebodys.file}: {problem}; say another as attribute `name`")
     what = (calibrate.__doc__ or "").strip().partition("\n")[0]
     learns, counts = (bool(getattr(calibrate, mark, by_itself)) for mark, by_itself in _MARKS.items())
     return PredictionMethod(name, what or name, partial(_calibrated, somebodys, calibrate), learns, counts)

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from analysis.effects.estimator import ExperimentTables
 from analysis.statistics import Statistic
-from models.errors import WscError
+from models.errors import InputError, WscError
 
 Estimate = Callable[[ExperimentTables], Statistic]
 CHANGE = 0.05
@@ -88,6 +88,11 @@ def check(
     draws : experiments of each check that counts
     tell : told the share that is done
 
+    Raises
+    ------
+    InputError
+        If there are no draws.
+
     Examples
     --------
     >>> from analysis.effects.estimator import OnTables
@@ -95,9 +100,21 @@ def check(
     >>> all(found.passed for found in check(OnTables(method("ratio")).estimate, draws=2))
     True
     """
-    found = list(_single(estimate))
-    if not found[0].passed:
-        return found
+    if draws < 1:
+        raise InputError(f"draws should be at least 1, got {draws}")
+    experiment = Generator().experiment(np.random.default_rng(_SEED), CHANGE)
+    rows, jobs = experiment.observations.copy(), experiment.jobs.copy()
+    answers_at_all = "answers with a change and its interval"
+    try:
+        first = estimate(experiment)
+    except WscError as error:
+        return [EstimatorCheck(answers_at_all, False, str(error))]
+    if first.low == first.high:
+        return [EstimatorCheck(answers_at_all, False, f"an interval of width 0: {_shown(first)}")]
+    found = [EstimatorCheck(answers_at_all, True, _shown(first))]
+    untouched = rows.equals(experiment.observations) and jobs.equals(experiment.jobs)
+    found.append(EstimatorCheck("leaves the tables as they are", untouched, "unchanged" if untouched else "changed"))
+    found += _single(estimate, replace(experiment, observations=rows, jobs=jobs), first)
     generator, rng = Generator(), np.random.default_rng(_SEED)
     for number, change in enumerate((0.0, CHANGE)):
         answers = []
@@ -108,14 +125,9 @@ def check(
     return found
 
 
-def _single(estimate: Estimate) -> Iterator[EstimatorCheck]:
-    """Yield the checks of one experiment; the first is whether there is an answer at all."""
-    experiment = Generator().experiment(np.random.default_rng(_SEED), CHANGE)
-    rows, jobs = experiment.observations.copy(), experiment.jobs.copy()
-    first = estimate(experiment)
-    yield EstimatorCheck("answers with a change and its interval", True, _shown(first))
-    untouched = rows.equals(experiment.observations) and jobs.equals(experiment.jobs)
-    yield EstimatorCheck("leaves the tables as they are", untouched, "unchanged" if untouched else "changed")
+def _single(estimate: Estimate, experiment: ExperimentTables, first: Statistic) -> Iterator[EstimatorCheck]:
+    """Yield the checks of an estimator that answers `first` to an experiment."""
+    rows, jobs = experiment.observations, experiment.jobs
     yield _alike("answers the same twice", first, estimate(_with(experiment, rows)))
     yield _alike(
         "is free of units (values x 1000)", first, estimate(_with(experiment, rows.assign(value=rows["value"] * 1e3)))
@@ -135,9 +147,10 @@ def _single(estimate: Estimate) -> Iterator[EstimatorCheck]:
     yield EstimatorCheck(
         "is no surer if every row is there twice", narrower >= _NARROWEST, f"{narrower:.2f} times the width"
     )
-    widths = [estimate(replace(experiment, confidence=level)) for level in (0.8, 0.99)]
+    widths = [estimate(replace(_with(experiment, rows), confidence=level)) for level in (0.8, 0.99)]
     narrow, wide = (width.high - width.low for width in widths)
-    yield EstimatorCheck("is wider for more confidence (80%, 99%)", wide > narrow, f"{wide / narrow:.2f} times as wide")
+    times = f"{wide / narrow:.2f} times as wide" if narrow else "an interval of width 0 at 80%"
+    yield EstimatorCheck("is wider for more confidence (80%, 99%)", wide > narrow > 0, times)
     yield _of_little(estimate, experiment, rows)
 
 

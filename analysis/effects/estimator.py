@@ -22,6 +22,8 @@ Target = Literal["job_mean"]
 """job_mean: the relative change of the mean over jobs, by their quota, of each job's mean over its instances."""
 MetricKind = Literal["rate"]
 """rate: positive numbers of which more is better, such as instructions per CPU second."""
+CHANGED = ("value", "cpu_s", "exposure")
+"""Columns that the feature changes."""
 _LONGEST = 60
 """Characters of a wrong answer that are shown."""
 
@@ -102,6 +104,11 @@ class PotentialTables:
     jobs: pd.DataFrame
     """job, quota: of the whole fleet."""
     confidence: float = 0.95
+
+    def copy(self) -> "PotentialTables":
+        """Return tables of which an estimator may change all, and no other estimator sees it."""
+        frames = (table.copy() for table in (self.before, self.off, self.on))
+        return PotentialTables(*frames, self.machines, self.treated.copy(), self.jobs.copy(), self.confidence)
 
 
 Interval = Statistic | tuple[float, float, float]
@@ -190,7 +197,10 @@ def many(name: str, estimator: Estimator, tables: PotentialTables) -> Floats:
     """
     fast = getattr(estimator, "estimate_many", None)
     if fast is not None:
-        return _stacked(name, fast(tables), len(tables.treated))
+        try:
+            return _stacked(name, fast(tables.copy()), len(tables.treated))
+        except NotEnoughDataError:
+            return np.full((len(tables.treated), 3), np.nan)
     out = np.full((len(tables.treated), 3), np.nan)
     for draw, experiment in enumerate(experiments(tables)):
         with suppress(NotEnoughDataError):
@@ -206,11 +216,11 @@ def experiments(tables: PotentialTables) -> Iterator[ExperimentTables]:
         with_it = treated[place]
         columns = {
             column: np.where(with_it, tables.on[column].to_numpy(), tables.off[column].to_numpy())
-            for column in ("value", "cpu_s", "exposure")
+            for column in CHANGED
             if column in tables.off
         }
         rows = pd.concat([before, tables.off.assign(**columns, treated=with_it)], ignore_index=True)
-        yield ExperimentTables(rows, tables.jobs, tables.confidence)
+        yield ExperimentTables(rows, tables.jobs.copy(), tables.confidence)
 
 
 def _stacked(name: str, answer: object, draws: int) -> Floats:

@@ -15,6 +15,7 @@ from analysis.effects.estimators.staged import Staged
 from analysis.effects.estimators.stratified import Stratified
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, EffectMethod, Need
+from analysis.wsmeter.estimators import PAPER_ESTIMATORS
 from models.arrays import Bools
 from models.errors import InputError
 
@@ -40,6 +41,8 @@ METHODS: tuple[EffectMethod, ...] = (
 ratio, cuped: what libraries for online experiments do, machines as units. Those up to random-effects take job-level
 differences: unadjusted, with the instance's own past alone, and with all covariates, pooled in three ways. The last
 ones are for machines that were drawn within platforms, in waves, balanced, and in pairs."""
+SHIPPED = frozenset({*PAPER_ESTIMATORS, *(method.name for method in METHODS)})
+"""Names of all our estimators, the paper's too: others cannot have them."""
 _TOLD: frozenset[Need] = frozenset({"platform", "stages"})
 """What a table of observations tells of how machines were drawn."""
 

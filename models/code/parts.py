@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +60,41 @@ def is_part(text: str) -> bool:
     (True, False)
     """
     return ":" in text
+
+
+def called(given: object) -> str:
+    """Return the name of an object: its attribute `name` if it has one, else that of its class or function.
+
+    Examples
+    --------
+    >>> called(called), called(0)
+    ('called', 'int')
+    """
+    return str(getattr(given, "name", None) or getattr(given, "__name__", type(given).__name__))
+
+
+def name_problems(named: Sequence[tuple[str, str]], shipped: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number and the problem of every part whose name is that of a shipped one, or of one before it.
+
+    Parameters
+    ----------
+    named : where each part is, as ``mine.py:Mine``, and its name
+    shipped : names that are ours
+
+    Examples
+    --------
+    >>> [problem for _, problem in name_problems([("a.py:Mine", "Mine"), ("b.py:Mine", "Mine")], ["adjusted"])]
+    ['should have a name of its own, a.py:Mine is called Mine, too']
+    >>> list(name_problems([("mine.py:adjusted", "adjusted")], ["adjusted"]))
+    [(0, 'should have a name of its own, adjusted is one of ours')]
+    """
+    places = dict[str, str]()
+    for number, (place, name) in enumerate(named):
+        if name in shipped:
+            yield number, f"should have a name of its own, {name} is one of ours"
+        elif name in places:
+            yield number, f"should have a name of its own, {places[name]} is called {name}, too"
+        places.setdefault(name, place)
 
 
 def part(text: str, folder: Path = Path()) -> Part:

@@ -1,14 +1,14 @@
 """Estimators that other people wrote, by name as ``mine.py:Mine`` or as objects, ready to be judged beside ours."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from analysis.effects.estimator import Estimator, ExperimentTables, Interval, PotentialTables, answered, many
-from analysis.effects.methods import METHODS
+from analysis.effects.methods import SHIPPED
 from analysis.statistics import Statistic
 from models.arrays import Floats
-from models.code.parts import Part, blamed
+from models.code.parts import Part, blamed, called, name_problems
 from models.errors import InputError
 from scenarios.effects.own_environment import InEnvironment
 
@@ -54,18 +54,15 @@ class OwnEstimator:
             raise InputError("an estimator in an environment of its own is named by its file, as mine.py:Mine")
         else:
             estimator = InEnvironment.of(part, str(environment))
-        named = estimator if environment is None else given
-        name = str(getattr(named, "name", None) or getattr(named, "__name__", type(named).__name__))
+        name = called(estimator if environment is None else given)
         where = f"{part.file}: " if part else ""
         if not isinstance(estimator, Estimator):
             if not callable(estimator):
                 raise InputError(f"{where}{name} has no method estimate(experiment), and is no function")
             estimator = _Function(estimator)
-        if name in {method.name for method in METHODS}:
-            raise InputError(
-                f"{where}{name} is the name of a shipped estimator; give yours another as attribute `name`"
-            )
-        return cls(name, estimator, part)
+        own = cls(name, estimator, part)
+        own_names([own])
+        return own
 
     @classmethod
     def of_part(cls, part: Part) -> "OwnEstimator":
@@ -83,8 +80,31 @@ class OwnEstimator:
             return many(self._label, self.estimator, tables)
 
     @property
+    def place(self) -> str:
+        """Where it is: ``mine.py:Mine``, or the line of a function, or the class of an object."""
+        if self.part:
+            return self.part.reference
+        given = self.estimator.estimate if isinstance(self.estimator, _Function) else self.estimator
+        code = getattr(given, "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else f"an object of {type(given).__name__}"
+
+    @property
     def _label(self) -> str:
         return f"{self.part.file}: {self.name}" if self.part else self.name
+
+
+def own_names(estimators: Sequence[OwnEstimator]) -> None:
+    """Refuse estimators that are judged together under one name, or under that of one of ours.
+
+    Raises
+    ------
+    InputError
+        That names the place of each.
+    """
+    problems = name_problems([(each.place, each.name) for each in estimators], SHIPPED)
+    told = [f"{estimators[number].place}: {problem}; say another as attribute `name`" for number, problem in problems]
+    if told:
+        raise InputError("\n".join(told))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import tempfile
 import weakref
+import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.effects.estimator import ExperimentTables, PotentialTables
+from analysis.effects.estimator import CHANGED, ExperimentTables, PotentialTables
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats
 from models.code.parts import Part, PartError
@@ -27,8 +28,6 @@ from scenarios.effects.own_worker import Arrays
 
 _LAST = 2000
 """Characters of what a process wrote before it ended that are shown."""
-_SHARED = frozenset({"value", "cpu_s", "exposure"})
-"""Columns that the feature changes; of its course no others are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class InEnvironment:
 
     def estimate_many(self, tables: PotentialTables) -> tuple[Floats, Floats, Floats]:
         """Return the changes, lower and upper ends of R draws; NaN where there was too little data."""
-        course = [name for name in tables.on if name in _SHARED]
+        course = [name for name in tables.on if name in CHANGED]  # the others are those of the course without it
         arrays = _columns("before", tables.before) | _columns("off", tables.off) | _columns("jobs", tables.jobs)
         arrays |= _columns("on", tables.on[course])
         arrays |= {"machines": _plain(tables.machines.to_series()), "treated": tables.treated}
@@ -125,7 +124,7 @@ class _Worker:
         try:
             own_worker.send(questions, arrays)  # type: ignore[arg-type] # IO[bytes] is what Popen says
             reply = own_worker.received(replies)  # type: ignore[arg-type] # likewise
-        except (BrokenPipeError, struct.error, ValueError):
+        except (BrokenPipeError, struct.error, ValueError, EOFError, zipfile.BadZipFile):
             reply = None
         except BaseException:  # the answer would be taken for that to the next question
             self.process.kill()
@@ -133,6 +132,7 @@ class _Worker:
             raise
         if reply is None:
             _worker.cache_clear()
+            replies.close()  # a process that writes the rest of its reply would wait for a reader
             status = self.process.wait()
             self.log.seek(max(self.log.seek(0, io.SEEK_END) - _LAST, 0))
             wrote = self.log.read().decode(errors="replace").strip() or "nothing"
@@ -154,8 +154,13 @@ def _python(environment: Path) -> Path:
 
 
 def _columns(name: str, table: pd.DataFrame) -> dict[str, NDArray[Any]]:
-    """Return the columns of a table under its name."""
-    return {f"{name}/{column}": _plain(table[column]) for column in table}
+    """Return the columns of a table under its name, and beside columns of texts which of them are missing."""
+    columns = dict[str, NDArray[Any]]()
+    for column in table:
+        columns[f"{name}/{column}"] = _plain(table[column])
+        if table[column].dtype.kind not in "biuf" and table[column].isna().any():
+            columns[f"{own_worker.MISSING}{name}/{column}"] = table[column].isna().to_numpy()
+    return columns
 
 
 def _plain(column: "pd.Series[Any]") -> NDArray[Any]:

@@ -15,7 +15,7 @@ from analysis.audit.case import Case, Guard
 from analysis.audit.findings import Finding, Severity
 from analysis.audit.guards import GUARDS
 from analysis.statistics import NotEnoughDataError
-from models.code.parts import Part, PartError, blamed, part
+from models.code.parts import Part, PartError, blamed, name_problems, part
 from scenarios.files.faults import Fault, FaultsError
 
 _TAKES = ("observations", "jobs", "about")
@@ -128,19 +128,16 @@ def own_guards(guards: Sequence[str | GuardFunction]) -> tuple[OwnGuard, ...]:
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: guards: nowhere.py:racks_alike: ...nowhere.py cannot be read: No such ...
     """
-    loaded, problems = list[OwnGuard](), list[str]()
+    loaded, named, problems = list[OwnGuard](), list[tuple[str, str]](), list[str]()
     for given in guards:
         try:
             guard = _guard(given)
         except PartError as error:
             problems.append(str(error))
             continue
-        if guard.name in GUARDS:
-            problems.append(f"{given}: should have a name of its own, {guard.name} is one of ours")
-        elif guard.name in {other.name for other in loaded}:
-            problems.append(f"{given}: should have a name of its own, another guard is called {guard.name}")
-        else:
-            loaded.append(guard)
+        loaded.append(guard)
+        named.append((str(given), guard.name))
+    problems += [f"{named[number][0]}: {problem}" for number, problem in name_problems(named, GUARDS)]
     if problems:
         raise FaultsError([Fault("", 0, 0, "guards", problem) for problem in problems])
     return tuple(loaded)

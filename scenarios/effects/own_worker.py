@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
 """Arrays by name, such as ``observations/value``."""
+MISSING = "missing "
+"""Before the name of a column of texts: which of them are missing, since an array of texts holds texts alone."""
 Estimate = Callable[["SentExperiment"], Any]
 """Returns the relative change and the ends of its interval."""
 
@@ -79,7 +81,13 @@ def experiments(arrays: Arrays) -> Iterator[SentExperiment]:
 def table(arrays: Arrays, name: str) -> pd.DataFrame:
     """Return one table of a message."""
     prefix = f"{name}/"
-    return pd.DataFrame({key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)})
+    columns = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
+    for column, values in columns.items():
+        if (mask := arrays.get(f"{MISSING}{prefix}{column}")) is not None:
+            texts = values.astype(object)
+            texts[mask] = None
+            columns[column] = texts
+    return pd.DataFrame(columns)
 
 
 def received(pipe: BinaryIO) -> Arrays | None:

@@ -29,7 +29,7 @@ from models.code.parts import is_part, part
 from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream
 from scenarios.effects.observations import recorded
-from scenarios.effects.own import OwnEstimator
+from scenarios.effects.own import OwnEstimator, own_names
 from scenarios.files import schema
 from scenarios.files.schema import AnyScenario
 from scenarios.runs.execution import obtain
@@ -217,6 +217,7 @@ def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) ->
     names = [name for name in settings.estimators if name not in PAPER_ESTIMATORS]
     others = [OwnEstimator.of_part(part(name)) if is_part(name) else method(name) for name in names]
     others += own
+    own_names([each for each in others if isinstance(each, OwnEstimator)])
     if others and unit == "instance":
         listed = ", ".join(each.name for each in others)
         raise RunError(f"{listed}: can compare machines, but in this scenario single instances have the feature")
@@ -405,7 +406,7 @@ class _OfOthers:
 
     def answer(self, machines: NDArray[Any]) -> Statistic:
         return self.estimator.estimate(
-            ExperimentTables.of(_with_only(self.rows, machines), self.jobs[["job", "quota"]])
+            ExperimentTables.of(_with_only(self.rows, machines), self.jobs[["job", "quota"]].copy())
         )
 
 

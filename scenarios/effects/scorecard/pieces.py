@@ -21,7 +21,7 @@ from models.arrays import Bools, Floats
 from models.code.parts import Part, is_part, part
 from models.errors import InputError
 from models.randomness import stream
-from scenarios.effects.own import OwnEstimator
+from scenarios.effects.own import OwnEstimator, own_names
 
 SIZES = (12, 25, 50, 100, 200, 400)
 """Test machines, if nothing else is said."""
@@ -139,12 +139,13 @@ class ScorecardQuestion:
         Raises
         ------
         InputError
-            If no size is that of at most half of the machines, or an estimator of ours is not there.
+            If no size is that of at most half of the machines, an estimator is not there, or two have one name.
         """
         if 2 * min(sizes) > machines:
             raise InputError(f"sizes should have one of at most half of {machines} machines, got {min(sizes)}")
         ours = tuple(method(name).name for name in estimators if not is_part(name)) if estimators else names()
         own = tuple(part(name) for name in estimators if is_part(name))
+        own_names([OwnEstimator.of_part(each) for each in own])
         return cls(ours, tuple(sorted(sizes)), draws, machines, tuple(designs), own)
 
 

@@ -3,9 +3,10 @@
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from models.code.parts import PartError, is_part, part
+from models.code.parts import PartError, called, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import Platform
@@ -297,20 +298,36 @@ def repeated_sizes(scenario: Scenario) -> Iterator[FieldFault]:
 
 
 def judged_estimators(scenario: Scenario) -> Iterator[FieldFault]:
-    """The estimators that are validated are there, each once; what a file of somebody's own holds is seen later."""
+    """The estimators that are validated are there, each under a name of its own."""
     names, of_paper = scenario.analyses.wsmeter.estimators, WSMeter().estimators
     for i, name in repeated(names):
         yield FieldFault(("analyses", "wsmeter", "estimators", i), "is there twice", shown(name))
     for i, name in enumerate(names):
         if name not in of_paper and (problem := _no_estimator(name, of_paper)):
             yield FieldFault(("analyses", "wsmeter", "estimators", i), problem, shown(name))
+    for i, problem in _alike_named(names):
+        yield FieldFault(("analyses", "wsmeter", "estimators", i), problem, shown(names[i]))
+
+
+def _alike_named(names: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    """Yield which of somebody's own estimators has the name of another, and of which; those that are there once."""
+    own = list[tuple[int, str]]()
+    for i, name in enumerate(names):
+        if is_part(name) and name not in names[:i]:
+            with suppress(PartError):
+                own.append((i, called(part(name).load())))
+    if own:
+        from analysis.effects.methods import SHIPPED  # alone here: few scenarios name own estimators
+
+        for number, problem in name_problems([(names[i], name) for i, name in own], SHIPPED):
+            yield own[number][0], problem
 
 
 def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
     """Return why a name is that of no estimator; nothing if it is."""
     if is_part(name):
         try:
-            part(name)
+            part(name).load()
         except PartError as error:
             return str(error).removeprefix(f"{name}: ")
         return ""

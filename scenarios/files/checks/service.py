@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from models.code.parts import PartError, is_part
+from models.code.parts import PartError, is_part, name_problems
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.own_platforms import shallow
@@ -61,19 +61,16 @@ def methods(scenario: ServiceScenario) -> Iterator[FieldFault]:
     names = scenario.analyses.crossplatform.methods
     for i, name in repeated(names):
         yield FieldFault((*_TRACE, "methods", i), "is there twice", shown(name))
-    own = dict[str, int]()
+    own = list[tuple[int, str]]()
     for i, name in enumerate(names):
         if not is_part(name) or name in names[:i]:
             continue
         try:
-            known = own_method(name).name
+            own.append((i, own_method(name).name))
         except PartError as error:
             yield FieldFault((*_TRACE, "methods", i), str(error))
-            continue
-        if known in own:
-            problem = f"should have a name of its own, number {own[known]} is called {known}, too"
-            yield FieldFault((*_TRACE, "methods", i), problem)
-        own.setdefault(known, i)
+    for number, problem in name_problems([(names[i], name) for i, name in own], ()):
+        yield FieldFault((*_TRACE, "methods", own[number][0]), problem)
 
 
 def intervals(scenario: ServiceScenario) -> Iterator[FieldFault]:

@@ -9,6 +9,7 @@ from analysis.effects.checks import CHANGE, Generator, check
 from analysis.effects.estimator import OnTables
 from analysis.effects.methods import method
 from analysis.statistics import Statistic
+from models.errors import InputError
 
 RIGHT = OnTables(method("ratio")).estimate
 
@@ -61,6 +62,40 @@ def narrow(experiment):
 )
 def test_an_estimator_that_breaks_a_rule_fails_its_check(estimate, draws, check_):
     assert check_ in [found.check for found in check(estimate, draws=draws) if not found.passed]
+
+
+def raising(_experiment):
+    raise InputError("no such column")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "found"),
+    [(raising, "no such column"), (lambda _: Statistic(0.0, 0.0, 0.0), "an interval of width 0: +0.00%")],
+)
+def test_an_estimator_without_an_answer_fails_the_first_check_alone(estimate, found):
+    (first,) = check(estimate, draws=1)
+    assert not first.passed
+    assert first.found.startswith(found)
+
+
+def test_the_checks_after_a_changed_table_see_it_as_it_was():
+    seen = []
+
+    def zeroing(experiment):
+        seen.append((experiment.observations["value"].sum(), experiment.jobs["quota"].sum()))
+        answer = RIGHT(experiment)
+        experiment.observations["value"] = 0.0
+        experiment.jobs["quota"] = 0.0
+        return answer
+
+    failed = [found.check for found in check(zeroing, draws=1) if not found.passed]
+    assert failed == ["leaves the tables as they are"]
+    assert all(value > 0 and quota == pytest.approx(1) for value, quota in seen)
+
+
+def test_there_is_no_check_without_draws():
+    with pytest.raises(InputError, match="draws should be at least 1, got 0"):
+        check(RIGHT, draws=0)
 
 
 def test_the_generator_has_the_change_that_it_says():

@@ -114,7 +114,7 @@ def test_platforms_are_ranked_by_it(mine):
             "mine.py: number should return an object with predict(platform, counts, interval_s), got float",
         ),
         ("LEVEL", "--method: {file}: LEVEL should be a class or a function that takes the evidence, is of type int"),
-        ("testbed", "--method: {file}: testbed is the name of a shipped method"),
+        ("testbed", "--method: {file}: should have a name of its own, testbed is one of ours"),
         ("nothing", "--method: {file}: holds no nothing, but Clocks, LEVEL, Other,"),
         ("silent", "method silent has no answer (NaN) for the service on pres, pd4"),
         ("needs_more", "service.csv.gz: 5000 intervals are needed, 1200 given"),
@@ -148,7 +148,7 @@ def test_a_file_that_is_not_there_is_said():
 def test_its_name_is_its_own_attribute_if_it_has_one(mine):
     assert own_method(mine("Other")).name == "other"
     assert own_method(mine("Other")).what == "Of another name."
-    with pytest.raises(PartError, match="is the name of a shipped method"):
+    with pytest.raises(PartError, match="should have a name of its own, testbed is one of ours"):
         own_method(mine("testbed"))
 
 

@@ -38,6 +38,27 @@ class Means:
         return change, change - before, change + experiment.jobs["quota"].sum()
 
 
+class Missing(Means):
+    environment = ENVIRONMENT
+
+    def estimate(self, experiment):
+        missing = float(experiment.observations["rack"].isna().sum())
+        return missing, missing, missing + (experiment.observations["rack"] == "a").sum()
+
+
+class Truncated(Means):
+    environment = ENVIRONMENT
+
+    def estimate(self, experiment):
+        import os, struct
+        for pipe in range(3, 9):
+            try:
+                os.write(pipe, struct.pack("<q", 9) + b"no arrays")
+            except OSError:
+                pass
+        os._exit(0)
+
+
 class Apart(Means):
     environment = ENVIRONMENT
 
@@ -81,6 +102,21 @@ def test_it_sees_of_each_draw_what_it_would_see_here(file, apart, experiment):
     there, here = apart.many(tables), OwnEstimator.of_part(part(f"{file}:Means")).many(tables)
     assert there == pytest.approx(here, nan_ok=True)
     assert np.isnan(there).all(axis=1).tolist() == [False, False, True]
+
+
+def test_missing_texts_are_missing_there_too(file, experiment):
+    rows = experiment.observations
+    rack = np.where(np.arange(len(rows)) < 3, None, "a").astype(object)
+    rack[5] = np.nan
+    answer = OwnEstimator.of_part(part(f"{file}:Missing")).estimate(
+        replace(experiment, observations=rows.assign(rack=rack))
+    )
+    assert tuple(answer) == (4.0, 4.0, len(rows))
+
+
+def test_a_reply_that_is_no_table_is_the_end_of_its_process(file, experiment):
+    with pytest.raises(PartError, match="its process ended with status 0"):
+        OwnEstimator.of_part(part(f"{file}:Truncated")).estimate(experiment)
 
 
 def test_what_it_does_wrong_is_said_with_its_line(apart, experiment):

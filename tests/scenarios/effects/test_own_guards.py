@@ -153,7 +153,7 @@ def test_all_that_cannot_be_a_guard_is_said_at_once(mine, tmp_path):
     assert "mine.py:peeking: should have a name of its own, peeking is one of ours" in said
     assert "mine.py:narrow: should be a function of observations, jobs, about: too many positional" in said
     assert "mine.py:wsc: should be a function of observations, jobs, about, is a module" in said
-    assert f"{good}: should have a name of its own, another guard is called few_machines" in said
+    assert f"{good}: should have a name of its own, {good} is called few_machines, too" in said
 
 
 def test_a_missing_object_and_a_file_that_cannot_be_run_are_said_with_their_place(mine, tmp_path):

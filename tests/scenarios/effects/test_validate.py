@@ -17,6 +17,8 @@ from analysis.wsmeter.estimators import paper_estimators
 from models.code.parts import PartError
 from models.errors import InputError
 from scenarios.effects.observations import recorded
+from scenarios.effects.own import OwnEstimator
+from scenarios.effects.scorecard.pieces import ScorecardQuestion
 from scenarios.effects.validate import (
     ClusterScores,
     ValidatedFleet,
@@ -25,6 +27,7 @@ from scenarios.effects.validate import (
     draws,
     scores,
     validate,
+    validate_fleet,
 )
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import Override, load
@@ -323,8 +326,26 @@ def test_a_mistake_in_an_estimator_is_its_authors(run, mine):
         judge(run, broken)
     with pytest.raises(InputError, match=r"mine\.py: Unsure: should answer with low <= change <= high"):
         judge(run, mine.replace("Mine", "Unsure"))
-    with pytest.raises(PartError, match="holds no Other, but Mine, Unsure, broken"):
+    with pytest.raises(FaultsError, match=r"estimators\.0: .*holds no Other, but Mine, Unsure, broken"):
         judge(run, mine.replace("Mine", "Other"))
+
+
+def test_estimators_of_one_name_are_refused_with_the_place_of_each(run, mine):
+    (run / "yours.py").write_text(MINE + "\n\nclass Twin(Mine):\n    name = 'baseline'\n")
+    yours = mine.replace("mine.py", "yours.py")
+    with pytest.raises(
+        FaultsError, match=r"estimators\.1: .*own, .*mine\.py:Mine is called Mine, too, got .*yours\.py"
+    ):
+        fleet(mine, yours)
+    with pytest.raises(FaultsError, match=r"own, baseline is one of ours, got .*yours\.py:Twin"):
+        fleet("wsmeter", yours.replace("Mine", "Twin"))
+    one, other = (OwnEstimator.of(lambda _: (0.0, -1.0, 1.0)) for _ in range(2))
+    with pytest.raises(
+        InputError, match=r"test_validate.py:\d+: should .*test_validate.py:\d+ is called <lambda>, too"
+    ):
+        validate_fleet(fleet(), run, False, lambda *_: None, [one, other])
+    with pytest.raises(InputError, match=r"yours.py:Mine: should have .*, .*mine.py:Mine is called Mine, too; say"):
+        ScorecardQuestion.of([mine, yours], (12,), 6, 60, ("day",))
 
 
 def test_a_wrong_name_lists_those_that_there_are(tmp_path):

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from analysis.effects.estimator import OnTables, PotentialTables, experiments, many
+from analysis.effects.estimator import ExperimentTables, OnTables, PotentialTables, experiments, many
 from analysis.effects.methods import method
 from analysis.effects.study import Answers
-from models.code.parts import PartError, part
+from analysis.statistics import NotEnoughDataError
+from models.code.parts import PartError
+from scenarios.effects.own import OwnEstimator
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Piece, ScorecardQuestion, judged
+from scenarios.effects.scorecard.scorecard import place
 
 TWIN = """
 from analysis.effects.estimator import OnTables
@@ -95,6 +98,33 @@ def test_a_fast_form_is_asked_once_and_its_shape_is_checked(day):
 def test_the_bytes_of_the_file_are_part_of_the_question(tmp_path):
     file = tmp_path / "twin.py"
     file.write_text(TWIN)
-    before = part(f"{file}:Twin")
+    asked = [f"{file}:Twin"], (12,), 6, 60, ("day",)
+    before = place(ScorecardQuestion.of(*asked), tmp_path)
+    assert place(ScorecardQuestion.of(*asked), tmp_path) == before
     file.write_text(TWIN + "# changed")
-    assert before.sha256 != part(f"{file}:Twin").sha256
+    assert place(ScorecardQuestion.of(*asked), tmp_path) != before
+
+
+def test_what_an_estimator_writes_into_its_tables_no_other_sees(day):
+    def spoiling(experiment):
+        seen.append((experiment.jobs["quota"].sum(), experiment.observations["value"].sum()))
+        experiment.jobs["quota"] = 0.0
+        experiment.observations["value"] = 0.0
+        return 0.0, -1.0, 1.0
+
+    def spoiling_many(given):
+        for table in (given.before, given.off, given.on):
+            table["value"] = 0.0
+        given.treated[:] = False
+        spoiling(ExperimentTables(given.off, given.jobs))
+        raise NotEnoughDataError(2, 1, "machines")
+
+    seen, asked = [], tables(day, draws=1)
+    estimator = OwnEstimator.of(spoiling)
+    for _ in range(2):
+        estimator.many(asked)
+    assert seen[0] == seen[1]
+    fast = OwnEstimator.of(type("Fast", (), {"estimate": spoiling, "estimate_many": staticmethod(spoiling_many)}))
+    assert np.isnan(fast.many(asked)).all()
+    assert estimator.many(asked).tolist() == [[0.0, -1.0, 1.0]]
+    assert seen[-1] == seen[0]
