@@ -107,8 +107,8 @@ class PotentialTables:
 
     def copy(self) -> "PotentialTables":
         """Return tables of which an estimator may change all, and no other estimator sees it."""
-        frames = (table.copy() for table in (self.before, self.off, self.on))
-        return PotentialTables(*frames, self.machines, self.treated.copy(), self.jobs.copy(), self.confidence)
+        before, off, on, jobs = (table.copy() for table in (self.before, self.off, self.on, self.jobs))
+        return PotentialTables(before, off, on, self.machines, self.treated.copy(), jobs, self.confidence)
 
 
 Interval = Statistic | tuple[float, float, float]
