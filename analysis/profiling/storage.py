@@ -157,7 +157,8 @@ def write_samples(file: Path, batches: Iterable[pa.Table], *, taken: bool = Fals
 def _faults(folder: Folder) -> Iterator[str]:
     """Yield a line for everything that is wrong with a folder's files."""
     if not folder.path.is_dir():
-        yield f"{folder.path}: {'is a file, not a folder of tables' if folder.path.exists() else 'is no folder'}"
+        file = "is a file, not a folder of tables; import it first: wsc profile import FILE… --out FOLDER"
+        yield f"{folder.path}: {file if folder.path.exists() else 'is no folder'}"
         return
     missing = [table for table in NEEDED if not folder.file(table).is_file()]
     if missing:

@@ -18,6 +18,7 @@ from analysis.tables.faults import FileFault
 from models.arrays import Bools, Ints
 
 _QUOTED = re.compile(r'"[^"]*"')
+_NO_JSON = "JSON lines are not read: make a CSV of them, as docs/own-requests.md step 1 does"
 
 
 class Missing(NamedTuple):
@@ -145,6 +146,8 @@ def _csv_cells(data: bytes) -> FileCells:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
+    if text.startswith("{"):
+        return _unreadable(1, _NO_JSON, text.partition("\n")[0][:60])
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
     rows: list[list[str]] = []
     lines: list[int] = []

@@ -31,12 +31,13 @@ class FileFault(NamedTuple):
     field: str
     problem: str
     got: str
+    """What was found; empty where the problem says it."""
     byte: int | None = None
     """Offset in files that have no lines."""
 
     def __str__(self) -> str:
         what = f"{self.field}: " if self.field else ""
-        return f"{self.place}{what}{self.problem}, got {self.got}"
+        return f"{self.place}{what}{self.problem}{', got ' * bool(self.got)}{self.got}"
 
     @property
     def place(self) -> str:

@@ -85,4 +85,4 @@ def _about(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """A simulated warehouse-scale computer with a statistician beside it."""
+    """A testbed for measuring warehouse-scale computers: from your own tables, logs and profiles, or simulated."""

@@ -271,7 +271,8 @@ class OccupancyConclusion(Conclusion):
 
     def _blocks(self) -> Iterator[Block]:
         yield Says(
-            f"{self.requests:,} requests on {plural(self.servers, 'server')}, {duration(self.end_s - self.start_s)}: "
+            f"{plural(self.requests, 'request')} on {plural(self.servers, 'server')}, "
+            f"{duration(self.end_s - self.start_s)}: "
             f"utilisation {share(self.utilisation, 1, 'unknown')}, at most {self.peak:,} present"
         )
         yield self._totals()

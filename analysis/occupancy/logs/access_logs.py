@@ -82,6 +82,8 @@ FORMS = (
 """The formats that are known, and the common or the combined one with the duration after it; the first that fits."""
 _SEVERAL = rf"^{_HEAD}{_TIME}{_REQUEST}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})*\r?$"
 """Lines with several numbers after the bytes, of which any could be the duration."""
+_STAMPED = rf"^{_HEAD}{_TIME}{_REQUEST}"
+"""Lines of an access log, whatever follows the bytes."""
 _SAID = "the form that --duration says"
 _RARE = 0.01
 """So few lines with several numbers are lines of another form."""
@@ -90,6 +92,7 @@ _TRIED = 10_000
 _LISTENER = (
     "an access log stamps requests when they are accepted: the wait in the accept queue before that is not counted"
 )
+_REMEDY = "add $request_time to log_format (%D in Apache), see docs/own-requests.md step 1"
 _FEW = 30
 """Lines that may have the same number by chance."""
 _SKIPPED = 5
@@ -259,24 +262,47 @@ def _rest(lines: pa.Array, form: Form) -> Ints:
 
 
 def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
-    """Return a note on lines of another form, from 1% of the lines on a finding; half of the lines are refused."""
+    """Return notes on lines without a duration that can be, from 1% of them on findings; half of the lines are refused.
+
+    Lines of another form and those with a duration below 0 are counted apart.
+    """
     empty = pc.equal(pc.binary_length(lines), 0).to_numpy(False)
-    other = np.flatnonzero(~read & ~empty)
+    other, whole = np.flatnonzero(~read & ~empty), int(np.count_nonzero(~empty))
     if form is _SINGLE:
         _refuse_several(lines, other)
-    if 2 * len(other) >= np.count_nonzero(~empty):
-        what = "should be a line of an access log that ends in the request's duration"
-        if form.name == _SAID:
-            what = "should be a line of an access log with the duration where --duration says"
-        shown = ((row, lines[row].as_py().decode(errors="replace")[:60]) for row in other)
-        raise FileError([FileFault(int(row) + 1, 1, "line", what, f'"{text}"') for row, text in shown])
-    named = ", ".join(str(row + 1) for row in other[:_SKIPPED]) + (", …" if len(other) > _SKIPPED else "")
-    share = len(other) / max(int(np.count_nonzero(~empty)), 1)
-    if share >= _RARE:
-        evidence = f"{share:.1%} of the lines: line {named}"
-        return [], [LogFinding("lines of another form", len(other), evidence, "left out")]
-    are = f"{counted(len(other), 'line')} {'is' if len(other) == 1 else 'are'}"
-    return [f"{are} of another form and left out: line {named}"] if len(other) else [], []
+    below = _fit(lines, other, form._replace(duration=rf"-(?:{form.duration})").pattern())
+    if 2 * len(other) >= whole:
+        raise FileError([_refused(lines, other, below, whole, form)])
+    notes, findings = list[str](), list[LogFinding]()
+    for rows, name in ((other[~below], "lines of another form"), (other[below], "durations below 0")):
+        named = ", ".join(str(row + 1) for row in rows[:_SKIPPED]) + (", …" if len(rows) > _SKIPPED else "")
+        if len(rows) >= max(_RARE * whole, 1):
+            evidence = f"{len(rows) / whole:.1%} of the lines: line {named}"
+            findings.append(LogFinding(name, len(rows), evidence, "left out"))
+        elif len(rows):
+            notes.append(f"{name}: {len(rows):,}, left out: line {named}")
+    return notes, findings
+
+
+def _refused(lines: pa.Array, other: Ints, below: Bools, whole: int, form: Form) -> FileFault:
+    """Return the fault of a log half of whose lines have no duration that can be, with their number."""
+    if 2 * np.count_nonzero(below) >= len(other):
+        problem, other = "the duration should be at least 0", other[below]
+    elif form.name == _SAID:
+        problem = "should be a line of an access log with the duration where --duration says"
+    elif len(other) == whole and _fit(lines, other, _STAMPED).mean() > 0.5:
+        problem = f"no line has a duration: {_REMEDY}"
+    else:
+        problem = f"should be a line of an access log that ends in the request's duration; if it has none, {_REMEDY}"
+    first = lines[int(other[0])].as_py().decode(errors="replace")
+    count = f" ({len(other):,} of {counted(whole, 'line')})"
+    return FileFault(int(other[0]) + 1, 1, "line", problem + count, f'"{first[:60]}"')
+
+
+def _fit(lines: pa.Array, rows: Ints, pattern: str) -> Bools:
+    """Return which of the rows match."""
+    matched = pc.match_substring_regex(lines.take(pa.array(rows, pa.int64())), pattern)
+    return np.asarray(matched.to_numpy(False), dtype=np.bool_)
 
 
 def _understood(form: Form, nginx: bool, by_end: bool, unit: str) -> str:

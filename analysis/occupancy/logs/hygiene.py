@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import kendalltau, poisson, theilslopes
 
 from analysis.occupancy.curve import Curve, curve
-from analysis.occupancy.logs.log import Cleaned, LogFinding, in_seconds
+from analysis.occupancy.logs.log import Cleaned, LogFinding, counted, in_seconds
 from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
@@ -551,7 +551,7 @@ def _drift(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
     if moved is not None and moved.p_value < CLOCK_LEVEL and abs(moved.whole_s) > CLOCK_MATERIAL * usual:
         evidence = f"least responses change by {moved.whole_s:+.3g} s over the log"
         yield LogFinding(
-            "drift", len(came), evidence, "reported only: a clock drifts, or the service changes its speed"
+            "drift", len(came), evidence, "nothing was changed: a clock drifts, or the service changes its speed"
         )
 
 
@@ -560,17 +560,18 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
         if not test.against:
             continue
         longer = test.left_s > test.right_s
-        where = "beside others" if test.name == "company" else "by the law"
-        evidence = f"service takes {test.left_s:.3g} s {where}, {test.right_s:.3g} s alone or while nobody waits"
         if test.name == "company":
+            evidence = f"service takes {test.left_s:.3g} s beside others, {test.right_s:.3g} s alone"
             what = "servers slow each other down" if longer else "servers help each other"
         else:
+            law = f"with {counted(servers, 'server')} the law gives {test.left_s:.3g} s of service"
+            evidence = f"{law}, but requests that wait for nobody take {test.right_s:.3g} s"
             what = (
                 f"servers idle while requests wait, or are fewer than {servers}"
                 if longer
                 else f"more servers than {servers}"
             )
-        yield LogFinding(what, len(came), evidence, "reported only")
+        yield LogFinding(what, len(came), evidence, "nothing was changed")
 
 
 def _certain(kind: str, names: int, others: int, repeated: int) -> bool:

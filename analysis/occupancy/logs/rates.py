@@ -9,7 +9,7 @@ from scipy.stats import CensoredData, chi2, ecdf, logrank, norm
 
 from analysis.occupancy.curve import curve, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.law import law
-from analysis.occupancy.logs.log import Cleaned
+from analysis.occupancy.logs.log import Cleaned, counted
 from models.arrays import Bools, Floats, Ints
 
 CLEAR = float(np.log(100.0))
@@ -195,13 +195,13 @@ def _capped(value: Floats, weight: Floats) -> Floats:
     return sums
 
 
-def _misfit(counted: Floats, expected: Floats) -> float:
+def _misfit(measured: Floats, expected: Floats) -> float:
     """Return how far off counts are, relative to their sum; 0 if that is chance (G test, level 0.1%)."""
     known = expected > 5
-    ratio = np.log(np.maximum(counted[known], 1e-9) / expected[known])
-    deviance = 2 * float((counted[known] * ratio - counted[known] + expected[known]).sum())
+    ratio = np.log(np.maximum(measured[known], 1e-9) / expected[known])
+    deviance = 2 * float((measured[known] * ratio - measured[known] + expected[known]).sum())
     chance = chi2.sf(deviance, max(1, int(known.sum()) - 1)) >= 0.001
-    return 0.0 if chance else float(np.abs(counted[known] - expected[known]).sum() / counted.sum())
+    return 0.0 if chance else float(np.abs(measured[known] - expected[known]).sum() / measured.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +313,8 @@ def _untested(log: Cleaned, servers: int, peak: int) -> str:
     if not log.paired:
         return "departures belong to no arrivals"
     if peak <= servers:
-        return f"at most {peak} requests were present, and every number from {peak} on makes the same of the log"
+        present = f"{counted(peak, 'request')} {'was' if peak == 1 else 'were'} present"
+        return f"at most {present}, and every number from {peak} on makes the same of the log"
     if any(finding.name == "coarse stamps" for finding in log.findings):
         return COARSE
     order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]

@@ -3,6 +3,7 @@
 A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cell where something is.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from analysis.occupancy.logs.log import (
     PER_SECOND,
     Log,
     Roles,
+    counted,
     names_requests,
     names_several,
     roles,
@@ -91,6 +93,8 @@ def read_log(
     if unit is not None and unit not in PER_SECOND:
         raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
     head = head_of(path)
+    if not head:
+        raise FileError([FileFault(0, 0, "", "is empty", "")])
     if priority and (is_access_log(head) or is_swf(head)):
         raise FileError([FileFault(1, 1, priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
@@ -198,6 +202,8 @@ def _names(path: Path) -> list[str]:
     try:
         if head.startswith(PARQUET):
             return list(pq.read_schema(path).names)
+        if head.startswith(b"{"):
+            return []
         names = list(pacsv.read_csv(pa.BufferReader(head.partition(b"\n")[0] + b"\n")).column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         return []
@@ -435,7 +441,10 @@ def _outside(cells: FileCells, name: str, numbers: pd.Series, least: float, unit
     farthest = FARTHEST_S * PER_SECOND[unit_of(name, numbers.to_numpy(dtype=np.float64), unit)[0]]
     finite = ~np.isinf(numbers)
     yield from cells.faults_of(name, ~finite, "should be a finite number")
-    yield from cells.faults_of(name, (numbers < least) & finite, f"should be at least {least:g}")
+    low = (numbers < least) & finite
+    others = int(low.sum()) - 1
+    more = f", as should {counted(others, 'cell')} further down" if others > 0 else ""
+    yield from itertools.islice(cells.faults_of(name, low, f"should be at least {least:g}{more}"), 1)
     far = finite & (numbers >= least) & (numbers.abs() > farthest)
     yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
 

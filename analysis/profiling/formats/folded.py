@@ -1,6 +1,7 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,7 @@ from analysis.profiling.formats.foreign import (
 from analysis.tables.faults import Faults, plain, refusal
 
 _DIGITS = 40
+_NEARLY = re.compile(r"[^;].*;.*\S +[-+]?[0-9]*\.?[0-9]+")
 _LONGEST = 60
 _TWO = ("before", "after")
 """Events of two counts a line."""
@@ -28,6 +30,17 @@ def is_folded(line: str) -> bool:
     """Return whether a line could be a folded stack: it ends in a whole number."""
     stack, _, count = line.rstrip().rpartition(" ")
     return bool(stack.strip()) and count.isascii() and count.isdigit()
+
+
+def is_nearly_folded(line: str) -> bool:
+    """Return whether a line has functions and a number that is no count, such as -3; `read_folded` refuses it.
+
+    Examples
+    --------
+    >>> is_nearly_folded("main;read -3"), is_nearly_folded("main.c:3; return -3;")
+    (True, False)
+    """
+    return _NEARLY.fullmatch(line.rstrip()) is not None
 
 
 def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:

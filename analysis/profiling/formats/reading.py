@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
-from analysis.profiling.formats.folded import is_folded, read_folded
+from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_folded
 from analysis.profiling.formats.foreign import ForeignProfile
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
@@ -62,7 +62,7 @@ def read_foreign(path: Path) -> ForeignProfile:
     _refuse_legacy(lines, name)
     if is_perf_script(lines):
         return read_perf_script(data, name)
-    if any(map(is_folded, lines)):
+    if any(is_folded(line) or is_nearly_folded(line) for line in lines):
         return read_folded(data, name)
     known = "pprof, folded stacks, perf script or a CPU profile of gperftools"
     raise refusal(name, "file", f"should be a profile: {known}", next((line for line in lines if line.strip()), ""))

@@ -166,7 +166,9 @@ def test_a_footer_says_ranges_over_all_row_groups(tmp_path):
 
 
 def test_a_file_in_place_of_a_folder_and_nothing_at_all_are_refused(folder):
-    with pytest.raises(ProfileError, match="is a file, not a folder"):
+    with pytest.raises(
+        ProfileError, match="is a file, not a folder of tables; import it first: wsc profile import FILE… --out FOLDER"
+    ):
         find([folder / "visits.parquet"])
     with pytest.raises(ProfileError, match="no profile was given"):
         find([])

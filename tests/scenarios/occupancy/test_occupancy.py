@@ -277,7 +277,7 @@ def test_the_text_says_totals_capacity_intervals_findings_and_files(log, tmp_pat
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "should begin with a line of column names"),
+        ("", "log: is empty"),
         ("arrival_s,departure_s\n", "should hold at least one row"),
         ("arrival_s,departure_s\n1,nan\n", "departure_s: should hold at least one time"),
         ("arrival_s,departure_s\n1,inf\n", "should be a finite number"),

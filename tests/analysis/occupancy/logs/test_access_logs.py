@@ -95,7 +95,7 @@ def test_lines_of_another_form_are_a_note_below_one_percent_a_finding_above_and_
             read(text)
         return
     log = read(text)
-    noted = "19 lines are of another form and left out: line 1982, 1983, 1984, 1985, 1986, …"
+    noted = "lines of another form: 19, left out: line 1982, 1983, 1984, 1985, 1986, …"
     assert (log.notes[0] == noted) == (not finding)
     assert [each.name for each in log.findings] == ["lines of another form"] * finding
 
@@ -112,12 +112,30 @@ def test_stamps_that_are_put_within_their_seconds_are_known_to_a_second(read, st
     assert read(COMBINED.format(stamp, "0.250") * 3).resolution_s == resolution_s
 
 
-def test_a_log_without_durations_is_refused_line_by_line(read):
+def test_a_log_without_durations_is_refused_with_its_lines_counted_and_a_remedy(read):
     line = '1.1.1.1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl"\n'
     with pytest.raises(FileError) as caught:
         read(line * 30)
-    assert len(caught.value.faults) == 30
-    assert caught.value.lines()[1].startswith("2:1: line: should be a line of an access log that ends in the request's")
+    remedy = "add $request_time to log_format (%D in Apache), see docs/own-requests.md step 1"
+    (told,) = caught.value.lines()
+    assert told.startswith(f"1:1: line: no line has a duration: {remedy} (30 of 30 lines), got ")
+
+
+@pytest.mark.parametrize("below", [2, 20, 100])
+def test_durations_below_0_are_a_note_below_one_percent_a_finding_above_and_a_fault_from_half_on(read, below):
+    good, bad = (COMBINED.format("1696946136.500", f"{sign}0.250") for sign in ("", "-"))
+    text = "restarted\n" + good * (201 - below) + bad * below
+    if below == 100:
+        text += bad * 10
+        with pytest.raises(FileError, match=r"the duration should be at least 0 \(110 of 212 lines\), got"):
+            read(text)
+        return
+    log = read(text)
+    if below == 2:
+        assert log.notes[1] == "durations below 0: 2, left out: line 201, 202"
+    else:
+        found = next(each for each in log.findings if each.name == "durations below 0")
+        assert str(found) == "durations below 0: 20; 9.9% of the lines: line 183, 184, 185, 186, 187, …; left out"
 
 
 def test_a_packed_log_that_is_cut_off_is_refused(read):

@@ -120,7 +120,14 @@ def test_a_column_that_changes_its_look_after_the_beginning_is_still_read(read):
 @pytest.mark.parametrize(
     ("content", "faults"),
     [
-        ("", ["1:1: file: should begin with a line of column names, got an empty file"]),
+        ("", ["is empty"]),
+        (
+            '{"time": 1.5, "request_time": 0.25}\n',
+            [
+                "1:1: file: JSON lines are not read: make a CSV of them, as docs/own-requests.md step 1 does, "
+                'got {"time": 1.5, "request_time": 0.25}'
+            ],
+        ),
         ("arrival_s,departure_s\n", ["2:1: rows: should hold at least one row, got none"]),
         ("arrival_s,departure_s\n1,\n", ["2:2: departure_s: should hold at least one time, got none"]),
         (
@@ -132,6 +139,10 @@ def test_a_column_that_changes_its_look_after_the_beginning_is_still_read(read):
             ],
         ),
         ("start,duration\n0,1\n1,-2\n", ['3:2: duration: should be at least 0, got "-2"']),
+        (
+            "start,duration\n0,1\n1,-2\n" + "2,-3\n" * 1_200,
+            ['3:2: duration: should be at least 0, as should 1,200 cells further down, got "-2"'],
+        ),
         ("start,duration\n0,inf\n", ['2:2: duration: should be a finite number, got "inf"']),
         (
             "start_ms,latency_s\n1e308,1\n-1e308,1e16\n1e18,1e15\n1.1e18,1\n",

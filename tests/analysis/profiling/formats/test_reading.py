@@ -49,6 +49,7 @@ def test_the_content_tells_the_format(file, kind):
     ("data", "said"),
     [
         (b"", "should hold a profile, got an empty file"),
+        (b"a;b -3\n", ":1: count: should be a whole number from 0 to 9223372036854775807, after a blank, got -3"),
         (b"hello world\n", "should be a profile: pprof, folded stacks, perf script or a CPU profile of gperftools"),
         (bytes(range(256)), "should be a profile of a known format; as pprof's, "),
         (gzip.compress(b"", mtime=0), "should be a profile: "),
@@ -65,7 +66,7 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
     with pytest.raises(FileError) as caught:
         read_foreign(path)
     assert said in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
 
 
