@@ -212,7 +212,7 @@ def library() -> "Shipped":
 def validate(
     scenario: str | Path,
     *,
-    estimators: "Sequence[str | AnyEstimator]" = (),
+    estimators: "str | Sequence[str | AnyEstimator]" = (),
     seed: int | None = None,
     out: str | Path = "runs",
     force: bool = False,
@@ -239,6 +239,7 @@ def validate(
     """
     from scenarios.runs.execution import validate as validated
 
+    estimators = [estimators] if isinstance(estimators, str) else estimators
     names = [each for each in estimators if isinstance(each, str)]
     if estimators:
         values["analyses__wsmeter__estimators"] = names
@@ -254,7 +255,7 @@ def validate(
 
 
 def scorecard(
-    estimators: Sequence[str] = (),
+    estimators: str | Sequence[str] = (),
     *,
     corners: Sequence[str] = (),
     designs: Sequence[str] = ("day",),
@@ -293,7 +294,7 @@ def scorecard(
     from scenarios.effects.scorecard.designs import designs as designs_of
     from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
 
-    question = ScorecardQuestion.of(tuple(estimators), sizes, draws, machines, designs)
+    question = ScorecardQuestion.of(_names(estimators), sizes, draws, machines, designs)
     fleets_of = partial(designs_of, names=question.designs)
     with _progress() as tell:
         pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
@@ -362,7 +363,7 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
     [[0.5, 1.5], [2.0, 2.0]]
     """
     from scenarios.effects.observations import observed
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
 
     with _progress("reading"):
         return observed(arguments.observations(tables), metric, recipe=_recipe(read, columns))[0].table
@@ -406,7 +407,7 @@ def effect(
     (0.0996, ['gained'])
     """
     from scenarios.effects.effect import effect as estimated
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
 
     with _progress("reading and estimating"):
         return estimated(
@@ -446,7 +447,7 @@ def audit(
     'error: few_rows: fewer than 100 rows'
     """
     from scenarios.effects.audit import audit as audited
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
 
     with _progress("reading and auditing"):
         return audited(arguments.tables(tables), metric, _recipe(audit, columns), guards)
@@ -484,7 +485,7 @@ def design(
     """
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
 
     question = DesignQuestion(detect=detect, power=power, days=days, crossover=crossover, draws=draws, seed=seed)
     with _progress() as tell:
@@ -523,7 +524,7 @@ def monitor(
     (1, True)
     """
     from scenarios.effects.monitor import monitor as monitored
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
 
     with _progress("reading and estimating"):
         return monitored(
@@ -554,7 +555,7 @@ def plan(
     >>> plan(jobs.assign(instances=1000, cost=1.0), margin=0.03).frame()["job"].tolist()
     ['a', 'b']
     """
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
     from scenarios.wsmeter import own_tables
 
     with _progress("planning"):
@@ -586,7 +587,7 @@ def estimate(
     >>> estimate(before, after).frame().set_index("estimator")["change"].round(3).to_dict()
     {'baseline': 0.1, 'wsmeter': 0.1, 'wsmeter-widened': 0.1}
     """
-    from scenarios.files import arguments
+    from scenarios.runs import arguments
     from scenarios.wsmeter import own_tables
 
     with _progress("reading and estimating"):
@@ -650,7 +651,7 @@ class Service:
     def __repr__(self) -> str:
         return f"<Service: {self.log.name} on {self.platform}>"
 
-    def predict(self, to: Sequence[str] = (), method: str | None = None) -> "Predicted":
+    def predict(self, to: str | Sequence[str] = (), method: str | None = None) -> "Predicted":
         """Return service and response times on other platforms: ``wsc predict``.
 
         Parameters
@@ -662,9 +663,9 @@ class Service:
         from scenarios.crossplatform.predict import predict
 
         with _progress("predicting"):
-            return predict(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method))
+            return predict(ServiceQuestion(self.log, self.platform, _names(to), self.sheets, method=method))
 
-    def select(self, bound_s: float, to: Sequence[str] = (), method: str | None = None) -> "SelectConclusion":
+    def select(self, bound_s: float, to: str | Sequence[str] = (), method: str | None = None) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
 
         Parameters
@@ -676,7 +677,12 @@ class Service:
         from scenarios.crossplatform.select import select
 
         with _progress("predicting"):
-            return select(ServiceQuestion(self.log, self.platform, tuple(to), self.sheets, method=method), bound_s)
+            return select(ServiceQuestion(self.log, self.platform, _names(to), self.sheets, method=method), bound_s)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return several names; a text is one."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
@@ -867,7 +873,8 @@ def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, obje
 
 def _recipe(function: Callable[..., object], columns: Columns) -> "Recipe":
     """Return the recipe among the keyword arguments of a function, of which there are no others."""
-    from scenarios.files import arguments, recipes
+    from scenarios.files import recipes
+    from scenarios.runs import arguments
 
     arguments.known_names(function, columns, Columns.__annotations__)
     return recipes.recipe_of(columns)

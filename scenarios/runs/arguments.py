@@ -1,9 +1,7 @@
 """Arguments of calls from Python, which may be of any type: what each should be, and what was given instead."""
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import NoReturn
 
@@ -92,54 +90,3 @@ def observations(given: Sequence[object]) -> list[Source]:
     if runs and len(runs) < len(sources):
         raise FaultsError([Fault("", 0, 0, "tables", "should be runs alone or tables alone", f"the run {runs[0]} too")])
     return sources
-
-
-def path(argument: str, given: object) -> Path:
-    """Return a path, that of a run too."""
-    if isinstance(given, Run):
-        return given.path
-    if isinstance(given, Path) or (isinstance(given, str) and given.strip()):
-        return Path(given)
-    refuse(argument, "a path or a run", given)
-
-
-def names(argument: str, given: object) -> tuple[str, ...]:
-    """Return several names; a text is one.
-
-    Examples
-    --------
-    >>> names("to", "pres"), names("to", ["pres", "piii"])
-    (('pres',), ('pres', 'piii'))
-    """
-    several = [given] if isinstance(given, str) else given
-    if isinstance(several, Iterable) and not isinstance(several, dict):
-        texts = tuple(several)
-        if all(isinstance(text, str) for text in texts):
-            return texts
-    refuse(argument, "a name or a list of names", given)
-
-
-def number(argument: str, given: object) -> float:
-    """Return a finite number, as it is."""
-    if isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given):
-        return given  # type: ignore[return-value]  # numpy's numbers are numbers
-    refuse(argument, "a number", given)
-
-
-def whole(argument: str, given: object, least: int = 0) -> int:
-    """Return a whole number of at least so much."""
-    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) >= least:
-        return int(given)
-    refuse(argument, f"a whole number of at least {least}", given)
-
-
-def wholes(argument: str, given: object) -> tuple[int, ...]:
-    """Return whole numbers of at least 1; one alone is a list of one."""
-    several = given if isinstance(given, Iterable) and not isinstance(given, str | dict) else [given]
-    return tuple(whole(argument, each, 1) for each in several)
-
-
-def numbers(argument: str, given: object) -> tuple[float, ...]:
-    """Return numbers; one alone is a list of one."""
-    several = given if isinstance(given, Iterable) and not isinstance(given, str | dict) else [given]
-    return tuple(number(argument, each) for each in several)
