@@ -848,16 +848,17 @@ def __dir__() -> list[str]:
 
 
 def _unshadowed() -> None:
-    """Raise an ImportError if somebody's own module has the name of one of our packages."""
+    """Raise an ImportError if somebody's own module has the name of one of our packages; the command ends with 2."""
     for package in _PACKAGES:
         spec = sys.modules[package].__spec__ if package in sys.modules else find_spec(package)
         ours = Path(__file__).resolve().parent / package / "__init__.py"
         found = None if spec is None or spec.origin is None else Path(spec.origin).resolve()
         if found != ours:
-            raise ImportError(
-                f"wsc: {found or 'nothing'} stands in the way of our package {package} ({ours}): "
-                "rename it, or start Python elsewhere"
-            )
+            where = f"wsc: {found or 'nothing'} stands in the way of our package {package} ({ours})"
+            if Path(sys.argv[0]).name == "wsc":
+                print(f"{where}: rename it, or take its folder out of PYTHONPATH", file=sys.stderr)
+                raise SystemExit(2)
+            raise ImportError(f"{where}: rename it, or start Python elsewhere")
 
 
 def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, object]) -> "AnyScenario":

@@ -1,6 +1,7 @@
 """`import wsc`: what it offers is what the commands answer."""
 
 import json
+import os
 import pickle
 import re
 import sqlite3
@@ -252,6 +253,16 @@ def test_somebody_elses_module_of_our_name_is_told_with_both_paths(tmp_path, pac
     last = ended.stderr.splitlines()[-1]
     assert f"{tmp_path / package}.py stands in the way of our package {package} (" in last
     assert last.count(package) >= 3
+
+
+def test_the_command_names_somebody_elses_module_in_one_line(tmp_path):
+    (tmp_path / "models.py").write_text("")
+    wsc_ = Path(sys.executable).with_name("wsc")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run([wsc_, "scenarios"], capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"wsc: {tmp_path / 'models.py'} stands in the way of our package models (")
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_the_version_is_told():
