@@ -237,6 +237,8 @@ def effect(
         study, estimate = _estimated(rows, read.jobs, for_design(estimator, design), confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
+    if not _periods_before(rows) and design != "crossover":
+        notes.append("no rows before the feature: rows of periods before it make the interval narrower")
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         notes.append("the metric ips measures the run in instructions per CPU second")
     jobs_effects = None
