@@ -8,8 +8,8 @@ import pytest
 
 from analysis.effects.crossovers import gains
 from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.observations import PeriodError
 from analysis.effects.study import Study
-from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 
 
@@ -107,5 +107,5 @@ def test_jobs_of_two_stays_say_nothing_and_unknown_jobs_are_named():
 
 def test_one_unit_alone_has_nothing_to_be_compared_with():
     table = switched(np.random.default_rng(5))
-    with pytest.raises(NotEnoughDataError, match="both with and without the feature in one period"):
+    with pytest.raises(PeriodError, match="5 are without it later: is `treated` the wrong way round"):
         Study.of(table[table["machine"] < 5])
