@@ -20,6 +20,10 @@ _UNREADABLE = (AttributeError, EOFError, ImportError, IndexError, UnpicklingErro
 """What unpickling raises, says the manual of `pickle`."""
 
 
+class NoNumberError(ValueError):
+    """A function has no way to its end, so it returns no number."""
+
+
 class _Index(IndexDataCacheFile):
     """The index of a cache: empty if it cannot be unpickled."""
 
@@ -78,6 +82,11 @@ def of_numbers(function: Callable[..., float], parameters: int) -> Callable[...,
 
     What is kept counts as long as the function reads the same values, from whatever module: see `stamp`.
 
+    Raises
+    ------
+    NoNumberError
+        If it returns on no way through it.
+
     Examples
     --------
     >>> def mean(a, b):
@@ -93,6 +102,9 @@ def of_numbers(function: Callable[..., float], parameters: int) -> Callable[...,
     with suppress(RuntimeError, NotKeptError):  # no file can be beside its own, or it reads what has no stamp
         dispatcher._cache = _Cache(function, function.__module__, stamp(cast(FunctionType, function)))
     dispatcher.compile(types.float64(*[types.float64] * parameters))
+    [signature] = dispatcher.nopython_signatures
+    if signature.return_type != types.float64:  # where nothing is returned, Numba asks for no type
+        raise NoNumberError("should return a number, but does nothing else than raise an error, or never ends")
     dispatcher.disable_compile()
     return cast(Callable[..., float], dispatcher)
 

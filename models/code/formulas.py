@@ -8,11 +8,13 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import lru_cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TypeAlias
 
-from models.code.parts import Part, PartError
+from models.arrays import Floats
+from models.code.parts import Part, PartError, blamed, definition
 
 NumberFunction: TypeAlias = Callable[..., float]
 
@@ -37,7 +39,10 @@ class Formula:
         function = getattr(written, "py_func", written)
         wanted = f"should be a function of ({', '.join(self.parameters)})"
         if not isinstance(function, FunctionType):
-            raise PartError(f"{self.part.file}: {self.part.name}: {wanted}, got {type(written).__name__}")
+            where, got = str(self.part.file), type(written).__name__
+            if isinstance(written, type):
+                where, got = definition(written), "a class"
+            raise PartError(f"{where}: {self.part.name}: {wanted}, got {got}")
         parameters = tuple(inspect.signature(function).parameters)
         if parameters != self.parameters:
             line = function.__code__.co_firstlineno
@@ -58,25 +63,46 @@ class Formula:
         """
         return _compiled(self)
 
-    def wrong(self, problem: str, **arguments: float) -> PartError:
-        """Return the error that the function returned for these arguments what it must not."""
+    def fault(self, call: Floats, wanted: str) -> PartError:
+        """Return what the function did wrong when compiled code called it: its own error, or a wrong answer.
+
+        Parameters
+        ----------
+        call : its arguments, perhaps more numbers, and last what it returned; NaN if it raised an error
+        wanted : what it should return
+        """
+        arguments = dict(zip(self.parameters, call[:-1].tolist(), strict=False))
+        try:
+            with blamed(self.part):
+                self.function(**arguments)  # in Python, where an error has a line
+        except PartError as error:
+            return error
         called = ", ".join(f"{name}={value:.6g}" for name, value in arguments.items())
         line = self.function.__code__.co_firstlineno
+        problem = f"{wanted}, got {call[-1]:.6g}"
         return PartError(f"{self.part.file}:{line}: {self.part.name}({called}): {problem}")
 
 
 @lru_cache
 def _compiled(formula: Formula) -> NumberFunction:
     """Return a formula, compiled once in a process."""
-    from models.code.compiled import of_numbers
+    from models.code.compiled import NoNumberError, of_numbers
 
     function = formula.function
     try:
         return of_numbers(function, len(formula.parameters))
+    except NoNumberError as error:
+        raise PartError(f"{formula.part.file}:{_raised(function.__code__)}: {formula.part.name}: {error}") from error
     except Exception as error:  # Numba's own are not all of one class
         line = getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
         where = f"{formula.part.file}:{line}: {formula.part.name}"
         raise PartError(f"{where}: cannot be compiled: {_reason(error)}") from error
+
+
+def _raised(code: CodeType) -> int:
+    """Return the line where a function raises an error first, or else its own."""
+    raising = (step.positions for step in get_instructions(code) if step.opname == "RAISE_VARARGS")
+    return next((place.lineno for place in raising if place and place.lineno), code.co_firstlineno)
 
 
 def _reason(error: Exception) -> str:

@@ -5,14 +5,16 @@ What a part does wrong is its author's to mend: it is told with the line of the 
 
 import hashlib
 import importlib.util
+import inspect
+import re
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from models.errors import WscError
 
@@ -95,6 +97,58 @@ def name_problems(named: Sequence[tuple[str, str]], shipped: Collection[str]) ->
         elif name in places:
             yield number, f"should have a name of its own, {places[name]} is called {name}, too"
         places.setdefault(name, place)
+
+
+def definition(function: Callable[..., object]) -> str:
+    """Return file and line of a function, or of what a class or an object does when it is called.
+
+    Examples
+    --------
+    >>> definition(definition)
+    '...parts.py:...'
+    """
+    written: object = function
+    if not inspect.isroutine(function):
+        begin = function.__init__ if isinstance(function, type) else type(function).__call__  # type: ignore[misc] # not called
+        written = begin if isinstance(begin, FunctionType) else function
+    try:
+        return f"{inspect.getsourcefile(written)}:{inspect.getsourcelines(written)[1]}"  # type: ignore[arg-type] # or TypeError
+    except (OSError, TypeError):
+        return "an object without a file"
+
+
+def check_parameters(function: Callable[..., object], *arguments: str) -> None:
+    """Refuse somebody's function, method or class that cannot be called with these arguments.
+
+    Parameters
+    ----------
+    arguments : names that the message has; they are given by position
+
+    Raises
+    ------
+    PartError
+        With the line of the function.
+
+    Examples
+    --------
+    >>> import statistics
+    >>> check_parameters(statistics.median, "data")
+    >>> check_parameters(statistics.median, "data", "weights")
+    Traceback (most recent call last):
+    models.code.parts.PartError: ...statistics.py:...: median: should be a function of (data, weights), got (data)
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of C: what it takes is known when it is called
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        got = f"({', '.join(signature.parameters)})"
+        got = f"a class that takes {got}" if isinstance(function, type) else got
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        wanted = f"should be a function of ({', '.join(arguments)})"
+        raise PartError(f"{definition(function)}: {name}: {wanted}, got {got}") from None
 
 
 def part(text: str, folder: Path = Path()) -> Part:
@@ -208,8 +262,20 @@ def _module(somebodys: Part) -> ModuleType:
 
 
 def _place(file: Path, error: BaseException) -> str:
-    """Return the last line of a file that an error went through; the file alone if it went through none."""
+    """Return the last line of a file that an error went through, or of what was called wrongly; else the file."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-    return f"{file}:{lines[-1]}" if lines else str(file)
+    called = re.match(r"([\w.<>]+)\(\) ", str(error)) if isinstance(error, TypeError) else None
+    line = lines[-1] if lines or called is None else _line(file, called[1])
+    return f"{file}:{line}" if line else str(file)
+
+
+def _line(file: Path, name: str) -> int | None:
+    """Return the line where a file defines a function or class of this qualified name."""
+    codes = [compile(file.read_bytes(), str(file), "exec")]
+    for code in codes:  # it grows
+        if code.co_qualname == name:
+            return code.co_firstlineno
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return None

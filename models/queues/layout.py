@@ -64,8 +64,8 @@ class Cores(NamedTuple):
 class Shop(NamedTuple):
     """All of it: what comes, who serves, what comes out, who is to arrive, who waits, who is served.
 
-    `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws, and has the first job
-    that somebody's own policy could not rank.
+    `left` is the work that a waiting job still needs; `tally` counts turns, slices and draws; `call` is the last call
+    of somebody's own policy, its arguments and what it returned.
     """
 
     load: RequestArrays
@@ -76,6 +76,7 @@ class Shop(NamedTuple):
     cores: Cores
     left: Floats
     tally: Ints
+    call: Floats
 
 
 class AttainedLine(NamedTuple):

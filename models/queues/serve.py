@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Floats, Ints
 from models.code.compiled import with_functions
-from models.code.parts import blamed
 from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
@@ -125,13 +124,13 @@ def serve(
 
 def _by_key(policy: OwnPolicy, load: RequestArrays, servers: Servers, times: ServiceTimes) -> None:
     """Fill the times under somebody's own policy; what it does wrong is its author's to mend."""
-    key = policy.key.compiled()
-    arguments = (load, servers, times, policy.preemptive, key)
-    with blamed(policy.key.part):
-        job = with_functions(station.by_key, *arguments)(*arguments)
-    if job != station.NOBODY:
-        known = (times.arrival_s[job], load.demand_s[job], load.demand_s[job], float(load.priority[job]))
-        raise policy.key.wrong("should return a number, got nan", **dict(zip(PARAMETERS, known, strict=True)))
+    call = np.zeros(len(PARAMETERS) + 1)
+    arguments = (load, servers, times, policy.preemptive, policy.key.compiled(), call)
+    kernel = with_functions(station.by_key, *arguments)
+    try:
+        kernel(*arguments)
+    except Exception as error:
+        raise policy.key.fault(call, "should return a number") from error
 
 
 def _values(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:

@@ -24,7 +24,7 @@ SJF, PRIORITY, RANDOM = POLICIES["sjf"].code, POLICIES["priority"].code, POLICIE
 NOBODY = -1
 SLIVER = 1e-9
 """What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""
-TURNS, SLICES, DRAWS, UNRANKED = range(4)
+TURNS, SLICES, DRAWS = range(3)
 """Places in `Shop.tally`."""
 GROUPS, JOBS = range(2)
 """Places in `AttainedLine.size`."""
@@ -193,10 +193,14 @@ def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
 
 @njit(cache=True)
 def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
-    """Return what a job is ranked by under somebody's own policy; remember the first job whose rank is no number."""
-    rank = key(shop.times.arrival_s[job], shop.load.demand_s[job], left, float(shop.load.priority[job]))
-    if np.isnan(rank) and shop.tally[UNRANKED] == NOBODY:
-        shop.tally[UNRANKED] = job
+    """Return what a job is ranked by under somebody's own policy; raise an error if that is no number."""
+    call = shop.call
+    call[0], call[1], call[2] = shop.times.arrival_s[job], shop.load.demand_s[job], left
+    call[3], call[-1] = float(shop.load.priority[job]), np.nan
+    rank = key(call[0], call[1], call[2], call[3])
+    call[-1] = rank
+    if np.isnan(rank):
+        raise ValueError("a key is no number")
     return rank
 
 
@@ -307,7 +311,7 @@ def _expire(shop: Shop, c: int, now_s: float) -> None:
 
 
 @njit(cache=True)
-def _shop(load: RequestArrays, station: Servers, times: ServiceTimes) -> Shop:
+def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floats) -> Shop:
     """Return the station before the first request."""
     k, n = station.speed.size, load.demand_s.size
     never = np.full(k, np.inf)
@@ -317,8 +321,7 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes) -> Shop:
     )  # fmt: skip
     waiting = _heap(np.zeros(n), np.zeros(n, np.int64))
     calendar = _calendar(load, times)
-    tally = np.array([0, 0, 0, NOBODY])
-    return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), tally)
+    return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64), call)
 
 
 @njit(cache=True)
@@ -351,18 +354,19 @@ def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
 @njit(cache=True)
 def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times where every job in service holds a core: all policies but PS and FB."""
-    _run(_shop(load, station, times), station.policy in (LCFS_PR, SRPT, PRIORITY), None)
+    _run(_shop(load, station, times, np.empty(0)), station.policy in (LCFS_PR, SRPT, PRIORITY), None)
 
 
 @njit(cache=True)
-def by_key(load: RequestArrays, station: Servers, times: ServiceTimes, preemptive: bool, key: NumberFunction) -> int:
+def by_key(  # noqa: PLR0917  # compiled code takes arguments by position
+    load: RequestArrays, station: Servers, times: ServiceTimes, preemptive: bool, key: NumberFunction, call: Floats
+) -> None:
     """Fill the times where jobs hold cores and the one with the least key comes first; equal keys go by arrival.
 
-    Return the first job whose key is no number, with which the times mean nothing; `NOBODY` where there is none.
+    A key that is no number, or raises an error, ends in an error; `call` is (5,), the last call of it: its four
+    arguments and what it returned.
     """
-    shop = _shop(load, station, times)
-    _run(shop, preemptive, key)
-    return int(shop.tally[UNRANKED])
+    _run(_shop(load, station, times, call), preemptive, key)
 
 
 @njit(cache=True)

@@ -17,6 +17,7 @@ from scenarios.views.numbers import closest
 KEYS = ("platforms", "own_platforms")
 """Keys of a scenario under which the name of a file stands for the platforms in it."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_ROUNDING = 1e-9
 _OWN = ("name", "extends", "source", "variant_of")
 """What a platform says of itself alone: one that extends it does not inherit these."""
 
@@ -143,7 +144,7 @@ def judged(root: ValueNode, path: str, faults: list[Fault]) -> tuple[dict[str, S
     own = _extended(root, path, faults)
     built = {name: _built(name, node, path, faults) for name, node in own.items()}
     sheets = {name: sheet for name, (sheet, _) in built.items() if sheet is not None}
-    _check(sheets, own, path, faults)
+    _check(sheets, own, root, path, faults)
     stand_in = _tree(asdict(next(iter(PLATFORMS.values()))), root.place)
     trees = {name: node if built[name][1] else replace(stand_in, key=node.key) for name, node in own.items()}
     return sheets, trees
@@ -233,8 +234,16 @@ def _built(name: str, node: ValueNode, path: str, faults: list[Fault]) -> tuple[
     return sheet, not wrong
 
 
-def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, ValueNode], path: str, faults: list[Fault]) -> None:
-    """Add what is wrong between fields that are each right."""
+def _check(
+    sheets: Mapping[str, Sheet], trees: Mapping[str, ValueNode], root: ValueNode, path: str, faults: list[Fault]
+) -> None:
+    """Add what is wrong between fields that are each right.
+
+    Parameters
+    ----------
+    sheets, trees : with what each extends
+    root : the map that says them, without that
+    """
     variants = {name for name, each in (PLATFORMS | dict(sheets)).items() if each.variant_of}
     blamed = {fault.field for fault in faults}
     groundless = {name for name in trees if f"{field_of(path, name)}.extends" in blamed}
@@ -244,10 +253,20 @@ def _check(sheets: Mapping[str, Sheet], trees: Mapping[str, ValueNode], path: st
         field = field_of(path, name)
         faulty = {other.field.removeprefix(f"{field}.") for other in faults if other.field.startswith(f"{field}.")}
         findings = [*checked(_CHECKS, sheet, faulty), *_variant(name, sheet, [*PLATFORMS, *trees], variants)]
-        for finding in findings:
-            place = trees[name].nearest(finding.keys).place
+        for finding in (_anew(finding, root.child(name)) for finding in findings):
+            place = finding.place or trees[name].nearest(finding.keys).place
             if (place.file, place.line, place.column) not in told:
                 faults.append(place.fault(".".join(map(str, (field, *finding.keys))), finding.problem, finding.got))
+
+
+def _anew(finding: FieldFault, own: ValueNode | None) -> FieldFault:
+    """Return a finding; if a platform has too few cores for inherited caches, at the place of its cores."""
+    if own is None or finding.keys[::2] != ("caches", "cores") or own.child("caches") is not None:
+        return finding
+    cores = own.child("cores") or own.child("sockets")
+    if cores is None:
+        return finding
+    return replace(finding, problem=f"{finding.problem}; it is inherited, so give all caches anew", place=cores.place)
 
 
 def _processors(sheet: Sheet) -> Iterator[FieldFault]:
@@ -261,6 +280,10 @@ def _clocks(sheet: Sheet) -> Iterator[FieldFault]:
         yield FieldFault(("min_frequency_hz",), f"should be at most base_frequency_hz = {base:g}", f"{low:g}")
     if high is not None and high < base:
         yield FieldFault(("max_frequency_hz",), f"should be at least base_frequency_hz = {base:g}", f"{high:g}")
+    lowest, highest, step = min(low or base, base), max(high or base, base), sheet.frequency_step_hz
+    if lowest < highest < lowest + step * (1.0 - _ROUNDING):
+        problem = f"should be at most {highest - lowest:g}, from the lowest clock to the highest"
+        yield FieldFault(("frequency_step_hz",), problem, f"{step:g}")
 
 
 def _levels(sheet: Sheet) -> Iterator[FieldFault]:
@@ -297,7 +320,7 @@ def _variant(name: str, sheet: Sheet, known: Sequence[str], variants: Set[str]) 
 _SHEET: TypeAdapter[Sheet] = TypeAdapter(Sheet)
 _CHECKS: Mapping[Check[Sheet], tuple[str, ...]] = {
     _processors: ("cores", "sockets"),
-    _clocks: ("min_frequency_hz", "base_frequency_hz", "max_frequency_hz"),
+    _clocks: ("min_frequency_hz", "base_frequency_hz", "max_frequency_hz", "frequency_step_hz"),
     _levels: ("caches", "cores", "sockets"),
     _memory: ("caches", "base_frequency_hz", "memory_latency_s"),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.code.formulas import Formula, NumberFunction
-from models.code.parts import PartError, blamed, is_part, part
+from models.code.parts import PartError, is_part, part
 from models.fleet.world import World
 from sim.fleet.layout import OwnPhysics
 
@@ -118,15 +118,8 @@ class OwnFunctions:
         formula = {0: self.before, 1: self.after, 2: self.mechanism}.get(int(call[0]))
         if formula is None:
             return None
-        arguments = dict(zip(formula.parameters, call[1:].tolist(), strict=False))
-        try:
-            with blamed(formula.part):
-                formula.function(**arguments)  # in Python, where an error has a line
-        except PartError as error:
-            return error
         clock = "should return a clock in Hz, from min_hz to limit_hz"
-        wanted = "should return a speed above 0" if formula is self.mechanism else clock
-        return formula.wrong(f"{wanted}, got {call[-1]:.6g}", **arguments)
+        return formula.fault(call[1:], "should return a speed above 0" if formula is self.mechanism else clock)
 
 
 def own_functions(world: World) -> OwnFunctions:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from models.code.parts import PartError, called, is_part, name_problems, part
+from models.code.parts import PartError, called, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import Platform
@@ -187,10 +187,11 @@ def feature_changes(scenario: World) -> Iterator[FieldFault]:
 
 
 def own_physics(scenario: World) -> Iterator[FieldFault]:
-    """Governors and mechanisms of somebody's own are there, with the parameters that they are called with."""
+    """Governors and mechanisms of somebody's own are there, take what they are given, and compile."""
     for keys in WAYS:
         try:
-            own_function(scenario, keys)
+            if function := own_function(scenario, keys):
+                function.compiled()
         except PartError as error:
             yield FieldFault(keys, str(error))
 
@@ -327,7 +328,7 @@ def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
     """Return why a name is that of no estimator; nothing if it is."""
     if is_part(name):
         try:
-            part(name).load()
+            _check_call(part(name).load())
         except PartError as error:
             return str(error).removeprefix(f"{name}: ")
         return ""
@@ -335,6 +336,15 @@ def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
 
     known = (*of_paper, *of_tables())
     return "" if name in known else f"should be of {', '.join(known)}, or yours as mine.py:Mine"
+
+
+def _check_call(estimator: object) -> None:
+    """Refuse somebody's estimator that cannot be made without arguments and called with an experiment."""
+    estimate = getattr(estimator, "estimate", None if isinstance(estimator, type) else estimator)
+    if isinstance(estimator, type):
+        check_parameters(estimator)
+    if callable(estimate):
+        check_parameters(estimate, *("self",) * isinstance(estimator, type), "experiment")
 
 
 def companions(scenario: Scenario) -> Iterator[FieldFault]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.tables.faults import FileError
 from models.code.parts import PartError
-from models.queues.own_policies import rules_of
+from models.queues.own_policies import OwnPolicy, rules_of
 from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
 from scenarios.files.checks.load import (
@@ -45,9 +45,11 @@ def priorities(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 
 def scheduling(scenario: QueueScenario) -> Iterator[FieldFault]:
-    """A policy of somebody's own is there, and takes what policies are given."""
+    """A policy of somebody's own is there, takes what policies are given, and compiles."""
     try:
-        rules_of(scenario.station.policy)
+        rules = rules_of(scenario.station.policy)
+        if isinstance(rules, OwnPolicy):
+            rules.key.compiled()
     except PartError as error:
         yield FieldFault(("station", "policy"), str(error))
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from models.code import formulas, parts
@@ -94,6 +95,11 @@ def _anew(mine):
     [
         ("mine = 3", r"mine\.py: mine: should be a function of \(x, y\), got int"),
         ("\ndef mine(x):\n    return x", r"mine\.py:2: mine: should be a function of \(x, y\), got \(x\)"),
+        ("\nclass mine:\n    pass", r"mine\.py:2: mine: should be a function of \(x, y\), got a class$"),
+        (
+            "def mine(x, y):\n    raise ValueError(3)",
+            r"mine\.py:2: mine: should return a number, but does nothing else",
+        ),
         ("def mine(y, x):\n    return x", r"got \(y, x\)"),
         ("def mine(x, y):\n    pass", r"mine\.py:2: mine: cannot be compiled: No conversion from none to float64$"),
         ("def mine(x, y):\n    return z", r"mine\.py:\d: mine: cannot be compiled: NameError: name 'z' is not defined"),
@@ -107,7 +113,7 @@ def test_what_is_no_such_function_is_told_with_its_line(tmp_path, text, problem)
 
 def test_a_wrong_answer_is_told_with_what_was_asked(tmp_path):
     mine = formula(tmp_path, "\n\ndef mine(x, y):\n    return x\n")
-    told = str(mine.wrong("should return a number, got nan", x=math.pi, y=2.0))
+    told = str(mine.fault(np.array([math.pi, 2.0, math.nan]), "should return a number"))
     assert told == f"{tmp_path}/mine.py:3: mine(x=3.14159, y=2): should return a number, got nan"
 
 

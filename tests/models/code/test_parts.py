@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.code.parts import PartError, blamed, is_part, part
+from models.code.parts import PartError, blamed, check_parameters, is_part, part
 from models.errors import InputError
 
 
@@ -113,6 +113,32 @@ def test_an_error_while_a_file_is_loaded_names_its_line(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(PartError, match=rf"bad\.py:{line}: "):
             part(f"{file}:x").load()
+
+
+def test_what_is_called_with_wrong_arguments_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("\nclass Mine:\n    def predict(self, x):\n        return x\n\n\nclass Level:\n    level = 1\n")
+    mine = part(f"{file}:Mine").load()
+    assert isinstance(mine, type)
+    with (
+        pytest.raises(PartError, match=r"mine\.py:3: TypeError: Mine\.predict\(\) missing 1"),
+        blamed(part(f"{file}:Mine")),
+    ):
+        mine().predict()
+    with (
+        pytest.raises(PartError, match=r"mine\.py:2: TypeError: Mine\(\) takes no arguments"),
+        blamed(part(f"{file}:Mine")),
+    ):
+        mine(3)
+    check_parameters(mine.predict, "self", "x")
+    with pytest.raises(
+        PartError, match=r"mine\.py:3: Mine\.predict: should be a function of \(self\), got \(self, x\)"
+    ):
+        check_parameters(mine.predict, "self")
+    with pytest.raises(
+        PartError, match=r"mine\.py:2: Mine: should be a function of \(x\), got a class that takes \(\)"
+    ):
+        check_parameters(mine, "x")
 
 
 def test_what_a_part_says_can_be_mended_stays_as_it_is(mine: Path) -> None:

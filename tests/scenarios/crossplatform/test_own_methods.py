@@ -65,6 +65,11 @@ def needs_more(evidence):
 
 
 LEVEL = 3
+
+
+class narrow(Clocks):
+    def predict(self, platform):
+        return 1.0
 '''
 
 
@@ -116,6 +121,10 @@ def test_platforms_are_ranked_by_it(mine):
         ("LEVEL", "--method: {file}: LEVEL should be a class or a function that takes the evidence, is of type int"),
         ("testbed", "--method: {file}: should have a name of its own, testbed is one of ours"),
         ("nothing", "--method: {file}: holds no nothing, but Clocks, LEVEL, Other,"),
+        (
+            "narrow",
+            "mine.py:56: narrow.predict: should be a function of (self, platform, counts, interval_s), got (self, ",
+        ),
         ("silent", "method silent has no answer (NaN) for the service on pres, pd4"),
         ("needs_more", "service.csv.gz: 5000 intervals are needed, 1200 given"),
     ],

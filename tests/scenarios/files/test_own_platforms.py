@@ -137,6 +137,20 @@ def test_the_last_level_is_as_many_caches_as_each_processor_needs(tmp_path_facto
             ],
         ),
         (
+            "mine: {extends: rome_7742, frequency_step_hz: 2.0e9}",
+            [
+                "1:47: mine.frequency_step_hz: should be at most 1.7e+09, from the lowest clock to the highest, "
+                "got 2e+09"
+            ],
+        ),
+        (
+            "few: {extends: rome, sockets: 1, cores: 2}\nrome: {extends: rome_7742}",
+            [
+                "1:41: few.caches.2.cores: should be at most 2, the cores of a processor; it is inherited, so give all "
+                "caches anew, got 4"
+            ],
+        ),
+        (
             "mine: {extends: piii, memory_latency_s: 1.0e-9}",
             ["1:41: mine.memory_latency_s: should be greater than that of the last cache, 7.27e-09, got 1e-09"],
         ),

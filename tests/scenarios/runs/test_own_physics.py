@@ -67,6 +67,11 @@ def test_the_bytes_of_the_file_are_part_of_the_digest_and_its_place_is_not(file,
     ("text", "problem"),
     [
         ("OTHER = 1\n", r"mine\.yaml:8:27: interference\.mechanism: .*holds no alone, but OTHER"),
+        (
+            FUNCTIONS.replace("return 1.0", "raise ValueError(1)"),
+            r"mechanism: .*mine\.py:8: alone: should return a number",
+        ),
+        (FUNCTIONS.replace("limit_hz\n", "'fast'\n"), r"policy: .*mine\.py:\d: flat_out: cannot be compiled: No conv"),
         ("def flat_out(hz):\n    return hz\n", r"power\.governor\.policy: .*mine\.py:1: flat_out: .* got \(hz\)"),
     ],
 )

@@ -46,6 +46,21 @@ def test_faults_of_types_bounds_and_between_fields_come_together(tmp_path):
     assert [fault.field for fault in caught.value.faults] == ["seed", "fleet.machines", "fleet.platforms", "epoch_s"]
 
 
+def test_estimators_of_ones_own_have_the_parameters_that_they_are_called_with(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def estimate(self):\n        pass\n\n\n"
+        "class Level:\n    def __init__(self, level):\n        pass\n\n\n"
+        "def bare():\n    pass\n\n\ndef right(experiment):\n    pass\n"
+    )
+    names = tuple(f"{tmp_path}/mine.py:{name}" for name in ("Mine", "Level", "bare", "right"))
+    faults = findings(Scenario(name="day", analyses=Analyses(wsmeter=WSMeter(estimators=names))))
+    assert [fault.problem.partition("mine.py:")[2] for fault in faults] == [
+        "2: Mine.estimate: should be a function of (self, experiment), got (self)",
+        "7: Level: should be a function of (), got a class that takes (level)",
+        "11: bare: should be a function of (experiment), got ()",
+    ]
+
+
 def test_faulty_items_of_a_list_hide_no_fault_elsewhere(tmp_path):
     file = tmp_path / "day.yaml"
     good, bad = "{name: noon, start_s: 0, end_s: 300}", "{name: dawn, start_s: 0, end_s: 0}"

@@ -47,6 +47,15 @@ def test_a_plain_queue_has_no_faults():
     assert told(load=Load(clients=Clients(), types=TYPES)) == []
 
 
+def test_a_policy_of_ones_own_that_cannot_be_compiled_is_a_fault(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "\ndef mine(arrival_s, demand_s, remaining_s, priority):\n    raise ValueError(3)\n"
+    )
+    [fault] = findings(QueueScenario(name="rush", load=OPEN, station=Station(policy=f"{tmp_path}/mine.py:mine")))
+    assert fault.keys == ("station", "policy")
+    assert "mine.py:3: mine: should return a number, but does nothing else than raise an error" in fault.problem
+
+
 @pytest.mark.parametrize(("kind", "scenario"), [("fleet", Scenario(name="a")), ("queue", QueueScenario(name="a"))])
 def test_every_need_of_a_check_is_a_field(kind, scenario):
     needs = {need for needs in KINDS[kind].checks.values() for need in needs}
