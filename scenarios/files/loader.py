@@ -241,7 +241,8 @@ def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> ValueNod
     if not isinstance(root.value, dict):
         faults.append(root.place.fault("", "a scenario is a map of keys to values", shown(root.plain())))
         return None
-    root = with_files(root, faults)
+    if _names_platforms(root):
+        root = with_files(root, faults)
     named = root.child("extends")
     return root if named is None else _extended(root, named, path, (*above, path.resolve()), faults)
 
@@ -372,18 +373,24 @@ def _varied(scenario: str, root: ValueNode, reference: str, faults: list[Fault])
     return base
 
 
+def _names_platforms(root: ValueNode) -> bool:
+    return any(root.child(key) is not None for key in KEYS)
+
+
 def _finished(
     root: ValueNode, overrides: Iterable[Override], known: Sequence[Fault]
 ) -> tuple[AnyScenario | None, list[Fault]]:
     """Return the scenario of a tree and what is wrong with it, beside what is already known to be."""
     root, faults = override(root, overrides)
-    root = with_files(root, faults)
+    own_platforms = _names_platforms(root)
+    if own_platforms:
+        root = with_files(root, faults)
     kind = KINDS.get(kind_of(root))
     if kind is None:
         return None, [*faults, _unknown_kind(root)]
     for keys, reference in kind.files.items():
         root = _relative(root, keys, reference)
-    if kind.own_platforms:
+    if own_platforms and kind.own_platforms:
         faults = [*known, *faults]
         root = with_sheets(root if kind.own_platforms == "platforms" else flat(root), kind.own_platforms, faults)
         faults = faults[len(known) :]

@@ -340,10 +340,11 @@ class _Bars(Protocol):
 
 def _bars() -> _Bars | None:
     """Return bars for those who watch, if anybody does."""
-    from scenarios.views.notebook import NotebookBars, in_notebook
+    if "IPython" in sys.modules:
+        from scenarios.views.notebook import NotebookBars, in_notebook
 
-    if in_notebook():
-        return NotebookBars()
+        if in_notebook():
+            return NotebookBars()
     return _TerminalBars() if sys.stderr.isatty() else None
 
 
