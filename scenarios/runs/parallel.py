@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -77,7 +78,7 @@ def processes(count: int | None = None) -> Iterator[Executor]:
     context = get_context("forkserver")
     context.set_forkserver_preload(_LIBRARIES)
     resource_tracker.ensure_running()  # the fork server needs it; where it is started, Ctrl-C is let through again
-    with _single_threaded(), _undisturbed():
+    with _single_threaded(), _undisturbed(), _short_folder():
         ensure_running()
     pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin)
     try:
@@ -88,6 +89,22 @@ def processes(count: int | None = None) -> Iterator[Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+_MOST_BYTES = 71
+"""Of the name of a temporary folder, so that a socket in it has a name of 103 bytes at most, as all systems take it."""
+
+
+@contextmanager
+def _short_folder() -> Iterator[None]:
+    """Let sockets that are opened meanwhile lie in /tmp where the folder for temporary files has too long a name."""
+    before = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > _MOST_BYTES:
+        tempfile.tempdir = "/tmp"  # noqa: S108  # what multiprocessing makes there is a folder of its own, for us alone
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def processors() -> int:

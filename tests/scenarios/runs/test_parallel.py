@@ -102,11 +102,14 @@ def test_processes_end_at_once_with_an_error_and_of_themselves_without():
     assert multiprocessing.active_children() == []
 
 
-def test_ctrl_c_does_not_reach_the_fork_server_while_it_loads():
+def test_ctrl_c_does_not_reach_the_fork_server_while_it_loads(tmp_path):
+    """Nor does a temporary folder with a long name keep it from being started, though a socket takes 107 bytes."""
+    (scratch := tmp_path / ("job-of-a-cluster-" * 6)).mkdir()
     with subprocess.Popen(
         [sys.executable, "-c", "from scenarios.runs.parallel import processes\nwith processes(1): input()"],
         stdin=subprocess.PIPE,
         start_new_session=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
     ) as begun:
         until(lambda: servers(begun.pid))
         (server,) = servers(begun.pid)
