@@ -22,11 +22,15 @@ from tests.helpers.profile_tables import EVENTS, SMALL_TABLES, long_form, random
 HOSTILE = ("'; DROP TABLE samples; --", "' OR '1'='1", "../../etc/passwd", "x') UNION SELECT 1 --", "%", "*")
 
 
+PROFILES = tempfile.TemporaryDirectory()
+"""Of the profiles that hypothesis draws; it goes when the process ends."""
+
+
 @cache
 def made(seed):
     """Return the tables of a profile, its folder, its database and its long form; kept for the session."""
     tables = random_tables(seed)
-    folder = write_folder(Path(tempfile.mkdtemp(prefix="wsc-test-")), tables)
+    folder = write_folder(Path(PROFILES.name) / str(seed), tables)
     database = Database([folder], threads=1)
     return tables, folder, database, long_form(tables)
 
