@@ -100,7 +100,7 @@ def _short_folder() -> Iterator[None]:
     """Let sockets that are opened meanwhile lie in /tmp where the folder for temporary files has too long a name."""
     before = tempfile.tempdir
     if len(os.fsencode(tempfile.gettempdir())) > _MOST_BYTES:
-        tempfile.tempdir = "/tmp"  # noqa: S108  # what multiprocessing makes there is a folder of its own, for us alone
+        tempfile.tempdir = "/tmp"  # what multiprocessing makes there is a folder of its own, for us alone
     try:
         yield
     finally:
