@@ -18,11 +18,30 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce, wraps
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from inspect import signature
+from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from annotated_types import Ge, Gt, Lt, MinLen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +109,17 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
 
 Table: TypeAlias = "pd.DataFrame | str | Path | TableQuery | Run"
 """A frame, a path, a SELECT as text or as a `TableQuery`, or a run."""
+_Count: TypeAlias = Annotated[int, Ge(1)]
+_Seed: TypeAlias = Annotated[int, Ge(0)]
+_Positive: TypeAlias = Annotated[float, Gt(0)]
+_Share: TypeAlias = Annotated[float, "a share between 0 and 1, such as 0.03", Gt(0), Lt(1)]
+_Seconds: TypeAlias = Annotated[float, "a number of seconds above 0", Gt(0)]
+_Scenario: TypeAlias = Annotated[str | Path, "the name of a scenario, or a path"]
+_Names: TypeAlias = Annotated[str | Sequence[str], "a name or several"]
+_Method: TypeAlias = Annotated[str, "the name of a method, or of your own as text, such as mine.py:Mine"]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T", str, int, float)
 _TYPES = {
     "TableQuery": "analysis.tables.sources",
     "Recipe": "analysis.tables.recipe",
@@ -117,6 +147,40 @@ _SOON_S = 2.0
 """Calls that take no longer show no progress."""
 
 
+def _judged(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a function whose arguments are what its annotations say, or are refused by name before it runs.
+
+    Its own signature has the types without their bounds, as people read it.
+    """
+
+    @wraps(function)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        from scenarios.runs import arguments
+
+        try:
+            bound = signature(function).bind(*args, **kwargs)
+        except TypeError:
+            arguments.known_names(function, kwargs, ())
+            return function(*args, **kwargs)  # Python says what is missing
+        bound.arguments.update(arguments.judged(function, bound.arguments))
+        return function(*bound.args, **bound.kwargs)
+
+    shown = signature(function)
+    entries = [entry.replace(annotation=_bare(entry.annotation)) for entry in shown.parameters.values()]
+    vars(called)["__signature__"] = shown.replace(parameters=entries)
+    return called
+
+
+def _bare(kind: object) -> object:
+    """Return an annotation without bounds and words."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _bare(inner[0])
+    if origin in {Union, UnionType}:
+        return reduce(or_, map(_bare, inner))
+    return origin[_bare(inner[0])] if origin is Sequence else kind
+
+
 class Columns(TypedDict, total=False):
     """How the columns of a table become ours; see `Recipe`."""
 
@@ -129,8 +193,9 @@ class Columns(TypedDict, total=False):
     skip_bad: float | str
 
 
+@_judged
 def simulate(
-    scenario: str | Path, *, seed: int | None = None, out: str | Path = "runs", force: bool = False, **values: object
+    scenario: _Scenario, *, seed: int | None = None, out: str | Path = "runs", force: bool = False, **values: object
 ) -> "Run":
     """Return the run of a scenario, which is simulated unless an intact one is there.
 
@@ -157,6 +222,7 @@ def simulate(
         return obtain(_scenario(scenario, seed, values), Path(out), force, tell)
 
 
+@_judged
 def load(run: str | Path) -> "Run":
     """Return a run that is there; its `table(name)` are frames.
 
@@ -178,7 +244,8 @@ def load(run: str | Path) -> "Run":
     return open_run(Path(run))
 
 
-def measure(run: "Run") -> "Conclusion":
+@_judged
+def measure(run: "Run | str | Path") -> "Conclusion":
     """Return what ``wsc run`` says of a run: its measurements, and what the estimators make of them.
 
     Examples
@@ -188,12 +255,14 @@ def measure(run: "Run") -> "Conclusion":
     ...     measure(simulate("queue_small", out=folder, horizon_s=60))
     <QueueConclusion: 3 rows>
     """
+    from scenarios.runs import arguments
     from scenarios.runs.execution import measure as measured
     from scenarios.runs.execution import reopen
 
-    scenario, opened = reopen(run.path)
+    path = arguments.file("run", run)
+    scenario, opened = reopen(path)
     with _progress() as tell:
-        return measured(scenario, opened, run.path.parent, tell)
+        return measured(scenario, opened, path.parent, tell)
 
 
 def library() -> "Shipped":
@@ -209,8 +278,9 @@ def library() -> "Shipped":
     return shipped()
 
 
+@_judged
 def validate(
-    scenario: str | Path,
+    scenario: _Scenario,
     *,
     estimators: "str | Sequence[str | AnyEstimator]" = (),
     seed: int | None = None,
@@ -237,14 +307,14 @@ def validate(
     >>> scores["estimator"].tolist()
     ['adjusted', 'nothing']
     """
+    from scenarios.runs import arguments
     from scenarios.runs.execution import validate as validated
 
-    estimators = [estimators] if isinstance(estimators, str) else estimators
-    names = [each for each in estimators if isinstance(each, str)]
-    if estimators:
-        values["analyses__wsmeter__estimators"] = names
+    judged = arguments.parts("estimators", estimators)
+    if judged:
+        values["analyses__wsmeter__estimators"] = [each for each in judged if isinstance(each, str)]
     loaded = _scenario(scenario, seed, values)
-    own = [each for each in estimators if not isinstance(each, str)]
+    own = [each for each in judged if not isinstance(each, str)]
     with _progress() as tell:
         if not own:
             return validated(loaded, Path(out), force, tell)
@@ -254,17 +324,18 @@ def validate(
         return validate_fleet(loaded, Path(out), force, tell, [OwnEstimator.of(each) for each in own])
 
 
+@_judged
 def scorecard(
-    estimators: str | Sequence[str] = (),
+    estimators: _Names = (),
     *,
-    corners: Sequence[str] = (),
-    designs: Sequence[str] = ("day",),
-    fleets: int = 29,
-    draws: int = 200,
-    machines: int = 1000,
-    sizes: Sequence[int] = (50, 200),
-    seed: int = 1,
-    workers: int | None = None,
+    corners: _Names = (),
+    designs: Annotated[_Names, MinLen(1)] = ("day",),
+    fleets: _Count = 29,
+    draws: _Count = 200,
+    machines: _Count = 1000,
+    sizes: _Count | Annotated[Sequence[_Count], MinLen(1)] = (50, 200),
+    seed: _Seed = 1,
+    workers: _Count | None = None,
     out: str | Path = "runs",
 ) -> "Scorecard":
     """Return how right estimators are over simulated fleets from all corners of a sweep; pieces that are done are kept.
@@ -291,17 +362,22 @@ def scorecard(
 
     from scenarios.effects.scorecard import scorecard as cards
     from scenarios.effects.scorecard.corners import CORNERS
+    from scenarios.effects.scorecard.designs import DESIGNS
     from scenarios.effects.scorecard.designs import designs as designs_of
     from scenarios.effects.scorecard.pieces import ScorecardQuestion, cut
+    from scenarios.runs import arguments
 
-    question = ScorecardQuestion.of(_names(estimators), sizes, draws, machines, designs)
+    arguments.one_of("corners", _several(corners), CORNERS)
+    arguments.one_of("designs", _several(designs), DESIGNS)
+    question = ScorecardQuestion.of(_several(estimators), _several(sizes), draws, machines, _several(designs))
     fleets_of = partial(designs_of, names=question.designs)
     with _progress() as tell:
-        pieces = cut(tuple(corners) or tuple(CORNERS), fleets, seed)
+        pieces = cut(_several(corners) or tuple(CORNERS), fleets, seed)
         return cards.scorecard(question, pieces, fleets_of, Path(out), tell, workers=workers)
 
 
-def check_estimator(estimator: "AnyEstimator | str", *, draws: int = 200) -> "EstimatorChecks":
+@_judged
+def check_estimator(estimator: "AnyEstimator | str", *, draws: _Count = 200) -> "EstimatorChecks":
     """Return what an estimator does right and wrong: units, order, repeated rows, confidence, false alarms, coverage.
 
     Parameters
@@ -322,6 +398,7 @@ def check_estimator(estimator: "AnyEstimator | str", *, draws: int = 200) -> "Es
         return checked(estimator, tell, draws)
 
 
+@_judged
 def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs") -> "Reproduced":
     """Draw and judge a figure or table of a paper, such as ``wsmeter/table2``; all of a paper, or ``all``.
 
@@ -345,6 +422,7 @@ def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs
         return papers.reproduce(row, Path(out), papers.library(Path(runs), tell))
 
 
+@_judged
 def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[Columns]) -> "pd.DataFrame":
     """Return observations as `effect` takes them: period, job, machine, weight, value, treated and what else there is.
 
@@ -369,14 +447,15 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
         return observed(arguments.observations(tables), metric, recipe=_recipe(read, columns))[0].table
 
 
+@_judged
 def effect(
     *tables: Table,
     jobs: "Table | None" = None,
     estimator: str = "adjusted",
-    confidence: float = 0.95,
+    confidence: _Share = 0.95,
     metric: "MetricName | None" = None,
-    about: str | Path | None = None,
-    guards: "Sequence[str | GuardFunction]" = (),
+    about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
+    guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
     """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
@@ -419,14 +498,15 @@ def effect(
             metric=metric,
             about=None if about is None else Path(about),
             recipe=_recipe(effect, columns),
-            guards=guards,
+            guards=_guards(guards),
         )
 
 
+@_judged
 def audit(
     *tables: Table,
     metric: "MetricName | None" = None,
-    guards: "Sequence[str | GuardFunction]" = (),
+    guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "AuditAnswer":
     """Return what would make an experiment's answer false: ``wsc audit``.
@@ -450,18 +530,19 @@ def audit(
     from scenarios.runs import arguments
 
     with _progress("reading and auditing"):
-        return audited(arguments.tables(tables), metric, _recipe(audit, columns), guards)
+        return audited(arguments.tables(tables), metric, _recipe(audit, columns), _guards(guards))
 
 
+@_judged
 def design(
     *tables: Table,
-    detect: float,
-    power: float = 0.95,
-    days: float = 7,
+    detect: _Share,
+    power: _Share = 0.95,
+    days: _Positive = 7,
     jobs: "Table | None" = None,
     crossover: bool = False,
-    draws: int = 500,
-    seed: int = 1,
+    draws: _Count = 500,
+    seed: _Seed = 1,
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
     """Plan the experiment that finds a relative change of a given size: ``wsc design``.
@@ -498,13 +579,14 @@ def design(
         )
 
 
+@_judged
 def monitor(
     *tables: Table,
     jobs: "Table | None" = None,
-    planned: int | None = None,
+    planned: _Count | None = None,
     estimator: str = "adjusted",
-    confidence: float = 0.95,
-    guards: "Sequence[str | GuardFunction]" = (),
+    confidence: _Share = 0.95,
+    guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
     """Return what an experiment says so far, with intervals that hold however often you look: ``wsc monitor``.
@@ -534,12 +616,13 @@ def monitor(
             estimator=estimator,
             confidence=confidence,
             recipe=_recipe(monitor, columns),
-            guards=guards,
+            guards=_guards(guards),
         )
 
 
+@_judged
 def plan(
-    table: Table, margin: float, *, t: float = 2.0, min_instances: int = 4, **columns: Unpack[Columns]
+    table: Table, margin: _Share, *, t: _Positive = 2.0, min_instances: _Count = 4, **columns: Unpack[Columns]
 ) -> "PlannedInstances":
     """Return how many instances of each job to measure for a relative margin, at least cost: ``wsc wsmeter plan``.
 
@@ -562,14 +645,15 @@ def plan(
         return own_tables.plan(arguments.table("table", table), margin, t, min_instances, _recipe(plan, columns))
 
 
+@_judged
 def estimate(
     current: Table,
     new: Table,
     jobs: "Table | None" = None,
     *,
     current_is: Literal["population", "sample"] = "population",
-    t: float = 2.0,
-    min_instances: int = 4,
+    t: _Positive = 2.0,
+    min_instances: _Count = 4,
     **columns: Unpack[Columns],
 ) -> "EstimatedChange":
     """Return the change that WSMeter finds between two tables of instances: ``wsc wsmeter estimate``.
@@ -602,14 +686,15 @@ def estimate(
         )
 
 
+@_judged
 def requests(
     log: "pd.DataFrame | str | Path | Run",
-    servers: int,
+    servers: _Count,
     *,
-    to: Sequence[int] = (),
-    speed: Sequence[float] = (),
+    to: _Count | Sequence[_Count] = (),
+    speed: _Positive | Sequence[_Positive] = (),
     policy: str | None = None,
-    interval_s: float | None = None,
+    interval_s: _Seconds | None = None,
 ) -> "OccupancyConclusion":
     """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
 
@@ -635,8 +720,8 @@ def requests(
     known = next((name for name in POLICIES if name == policy), None)
     if policy not in {None, "auto", known}:
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
-    query = OccupancyQuery(servers, tuple(to), tuple(speed), interval_s, policy=known, identify=policy == "auto")
-    with _file(log) as file, _progress("reading and replaying"):
+    query = OccupancyQuery(servers, _several(to), _several(speed), interval_s, policy=known, identify=policy == "auto")
+    with _file("log", log) as file, _progress("reading and replaying"):
         return occupancy(file, query, LogColumns())
 
 
@@ -651,7 +736,8 @@ class Service:
     def __repr__(self) -> str:
         return f"<Service: {self.log.name} on {self.platform}>"
 
-    def predict(self, to: str | Sequence[str] = (), method: str | None = None) -> "Predicted":
+    @_judged
+    def predict(self, to: _Names = (), method: _Method | None = None) -> "Predicted":
         """Return service and response times on other platforms: ``wsc predict``.
 
         Parameters
@@ -663,9 +749,10 @@ class Service:
         from scenarios.crossplatform.predict import predict
 
         with _progress("predicting"):
-            return predict(ServiceQuestion(self.log, self.platform, _names(to), self.sheets, method=method))
+            return predict(ServiceQuestion(self.log, self.platform, _several(to), self.sheets, method=method))
 
-    def select(self, bound_s: float, to: str | Sequence[str] = (), method: str | None = None) -> "SelectConclusion":
+    @_judged
+    def select(self, bound_s: _Seconds, to: _Names = (), method: _Method | None = None) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
 
         Parameters
@@ -677,14 +764,15 @@ class Service:
         from scenarios.crossplatform.select import select
 
         with _progress("predicting"):
-            return select(ServiceQuestion(self.log, self.platform, _names(to), self.sheets, method=method), bound_s)
+            return select(ServiceQuestion(self.log, self.platform, _several(to), self.sheets, method=method), bound_s)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return several names; a text is one."""
-    return (given,) if isinstance(given, str) else tuple(given)
+def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
+    """Return several names or numbers, of which one may stand alone."""
+    return tuple(given) if isinstance(given, tuple | list) else (given,)  # type: ignore[return-value] # a text is one name
 
 
+@_judged
 def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
     """Return a service's log, to be asked about other platforms.
 
@@ -699,9 +787,12 @@ def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None
     >>> service("service.csv", "piii").platform
     'piii'
     """
-    return Service(_path(log), platform, None if sheets is None else Path(sheets))
+    from scenarios.runs import arguments
+
+    return Service(arguments.file("log", log), platform, None if sheets is None else Path(sheets))
 
 
+@_judged
 def platforms(*names: str, sheets: str | Path | None = None) -> "Sheets":
     """Return the spec sheets of platforms: ``wsc platforms``.
 
@@ -730,8 +821,9 @@ class Profile:
         names = [path.name for path in self.paths]
         return f"<Profile: {names[0] if len(names) == 1 else f'{names[0]} and {len(names) - 1} more'}>"
 
+    @_judged
     def top(
-        self, by: str | Sequence[str] = "function", where: Mapping[str, str] | None = None, top: int | None = 20
+        self, by: _Names = "function", where: Mapping[str, str] | None = None, top: _Count | None = 20
     ) -> "ProfileRows":
         """Return samples by any dimensions, with intervals on their shares: ``wsc profile query``."""
         from scenarios.profiling.query import QueryOptions, query
@@ -739,29 +831,40 @@ class Profile:
         with _progress("reading profiles"):
             return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
 
+    @_judged
     def diff(
         self,
         other: "Profile | None" = None,
-        by: str | Sequence[str] = "function",
+        by: _Names = "function",
         where: Mapping[str, str] | None = None,
         other_where: Mapping[str, str] | None = None,
     ) -> "ProfileDifference":
         """Return this profile beside another, or beside itself under another restriction: ``wsc profile diff``."""
         from scenarios.profiling.query import QueryOptions, diff
 
-        paths = (other or self).paths
+        paths = self.paths if other is None else _profiles("other", other)
         with _progress("reading profiles"):
             return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
 
+    @_judged
     def regress(self, after: "Profile | None" = None, at_s: float | None = None) -> "Regression":
         """Return the functions that became more expensive, from this profile to another or at a time."""
         from scenarios.profiling.regress import regress
 
+        later = None if after is None else _profiles("after", after)[0]
         with _progress("reading profiles"):
-            return regress(self.paths[0], None if after is None else after.paths[0], at_s)
+            return regress(self.paths[0], later, at_s)
 
 
-def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profile:
+def _profiles(argument: str, given: object) -> tuple[Path, ...]:
+    """Return where the profiles are that are compared with others."""
+    from scenarios.runs import arguments
+
+    return given.paths if isinstance(given, Profile) else arguments.refuse(argument, "a profile of wsc.profile", given)
+
+
+@_judged
+def profile(*paths: "str | Path | Run", drawn_from: _Count | None = None) -> Profile:
     """Return profiles: of profiled runs, or files that ``wsc profile import`` reads.
 
     Parameters
@@ -779,7 +882,11 @@ def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profil
     ...     profile(file).top().frame()["function"].tolist()
     ['read', 'main']
     """
-    files = tuple(map(_path, paths))
+    from scenarios.runs import arguments
+
+    files = tuple(arguments.file("paths", path) for path in paths)
+    if not files:
+        arguments.refuse("paths", "one or more files, or runs", paths)
     if drawn_from is None:
         return Profile(files)
     import tempfile
@@ -796,6 +903,7 @@ def profile(*paths: "str | Path | Run", drawn_from: int | None = None) -> Profil
     return profiled
 
 
+@_judged
 def affinity(
     table: "pd.DataFrame | str | Path | Run",
     *,
@@ -819,7 +927,7 @@ def affinity(
     """
     from scenarios.profiling.affinity import affinity as advised
 
-    with _file(table) as file, _progress("assigning jobs"):
+    with _file("table", table) as file, _progress("assigning jobs"):
         return advised(file, method, platforms=None if sheets is None else Path(sheets))
 
 
@@ -862,14 +970,25 @@ def _unshadowed() -> None:
 
 
 def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, object]) -> "AnyScenario":
+    from scenarios.files.faults import FaultsError
     from scenarios.files.loader import Override
     from scenarios.files.loader import load as loaded
     from scenarios.files.own_platforms import written
+    from scenarios.runs import arguments
     from scenarios.views.terminal import dumps
 
-    wanted = values if seed is None else {**values, "seed": seed}
-    texts = {name: dumps(written(value)) for name, value in wanted.items()}
-    return loaded(str(reference), [Override(name.replace("__", "."), text, name) for name, text in texts.items()])
+    texts = dict[str, str]()
+    for name, value in (values if seed is None else {**values, "seed": seed}).items():
+        try:
+            texts[name] = dumps(written(value))
+        except TypeError:
+            arguments.refuse(name, "what a scenario file may hold: text, numbers, lists and maps", value)
+    try:
+        return loaded(str(reference), [Override(name.replace("__", "."), text, name) for name, text in texts.items()])
+    except FaultsError as error:
+        raise FaultsError(
+            replace(fault, file="", line=0, column=0) if fault.file in texts else fault for fault in error.faults
+        ) from None
 
 
 def _recipe(function: Callable[..., object], columns: Columns) -> "Recipe":
@@ -882,7 +1001,7 @@ def _recipe(function: Callable[..., object], columns: Columns) -> "Recipe":
 
 
 @contextmanager
-def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
+def _file(argument: str, table: "pd.DataFrame | str | Path | Run") -> Iterator[Path]:
     """Yield a table as a file, which is a temporary one of a frame."""
     import tempfile
 
@@ -891,8 +1010,9 @@ def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
 
     from analysis.tables.sources import table_of
     from scenarios.files.faults import FaultsError
+    from scenarios.runs import arguments
 
-    if isinstance(table, pd.DataFrame):
+    if isinstance(table, pd.DataFrame) and arguments.table(argument, table) is table:
         with tempfile.TemporaryDirectory(prefix="wsc-") as folder:
             file = Path(folder) / "table.parquet"
             write_table(table_of(table), file)
@@ -903,11 +1023,13 @@ def _file(table: "pd.DataFrame | str | Path | Run | None") -> Iterator[Path]:
                     replace(fault, file="table") if fault.file == str(file) else fault for fault in error.faults
                 ) from None
     else:
-        yield None if table is None else _path(table)  # type: ignore[misc] # None asks for no table; callers give one where they read it
+        yield arguments.file(argument, table, "a frame, a path or a run")
 
 
-def _path(named: "str | Path | Run") -> Path:
-    return Path(named) if isinstance(named, str | Path) else named.path
+def _guards(given: object) -> "Sequence[str | GuardFunction]":
+    from scenarios.runs import arguments
+
+    return cast("Sequence[str | GuardFunction]", arguments.parts("guards", given))
 
 
 def _joined(by: str | Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """`import wsc`: what it offers is what the commands answer."""
 
+import inspect
 import json
 import os
 import pickle
@@ -10,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -197,6 +199,78 @@ def small_table():
 def test_arguments_that_cannot_be_used_are_refused_by_name(given, message):
     with pytest.raises(wsc.WscError, match=message):
         wsc.effect(small_table(), **given)
+
+
+LOG = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.5], "departure_s": [2.0, 3.0, 4.0]})
+STACKS = EXAMPLES / "stacks.folded"
+PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: wsc.requests(LOG, servers=2.5), "^servers: should be a whole number of at least 1, got 2.5$"),
+        (
+            lambda: wsc.requests(LOG, True, interval_s="1s"),
+            '^interval_s: .* 0, or None, got "1s"\nservers: .*True$',
+        ),
+        (
+            lambda: wsc.requests(LOG, 1, to=[2, 2.5]),
+            "^to: should be a whole number .*, or several, got 2.5$",
+        ),
+        (lambda: wsc.requests(LOG, 1, polcy="fcfs"), r"^polcy: there is no such argument \(did you mean policy\?\)$"),
+        (lambda: wsc.requests(pd.DataFrame(), 1), "^log: should have columns and rows, got an empty frame$"),
+        (lambda: wsc.requests(3, 1), "^log: should be a frame, a path or a run, got 3$"),
+        (lambda: wsc.service(LOG, "piii"), "^log: should be a path or a run, got a DataFrame$"),
+        (lambda: PIII.predict("pd4", wsc.Finding), "^method: should be the name of a method, .*got the class Finding$"),
+        (lambda: PIII.select("150ms"), '^bound_s: should be a number of seconds above 0, got "150ms"$'),
+        (lambda: wsc.platforms(["piii"]), r'^names: should be text, got \["piii"\]$'),
+        (wsc.profile, "^paths: should be one or more files, or runs, got none$"),
+        (
+            lambda: wsc.profile(STACKS).top(top="all", where="job=a"),
+            '^top: .*or None, got "all"\nwhere: .*got "job=a"$',
+        ),
+        (lambda: wsc.profile(STACKS).diff(STACKS), "^other: should be a profile of wsc.profile, got a PosixPath$"),
+        (lambda: wsc.affinity(pd.DataFrame()), "^table: should have columns and rows, got an empty frame$"),
+        (lambda: wsc.affinity(LOG, method="nope"), '^method: should be one of lp, anneal, got "nope"$'),
+        (lambda: wsc.load(None), "^run: should be a path, got None$"),
+        (lambda: wsc.measure(3), "^run: should be a path or a run, got 3$"),
+        (lambda: wsc.simulate("small", seed="a", force=1), '^force: .*True or False, got 1\nseed: .*or None, got "a"$'),
+        (lambda: wsc.simulate("small", fleet__machines="x"), '^fleet.machines: should be a whole number, got "x"$'),
+        (lambda: wsc.simulate("small", fleet__machines=LOG), "^fleet__machines: .* a scenario .*, got a DataFrame$"),
+        (lambda: wsc.scorecard(designs=["night"]), '^designs: should be of day, week, .*, got "night"$'),
+        (lambda: wsc.scorecard(corners="nowhere"), '^corners: should be of base, .*, got "nowhere"$'),
+        (lambda: wsc.scorecard(fleets=0, sizes=[]), "^fleets: .*, got 0\nsizes: .* or several, got none$"),
+        (lambda: wsc.effect(LOG, confidence="high"), '^confidence: should be a share .*, got "high"$'),
+        (lambda: wsc.effect(LOG, about={"looks": 3}), '^about: should be the path of a file, .*, got {"looks": 3}$'),
+        (lambda: wsc.effect(LOG, guards=3, metric="speed"), '^metric: should be one of ipc, .*, or None, got "speed"$'),
+        (lambda: wsc.effect(LOG, guards=3), "^guards: should be names, parts of your own .*, got 3$"),
+        (lambda: wsc.plan(LOG, "3%", min_instances=2.5), '^margin: .*, got "3%"\nmin_instances: .*, got 2.5$'),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused_with_what_is_wanted(ask, message):
+    with pytest.raises(wsc.WscError, match=message):
+        ask()
+
+
+def test_signatures_have_types_without_bounds():
+    shown = str(inspect.signature(wsc.requests))
+    assert "servers: int, *, to: int | collections.abc.Sequence[int] = (), " in shown
+    assert "interval_s: float | None = None" in shown
+
+
+def test_numbers_of_numpy_and_single_values_are_taken():
+    log = EXAMPLES / "requests.csv"
+    answers = [wsc.requests(log, servers=np.int64(4), to=8), wsc.requests(log, 4, to=np.array([8]))]
+    assert plain(answers[0]) == plain(answers[1])
+
+
+def test_an_answer_cannot_be_changed():
+    answer = wsc.effect(small_table())
+    for name in ("change", "audit", "nothing"):
+        with pytest.raises(AttributeError, match=f"^an answer cannot be changed: EffectAnswer.{name}$"):
+            setattr(answer, name, 3)
+    assert pickle.loads(pickle.dumps(answer)).change == answer.change
 
 
 def test_a_share_may_be_written_as_on_the_command_line():

@@ -1,17 +1,193 @@
 """Arguments of calls from Python, which may be of any type: what each should be, and what was given instead."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+import math
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, Final, Literal, NoReturn, Union, cast, get_args, get_origin
 
+import numpy as np
 import pandas as pd
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from analysis.tables.sources import Source, TableQuery
+from models.fleet.metrics import MetricName
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.recipes import source_of
 from scenarios.runs.rundir import Run
 from scenarios.views.numbers import closest
+
+_LATER: Final[Mapping[object, object]] = {"MetricName | None": MetricName | None}
+"""Annotations that stand as texts where loading a type would take long; arguments of others are read by `table`."""
+_WORDS: Final[Mapping[object, str]] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    str: "text",
+    Path: "a path",
+    types.NoneType: "None",
+}
+
+
+def judged(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, object]:
+    """Return arguments as a function's annotations say, lists as tuples; refuse what is anything else, all at once.
+
+    Parameters
+    ----------
+    given : arguments by the names of parameters
+
+    Raises
+    ------
+    FaultsError
+        With every argument that is not what its annotation says, what it should be and what it is.
+
+    Examples
+    --------
+    >>> def serve(servers: Annotated[int, Ge(1)], speed: float | None = None) -> None: ...
+    >>> judged(serve, {"servers": np.int64(4), "speed": None})
+    {'servers': 4, 'speed': None}
+    >>> judged(serve, {"servers": 2.5, "speed": "fast"})
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: servers: should be a whole number of at least 1, got 2.5
+    speed: should be a number, or None, got "fast"
+    """
+    values, faults = dict[str, object](given), list[Fault]()
+    for name, entry in inspect.signature(function).parameters.items():
+        kind = _LATER.get(entry.annotation, entry.annotation)
+        if name not in given or kind is entry.empty or isinstance(kind, str) or entry.kind is entry.VAR_KEYWORD:
+            continue
+        try:
+            values[name] = _each(kind, given[name]) if entry.kind is entry.VAR_POSITIONAL else _as(kind, given[name])
+        except _OtherKindError as error:
+            faults.append(Fault("", 0, 0, name, f"should be {_words(kind)}", _got(error.value)))
+    if faults:
+        raise FaultsError(faults)
+    return values
+
+
+class _OtherKindError(Exception):
+    """A value is not what an annotation says."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__()
+        self.value = value
+
+
+def _as(kind: object, value: object) -> object:
+    """Return a value as an annotation says."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _bounded(_as(inner[0], value), inner[1:], value)
+    if origin in {Union, types.UnionType}:
+        return _any(inner, value)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        if isinstance(value, str | bytes | Mapping | pd.DataFrame) or not isinstance(value, Iterable):
+            raise _OtherKindError(value)
+        return _each(inner[0], value)
+    read = value.item() if isinstance(value, np.generic) else value
+    if kind is float and type(read) is int:
+        read = float(read)
+    if not _fits(origin or kind, inner, read):
+        raise _OtherKindError(value)
+    return read
+
+
+def _each(kind: object, values: object) -> tuple[object, ...]:
+    return tuple(_as(kind, value) for value in cast(Iterable[object], values))
+
+
+def _fits(kind: object, inner: Sequence[object], value: object) -> bool:
+    """Return whether a value is of a kind; truth values are no numbers, and NaN and infinity are none either."""
+    if kind is Literal:
+        return isinstance(value, str) and value in inner
+    if kind is float:
+        return isinstance(value, float) and math.isfinite(value)
+    if not isinstance(kind, type):
+        return False
+    if issubclass(kind, Mapping):
+        return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _any(kinds: Iterable[object], value: object) -> object:
+    """Return a value as the first of several annotations that fits; in a list the entry is blamed that is wrong."""
+    blamed = value
+    for kind in kinds:
+        try:
+            return _as(kind, value)
+        except _OtherKindError as error:
+            blamed = blamed if error.value is value else error.value
+    raise _OtherKindError(blamed)
+
+
+def _bounded(read: object, bounds: Iterable[object], value: object) -> object:
+    """Return what was read of a value if it is within bounds."""
+    for bound in bounds:
+        match bound:
+            case Ge(ge=least):
+                within = read >= least  # type: ignore[operator] # numbers, here and below
+            case Gt(gt=below):
+                within = read > below  # type: ignore[operator]
+            case Le(le=most):
+                within = read <= most  # type: ignore[operator]
+            case Lt(lt=above):
+                within = read < above  # type: ignore[operator]
+            case MinLen(min_length=fewest):
+                within = len(read) >= fewest  # type: ignore[arg-type]
+            case _:
+                within = True
+        if not within:
+            raise _OtherKindError(value)
+    return read
+
+
+def _words(kind: object) -> str:
+    """Return what an annotation says in words; one that has words of its own has them as a text."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        own = next((mark for mark in inner[1:] if isinstance(mark, str)), None)
+        return own or _words(inner[0]) + "".join(map(_bound, inner[1:]))
+    if origin in {Union, types.UnionType}:
+        words = list(dict.fromkeys(_words(each) for each in inner if not (each is str and Path in inner)))
+        words = ["several" if f"several, each {other}" == text else text for text in words for other in words[:1]]
+        return f"{', '.join(words[:-1])}, or {words[-1]}" if len(words) > 1 else words[0]
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is not None and issubclass(origin, Mapping):
+        return "texts by name"
+    if origin is not None and issubclass(origin, Sequence):
+        return f"several, each {_words(inner[0])}"
+    return _WORDS.get(kind, str(getattr(kind, "__name__", kind)))
+
+
+def _bound(bound: object) -> str:
+    match bound:
+        case Ge(ge=least):
+            return f" of at least {least}"
+        case Gt(gt=below):
+            return f" above {below}"
+        case Le(le=most):
+            return f" of at most {most}"
+        case Lt(lt=above):
+            return f" and below {above}"
+        case _:
+            return ""
+
+
+def _got(given: object) -> str:
+    """Return what was given, as a user would write it; of what has no short text its kind."""
+    given = given.item() if isinstance(given, np.generic) else given
+    if given is None or isinstance(given, bool):
+        return str(given)
+    if isinstance(given, list | tuple | dict) and not given:
+        return "none"
+    if isinstance(given, str | int | float | list | tuple | dict):
+        return shown(given)
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    kind = type(given).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def refuse(argument: str, should_be: str, given: object) -> NoReturn:
@@ -23,12 +199,36 @@ def refuse(argument: str, should_be: str, given: object) -> NoReturn:
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: servers: should be a whole number of at least 1, got "four"
     """
-    if given is None or isinstance(given, str | int | float):
-        got = "None" if given is None else shown(given)
-    else:
-        kind = type(given).__name__
-        got = f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
-    raise FaultsError([Fault("", 0, 0, argument, f"should be {should_be}", got)])
+    raise FaultsError([Fault("", 0, 0, argument, f"should be {should_be}", _got(given))])
+
+
+def one_of(argument: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse names that are not known.
+
+    Examples
+    --------
+    >>> one_of("designs", ["day", "night"], ["day", "week"])
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: designs: should be of day, week, got "night"
+    """
+    for name in given:
+        if name not in known:
+            refuse(argument, f"of {', '.join(known)}", name)
+
+
+def parts(argument: str, given: object) -> list[object]:
+    """Return names and objects of somebody's own, of which one may stand alone.
+
+    Examples
+    --------
+    >>> parts("guards", "mine.py:racks_alike")
+    ['mine.py:racks_alike']
+    """
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | type):
+        return list(given)
+    if not (isinstance(given, str) or callable(given) or hasattr(given, "estimate")):
+        refuse(argument, "names, parts of your own such as mine.py:Mine, or objects", given)
+    return [given]
 
 
 def known_names(function: Callable[..., object], given: Iterable[str], more: Iterable[str]) -> None:
@@ -68,6 +268,21 @@ def table(argument: str, given: object) -> Source:
     if isinstance(given, Path | TableQuery):
         return given
     refuse(argument, "a frame, a path, a SELECT or a run", given)
+
+
+def file(argument: str, given: object, wanted: str = "a path or a run") -> Path:
+    """Return where a file is, or the folder of a run.
+
+    Examples
+    --------
+    >>> file("log", "requests.csv").name
+    'requests.csv'
+    """
+    if isinstance(given, Run):
+        return given.path
+    if isinstance(given, Path) or (isinstance(given, str) and given.strip()):
+        return Path(given)
+    refuse(argument, wanted, given)
 
 
 def optional_table(argument: str, given: object) -> Source | None:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING, TypeAlias
 
 from models.errors import InputError
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 Payload: TypeAlias = Mapping[str, object]
 """What becomes one JSON value: maps, lists, texts, truth values and numbers, numpy's too; NaN becomes null."""
+
+
+def _unchanged(answer: "Conclusion", name: str, value: object) -> None:
+    raise FrozenInstanceError(f"an answer cannot be changed: {type(answer).__name__}.{name}")
 
 
 class Conclusion(ABC):
@@ -44,6 +49,12 @@ class Conclusion(ABC):
             If it has none, or nothing that could be drawn.
         """
         raise InputError(f"{type(self).__name__} has no figure; .frame() has its numbers")
+
+    def __init_subclass__(cls) -> None:
+        """Let no answer be changed; a dataclass with slots would end in an error about `super` for a property."""
+        super().__init_subclass__()
+        if "__setattr__" in vars(cls):  # written by `dataclass`, which makes a class with slots anew
+            cls.__setattr__ = _unchanged  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.frame())} rows>"
