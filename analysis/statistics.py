@@ -32,7 +32,7 @@ UNKNOWN = Statistic(np.nan, np.nan, np.nan)
 
 
 class NotEnoughDataError(WscError):
-    """Too little data for the method; `needed` says how much would do, `have` what was given.
+    """Too little data for the method; `needed` says how much would do, `have` what was given, `remedy` how to get more.
 
     Examples
     --------
@@ -40,6 +40,6 @@ class NotEnoughDataError(WscError):
     NotEnoughDataError('2 machines are needed, 1 given')
     """
 
-    def __init__(self, needed: int, have: int, what: str = "measurements") -> None:
-        super().__init__(f"{needed} {what} are needed, {have} given")
+    def __init__(self, needed: int, have: int, what: str = "measurements", remedy: str = "") -> None:
+        super().__init__(f"{needed} {what} are needed, {have} given{remedy and f'; {remedy}'}")
         self.needed, self.have = needed, have

@@ -9,7 +9,7 @@ from scipy.stats import t
 
 from analysis.audit.about import About
 from analysis.audit.findings import Finding, Severity
-from analysis.effects.observations import FlaggedRows, Observations, ObservationsError
+from analysis.effects.observations import NO_FEATURE, FlaggedRows, Observations, ObservationsError
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
 
@@ -53,7 +53,7 @@ class Audited(Observations):
         if not coded.treated.any() and (flagged.table["treated"] == 1).any():
             raise ObservationsError("no row with the feature has a value and a weight above 0")
         if not coded.treated.any():
-            raise ObservationsError("nothing has the feature: no row has treated 1, or there is no such column")
+            raise ObservationsError(NO_FEATURE)
         value = rows["value"].to_numpy(dtype=np.float64)
         scale, racks = _scale(coded, value), coded.of_machines("rack")
         quota, unseen = _quota(coded, jobs)

@@ -101,6 +101,17 @@ def by_rack(chosen: EffectMethod) -> EffectMethod | None:
     return replace(chosen, cluster="rack") if isinstance(chosen, Adjusted) else None
 
 
+def clusters_machines(chosen: EffectMethod) -> bool:
+    """Return whether an estimator's error counts machines, not their rows, as independent.
+
+    Examples
+    --------
+    >>> clusters_machines(method("adjusted")), clusters_machines(method("published"))
+    (True, False)
+    """
+    return not isinstance(chosen, Published)
+
+
 def together(methods: Sequence[EffectMethod], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each of several methods says of R draws, as its `many` would; what they share is done once.
 

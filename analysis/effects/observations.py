@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 import pandas as pd
 
-from analysis.tables.columns import Field, not_used, read_rows
+from analysis.tables.columns import BY_EXPRESSION, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source
@@ -43,6 +43,10 @@ IDENTITY = ("period", "job", "machine", "instance", "shard")
 """Columns that say which observation a row is."""
 _AMOUNTS = ("present_s", "cpu_s", "exposure", "mean_frequency_hz", "clock_hz", "cycles")
 """Columns beside value and weight whose numbers must be above 0; CPU time may be 0."""
+NO_FEATURE = (
+    "nothing has the feature: no row has treated 1, or there is no such column; "
+    "--column treated=EXPRESSION makes it of other columns"
+)
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
@@ -89,7 +93,8 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     0     0.0   a      m1     2.0    1.5        0
     1     1.0   a      m1     2.0    1.6        1
     """
-    rows = read_rows(source, FIELDS, _whole_row, recipe) if strict else read_rows(source, _LENIENT, recipe=recipe)
+    fields, key = (FIELDS, _whole_row) if strict else (_LENIENT, _no_columns)
+    rows = read_rows(source, fields, key, recipe, Remedies(missing=BY_EXPRESSION))
     given = rows.table
     period = given["period"].to_numpy(dtype=np.float64)
     stray = between(period) if recipe.step_s == (recipe.period_s or 1.0) else np.zeros(len(period), np.bool_)
@@ -157,6 +162,10 @@ def joined(tables: Mapping[str, pd.DataFrame], *, strict: bool = True) -> pd.Dat
                 f"{row_name} stands in {origin[again]} and in {origin[before]}: {len(twice)} rows stand in two"
             )
     return whole
+
+
+def _no_columns(names: Sequence[str]) -> Sequence[str]:
+    return names[:0]
 
 
 def _whole_row(names: Sequence[str]) -> Sequence[str]:

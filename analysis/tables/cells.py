@@ -48,6 +48,8 @@ class FileCells:
     """Columns that were computed from others, and why cells of them have no value."""
     positions: dict[str, int] = field(default_factory=dict)
     """Places in the file of columns that go by another name than there."""
+    notes: list[str] = field(default_factory=list)
+    """What should be known of how its rows were taken."""
 
     def position(self, name: str) -> int:
         """Return the column's place in the file, from 1; 0 of one that was computed from several."""
@@ -64,7 +66,9 @@ class FileCells:
         kept = {name: column[rows].reset_index(drop=True) for name, column in columns.items()}
         types = {name: kind for name, kind in self.types.items() if columns[name] is self.columns.get(name)}
         missing = {name: [why.taken(rows) for why in whys] for name, whys in computed.items()}
-        return FileCells(list(columns), kept, self.lines[rows], self.faults, types, missing, dict(positions))
+        return FileCells(
+            list(columns), kept, self.lines[rows], self.faults, types, missing, dict(positions), self.notes
+        )
 
     def text(self, name: str) -> "pd.Series[str]":
         """Return a column's cells as text without blanks around it, "" for a null."""

@@ -28,6 +28,7 @@ Kind = Literal["text", "real", "count", "flag"]
 
 
 Problem = tuple[Bools, str]
+_INFINITE, _DIVIDED = "should be a finite number", "should be a finite number; is something divided by 0?"
 _SPELT_OUT = 3
 """Cells of a column with the same problem that have a fault each; of more there is one fault, which counts them."""
 
@@ -81,6 +82,21 @@ class Field:
     """Whether a number that cannot be used (none, not finite, 0 or below) is no fault, but left for others to judge."""
 
 
+class Remedies(NamedTuple):
+    """What messages name to mend a table."""
+
+    missing: str = ""
+    """Of a column that is missing, whose name is `{name}`."""
+    by_query: bool = False
+    """Whether rows that are there twice may be made one by a query in place of the table."""
+
+
+BY_EXPRESSION = "--column {name}=EXPRESSION makes it of yours"
+"""What mends a missing column where a recipe may be given."""
+BY_SELECT = 'a query in place of the table makes it: "SELECT …, YOURS AS {name} FROM …"'
+"""What mends one of a table that takes no recipe."""
+
+
 def _nothing(names: Sequence[str]) -> Sequence[str]:
     """Say that no column identifies a row."""
     return names[:0]
@@ -98,6 +114,7 @@ def read_rows(
     fields: Sequence[Field],
     key: Callable[[Sequence[str]], Sequence[str]] = _nothing,
     recipe: Recipe = AS_IT_IS,
+    remedies: Remedies = Remedies(),  # noqa: B008  # immutable
 ) -> Rows:
     """Read the named columns of a table: CSV or Parquet, gzipped or not, whatever its name ends in; a query; a frame.
 
@@ -110,6 +127,7 @@ def read_rows(
     fields : columns that are checked; one that is not required may be missing
     key : from the file's column names to those by which a row may be there only once; none: rows may repeat
     recipe : how its columns become those of `fields`, and which share of rows may be bad
+    remedies : what messages name to mend columns that are missing and rows that are there twice
 
     Raises
     ------
@@ -130,10 +148,10 @@ def read_rows(
     ['a']
     """
     header = header_of(source)
-    if header and (faults := _of_header(header, fields, recipe)):
+    if header and (faults := _of_header(header, fields, recipe, remedies.missing)):
         raise FileError(faults)
     cells = prepared(cells_of(source), recipe)
-    columns, wrongs, notes = dict(cells.columns), list[Wrong](), list[str]()
+    columns, wrongs, notes = dict(cells.columns), list[Wrong](), [*cells.notes]
     for wanted in fields:
         if wanted.name in columns:
             columns[wanted.name], wrong, note = _checked(cells, wanted, strict=recipe.skip_bad is not None)
@@ -147,9 +165,9 @@ def read_rows(
     if out.any() and (recipe.skip_bad is None or out.mean() > recipe.skip_bad):
         faults += [fault for wrong in wrongs for fault in wrong.faults(cells.lines)]
         if recipe.skip_bad is not None:
-            problem = f"should be bad in at most {recipe.skip_bad:.2%} of the rows"
+            problem = f"at most {recipe.skip_bad:.2%} may have a cell that cannot be used (--skip-bad)"
             faults.append(FileFault(0, 0, "rows", problem, f"{out.mean():.2%}: {out.sum():,} of {len(out):,}"))
-    faults += _repeated_rows(cells, key(cells.names), out & (recipe.skip_bad is not None))
+    faults += _repeated_rows(cells, key(cells.names), out & (recipe.skip_bad is not None), by_query=remedies.by_query)
     if faults:
         raise FileError(faults)
     table = pd.DataFrame(columns)
@@ -165,17 +183,30 @@ def _reasons(wrongs: Sequence[Wrong], count: int) -> "np.typing.NDArray[np.objec
     return reasons
 
 
-def _of_header(header: Sequence[str], fields: Sequence[Field], recipe: Recipe) -> list[FileFault]:
+def _of_header(header: Sequence[str], fields: Sequence[Field], recipe: Recipe, remedy: str) -> list[FileFault]:
     """Return what is wrong with a table's column names."""
     try:
         names = {*header, *recipe_expressions(header, recipe)}
     except FileError as error:
         return list(error.faults)
     return [
-        FileFault(1, 1, wanted.name, "column is missing", f"columns {', '.join(header)}")
+        FileFault(
+            1, 1, wanted.name, f"column is missing{remedied(remedy, wanted.name)}", f"columns {', '.join(header)}"
+        )
         for wanted in fields
         if wanted.required and wanted.name not in names
     ]
+
+
+def remedied(remedy: str, name: str = "") -> str:
+    """Return a remedy in parentheses; nothing without one.
+
+    Examples
+    --------
+    >>> remedied(BY_EXPRESSION, "job")
+    ' (--column job=EXPRESSION makes it of yours)'
+    """
+    return f" ({remedy.format(name=name)})" if remedy else ""
 
 
 def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
@@ -191,7 +222,7 @@ def not_used(given: pd.DataFrame, known: Collection[str]) -> Iterator[str]:
         yield f"columns not used: {', '.join(others)}"
 
 
-def _repeated_rows(cells: FileCells, key: Sequence[str], out: Bools) -> Iterator[FileFault]:
+def _repeated_rows(cells: FileCells, key: Sequence[str], out: Bools, *, by_query: bool) -> Iterator[FileFault]:
     """Yield a fault for every row whose key stood in an earlier row, but for those that are out."""
     if not key or not len(cells.lines) or not set(key) <= set(cells.columns):
         return
@@ -201,11 +232,13 @@ def _repeated_rows(cells: FileCells, key: Sequence[str], out: Bools) -> Iterator
     whole = len(key) == len(cells.names)
     name = "row" if whole else ", ".join(key)
     column = 1 if whole else cells.position(key[0])
+    query = "SELECT DISTINCT * FROM …" if whole else f"SELECT … GROUP BY {name}"
+    remedy = f"a query in place of the table makes one row of several: {query}" if by_query else ""
     again = np.flatnonzero((first[code] != np.arange(len(code))) & ~out)
     for row in again[: 1 if len(again) > _SPELT_OUT else _SPELT_OUT]:
         line, before = int(cells.lines[row]), int(cells.lines[first[code[row]]])
         got = f"the same as in line {before}{_more(again, cells.lines)}"
-        yield FileFault(line, column, name, "should be there once", got)
+        yield FileFault(line, column, name, f"should be there once{remedied(remedy)}", got)
 
 
 def _more(rows: Ints, lines: Ints) -> str:
@@ -237,6 +270,8 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
     else:
         column_values, problems, units = _numbers(given, text, wanted, strict=strict)
         notes += [f"{wanted.name}: {units}"] if units else []
+    if wanted.name in cells.computed:
+        problems = [(rows, _DIVIDED if problem == _INFINITE else problem) for rows, problem in problems]
     wrongs = list[Wrong]()
     absent = np.zeros(len(text), np.bool_)
     for missing in cells.computed.get(wanted.name, ()):
@@ -291,7 +326,7 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
         [
             (empty & (not wanted.may_be_empty), "should not be empty"),
             (none, _no_number(text, none)),
-            (infinite, "should be a finite number"),
+            (infinite, _INFINITE),
             (np.isfinite(value) & low, f"should be {'above 0' if wanted.above_zero else 'at least 0'}"),
             (np.isfinite(value) & ~low & broken, "should be a whole number"),
             *ranges,

@@ -74,12 +74,14 @@ def parsed(text: str, names: Sequence[str] = ()) -> Expression:
     Traceback (most recent call last):
     models.errors.InputError: should compute with columns of its row, has a SELECT of its own
     """
+    if not text.strip():
+        raise InputError('should be an expression, is empty: ""')
     if text.strip() in names:
         return Expression(text, _quoted(text.strip()), (text.strip(),), is_column=True)
     parser = _connection()
     tree = json.loads(_one(parser, "SELECT json_serialize_sql(?)", f"SELECT ({text}\n)"))
     if tree["error"]:
-        raise InputError(f"should be an expression, {tree['error_message']}: {text}")
+        raise InputError(f"should be a whole expression, {_syntax_problem(tree['error_message'], text)}: {text}")
     node = tree["statements"][0]["node"]
     expressions = node.pop("select_list", ())
     if len(tree["statements"]) != 1 or len(expressions) != 1 or node != _bare(parser):
@@ -96,7 +98,7 @@ def evaluated(expression: Expression, columns: Mapping[str, pd.Series]) -> pd.Se
 
     Parameters
     ----------
-    columns : of one length, those that the expression takes
+    columns : of one length, those that the expression takes; a constant takes none and has one row
 
     Raises
     ------
@@ -109,7 +111,7 @@ def evaluated(expression: Expression, columns: Mapping[str, pd.Series]) -> pd.Se
     [0.5, 2.0]
     """
     connection = _connection()
-    cells = pa.table({name: pa.Array.from_pandas(column) for name, column in columns.items()})
+    cells = pa.table({name: pa.Array.from_pandas(column) for name, column in columns.items()} or {"row": [0]})
     connection.register("cells", cells)  # a table in memory; files cannot be opened
     try:
         values = connection.sql(f"SELECT {expression.sql} AS value FROM cells").to_arrow_table()
@@ -117,6 +119,13 @@ def evaluated(expression: Expression, columns: Mapping[str, pd.Series]) -> pd.Se
         raise InputError(f"{_first_line(error)}: {expression.text}") from None
     column: pd.Series = values.column("value").to_pandas()
     return column
+
+
+def _syntax_problem(message: str, text: str) -> str:
+    """Return what DuckDB says of an expression; it sees a parenthesis after the end, which nobody wrote."""
+    if not message.endswith('near ")"'):
+        return message
+    return "ends too early" if text.count("(") == text.count(")") else "has parentheses without their other half"
 
 
 def _bare(parser: duckdb.DuckDBPyConnection) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """How the columns of somebody else's table become ours: expressions, a filter, periods of time, and what may be bad."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class Recipe:
     @property
     def takes_as_is(self) -> bool:
         """Whether a table's cells are taken as they stand."""
-        return not (self.columns or self.where or self.period_s)
+        return not (self.columns or self.where is not None or self.period_s)
 
     @property
     def step_s(self) -> float:
@@ -137,16 +138,26 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
         positions[name] = positions[expression.columns[0]] if expression.columns else 0
         missing[name] = [why for column, taken in takes.items() for why in _missing(column, taken)]
         try:
-            columns[name] = evaluated(expression, {column: taken.cells for column, taken in takes.items()})
+            value = evaluated(expression, {column: taken.cells for column, taken in takes.items()})
+            columns[name] = value if takes else pd.Series(value.tolist() * len(cells.lines), dtype=value.dtype)
         except InputError as error:
             faults.append(FileFault(1, positions[name], name, *_apart(str(error))))
     if faults:
         raise FileError(faults)
     rows = np.ones(len(cells.lines), np.bool_)
     if recipe.where is not None:
-        rows &= columns.pop(_WHERE).astype("boolean").fillna(False).to_numpy(np.bool_)
+        rows &= _true(columns.pop(_WHERE), recipe.where)
+        if len(rows) and not rows.any():
+            beside = in_words({name: cells.text(name) for name in expressions[_WHERE].columns})
+            raise FileError(
+                [FileFault(0, 0, _WHERE, f"{recipe.where} is true in no row{beside and f'; {beside}'}", "")]
+            )
+        if len(rows) and rows.all():
+            cells.notes.append(f"{_WHERE}: {recipe.where} is true in every row, so it leaves none out")
     if recipe.period_s is not None:
         columns[PERIOD], inside = _numbered(columns, recipe)
+        if rows.any() and not (rows & inside).any():
+            raise FileError([FileFault(0, 0, PERIOD, *_all_outside(columns[PERIOD][rows], recipe))])
         timeless = columns[PERIOD].isna().to_numpy()
         taken_from = expressions[PERIOD].columns[:1] if PERIOD in expressions else (PERIOD,)
         missing[PERIOD] = [
@@ -157,7 +168,54 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
     return cells.taken(columns, positions, missing, rows)
 
 
-_WHERE = "--where"
+_WHERE = "where"
+_SPELT_OUT, _LONGEST = 5, 40
+"""Values of a column that a message shows, and characters of each."""
+
+
+def values_beside(cells: FileCells, recipe: Recipe, text: str) -> dict[str, pd.Series]:
+    """Return the columns that an expression takes, as they stand in the rows that a recipe takes.
+
+    Examples
+    --------
+    >>> text = {name: pd.Series(values) for name, values in {"kernel": ["6.1", "6.6"], "zone": ["a", "b"]}.items()}
+    >>> table = FileCells(["kernel", "zone"], text, np.array([2, 3]))
+    >>> values_beside(table, Recipe(where="zone = 'a'"), "kernel = '6.6'")["kernel"].tolist()
+    ['6.1']
+    """
+    names = parsed(text, cells.names).columns
+    own = {f"{text} {name}": name for name in names}  # a name that no column has
+    kept = {name: text for name, text in recipe.columns.items() if name == PERIOD}
+    rows = prepared(cells, replace(recipe, columns={**own, **kept}))
+    return {name: rows.text(own_name) for own_name, name in own.items()}
+
+
+def in_words(columns: Mapping[str, pd.Series]) -> str:
+    """Return what values some columns have: all of them if they are few, else their range, or the first ones.
+
+    Examples
+    --------
+    >>> in_words({"kernel": pd.Series(["6.1", "6.6", "6.1"]), "cpu": pd.Series(range(9)).astype(str)})
+    'kernel is 6.1 in 2 rows, 6.6 in 1; cpu lies between 0 and 8'
+    """
+    return "; ".join(f"{name} {_range_of(texts)}" for name, texts in columns.items())
+
+
+def _range_of(texts: "pd.Series[str]") -> str:
+    counts = texts.value_counts()
+    if not len(counts):
+        return "has no row"
+    if len(counts) <= _SPELT_OUT:
+        first, *others = (f"{_short(str(value)) or 'empty'} in {count:,}" for value, count in counts.items())
+        return f"is {', '.join([f'{first} row' + ('s' if counts.iloc[0] > 1 else ''), *others])}"
+    value = numbers(texts).value
+    if is_numeric(texts, value):
+        return f"lies between {np.nanmin(value):g} and {np.nanmax(value):g}"
+    return f"has {len(counts):,} values, such as {', '.join(_short(str(value)) for value in counts.index[:3])}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def recipe_expressions(names: Sequence[str], recipe: Recipe) -> dict[str, Expression]:
@@ -174,7 +232,7 @@ def recipe_expressions(names: Sequence[str], recipe: Recipe) -> dict[str, Expres
         try:
             expression = parsed(text, names)
         except InputError as error:
-            faults.append(FileFault(1, 0, name, *_apart(str(error))))
+            faults.append(FileFault(0, 0, name, *_apart(str(error))))
             continue
         faults += [
             FileFault(1, 0, name, f'takes the column "{column}", which the table lacks', f"columns {', '.join(names)}")
@@ -213,6 +271,34 @@ def _missing(name: str, column: _Column) -> Iterator[Missing]:
     for rows, problem in ((column.empty, "should not be empty"), (column.unread, "should be a number")):
         if rows.any():
             yield Missing(name, problem, rows)
+
+
+def _true(value: pd.Series, text: str) -> Bools:
+    """Return where a condition is true.
+
+    Raises
+    ------
+    FileError
+        If it is none.
+    """
+    try:
+        return value.astype("boolean").fillna(False).to_numpy(np.bool_)
+    except (TypeError, ValueError):
+        example = json.dumps(value.dropna().iloc[0], default=str)
+        problem = "should be a condition, true or false, such as zone = 'a'"
+        raise FileError([FileFault(0, 0, _WHERE, problem, f"{text}, which is {example} in the first row")]) from None
+
+
+def _all_outside(steps: pd.Series, recipe: Recipe) -> tuple[str, str]:
+    """Return what is wrong with the ends of a recipe that leave out every row, and where its rows lie."""
+    ends = [("from", recipe.since_s), ("until", recipe.until_s)]
+    asked = " and ".join(f"{name} {_stamp(end)}" for name, end in ends if end is not None)
+    first, last = (_stamp(step * recipe.step_s) for step in (steps.min(), steps.max()))
+    return f"no row lies {asked} (UTC)", f"periods from {first} to {last} ({recipe.zone})"
+
+
+def _stamp(time_s: float) -> str:
+    return pd.Timestamp(time_s, unit="s").isoformat().removesuffix("T00:00:00")
 
 
 def _numbered(taken: Mapping[str, pd.Series], recipe: Recipe) -> tuple["pd.Series[float]", Bools]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.tables.columns import Field, not_used, read_rows
+from analysis.tables.columns import BY_EXPRESSION, BY_SELECT, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
 from analysis.tables.sources import Source
@@ -185,7 +185,7 @@ def read_measurements(source: Source, recipe: Recipe = AS_IT_IS, also: Sequence[
     1  all       1     1.0   96.5
     """
     fields = MEASUREMENTS if recipe.period_s is None else (*MEASUREMENTS, _PERIOD)
-    rows = read_rows(source, fields, _identity, recipe)
+    rows = read_rows(source, fields, _identity, recipe, Remedies(BY_EXPRESSION, by_query=True))
     known = [*(wanted.name for wanted in MEASUREMENTS), *also]
     notes = [*rows.notes, *_absent(rows.table), *(not_used(rows.table, known) if recipe.takes_as_is else ())]
     return Reading(_with_defaults(rows.table, also), tuple(notes), rows.left_out)
@@ -214,7 +214,7 @@ def read_jobs(source: Source) -> Reading:
           job  quota  instances
     0  search   30.0         10
     """
-    return _one_row_per_job(source, JOBS)
+    return _one_row_per_job(source, JOBS, BY_SELECT)
 
 
 def read_plan(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
@@ -242,11 +242,12 @@ def read_plan(source: Source, recipe: Recipe = AS_IT_IS) -> Reading:
            job  weight   mean  std  instances  cost
     0  compute     0.5  100.0  7.4       1500   1.0
     """
-    return _one_row_per_job(source, PLAN, recipe)
+    return _one_row_per_job(source, PLAN, BY_EXPRESSION, recipe)
 
 
-def _one_row_per_job(source: Source, fields: Sequence[Field], recipe: Recipe = AS_IT_IS) -> Reading:
-    rows = read_rows(source, fields, lambda names: ["job"] if "job" in names else [], recipe)
+def _one_row_per_job(source: Source, fields: Sequence[Field], missing: str, recipe: Recipe = AS_IT_IS) -> Reading:
+    remedies = Remedies(missing, by_query=True)
+    rows = read_rows(source, fields, lambda names: ["job"] if "job" in names else [], recipe, remedies)
     table = rows.table
     known = [wanted.name for wanted in fields]
     table = table.assign(instances=table["instances"].astype("int64"))

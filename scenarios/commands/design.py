@@ -64,7 +64,10 @@ def design(
     metric: Metric = None,
     json: Json = False,
 ) -> None:
-    """Plan the experiment that finds a change of a given size: the design, how many machines, how long, and why."""
+    """Plan the experiment that finds a change of a given size: the design, how many machines, how long, and why.
+
+    The status is 1 if no design finds it.
+    """
     from scenarios.effects.design import DesignQuestion
     from scenarios.effects.design import design as designed
     from scenarios.views.terminal import progress
@@ -73,3 +76,4 @@ def design(
     with progress(quiet=json) as tell:
         conclusion = designed(tables.sources, question, jobs, tell, tables.recipe)
     answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.sufficient else 1)

@@ -9,8 +9,10 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import GUARDS
+from analysis.tables.expressions import parsed
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source, header_of, name_of
+from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources
 from scenarios.effects.own_guards import GuardFunction, own_guards
@@ -105,8 +107,8 @@ def audit(
     about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
     tables = list({id(path) if isinstance(path, pd.DataFrame) else path: path for path in paths}.values())
     tables = [path for path in tables if not (isinstance(path, Path) and _states(path))]
-    fleet = [path for path in tables if _is_of_jobs(path)]
-    observed_in = [path for path in tables if not _is_of_jobs(path)]
+    fleet = [path for path in tables if _is_of_jobs(path, recipe)]
+    observed_in = [path for path in tables if not _is_of_jobs(path, recipe)]
     faults = list(_asked_wrongly(paths, about_files, fleet, observed_in))
     about, read = About(), None
     try:
@@ -129,12 +131,17 @@ def _states(path: Path) -> bool:
     return path.suffix.lower() in _SAID and not path.is_dir()
 
 
-def _is_of_jobs(source: Source) -> bool:
-    """Return whether a table is that of the fleet's jobs: it has quotas and names no machines."""
+def _is_of_jobs(source: Source, recipe: Recipe) -> bool:
+    """Return whether a table is that of the fleet's jobs: it has quotas and names no machines, by a recipe neither."""
     if isinstance(source, Path) and source.is_dir():
         return False
     names = header_of(source)
-    return "machine" not in names and "quota" in names
+    if "machine" in names or "quota" not in names:
+        return False
+    try:
+        return "machine" not in recipe.columns or bool(parsed(recipe.columns["machine"], names).unknown(names))
+    except InputError:  # which reading the observations reports
+        return True
 
 
 def _asked_wrongly(

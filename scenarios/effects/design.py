@@ -19,7 +19,7 @@ from analysis.tables.sources import Source, name_of
 from analysis.wsmeter.measurements import read_jobs
 from models.arrays import HOUR_S
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import observed, run_metric
+from scenarios.effects.observations import in_one_arm, observed, run_metric
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
@@ -124,7 +124,7 @@ class PlannedDesign:
         return (
             plan.rehearsal.design,
             plan.rehearsal.estimator,
-            f"{forecast.machines:,}" if plan.enough else f"over {forecast.machines:,}",
+            f"{forecast.machines:,}" if plan.enough else f"{forecast.machines:,} too few",
             f"{plan.machine_hours:,.0f}" if plan.enough else "",
             f"±{forecast.margin:.2%}",
             f"{forecast.power:.1%} ±{forecast.power_error:.1%}",
@@ -148,6 +148,11 @@ class DesignAnswer(Conclusion):
     assigned: str | None
     """The design by which it is written who gets the feature; None if nothing was to be, or none finds the change."""
     notes: tuple[str, ...]
+
+    @property
+    def sufficient(self) -> bool:
+        """Whether the first design finds the change, and its intervals hold the truth as often as they claim."""
+        return bool(self.designs) and self.designs[0].plan.trusted and self.designs[0].plan.enough
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -204,11 +209,14 @@ class DesignAnswer(Conclusion):
         if self.smallest is not None:
             smallest = f"The smallest change that it shows is {self.smallest:.2%}."
             yield Says(f"The fleet is too small for that. {smallest}")
+        elif not self.sufficient:
+            yield Says("No design has intervals that hold the truth as often as they claim.")
+        if not self.sufficient and self.question.assign is not None:
+            yield Says(f"No machines are drawn, and {self.question.assign} is not written.", "strong")
         if self.assigned is not None:
             yield Says(f"Who gets the feature when, by {self.assigned}: {self.question.assign}")
-        first = self.designs[0] if self.designs else None
-        if first is not None and first.plan.trusted and first.plan.enough:
-            yield Says(f"The first design's result afterwards: wsc effect … --estimator {first.afterwards}")
+        if self.sufficient:
+            yield Says(f"The first design's result afterwards: wsc effect … --estimator {self.designs[0].afterwards}")
         notes = dict.fromkeys(
             f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
         )
@@ -303,6 +311,7 @@ def _past(
 ) -> tuple[Past, list[str]]:
     """Return what the tables say of the time before anything had the feature."""
     reading, dates = observed(tables, metric, recipe=recipe)
+    in_one_arm(tables, reading.table, recipe, both=False)
     rows, notes = reading.table, [*reading.notes]
     if (measured := run_metric(tables, metric)) is not None:
         notes.append(_measured(measured))
@@ -338,7 +347,7 @@ def _planned(
     """Return what rehearsals say, and write who gets the feature if that is asked."""
     plans, impossible = _rehearsed(rehearsals, question.wanted, tell)
     best = next((plan for plan in plans if plan.trusted), None)
-    written, unwritten = _assigned(best, question)
+    written = _assigned(best, question)
     return DesignAnswer(
         question=question,
         period_s=past.period_s,
@@ -347,7 +356,7 @@ def _planned(
         designs=tuple(PlannedDesign(plan, _why(plan, best, question)) for plan in plans),
         smallest=_smallest(plans, best),
         assigned=written,
-        notes=(*notes, *impossible, *unwritten),
+        notes=(*notes, *impossible),
     )
 
 
@@ -374,14 +383,12 @@ def _smallest(plans: Sequence[DesignPlan], best: DesignPlan | None) -> float | N
     return min(plan.forecast.smallest for plan in plans if plan.trusted)
 
 
-def _assigned(best: DesignPlan | None, question: DesignQuestion) -> tuple[str | None, list[str]]:
-    """Write who gets the feature when; return the design, and why not if there is no design to do it by."""
-    if question.assign is None:
-        return None, []
-    if best is None or not best.enough:
-        return None, [f"no design that can be trusted finds the change, so {question.assign} is not written"]
+def _assigned(best: DesignPlan | None, question: DesignQuestion) -> str | None:
+    """Write who gets the feature when; return the design, None if there is none to do it by."""
+    if question.assign is None or best is None or not best.enough:
+        return None
     _write(assigned(best, question.seed), question.assign)
-    return best.rehearsal.design, []
+    return best.rehearsal.design
 
 
 def _write(assignment: pd.DataFrame, file: Path) -> None:

@@ -10,8 +10,9 @@ import pandas as pd
 
 from analysis.audit.about import About
 from analysis.audit.case import Audit
+from analysis.audit.findings import Finding
 from analysis.effects.estimators.adjusted import Cluster
-from analysis.effects.methods import RECOMMENDED, by_rack, for_design, method
+from analysis.effects.methods import RECOMMENDED, by_rack, clusters_machines, for_design, method
 from analysis.effects.observations import Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, UNDECIDED, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study
@@ -155,7 +156,7 @@ class EffectAnswer(Conclusion):
 
     def _blocks(self) -> Iterator[Block]:
         effect = self.effect
-        yield from findings.blocks(self.audit.findings)
+        yield from findings.blocks(beside(effect.estimator, self.audit.findings, self.cluster))
         yield Says(self.verdict, "strong" if self.trusted else "")
         yield Says(
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
@@ -261,6 +262,25 @@ def effect(
         per_job=jobs_effects,
         read_notes=tuple(notes),
     )
+
+
+def beside(estimator: str, findings: Sequence[Finding], cluster: str = "machine") -> list[Finding]:
+    """Return findings as they are shown beside an estimate: what its estimator sees to already needs no remedy.
+
+    Parameters
+    ----------
+    estimator : a name in `analysis.effects.methods`
+    findings : of the guards
+    cluster : what its error counts as independent
+    """
+    if not clusters_machines(method(estimator)):
+        return [*findings]
+    remedy = f"none is needed: {estimator} takes {cluster}s as clusters"
+    seen_to = {"instances_independent": "note"}
+    return [
+        replace(finding, remedy=remedy) if seen_to.get(finding.code) == finding.severity else finding
+        for finding in findings
+    ]
 
 
 def verdict(change: float, low: float, high: float) -> str:

@@ -12,7 +12,7 @@ from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import AT_THE_END
 from analysis.effects.methods import RECOMMENDED, for_design, method
-from analysis.effects.observations import Observations
+from analysis.effects.observations import NO_FEATURE, Observations
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.study import Effect, EffectMethod, Study
@@ -22,8 +22,8 @@ from analysis.tables.sources import Source
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.effect import verdict
-from scenarios.effects.observations import experiment
+from scenarios.effects.effect import beside, verdict
+from scenarios.effects.observations import Dates, experiment
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
@@ -73,6 +73,8 @@ class MonitorAnswer(Conclusion):
     """Of a run."""
     audit: Audit
     """Of the guards that need no end of the experiment."""
+    dates: Dates
+    """Of the periods."""
     notes: tuple[str, ...]
 
     @property
@@ -101,8 +103,13 @@ class MonitorAnswer(Conclusion):
         if low <= 0.0 <= high:
             side = "faster" if self.change == "gained" else "slower"
             at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
-            return f"{side}: zero was ruled out at {self.decided:g}; {at_the_end}"
-        return f"{verdict(change, low, high)} since {self.decided:g}"
+            return f"{side}: zero was ruled out in {self._decided_in}; {at_the_end}"
+        return f"{verdict(change, low, high)} since {self._decided_in}"
+
+    @property
+    def _decided_in(self) -> str:
+        """The period of the first look that rules zero out, in words."""
+        return "" if self.decided is None else f"period {self.dates.named(self.decided)}"
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -158,7 +165,7 @@ class MonitorAnswer(Conclusion):
             f"Intervals that hold at any time are {self.price:.2f} times as wide as those for one look, after "
             f"{plural(self.planned, 'look')}."
         )
-        yield from findings.blocks(self.audit.findings)
+        yield from findings.blocks(beside(self.effect.estimator, self.audit.findings))
         yield from findings.notes(self.notes)
 
 
@@ -224,6 +231,7 @@ def monitor(
         metric=read.metric,
         audit=audited,
         notes=(*read.notes, *left_out, *notes, *last.notes),
+        dates=read.dates,
     )
 
 
@@ -232,7 +240,7 @@ def _ends(table: pd.DataFrame, every: Every) -> Floats:
     periods = np.unique(table["period"].to_numpy(dtype=np.float64))
     study: Floats = periods[periods >= table.loc[table["treated"] > 0, "period"].min()]
     if not len(study):
-        raise InputError("nothing has the feature: no row has treated 1, or there is no such column")
+        raise InputError(NO_FEATURE)
     if every == "period":
         return study
     look = np.floor((study - study[0]) / (_day(periods) if every == "day" else every) + 1e-9)

@@ -16,10 +16,10 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
-from analysis.tables.columns import Field, read_rows
+from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED
-from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source, name_of
+from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, values_beside
+from analysis.tables.sources import Source, cells_of, name_of
 from analysis.wsmeter.measurements import Reading, measurements
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
@@ -130,6 +130,7 @@ def experiment(
     if jobs is None and len(sources) == 1 and (run := _folder(sources[0])):
         whole = jobs_of_run(run)
     source, flagged = Path(", ".join(map(name_of, sources))), FlaggedRows.of(reading.table, reading.left_out)
+    in_one_arm(sources, reading.table, recipe)
     faults = list(_apart(flagged, source))
     if faults:
         raise FaultsError(faults)
@@ -137,6 +138,29 @@ def experiment(
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
     return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs), dates)
+
+
+def in_one_arm(sources: Sequence[Source], table: pd.DataFrame, recipe: Recipe, *, both: bool = True) -> None:
+    """Refuse an expression for `treated` that is true in every row or none; the message shows what its columns hold.
+
+    Parameters
+    ----------
+    sources : tables, as they were named
+    table : what was read of them
+    recipe : how their columns became ours
+    both : whether there must be rows with the feature
+    """
+    text, treated = recipe.columns.get("treated"), table["treated"] == 1
+    if text is None or ((treated.any() or not both) and not treated.all()):
+        return
+    where, meaning = (
+        ("every row", "nothing is without the feature") if treated.all() else ("no row", "nothing has the feature")
+    )
+    columns = [values_beside(cells_of(source), recipe, text) for source in sources if _folder(source) is None]
+    joined_columns = {name: pd.concat([column[name] for column in columns]) for name in columns[0]}
+    beside = in_words(joined_columns)
+    problem = f"{text} is true in {where}, so {meaning}{beside and f'; {beside}'}"
+    raise FaultsError([Fault(", ".join(map(name_of, sources)), 0, 0, "treated", problem)])
 
 
 def repeated_sources(sources: Sequence[Source]) -> list[Fault]:
@@ -238,7 +262,7 @@ def observed(
         notes.append(f"period {least:g} begins {_stamp(start_s)}")
     if len(left_out):
         share = len(left_out) / (len(table) + len(left_out))
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out["reason"].value_counts().items())
+        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out["reason"].value_counts().items())
         notes.append(f"{len(left_out):,} rows ({share:.2%}) are left out: {reasons}")
     return Reading(table, tuple(notes), left_out), dates
 
@@ -293,7 +317,7 @@ def _jobs(source: Source | None) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
     if source is None:
         return None, ()
     with faults_in(Path(name_of(source))):
-        rows = read_rows(source, _JOBS, lambda _: ("job",))
+        rows = read_rows(source, _JOBS, lambda _: ("job",), remedies=Remedies(missing=BY_SELECT))
     return rows.table, tuple(f"{name_of(source)}: {note}" for note in rows.notes)
 
 

@@ -175,7 +175,7 @@ def duration(option: str, text: str) -> float:
     """
     value = _seconds(text)
     if not 0 < value < math.inf:
-        refuse(option, "should be a time above 0, such as 60s, 5min or 200ms", text)
+        refuse(option, "should be a time above 0, such as 1d, 12h, 5min, 60s or 200ms", text)
     return value
 
 

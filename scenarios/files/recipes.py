@@ -1,5 +1,6 @@
 """Recipes for tables with columns of their own, as options or as YAML beside a table."""
 
+import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,14 +9,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pandas as pd
 
+from analysis.effects.observations import FIELDS
 from analysis.tables.quantities import times_s
 from analysis.tables.recipe import Recipe
 from analysis.tables.sources import Source, TableQuery
+from analysis.wsmeter.measurements import MEASUREMENTS, PLAN
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.tree import ValueNode, parse
 
 _BESIDE = ".columns.yaml"
+KNOWN = tuple(dict.fromkeys(field.name for field in (*FIELDS, *MEASUREMENTS, *PLAN)))
+"""Columns of ours: of a table of observations, of the two of `wsc wsmeter estimate`, and of that of a plan."""
 
 
 def source_of(text: str, database: Path | None = None) -> Source:
@@ -48,14 +53,30 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
     columns, faults = dict[str, str](), list[Fault]()
     for text in texts:
         name, equals, expression = (part.strip() for part in text.partition("="))
-        if not (equals and name.isidentifier() and expression):
+        if equals and not expression:
+            faults.append(Fault("", 0, 0, "column", f"should have an expression after {name}=", shown(text)))
+        elif not (equals and name.isidentifier()):
             faults.append(Fault("", 0, 0, "column", "should be NAME=EXPRESSION, such as job=service", shown(text)))
         elif name in columns:
             faults.append(Fault("", 0, 0, "column", f"{name} should be given once", shown(text)))
+        elif name not in KNOWN:
+            faults.append(Fault("", 0, 0, "column", unknown(name), shown(text)))
         columns[name] = expression
     if faults:
         raise FaultsError(faults)
     return columns
+
+
+def unknown(name: str) -> str:
+    """Return what is wrong with the name of a column that is none of ours.
+
+    Examples
+    --------
+    >>> unknown("waeght")
+    'is none of our columns (did you mean weight?)'
+    """
+    near = difflib.get_close_matches(name, KNOWN, 1)
+    return f"is none of our columns ({f'did you mean {near[0]}?' if near else ', '.join(KNOWN)})"
 
 
 def point_in_time(option: str, text: str, zone: str = "UTC") -> float:
@@ -95,6 +116,7 @@ def recipe_of(given: Mapping[str, object]) -> Recipe:
     columns, zone = texts.pop("columns", {}), "UTC"
     if isinstance(columns, Mapping) and all(isinstance(text, str) for part in columns.items() for text in part):
         fields["columns"] = dict(columns)
+        faults += [Fault("", 0, 0, f"columns.{name}", unknown(name)) for name in columns if name not in KNOWN]
     else:
         faults.append(Fault("", 0, 0, "columns", "should be expressions by our names", shown(columns)))
     for name, value in sorted(texts.items(), key=lambda item: item[0] != "zone"):
@@ -203,6 +225,9 @@ def _expressions(node: ValueNode) -> dict[str, str]:
         child.place.fault(f"columns.{name}", "should be an expression", shown(child.plain()))
         for name, child in node.value.items()
         if isinstance(child.value, dict | list) or child.value is None
+    ]
+    wrong += [
+        child.key.fault(f"columns.{name}", unknown(name)) for name, child in node.value.items() if name not in KNOWN
     ]
     if wrong:
         raise FaultsError(wrong)

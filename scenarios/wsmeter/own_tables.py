@@ -411,7 +411,7 @@ def _located(name: str, reading: Reading) -> list[str]:
     notes = [f"{name}: {note}" for note in reading.notes]
     out = reading.left_out
     if len(out):
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in out["reason"].value_counts().items())
+        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in out["reason"].value_counts().items())
         share = len(out) / (len(out) + len(reading.table))
         notes.append(f"{name}: {len(out):,} rows ({share:.2%}) are left out: {reasons}")
     return notes

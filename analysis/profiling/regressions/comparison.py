@@ -265,11 +265,17 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
     return table.assign(function=code, **numbers), pd.Index(functions)
 
 
+_SEVERAL = (
+    "import the profiles of several machines together (wsc profile import FILE FILE… --out FOLDER), so that their "
+    "differences are known; wsc profile diff compares without them"
+)
+
+
 def _refuse_few(sides: Mapping[str, pd.DataFrame], cluster: str) -> None:
     for side, table in sides.items():
         clusters = table.loc[table["value"].to_numpy(np.float64) > 0, cluster].nunique()
         if clusters < MIN_CLUSTERS:
-            raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}")
+            raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}", _SEVERAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,7 +56,11 @@ def parquet(path, table):
         ("web,,1,1", '4:2: machine: should not be empty, got ""'),
         ("web,m1,1", "4:1: row: should have 4 fields, got 3"),
         ("web,m1,1,1,1", "4:1: row: should have 4 fields, got 5"),
-        ("web,m2,2,3", "4:1: row: should be there once, got the same as in line 3"),
+        (
+            "web,m2,2,3",
+            "4:1: row: should be there once (a query in place of the table makes one row of several: "
+            "SELECT DISTINCT * FROM …), got the same as in line 3",
+        ),
     ],
 )
 def test_a_bad_row_is_located(file, row, message):
@@ -68,15 +72,21 @@ def test_a_bad_row_is_located(file, row, message):
     [
         ([""], "1:1: file: should begin with a line of column names, got an empty file"),
         ([HEADER], "2:1: rows: should hold at least one row, got none"),
-        (["job,machine", "a,m"], "1:1: value: column is missing, got columns job, machine"),
+        (
+            ["job,machine", "a,m"],
+            "1:1: value: column is missing (--column value=EXPRESSION makes it of yours), got columns job, machine",
+        ),
         (["value,job,value", "1,a,2"], "1:3: value: should be there once, got it again after column 1"),
         (
             ["job,machine,instance,weight,value", "a,m,7,1,2", "a,n,7,1,2", "a,m,7,1,3"],
-            "4:1: job, machine, instance: should be there once, got the same as in line 2",
+            "4:1: job, machine, instance: should be there once "
+            "(a query in place of the table makes one row of several: "
+            "SELECT … GROUP BY job, machine, instance), got the same as in line 2",
         ),
         (
             ["residence,job,machine,value", "5,a,m,2", "5,b,n,1"],
-            "3:1: residence: should be there once, got the same as in line 2",
+            "3:1: residence: should be there once (a query in place of the table makes one row of several: "
+            "SELECT … GROUP BY residence), got the same as in line 2",
         ),
     ],
 )
@@ -128,7 +138,11 @@ def test_many_faults_of_one_kind_are_one_line_with_their_number_and_first_places
         ({"value": [1.0, np.inf]}, "3:1: value: should be a finite number, got inf"),
         ({"value": [1.0, -2.0]}, "3:1: value: should be at least 0, got -2.0"),
         ({"value": [1.0, 2.0], "job": ["a", None]}, "3:2: job: should not be empty, got null"),
-        ({"value": [1, 2], "residence": [4, 4]}, "3:2: residence: should be there once, got the same as in line 2"),
+        (
+            {"value": [1, 2], "residence": [4, 4]},
+            "3:2: residence: should be there once (a query in place of the table makes one row of several: "
+            "SELECT … GROUP BY residence), got the same as in line 2",
+        ),
     ],
 )
 def test_a_bad_parquet_table_is_located(tmp_path, columns, message):

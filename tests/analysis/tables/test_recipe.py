@@ -56,7 +56,7 @@ def test_more_bad_rows_than_are_allowed_are_refused_with_their_reasons():
     with pytest.raises(FileError) as caught:
         read(skip_bad=0.3)
     assert str(caught.value).splitlines() == [
-        "rows: should be bad in at most 30.00% of the rows, got 50.00%: 2 of 4",
+        "rows: at most 30.00% may have a cell that cannot be used (--skip-bad), got 50.00%: 2 of 4",
         '3:5: cpu_ms: should be a number, got "N/A"',
         '4:4: instructions: should not be empty, got ""',
     ]
@@ -71,9 +71,50 @@ def test_rows_outside_the_time_are_not_taken():
     assert read(until_s=1772841600.0, skip_bad=0.5).lines.tolist() == [2]
 
 
-def test_a_filter_that_takes_nothing_is_told():
-    with pytest.raises(FileError, match="should hold at least one row that is taken, got none"):
+def test_a_filter_that_takes_nothing_shows_what_its_columns_hold():
+    with pytest.raises(FileError) as caught:
         read(where="service = 'nobody'")
+    assert (
+        str(caught.value)
+        == "where: service = 'nobody' is true in no row; service is 007 in 1 row, b in 1, c in 1, d in 1"
+    )
+
+
+def test_a_filter_that_takes_all_rows_is_noted():
+    assert read(where="service < 'z'", skip_bad=0.5).notes[0] == (
+        "where: service < 'z' is true in every row, so it leaves none out"
+    )
+    assert "true in every row" in read(where="true", skip_bad=0.5).notes[0]
+
+
+def test_a_filter_is_a_condition():
+    with pytest.raises(
+        FileError, match=r"where: should be a condition, true or false, such as zone = 'a', got service"
+    ):
+        read(where="service")
+
+
+def test_ends_that_take_nothing_show_when_the_rows_are():
+    with pytest.raises(
+        FileError, match=r"period: no row lies from 2027-01-15T08:00:00 .UTC., got periods from 2026-03-"
+    ):
+        read(since_s=1.8e9)
+
+
+def test_a_value_that_is_divided_by_0_is_said_to_be():
+    table = pd.DataFrame({"job": ["a"], "work": [1.0], "time": [0.0]})
+    with pytest.raises(FileError, match=r"value: should be a finite number; is something divided by 0\?, got inf"):
+        read_rows(table, (Field("value", "real"),), recipe=Recipe({"value": "work / time"}))
+
+
+def test_an_unfinished_expression_is_named():
+    for text, problem in (
+        ("a /", "ends too early"),
+        ("(a", "has parentheses without their other half"),
+        ("", "is empty"),
+    ):
+        with pytest.raises(FileError, match=f"where: should be an? .*expression, {problem}"):
+            read_rows(pd.DataFrame({"a": [1]}), FIELDS, recipe=Recipe(where=text))
 
 
 def test_the_header_is_judged_before_anything_is_read(tmp_path):
@@ -82,9 +123,9 @@ def test_the_header_is_judged_before_anything_is_read(tmp_path):
     with pytest.raises(FileError) as caught:
         read_rows(path, FIELDS, recipe=Recipe({"job": "svc", "value": "a / nothing", "weight": "sum(b)"}))
     assert str(caught.value).splitlines() == [
+        "weight: should use DuckDB's functions of one row, has sum, got sum(b)",
         '1: job: takes the column "svc", which the table lacks, got columns a, b',
         '1: value: takes the column "nothing", which the table lacks, got columns a, b',
-        "1: weight: should use DuckDB's functions of one row, has sum, got sum(b)",
     ]
 
 

@@ -58,7 +58,8 @@ def test_a_job_stands_once_in_a_jobs_table(file):
     assert said(written(file, lines), read_jobs).splitlines() == [
         '3:2: quota: should be above 0, got "0"',
         '3:3: instances: should be a whole number, got "1.5"',
-        "4:1: job: should be there once, got the same as in line 2",
+        "4:1: job: should be there once (a query in place of the table makes one row of several: "
+        "SELECT … GROUP BY job), got the same as in line 2",
         '4:3: instances: should be a number, got "x"',
     ]
 
@@ -71,8 +72,10 @@ def test_a_jobs_table_notes_the_columns_it_does_not_use(file):
 
 def test_a_plans_table_needs_all_its_columns(file):
     assert said(written(file, ["job,weight,mean,instances", "a,1,0,3"]), read_plan).splitlines() == [
-        "1:1: std: column is missing, got columns job, weight, mean, instances",
-        "1:1: cost: column is missing, got columns job, weight, mean, instances",
+        "1:1: std: column is missing (--column std=EXPRESSION makes it of yours), "
+        "got columns job, weight, mean, instances",
+        "1:1: cost: column is missing (--column cost=EXPRESSION makes it of yours), "
+        "got columns job, weight, mean, instances",
     ]
 
 

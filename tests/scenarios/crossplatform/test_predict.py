@@ -195,7 +195,7 @@ def test_a_bound_that_is_no_time_is_told(log):
     result = wsc("select", log, "--from", "piii", "--bound", "fast")
     assert (result.exit_code, result.stderr.splitlines()) == (
         2,
-        ['--bound: should be a time above 0, such as 60s, 5min or 200ms, got "fast"'],
+        ['--bound: should be a time above 0, such as 1d, 12h, 5min, 60s or 200ms, got "fast"'],
     )
 
 

@@ -82,8 +82,9 @@ def test_json_keeps_its_contract_and_the_first_design_is_the_cheapest_trusted(sa
 
 def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert "The fleet is too small for that." in result.output
+    assert "30 too few" in result.output
     payload = design([table], DesignQuestion(detect=0.0005, days=1.0, draws=100), None, quiet)
     assert payload["designs"][0]["machines"] is None
     assert payload["smallest"] > 0.0005
@@ -126,8 +127,9 @@ def test_machines_of_the_first_design_are_drawn_into_a_file_that_may_hold_a_form
 def test_where_no_design_finds_the_change_nothing_is_drawn(table, tmp_path):
     file = tmp_path / "plan.csv"
     result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1", "--assign", file)
-    assert result.exit_code == 0, result.output
-    assert "is not written" in " ".join(result.output.split())
+    assert result.exit_code == 1, result.output
+    assert "No machines are drawn, and" in result.output
+    assert "is not written." in " ".join(result.output.split())
     assert not file.exists()
 
 

@@ -81,7 +81,7 @@ def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
 def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
     show(monitor_of(written(tmp_path, observations(0.05)), planned=8).section(), Console(file=shown, width=160))
-    assert "zero is ruled out since" in shown.getvalue()
+    assert "zero is ruled out since period" in shown.getvalue()
     assert "times as wide as those for one look, after 8 looks" in shown.getvalue()
 
 

@@ -120,13 +120,41 @@ def test_a_feature_that_all_have_first_and_some_lose_may_be_the_wrong_way_round(
     assert f"every machine has the feature in period 1 (2026-03-02), and {after}" in ended.output
 
 
+@pytest.mark.parametrize(
+    ("command", "where", "expression", "problem"),
+    [
+        ("effect", "service < 'z'", "kernel = '6.6.31'", "true in no row, so nothing has the feature; kernel is 6.1"),
+        ("audit", "cpu_limit > 0", "kernel = '6.6.31'", "true in no row, so nothing has the feature; kernel is 6.1"),
+        ("monitor", "kernel = '6.6.30'", "kernel = '6.6.30'", "true in every row, so nothing is without the feature;"),
+        ("design", "service < 'z'", "hostname > 'a'", "true in every row, so nothing is without the feature; hostname"),
+    ],
+)
+def test_a_feature_in_one_arm_alone_shows_what_its_columns_hold(theirs, command, where, expression, problem):
+    more = ["--detect", "5%"] if command == "design" else []
+    options = ["--skip-bad", "3%", "--column", f"treated={expression}", "--where", where, *more]
+    ended = invoke(command, theirs, *DAILY[:-4], *DAILY[-2:], *options)
+    assert ended.exit_code == 2, ended.output
+    assert f"treated: {expression} is {problem}" in ended.output
+
+
+def test_a_table_with_quotas_and_machines_of_another_name_is_no_table_of_jobs(tmp_path):
+    row = {"day": [1, 1], "job": "a", "host": ["x", "y"], "quota": 1.0, "value": [1.0, 2.0], "treated": 0}
+    pd.DataFrame(row).to_csv(tmp_path / "own.csv", index=False)
+    names = ["--column", "machine=host", "--column", "weight=quota", "--column", "period=day"]
+    ended = invoke("audit", tmp_path / "own.csv", *names)
+    assert "nothing has the feature: no row has treated 1" in ended.output
+
+
 @pytest.mark.parametrize("command", ["effect", "audit", "monitor"])
 def test_every_command_reads_the_same_rows(theirs, command):
     ended = invoke(command, theirs, *DAILY, "--skip-bad", "3%")
     assert ended.exit_code in {0, 1}, ended.output
     refused = invoke(command, theirs, *DAILY, "--skip-bad", "1%")
     assert refused.exit_code == 2
-    assert "should be bad in at most 1.00% of the rows, got 1.66%: 233 of 14,000" in refused.output
+    assert (
+        "rows: at most 1.00% may have a cell that cannot be used (--skip-bad), got 1.66%: 233 of 14,000"
+        in refused.output
+    )
 
 
 def test_a_design_takes_the_weeks_before(theirs):
@@ -140,6 +168,14 @@ def test_a_design_takes_the_weeks_before(theirs):
     [
         (["--column", "job"], '--column: should be NAME=EXPRESSION, such as job=service, got "job"'),
         (["--column", "job=a", "--column", "job=b"], '--column: job should be given once, got "job=b"'),
+        (
+            ["--column", "waeght=cpu_limit"],
+            '--column: is none of our columns (did you mean weight?), got "waeght=cpu_limit"',
+        ),
+        (["--column", "value="], '--column: should have an expression after value=, got "value="'),
+        (["--where", "svc ="], "where: should be a whole expression, ends too early, got svc ="),
+        (["--period", "1day"], '--period: should be a time above 0, such as 1d, 12h, 5min, 60s or 200ms, got "1day"'),
+        ([], "weight: column is missing (--column weight=EXPRESSION makes it of yours), got columns timestamp"),
         (["--column", "job=svc"], ':1:0: job: takes the column "svc", which the table lacks, got columns timestamp'),
         (["--column", "job=(SELECT 1)"], "should compute with columns of its row, has a SELECT of its own"),
         (["--where", "sum(cpu_time_ms) > 1"], "should use DuckDB's functions of one row, has sum"),
@@ -158,13 +194,16 @@ def test_what_is_wrong_with_an_option_is_told_of_it(theirs, options, message):
 
 def test_all_faults_of_a_file_of_columns_come_at_once(theirs, tmp_path):
     file = tmp_path / "columns.yaml"
-    file.write_text("columns: {job: [1], value: null}\nperiod: soon\nzone: Mars\ncolour: red\nskip_bad: 200%\n")
+    file.write_text(
+        "columns: {job: [1], value: null, waeght: cpu}\nperiod: soon\nzone: Mars\ncolour: red\nskip_bad: 200%\n"
+    )
     ended = invoke("effect", theirs, "--columns", file)
     assert ended.exit_code == 2
     assert [line.removeprefix(f"{file}:") for line in ended.output.splitlines()] == [
         "1:16: columns.job: should be an expression, got [1]",
         "1:28: columns.value: should be an expression, got null",
-        '2:9: period: should be a time above 0, such as 60s, 5min or 200ms, got "soon"',
+        "1:34: columns.waeght: is none of our columns (did you mean weight?)",
+        '2:9: period: should be a time above 0, such as 1d, 12h, 5min, 60s or 200ms, got "soon"',
         '3:7: zone: should be a time zone\'s name, such as UTC or Europe/Berlin, got "Mars"',
         "4:1: colour: is not known; known are columns, where, period, from, until, zone, skip_bad",
         '5:11: skip_bad: should be a share between 0 and 1, such as 3% or 0.03, got "200%"',

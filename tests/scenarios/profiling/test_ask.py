@@ -63,7 +63,7 @@ def test_one_machine_on_a_side_is_too_few_to_compare(imported):
     import_files([later], imported.parent / "later")
     ended = run("regress", imported, imported.parent / "later")
     assert ended.exit_code == 2
-    assert "2 machines with samples before are needed, 1 given" in ended.output
+    assert "2 machines with samples before are needed, 1 given; import the profiles of several" in ended.output
 
 
 def drawn(folder, name, machines, seed=1):

@@ -299,7 +299,7 @@ def test_bad_rows_are_left_out_up_to_a_share_and_counted(tables, tmp_path):
     arguments = ["wsmeter", "estimate", "--current", str(tables[0]), "--new", str(tmp_path / "bad.csv")]
     assert CliRunner().invoke(app, arguments).exit_code == 2
     ended = CliRunner().invoke(app, [*arguments, "--skip-bad", "5%"])
-    assert "bad.csv: 2 rows (1.67%) are left out: 2 value should be a number" in ended.output
+    assert "bad.csv: 2 rows (1.67%) are left out: value should be a number (2)" in ended.output
     assert ended.exit_code == 0
 
 
