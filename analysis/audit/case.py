@@ -1,6 +1,6 @@
 """An experiment under audit: its rows, the plain estimate that harm is measured against, and what guards find in it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
@@ -12,6 +12,7 @@ from analysis.audit.findings import Finding, Severity
 from analysis.effects.observations import NO_FEATURE, FlaggedRows, Observations, ObservationsError
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
+from models.errors import WscError
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,12 +288,18 @@ Guard = Callable[[Case], list[Finding] | None]
 _GRAVITY: Mapping[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 
+class TooLittleError(WscError):
+    """A guard has too little to look at, and says what it lacks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Audit:
     """All findings, the gravest first, and the codes of the guards that had what they need to be checked."""
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...]
+    silent: tuple[str, ...] = ()
+    """Notes on guards of other people that had too little to look at."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -338,7 +345,13 @@ def examine(
     """
     flagged = observations if isinstance(observations, FlaggedRows) else FlaggedRows.of(observations)
     case = Case.of(flagged, jobs, about)
-    results = {code: guard(case) for code, guard in guards.items()}
+    results, silent = dict[str, Sequence[Finding] | None](), list[str]()
+    for code, guard in guards.items():
+        try:
+            results[code] = guard(case)
+        except TooLittleError as error:
+            silent.append(f"guard {code} has too little to look at: {error}")
     findings = [finding for own in results.values() for finding in own or ()]
     findings.sort(key=lambda finding: _GRAVITY[finding.severity])
-    return Audit(tuple(findings), tuple(code for code, own in results.items() if own is not None))
+    checked = tuple(code for code, own in results.items() if own is not None)
+    return Audit(tuple(findings), checked, tuple(silent))

@@ -63,6 +63,36 @@ def of_tables() -> tuple[str, ...]:
     return names(_TOLD)
 
 
+def judged_on_tables() -> tuple[str, ...]:
+    """Return the names of the estimators that `wsc validate` judges: the paper's, and those of tables."""
+    return (*PAPER_ESTIMATORS, *of_tables())
+
+
+def refusal(name: str, known: Sequence[str], *, own: bool = False) -> str:
+    """Return why a name is none of the estimators that may be named somewhere; nothing if it is one.
+
+    Parameters
+    ----------
+    known : those that may be named there
+    own : whether estimators of other people may be named, too
+
+    Examples
+    --------
+    >>> refusal("adjusted", names()), refusal("guess", ["ratio", "cuped"], own=True)
+    ('', 'should be one of ratio, cuped, or yours as mine.py:Mine')
+    >>> refusal("baseline", ["ratio"])
+    'should be one of ratio (baseline is judged by wsc validate and used by wsc wsmeter estimate)'
+    """
+    if name in known:
+        return ""
+    problem = f"should be one of {', '.join(known)}{', or yours as mine.py:Mine' if own else ''}"
+    if name in PAPER_ESTIMATORS:
+        return f"{problem} ({name} is judged by wsc validate and used by wsc wsmeter estimate)"
+    if name in SHIPPED:
+        return f"{problem} ({name} has a design of its own, in which wsc scorecard judges it)"
+    return problem
+
+
 def method(name: str) -> EffectMethod:
     """Return the estimator of a name.
 
@@ -79,7 +109,7 @@ def method(name: str) -> EffectMethod:
     for known in METHODS:
         if known.name == name:
             return known
-    raise InputError(f"estimator must be one of {', '.join(known.name for known in METHODS)}, got {name}")
+    raise InputError(f"estimator {refusal(name, of_tables())}, got {name}")
 
 
 def for_design(name: str, design: Design) -> EffectMethod:

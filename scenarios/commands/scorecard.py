@@ -45,14 +45,14 @@ def _designs(option: str, text: str) -> tuple[str, ...]:
 
 def _estimators(option: str, text: str) -> tuple[str, ...]:
     """Return names of ours, and references to those of other people, each once."""
-    from analysis.effects.methods import names
+    from analysis.effects.methods import names, refusal
     from models.code.parts import is_part
 
     given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    own = tuple(name for name in given if is_part(name))
-    ours = (
-        chosen(option, ",".join(name for name in given if not is_part(name)), names()) if len(own) < len(given) else ()
-    )
+    ours, own = ([name for name in given if is_part(name) == others] for others in (False, True))
+    for name in ours:
+        if problem := refusal(name, names(), own=True):
+            options.refuse(option, problem, name)
     return (*ours, *own)
 
 

@@ -64,7 +64,8 @@ class AuditAnswer(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
-        return {**self.audit.payload(), "metric": self.metric}
+        notes = {"notes": list(self.audit.silent)} if self.audit.silent else {}
+        return {**self.audit.payload(), "metric": self.metric, **notes}
 
     def frame(self) -> pd.DataFrame:
         """Return the findings, a row each."""
@@ -78,7 +79,8 @@ class AuditAnswer(Conclusion):
             "" if self.audit.findings else "nothing found",
             f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
         )
-        return Section("", (*findings.blocks(self.audit.findings, evidence=True), *says(*lines)))
+        told = (*findings.blocks(self.audit.findings, evidence=True), *says(*lines), *findings.notes(self.audit.silent))
+        return Section("", told)
 
 
 def audit(

@@ -6,8 +6,9 @@ import pandas as pd
 
 from analysis.effects.checks import DRAWS, FALSE_ALARM, EstimatorCheck, check
 from analysis.effects.estimator import OnTables
-from analysis.effects.methods import method
+from analysis.effects.methods import method, of_tables, refusal
 from models.code.parts import is_part, part
+from models.errors import InputError
 from scenarios.effects.own import OwnEstimator
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Says, Section, table
@@ -66,6 +67,8 @@ def check_estimator(given: object, progress: Progress, draws: int = DRAWS) -> Es
     draws : experiments of each check that counts
     """
     if isinstance(given, str) and not is_part(given):
+        if problem := refusal(given, of_tables(), own=True):
+            raise InputError(f"estimator {problem}, got {given}")
         ours = OnTables(method(given))
         name, estimate = ours.name, ours.estimate
     else:

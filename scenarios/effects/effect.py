@@ -260,7 +260,7 @@ def effect(
         true_change=_true(sources, read.metric),
         audit=audited,
         per_job=jobs_effects,
-        read_notes=tuple(notes),
+        read_notes=(*notes, *audited.silent),
     )
 
 

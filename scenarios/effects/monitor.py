@@ -230,7 +230,7 @@ def monitor(
         price=price(float(looks["freedom"].iloc[-1]), confidence),
         metric=read.metric,
         audit=audited,
-        notes=(*read.notes, *left_out, *notes, *last.notes),
+        notes=(*read.notes, *left_out, *notes, *last.notes, *audited.silent),
         dates=read.dates,
     )
 

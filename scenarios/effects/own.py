@@ -1,8 +1,10 @@
 """Estimators that other people wrote, by name as ``mine.py:Mine`` or as objects, ready to be judged beside ours."""
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from analysis.effects.estimator import Estimator, ExperimentTables, Interval, PotentialTables, answered, many
 from analysis.effects.methods import SHIPPED
@@ -48,7 +50,7 @@ class OwnEstimator:
         """
         environment = getattr(given, "environment", None)
         if environment is None:
-            with _blamed(part):
+            with _blamed(part, given):
                 estimator = given() if isinstance(given, type) else given
         elif part is None:
             raise InputError("an estimator in an environment of its own is named by its file, as mine.py:Mine")
@@ -71,12 +73,12 @@ class OwnEstimator:
 
     def estimate(self, experiment: ExperimentTables) -> Statistic:
         """Return what it answers to one experiment."""
-        with _blamed(self.part):
+        with _blamed(self.part, self.estimator):
             return answered(self._label, self.estimator.estimate(experiment))
 
     def many(self, tables: PotentialTables) -> Floats:
         """Return what it answers to R draws, (R, 3); NaN where it had too little data."""
-        with _blamed(self.part):
+        with _blamed(self.part, self.estimator):
             return many(self._label, self.estimator, tables)
 
     @property
@@ -108,10 +110,23 @@ def own_names(estimators: Sequence[OwnEstimator]) -> None:
 
 
 @contextmanager
-def _blamed(part: Part | None) -> Iterator[None]:
-    """Say that errors are the author's where his file is known; an object's are raised to whoever gave it."""
-    if part is None:
+def _blamed(part: Part | None, given: object) -> Iterator[None]:
+    """Say that errors are the author's, with the line of his file; those of an object without a file are raised."""
+    somebodys = part or _written_in(given)
+    if somebodys is None:
         yield
     else:
-        with blamed(part):
+        with blamed(somebodys):
             yield
+
+
+def _written_in(given: object) -> Part | None:
+    """Return where an object's class or a function is written; None if Python does not know a file."""
+    if isinstance(given, _Function):
+        given = given.estimate
+    written = given if inspect.isroutine(given) or isinstance(given, type) else type(given)
+    try:
+        file = inspect.getsourcefile(written)
+    except TypeError:
+        return None
+    return Part(f"{file}:{called(given)}", Path(file), "") if file else None

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
-from analysis.audit.case import Case, Guard
+from analysis.audit.case import Case, Guard, TooLittleError
 from analysis.audit.findings import Finding, Severity
 from analysis.audit.guards import GUARDS
 from analysis.statistics import NotEnoughDataError
@@ -40,7 +40,7 @@ class GuardFunction(Protocol):
         Raises
         ------
         NotEnoughDataError
-            If there is too little to look at; it then does not count as checked.
+            If there is too little to look at; it then does not count as checked, which a note says.
         """
 
 
@@ -66,8 +66,8 @@ class OwnGuard:
                 with nullcontext() if self.part is None else blamed(self.part):
                     returned = self.look(rows, fleet, case.about)
                     findings = list(returned) if _several(returned) else [returned]
-            except NotEnoughDataError:
-                return None
+            except NotEnoughDataError as error:
+                raise TooLittleError(str(error)) from None
             return [] if returned is None else [self._sound(finding) for finding in findings]
 
         return looked

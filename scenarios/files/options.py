@@ -137,9 +137,11 @@ def count_or_all(option: str, text: str) -> int | None:
 
 def estimator_of(option: str, name: str) -> str:
     """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
-    from analysis.effects.methods import of_tables
+    from analysis.effects.methods import of_tables, refusal
 
-    return one_of(option, name, of_tables())
+    if problem := refusal(name, of_tables()):
+        refuse(option, problem, name)
+    return name
 
 
 def names_of(_option: str, text: str) -> tuple[str, ...]:

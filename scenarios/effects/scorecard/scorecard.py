@@ -13,12 +13,14 @@ from matplotlib.figure import Figure
 from analysis.effects.methods import RECOMMENDED, names
 from analysis.figures.wsmeter.changes import NORMAL_95
 from analysis.figures.wsmeter.fleet import draw_coverage
+from models.code.parts import called
 from scenarios.effects.scorecard.card import Card, summary
 from scenarios.effects.scorecard.needed import AGAINST
 from scenarios.effects.scorecard.pictures import pictures
 from scenarios.effects.scorecard.pieces import PARTS, Fleets, JudgedFleet, Piece, ScorecardQuestion, judged
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
+from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, number, plural
 from scenarios.views.section import Block, Place, Says, Section, Table, table
@@ -65,6 +67,8 @@ class Scorecard(Conclusion):
     pictures: tuple[str, ...]
     truths: tuple[Truths, ...]
     card: Card
+    notes: tuple[str, ...] = ()
+    """On which designs which estimators of other people are not judged, and why."""
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -78,6 +82,7 @@ class Scorecard(Conclusion):
             "folder": self.folder,
             "pictures": list(self.pictures),
             "truths": [{"corner": corner, "seed": seed, **changes} for corner, seed, changes in self.truths],
+            "notes": list(self.notes),
             **self.card.records(),
         }
 
@@ -113,7 +118,8 @@ class Scorecard(Conclusion):
         if len(gains) and gains["gain"].notna().any():
             yield _gains(gains)
         for row in self.card.silent.itertuples():
-            yield Says(f"{row.estimator} has no answer to {row.design}")
+            yield Says(f"{row.estimator} has no answer to {row.design}: too little data in every draw")
+        yield from findings.notes(self.notes)
         yield Place(f"pieces and pictures: {self.folder}")
         yield Place(f"digest: {self.digest}")
 
@@ -173,7 +179,24 @@ def concluded(pieces: Sequence[JudgedFleet], questions: ScorecardQuestion, folde
         pictures=tuple(str(file) for file in pictures(card, folder)),
         truths=tuple(Truths(fleet["corner"], fleet["seed"], fleet["truths"]) for fleet in pieces),
         card=card,
+        notes=tuple(_unjudged(pieces, questions)),
     )
+
+
+def _unjudged(pieces: Sequence[JudgedFleet], questions: ScorecardQuestion) -> Iterator[str]:
+    """Yield on which designs the estimators of other people are not judged, and why."""
+    if not questions.own:
+        return
+    from scenarios.effects.scorecard.designs import DESIGNS, WITHOUT_TABLES  # alone here: it simulates fleets
+
+    tried = {design for fleet in pieces for design in fleet["truths"]}
+    without = [design for design in DESIGNS if design in tried & WITHOUT_TABLES]
+    if without:
+        own = ", ".join(called(part.load()) for part in questions.own)
+        yield (
+            f"{own}: not judged on {', '.join(without)}; machines there switch the feature on and off, get it in "
+            "waves, or run new code of one job alone, which tables without and with the feature do not describe"
+        )
 
 
 class _Printed(TypedDict):
@@ -187,6 +210,7 @@ class _Printed(TypedDict):
     folder: str
     pictures: list[str]
     truths: list[dict[str, float]]
+    notes: list[str]
 
 
 def restored(payload: Payload) -> Scorecard:
@@ -210,6 +234,7 @@ def restored(payload: Payload) -> Scorecard:
         pictures=tuple(printed["pictures"]),
         truths=tuple(Truths(str(row.pop("corner")), int(row.pop("seed")), row) for row in truths),
         card=Card(**{name: pd.DataFrame(tables[name]) for name in Card._fields}),
+        notes=tuple(printed["notes"]),
     )
 
 

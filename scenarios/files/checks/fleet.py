@@ -304,7 +304,7 @@ def judged_estimators(scenario: Scenario) -> Iterator[FieldFault]:
     for i, name in repeated(names):
         yield FieldFault(("analyses", "wsmeter", "estimators", i), "is there twice", shown(name))
     for i, name in enumerate(names):
-        if name not in of_paper and (problem := _no_estimator(name, of_paper)):
+        if name not in of_paper and (problem := _no_estimator(name)):
             yield FieldFault(("analyses", "wsmeter", "estimators", i), problem, shown(name))
     for i, problem in _alike_named(names):
         yield FieldFault(("analyses", "wsmeter", "estimators", i), problem, shown(names[i]))
@@ -324,7 +324,7 @@ def _alike_named(names: tuple[str, ...]) -> Iterator[tuple[int, str]]:
             yield own[number][0], problem
 
 
-def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
+def _no_estimator(name: str) -> str:
     """Return why a name is that of no estimator; nothing if it is."""
     if is_part(name):
         try:
@@ -332,10 +332,9 @@ def _no_estimator(name: str, of_paper: tuple[str, ...]) -> str:
         except PartError as error:
             return str(error).removeprefix(f"{name}: ")
         return ""
-    from analysis.effects.methods import of_tables  # alone here: few scenarios name others than the paper's
+    from analysis.effects.methods import judged_on_tables, refusal  # alone here: few name others than the paper's
 
-    known = (*of_paper, *of_tables())
-    return "" if name in known else f"should be of {', '.join(known)}, or yours as mine.py:Mine"
+    return refusal(name, judged_on_tables(), own=True)
 
 
 def _check_call(estimator: object) -> None:

@@ -28,7 +28,11 @@ def wsc(*words):
     [
         (["--corners", "base,nowhere"], '--corners: should be of base, .*, got "nowhere"'),
         (["--designs", "day,month"], '--designs: should be of day, week, .*, got "month"'),
-        (["--estimators", "guess"], '--estimators: should be of published, .*, got "guess"'),
+        (
+            ["--estimators", "guess"],
+            '--estimators: should be one of published, .*, or yours as mine.py:Mine, got "guess"',
+        ),
+        (["--estimators", "stratified"], r"\(stratified has a design of its own, in which wsc scorecard judges it\)"),
         (["--fleets", "0"], '--fleets: should be a whole number of at least 1, got "0"'),
         (["--draws", "many"], "--draws: should be a whole number"),
         (["--sizes", "12,x"], '--sizes: should be a whole number of at least 1, got "x"'),

@@ -93,7 +93,13 @@ def test_a_function_is_a_guard_in_python():
             raise wsc.NotEnoughData(1, 0, "tables of jobs")
         return [wsc.Finding("first", "note", "one"), wsc.Finding("second", "warning", "two")]
 
-    assert "quota_known" not in wsc.audit(SMALL, guards=[quota_known]).audit.checked
+    silent = wsc.audit(SMALL, guards=[quota_known])
+    assert "quota_known" not in silent.audit.checked
+    lacks = "guard quota_known has too little to look at: 1 tables of jobs are needed, 0 given"
+    assert silent.payload()["notes"] == [lacks]
+    assert lacks in silent._repr_html_()
+    assert lacks in wsc.effect(SMALL, guards=[quota_known]).notes
+    assert lacks in wsc.monitor(SMALL, guards=[quota_known]).notes
     answer = wsc.effect(SMALL, jobs=pd.DataFrame({"job": ["a"], "quota": 1.0}), guards=[quota_known])
     codes = [finding.code for finding in answer.audit.findings]
     assert codes.index("second") < codes.index("first")

@@ -40,7 +40,7 @@ def pieces(asked, wanted):
 def asked_by(words, monkeypatch):
     """What a command asks, and of which fleets."""
     kept = []
-    payload = {name: [] for name in ("sizes", "pictures", "truths", *Card._fields)}
+    payload = {name: [] for name in ("sizes", "pictures", "truths", "notes", *Card._fields)}
     payload |= {"fleets": 0, "machines": 0, "draws": 0, "folder": "", "digest": ""}
 
     def keep(asked, wanted, _fleets, out, _tell, **_where):

@@ -11,7 +11,7 @@ from models.code.parts import PartError
 from scenarios.effects.own import OwnEstimator
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Piece, ScorecardQuestion, judged
-from scenarios.effects.scorecard.scorecard import place
+from scenarios.effects.scorecard.scorecard import concluded, place
 
 TWIN = """
 from analysis.effects.estimator import OnTables
@@ -65,7 +65,10 @@ def test_they_are_counted_beside_ours_and_fail_in_their_own_name(tmp_path):
     file = tmp_path / "twin.py"
     file.write_text(TWIN)
     question = ScorecardQuestion.of(["own-past", f"{file}:Twin"], (12,), 6, 60, ("day", "one_job"))
-    rows = judged(question, designs, Piece("base", 1))["rows"]
+    fleet = judged(question, designs, Piece("base", 1))
+    rows = fleet["rows"]
+    (note,) = concluded([fleet], question, tmp_path).notes
+    assert note.startswith("twin: not judged on one_job; machines there")
     assert [(row["design"], row["estimator"]) for row in rows] == [("day", "own-past"), ("day", "twin")]
     assert rows[0]["draws"] == rows[1]["draws"] == rows[1]["answered"] == 6
     assert rows[1]["covered"] == rows[0]["covered"]
