@@ -2,7 +2,7 @@
 
 
 class ClockCycles:
-    """CPU time of the mean request, scaled by clock cycles; a quarter off either way."""
+    """CPU time of the mean request, scaled by clock cycles; the interval is ±25%."""
 
     def __init__(self, evidence):
         log, self.origin = evidence.log, evidence.platform

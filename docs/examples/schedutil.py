@@ -1,4 +1,4 @@
-"""A governor of your own: as fast as utilisation asks for, a fifth in reserve; slower if instances wait for memory."""
+"""A governor of your own: the clock at which the machine is 80% busy; slower if instances wait for memory."""
 
 
 def schedutil(utilisation: float, stalled: float, limit_hz: float, min_hz: float, max_hz: float) -> float:

@@ -1,4 +1,4 @@
-"""An estimator of your own: the change of the trimmed mean over machines, jobs weighed as they are on each."""
+"""An estimator of your own: the change of a trimmed mean over machines."""
 
 from statistics import NormalDist
 
@@ -6,7 +6,7 @@ from scipy.stats import trim_mean
 
 
 class TrimmedMeans:
-    """Relative to its job's mean without the feature, what is a machine worth with it?"""
+    """Performance relative to the job's mean without the feature, averaged over machines without the extreme 10%."""
 
     def estimate(self, experiment):
         rows = experiment.study

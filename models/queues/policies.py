@@ -85,7 +85,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "lcfs",
             1,
-            "last come, first served, each to its end",
+            "last come, first served, without preemption",
             order="latest",
             refuted={
                 "each job": Counterexample(1, _TWICE, (1, 1, 2, 2, 1), to=2),
@@ -97,7 +97,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "lcfs_pr",
             2,
-            "last come, first served, at once",
+            "last come, first served, with preemption",
             order="latest",
             preemptive=True,
             proved={"each job": _ORDER},
@@ -106,7 +106,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "ps",
             3,
-            "processor sharing: all share the servers evenly",
+            "processor sharing: all requests share the servers evenly",
             sharing="evenly",
             open_form=True,
             proved={"each job": _SHARING},
@@ -114,7 +114,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "rr",
             4,
-            "round robin: a time slice each in turn",
+            "round robin: a time slice for each request in turn",
             sliced=True,
             open_form=True,
             refuted={
@@ -127,14 +127,14 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "fb",
             7,
-            "feedback: those with the least attained service share the servers",
+            "feedback: the requests with the least attained service share the servers",
             sharing="least attained",
             proved={"each job": _LEAST},
         ),
         Policy(
             "srpt",
             5,
-            "shortest remaining processing time, at once",
+            "shortest remaining processing time, with preemption",
             order="remaining",
             preemptive=True,
             open_form=True,
@@ -145,7 +145,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "sjf",
             6,
-            "shortest job first, each to its end",
+            "shortest job first, without preemption",
             order="size",
             hidden=_HIDDEN,
             refuted={
@@ -158,7 +158,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "random",
             9,
-            "whom chance draws, each to its end",
+            "a waiting request drawn at random, without preemption",
             order="drawn",
             hidden=_HIDDEN,
             refuted={
@@ -171,7 +171,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
         Policy(
             "priority",
             8,
-            "static priority: the least class first, at once",
+            "static priority: the lowest class number first, with preemption",
             order="class",
             preemptive=True,
             open_form=True,
