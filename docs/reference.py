@@ -17,11 +17,11 @@ from scenarios.files.json_schema import json_schema
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/reference.py: edit models/ or docs/defaults.csv and run it again. -->\n"
-FLEET, QUEUE, SERVICE = "kind: fleet", "kind: queue", "kind: cross_platform"
+FLEET, QUEUE, SERVICE, PROFILE = "kind: fleet", "kind: queue", "kind: cross_platform", "kind: profile"
 Part = tuple[list[str], str, Mapping[str, Any]]
 """Where a part of a scenario may stand, what it is, and its keys."""
 
-KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario", SERVICE: "ServiceScenario"}
+KINDS = {FLEET: "Scenario", QUEUE: "QueueScenario", SERVICE: "ServiceScenario", PROFILE: "ProfileScenario"}
 """Heading of what a file of each kind says first, and the part of the schema that it is."""
 
 TABLES_HEAD = """# The tables of a run

@@ -14,7 +14,7 @@ from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive
 
 @dataclass(frozen=True, slots=True)
 class ServedType:
-    """One type of request of a served service: how much of it is asked when, and how long it is."""
+    """One type of request of a served service: its frequency over the day and its size."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -27,7 +27,7 @@ class ServedType:
     swing: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Half-amplitude of the day's wave of its weight, relative to its mean."""
     peak_hour: Annotated[float, Ge(0), Lt(24)] = 14.0
-    """When its weight is greatest."""
+    """Hour of the day at which its weight is greatest."""
 
 
 @dataclass(frozen=True, slots=True)

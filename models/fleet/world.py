@@ -50,21 +50,21 @@ class Behaviour:
     core_cpi: Positive = 0.85
     """Median cycles per instruction without last-level-cache misses, alone on a core."""
     core_cpi_log_sd: NonNegative = 0.72
-    """Spread of that between jobs (standard deviation of its logarithm)."""
+    """Spread of core CPI between jobs."""
     memory_accesses_per_instruction: Positive = 0.0115
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
     memory_accesses_log_sd: NonNegative = 0.62
-    """Spread of that between jobs."""
+    """Spread of memory accesses per instruction between jobs."""
     size_exponent: float = -0.06
-    """Core CPI and memory accesses go as (job quota) to this power: big consumers are better tuned."""
+    """Core CPI and memory accesses are proportional to the job's quota to this power: large jobs are better tuned."""
     overlap: Annotated[float, Ge(1)] = 2.25
     """Median number of overlapping misses (memory-level parallelism)."""
     overlap_log_sd: NonNegative = 0.40
-    """Spread of that between jobs."""
+    """Spread of the number of overlapping misses between jobs."""
     working_set_bytes: Positive = 3.0e6
     """Median size of the larger of a job's two working sets that compete for the last-level cache."""
     working_set_log_sd: NonNegative = 0.9
-    """Spread of that between jobs."""
+    """Spread of the working set's size between jobs."""
     streaming_share: Share = 0.80
     """Mean share of an instance's last-level-cache misses that no cache size removes."""
     smt_slowdown: NonNegative = 0.55
@@ -74,15 +74,15 @@ class Behaviour:
     input_log_sd: NonNegative = 0.15
     """Median over jobs of the persistent spread between shards (input data)."""
     input_log_sd_spread: NonNegative = 0.45
-    """Spread of that between jobs."""
+    """Spread of `input_log_sd` between jobs."""
     instance_log_sd: NonNegative = 0.06
     """Spread of the autocorrelated part of one instance's behaviour over time."""
     job_log_sd: NonNegative = 0.08
-    """Spread over time of the part that all instances of a job share (its requests change together)."""
+    """Spread over time of the part that all instances of a job have in common (their requests change together)."""
     wander_time_factor: Positive = 1.0
-    """Factor on the time constants with which behaviour and shared conditions wander: half an hour and eight hours, and
-    half an hour for what instances and machines do of their own. With 8.96, 2.89 and 0.2 the latter has an
-    autocorrelation of 0.8, 0.5 and 0 from hour to hour; with 1 of 0.14."""
+    """Factor on the time constants of random changes: half an hour and eight hours for behaviour of jobs and shared
+    conditions, half an hour for changes of single instances and machines. The latter have an autocorrelation from hour
+    to hour of 0.14 with factor 1, and of 0.8, 0.5 and 0 with 8.96, 2.89 and 0.2."""
     latency_critical_share: Share = 0.6
     """Share of jobs that serve requests; the rest are best-effort."""
     diurnal_amplitude: Share = 0.09
@@ -93,7 +93,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A named job whose behaviour is said in full, for example a cloud customer's service."""
+    """A named job with every parameter of its behaviour given, for example a cloud customer's service."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -257,7 +257,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What machines and racks share or have of their own; the sources of co-variance between co-located jobs."""
+    """Conditions that racks and machines have; they cause the co-variance between co-located jobs."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -274,9 +274,9 @@ class Conditions:
     rack_access_log_sd: NonNegative = 0.02
     """Spread over time of the memory accesses that all instances of a rack share (hot data, incidents)."""
     machine_access_log_sd: NonNegative = 0.02
-    """The same for the instances of one machine (kernel, daemons)."""
+    """Spread over time of the memory accesses that all instances of a machine share (kernel, daemons)."""
     network_log_sd: NonNegative = 0.25
-    """Spread of network waiting between racks and over time."""
+    """Spread of the time that requests wait for the network, between racks and over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +294,12 @@ class Software:
     memory_accesses_factor: Positive = 1.0
     """Last-level-cache accesses per instruction, new over old."""
     network_factor: Positive = 1.0
-    """Network waiting per request, new over old."""
+    """Time that a request waits for the network, new over old."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Machines switch the feature on and off: of two periods after each other one is with it, drawn which comes first.
+    """Machines switch the feature on and off: it is on in one period of each pair, drawn at random.
 
     Every machine (or rack) draws for itself and anew for every pair of periods (a switchback with machines as units).
     """
@@ -309,7 +309,8 @@ class Crossover:
     period_s: Positive = 3600.0
     """Length of a period, a multiple of the epoch."""
     pairs: Count | None = None
-    """Pairs of periods from the roll-out's start on; null: as many as fit into the horizon. Then it is off."""
+    """Pairs of periods from the roll-out's start on; null: as many as fit into the horizon. After the last pair the
+    feature is off."""
     wash_s: NonNegative | None = None
     """First part of each period, with counting windows of its own so that it can be left out, a multiple of the epoch;
     null: as long as the feature settles. Governor and caches need some more epochs to find their balance."""
@@ -324,15 +325,16 @@ class Rollout:
     share: Share = 0.5
     """Share of the machines; 0.5 is the half of WSMeter section 6.1."""
     unit: Literal["machine", "rack", "domain", "instance"] = "machine"
-    """What is chosen at random; a domain is all machines behind one power budget, which feel each other's power."""
+    """Unit that is drawn at random; a domain is all machines behind one power budget, so one machine's power affects
+    the others."""
     start_s: NonNegative = 0.0
-    """When the first wave is switched on."""
+    """Time at which the first wave is switched on."""
     waves: Count = 1
-    """Into how many equal waves the roll-out is cut."""
+    """Number of equal waves of the roll-out."""
     interval_s: NonNegative = 3600.0
     """Time between waves."""
     crossover: Crossover | None = None
-    """Whether those who get the feature switch it on and off again and again; null: it stays on."""
+    """How machines with the feature switch it on and off repeatedly; null: it stays on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +344,7 @@ class Feature:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     name: Annotated[str, MinLen(1)]
-    """What people call it."""
+    """Name of the feature in outputs."""
     platforms: Mapping[str, str] = field(default_factory=dict)
     """Platform to the platform that replaces it, with at least as many hardware threads; placement does not change."""
     governor: Governor | None = None

@@ -59,11 +59,11 @@ class Programs:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     functions: Annotated[int, Ge(3), Le(5000)] = 60
-    """Median functions of a program's own."""
+    """Median number of functions of a program, libraries excluded."""
     functions_log_sd: NonNegative = 0.5
-    """Spread of that between programs."""
+    """Spread of the number of functions between programs."""
     zipf: Positive = 1.1
-    """Instructions of a program's own functions go as rank to minus this power."""
+    """Instructions of a program's own functions are proportional to their rank to minus this power."""
     libraries: tuple[Library, ...] = TAX
     """Shared libraries."""
     kernel_functions: Annotated[int, Ge(1), Le(1000)] = 40
@@ -133,7 +133,7 @@ class Compiler:
     instructions_factor: Positive = 0.97
     """Mean factor on a function's instructions, new over old."""
     log_sd: NonNegative = 0.05
-    """Spread of that factor between functions."""
+    """Spread of `instructions_factor` between functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Kernel:
     new: Annotated[str, MinLen(1)] = "6.6.30"
     """Version after."""
     start_s: NonNegative = 5 * 86400.0
-    """When the first wave gets it."""
+    """Time at which the first wave gets it."""
     waves: Count = 4
     """Equal waves of machines, drawn at random."""
     interval_s: Positive = 86400.0
@@ -201,11 +201,11 @@ class Watch:
     one_in: Count = 8
     """One machine of the set in so many is profiled in each round."""
     start_s: NonNegative = 0.0
-    """From when on."""
+    """Start of the watch."""
     end_s: Positive = 366 * 86400.0
-    """Up to when."""
+    """End of the watch."""
     target_samples: Annotated[int, Ge(0), Le(1_000_000_000)] = 0
-    """Samples of cycles wanted of the job in all; rounds stop when they are there. 0: no target."""
+    """Number of samples of cycles wanted of the job in all; rounds stop when it is reached. 0: no target."""
     samples_per_s: Positive | None = None
     """Samples a second of an event on a busy machine; null: as many as the collector asks for elsewhere."""
 

@@ -43,7 +43,7 @@ class LoadPoint:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     time_s: NonNegative
-    """When."""
+    """Time of the point."""
     factor: NonNegative
     """Arrival rate as a multiple of `rate_per_s`."""
 
@@ -80,7 +80,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
-    """One type of request: how often it comes, what it needs and how urgent it is."""
+    """One type of request: frequency, service demand and priority."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -146,7 +146,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the server is asked to do. Exactly one source: `arrivals` (open, or semi-open with `sessions`), `clients` or
+    """Load of the server. Exactly one source: `arrivals` (open, or semi-open with `sessions`), `clients` or
     `trace`; and exactly one demand: `types`, `job` or the trace's own."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
@@ -154,7 +154,7 @@ class Load:
     arrivals: Arrivals | None = None
     """Requests, or sessions, from outside; none arrives after the horizon."""
     sessions: Sessions | None = None
-    """What each arrival does; null: it is one request."""
+    """Session that each arrival starts; null: each arrival is one request."""
     clients: Clients | None = None
     """A fixed number of clients."""
     trace: Trace | None = None
@@ -192,25 +192,25 @@ class Contention:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     blocking_s: Distribution | None = None
-    """Every request waits so long for a disk or another service halfway through, off the CPU."""
+    """Time that every request waits for a disk or another service, halfway through its service and off the CPU."""
     lock_share: Share = 0.0
-    """Share of a request's demand done while it holds the one lock; its server idles while it waits for that."""
+    """Share of a request's demand during which it holds the only lock; its server idles while it waits for the lock."""
     concurrency_limit: Annotated[int, Ge(0)] = 0
-    """Requests admitted at once, the rest wait outside; 0: no limit."""
+    """Most requests admitted at a time; the others wait outside; 0: no limit."""
     parallelism: Annotated[int, Ge(1), Le(4096)] = 1
-    """Into how many equal parts a request is split that run at once."""
+    """Number of equal parts into which a request is split; they run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a client and the server's own accounting see."""
+    """What a client and the server's own accounting record."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     rtt_s: NonNegative = 0.0
     """Round trip of the network between client and server."""
     overhead_s: NonNegative = 0.0
-    """Mean further latency of a request that needs no service (accept, parse, reply); half before, half after."""
+    """Mean latency of a request beyond its service (accept, parse, reply); half before it, half after."""
     accept_at_application: bool = False
     """Whether arrivals are stamped only when one of `workers` takes the request, as an access log does."""
     workers: Annotated[int, Ge(0)] = 0

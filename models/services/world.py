@@ -26,34 +26,34 @@ class Application:
     types: Annotated[int, Ge(1), Le(200)] = 22
     """Types of requests."""
     popularity_exponent: NonNegative = 0.9
-    """In the long run the i-th most frequent type comes in proportion to i to minus this power (Zipf)."""
+    """In the long run the frequency of the i-th most frequent type is proportional to i to minus this power (Zipf)."""
     instructions_per_request: Positive = 8.0e6
     """Mean user-level instructions of a request, over the types in their long-run mix."""
     instructions_log_sd: NonNegative = 0.9
-    """Spread of that between types."""
+    """Spread of instructions per request between types."""
     request_cv: NonNegative = 0.4
     """Coefficient of variation of the instructions of requests of one type (gamma)."""
     core_cpi: Positive = 0.85
     """Median cycles per instruction on the reference core (Haswell), every access a hit in the first-level cache and no
     branch mispredicted."""
     core_cpi_log_sd: NonNegative = 0.15
-    """Spread of that between types."""
+    """Spread of core CPI between types."""
     misses_per_instruction: Positive = 0.058
     """Mean data misses per instruction of a cache of 32 KiB."""
     misses_log_sd: NonNegative = 0.35
-    """Spread of that between types."""
+    """Spread of misses per instruction between types."""
     miss_exponent: Annotated[float, Gt(-2), Lt(0)] = -0.83
-    """Slope of log misses over log cache size of the whole service, collections included, that the reuse distances are
-    drawn around."""
+    """Slope of log misses over log cache size for the whole service, collections included; reuse distances are drawn
+    around it."""
     miss_exponent_sd: NonNegative = 0.12
-    """Spread of that slope between types."""
+    """Spread of `miss_exponent` between types."""
     reuse_log_sd: NonNegative = 0.2
-    """Spread of the log weights of the whole service's working sets around that slope: how far it is from a power law.
-    Fitted to the largest residuals from 16 KB to 16 MB, 0.03 to 0.09 (Stewart et al. 2008, Fig. 3)."""
+    """Spread of the log weights of the whole service's working sets around `miss_exponent`: how far it is from a power
+    law. Fitted to the largest residuals from 16 KB to 16 MB, 0.03 to 0.09 (Stewart et al. 2008, Fig. 3)."""
     type_reuse_log_sd: NonNegative = 3.0
-    """Spread between types of the log weights of each working set: types live in caches of different sizes. Fitted to
-    four types whose response times on two servers have log ratios that range over 0.80 (Stewart et al. 2008, Table 8):
-    this makes 0.7, and 0.35 in processor time, and more of it adds little."""
+    """Spread between types of the log weights of each working set: types have working sets of different sizes.
+    Fitted to four types whose response times on two servers have log ratios that range over 0.80 (Stewart et al. 2008,
+    Table 8): 3.0 gives 0.7, and 0.35 in processor time; larger values add little."""
     miss_curve: Literal["power", "cliffs"] = "power"
     """power: working sets of all sizes, weights around the slope; cliffs: a small one and a large one, little between
     them, so that no power law fits."""
@@ -64,7 +64,7 @@ class Application:
     overlap: Annotated[float, Ge(1)] = 1.4
     """Median number of overlapping misses of a type (memory-level parallelism)."""
     overlap_log_sd: NonNegative = 0.15
-    """Spread of that between types."""
+    """Spread of the number of overlapping misses between types."""
     shared_write_share: Share = 0.06
     """Mean share of first-level misses to lines that other requests write: they miss again when another processor had
     the line."""
@@ -73,39 +73,40 @@ class Application:
     spin_share: Share = 0.03
     """Share of instructions spent spinning on locks when all processors are busy."""
     other_tiers_s: NonNegative = 0.05
-    """Mean delay of a request at the other tiers, web server and database: no more than a static page takes altogether,
-    48 ms (Stewart et al. 2008, Table 8)."""
+    """Mean delay of a request at the other tiers (web server and database): at most the 48 ms that a whole static page
+    takes (Stewart et al. 2008, Table 8)."""
     other_tiers_log_sd: NonNegative = 0.5
-    """Spread of that between types."""
+    """Spread of the delay at the other tiers between types."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceLoad:
-    """How many requests of each type come: volume and mix, in open arrivals."""
+    """How many requests of each type arrive: volume and mix, under open arrivals."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     requests_per_s: Positive = 10.0
-    """Mean arrivals per second over the horizon, at volume 1: 300 in an interval, as where the paper's Fig. 2 goes from
-    nearly none to 700."""
+    """Mean arrivals per second over the horizon, at volume 1. The default is 300 in an interval; the paper's Fig. 2
+    ranges from nearly none to 700."""
     volume: Positive = 1.0
-    """Multiplies the arrivals: 3 saturates the oldest platform in more than half of the intervals."""
+    """Factor on the arrivals: 3 saturates the oldest platform in more than half of the intervals."""
     swing: Annotated[float, Ge(0), Lt(1)] = 0.55
     """Half-amplitude of the volume's waves, relative to its mean."""
     period_s: Positive = 9000.0
     """Length of one wave of the volume."""
     mix_log_sd: NonNegative = 0.6
     """Spread over time of each type's log popularity: 0 is a stationary mix. Fitted to the ratio of the two most
-    popular types, of which the greatest is 96 times the least (Stewart et al. 2008, Fig. 2: 12.5 and 0.13)."""
+    popular types, which ranges from 0.13 to 12.5, a factor of 96 (Stewart et al. 2008, Fig. 2)."""
     mix_time_s: Positive = 5400.0
-    """Correlation time of that wandering."""
+    """Correlation time of the changes of popularity."""
     trend_log_sd: NonNegative = 0.4
-    """Spread between types of the change of log popularity from the first to the last second: what is asked drifts."""
+    """Spread between types of the change of log popularity from the first to the last second: the mix of requests
+    drifts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What runs beside the requests: garbage collection and the background ticks of runtime and operating system."""
+    """Work beside the requests: garbage collection and background ticks of runtime and operating system."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -132,20 +133,20 @@ class Hardware:
     cpi_log_sd: NonNegative = 0.10
     """Spread of core CPI around what the spec sheet says."""
     latency_log_sd: NonNegative = 0.12
-    """Spread of every cache's and of memory's latency, each of its own."""
+    """Spread of the latency of every cache and of memory, drawn independently."""
     overlap_log_sd: NonNegative = 0.10
     """Spread between server models of how many misses they overlap."""
     effective_cache_share: Annotated[float, Gt(0), Le(1)] = 0.8
-    """Mean share of a cache's size that holds the service's own data: conflicts, code and the kernel have the rest."""
+    """Mean share of a cache's size that holds the service's own data; conflicts, code and the kernel take the rest."""
     effective_cache_log_sd: NonNegative = 0.1
-    """Spread of that between server models and between their levels of caches."""
+    """Spread of the effective share between server models and between their levels of caches."""
     smt_log_sd: NonNegative = 0.2
     """Spread between server models of the slowdown by a busy sibling thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
-    """Which departures from the model's own form are there; each can be switched off for an ablation."""
+    """Effects of real machines that the published equation leaves out; each can be switched off for an ablation."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -167,7 +168,7 @@ class Mechanisms:
     smt: bool = True
     """A busy sibling thread slows a thread down and takes part of its caches."""
     spin: bool = True
-    """Waiting requests spin."""
+    """Waiting requests spin on locks."""
     effective_cache: bool = True
     """Caches hold less than their nominal size."""
     departure: bool = True

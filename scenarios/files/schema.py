@@ -68,7 +68,7 @@ class Analyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario(World):
-    """A fleet with a name, what it is for and how it is analysed: everything that one scenario file says.
+    """A scenario of a fleet: its world, its name and the settings of its analyses.
 
     Examples
     --------
@@ -79,9 +79,9 @@ class Scenario(World):
     name: Name
     """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
     kind: Literal["fleet"] = "fleet"
-    """What is simulated."""
+    """Kind of world that is simulated."""
     description: str = ""
-    """What it shows, in a line or two."""
+    """Purpose of the scenario, in a line or two."""
     cells: Annotated[int, Ge(1), Le(1000)] = 1
     """Cells (data centres) of the fleet: each as `fleet` and `population` say, with machines, local jobs and a seed of
     its own; common jobs and services run in all of them. They are simulated as pieces, on processors or a cluster."""
@@ -96,7 +96,7 @@ class Scenario(World):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What the operational laws are asked of the log: utilisation per interval, and other numbers of servers."""
+    """Operational laws applied to the log: utilisation per interval, and queueing on other numbers of servers."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -121,7 +121,7 @@ class QueueAnalyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueScenario(QueueWorld):
-    """A request queue with a name, what it is for and how it is analysed: everything that one scenario file says.
+    """A scenario of a request queue: its world, its name and the settings of its analyses.
 
     Examples
     --------
@@ -132,9 +132,9 @@ class QueueScenario(QueueWorld):
     name: Name
     """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
     kind: Literal["queue"] = "queue"
-    """What is simulated."""
+    """Kind of world that is simulated."""
     description: str = ""
-    """What it shows, in a line or two."""
+    """Purpose of the scenario, in a line or two."""
     analyses: QueueAnalyses = field(default_factory=QueueAnalyses)
     """Settings of the analyses."""
 
@@ -184,7 +184,7 @@ class ServiceAnalyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceScenario(ServiceWorld):
-    """A service on several platforms with a name and how it is analysed: everything that one scenario file says.
+    """A scenario of a service on several platforms: its world, its name and the settings of its analyses.
 
     Examples
     --------
@@ -195,9 +195,9 @@ class ServiceScenario(ServiceWorld):
     name: Name
     """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
     kind: Literal["cross_platform"] = "cross_platform"
-    """What is simulated."""
+    """Kind of world that is simulated."""
     description: str = ""
-    """What it shows, in a line or two."""
+    """Purpose of the scenario, in a line or two."""
     analyses: ServiceAnalyses = field(default_factory=ServiceAnalyses)
     """Settings of the analyses."""
 
@@ -226,7 +226,7 @@ class ServiceScenario(ServiceWorld):
 
 @dataclass(frozen=True, slots=True)
 class GWP:
-    """What is told of a fleet's profiles, and how often their intervals are judged (Ren et al. 2010)."""
+    """Analyses of a fleet's profiles, and how often their intervals are judged (Ren et al. 2010)."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -252,7 +252,7 @@ class ProfileAnalyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileScenario(ProfileWorld):
-    """A fleet that is profiled, with a name and how it is analysed: everything that one scenario file says.
+    """A scenario of a profiled fleet: its world, its name and the settings of its analyses.
 
     Examples
     --------
@@ -263,9 +263,9 @@ class ProfileScenario(ProfileWorld):
     name: Name
     """Name of the run's folder: lower-case letters, digits, `_`, `.` and `-`. The file's own name if not said."""
     kind: Literal["profile"] = "profile"
-    """What is simulated."""
+    """Kind of world that is simulated."""
     description: str = ""
-    """What it shows, in a line or two."""
+    """Purpose of the scenario, in a line or two."""
     analyses: ProfileAnalyses = field(default_factory=ProfileAnalyses)
     """Settings of the analyses."""
 
@@ -303,7 +303,7 @@ class SweepFile:
     sweep: Sweep
     """What is varied."""
     description: str = ""
-    """What it shows, in a line or two."""
+    """Purpose of the scenario, in a line or two."""
 
 
 SCENARIO = TypeAdapter(Scenario)
