@@ -25,7 +25,9 @@ def affinity(
         bool, typer.Option("--keep-traffic", help="Give no platform more cache misses (column misses) than it has now.")
     ] = False,
     platforms: Platforms = None,
-    judge: Annotated[bool, typer.Option("--judge", help="Move the jobs of a run in simulation.")] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="For a run: move the jobs in simulation, and compare the saving.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""

@@ -27,28 +27,38 @@ def convert(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE…", help="task_usage, instance_usage or container_usage: CSV, JSON lines, Parquet."
+            metavar="FILE…",
+            help="Tables of resource use: task_usage, instance_usage or container_usage; CSV, JSON lines, Parquet.",
         ),
     ],
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Observations: .parquet or .csv.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File for the observations: .parquet or .csv.")] = Path(
         "observations.parquet"
     ),
     period: Annotated[float, written(_period_s, "TIME", help="Length of periods, such as 1h or 1d.")] = 3600,
     requests: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="task_events, instance_events or container_meta; may be repeated."),
+        typer.Option(
+            metavar="FILE",
+            help="Tables of resource requests: task_events, instance_events or container_meta; may be repeated.",
+        ),
     ] = None,
     machines: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="machine, and perhaps treated, since_s, until_s, clock_hz, platform, rack."),
+        typer.Option(
+            metavar="FILE",
+            help="Table of the machines: machine, optionally treated, since_s, until_s, clock_hz, platform, rack.",
+        ),
     ] = None,
     jobs_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the jobs: job, quota, instances.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File for the table of jobs (job, quota, instances); by default none is written."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a public trace of a cluster into the observations that effect, audit, design and monitor take."""
+    """Convert a public trace of a cluster to the observations that effect, audit, design and monitor read."""
     from scenarios.effects.convert import Conversion
     from scenarios.effects.convert import convert as converted
     from scenarios.views.terminal import progress

@@ -13,7 +13,7 @@ from scenarios.commands.options import Json, Seed, count, number
 def live(
     *,
     servers: Annotated[int, count(help="CPUs of the server.")] = 1,
-    minutes: Annotated[float, number(help="How long requests are sent, each time.")] = 2,
+    minutes: Annotated[float, number(help="Minutes for which requests are sent; with --replay twice.")] = 2,
     replay: Annotated[
         bool,
         typer.Option("--replay", help="Serve one trace with 1 CPU and with 2, and compare the change with the bounds."),
@@ -31,7 +31,7 @@ def live(
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Try the laws on this machine: a real server under load, compared with the kernel's own accounts."""
+    """Test the Occupancy Law on this machine: a real server under load, compared with the kernel's accounts."""
     from scenarios.live import measurement
     from scenarios.live import replay as live_replay
     from scenarios.views.terminal import progress

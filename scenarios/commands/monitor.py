@@ -32,15 +32,16 @@ def monitor(
         written(_every, "WHEN", help="How often the team looks: period, day, or a number in the unit of the periods."),
     ] = "period",
     planned: Annotated[
-        int | None, written(partial(options.whole, most=_MOST_LOOKS), "N", help="Looks until the planned end.")
+        int | None,
+        written(partial(options.whole, most=_MOST_LOOKS), "N", help="Number of looks until the planned end."),
     ] = None,
     estimator: Estimator = "adjusted",
-    confidence: Annotated[float, share(help="Confidence that no interval of any look is wrong.")] = 0.95,
+    confidence: Annotated[float, share(help="Confidence that the intervals of all looks contain the truth.")] = 0.95,
     metric: Metric = None,
     guards: Guards = None,
     json: Json = False,
 ) -> None:
-    """Show what an experiment says so far, with intervals that hold however often you look."""
+    """Show an experiment's estimate so far, with intervals that stay valid however often you look."""
     from scenarios.effects.monitor import Every
     from scenarios.effects.monitor import monitor as monitored
 

@@ -30,7 +30,12 @@ def _servers(option: str, text: str) -> int:
 
 @guard
 def occupancy(
-    log: Annotated[Path, typer.Argument(help="Request log: CSV, Parquet, access log or SWF; a run; - stdin.")],
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="Request log: CSV, Parquet, access log or SWF; the folder of a run; or - for standard input."
+        ),
+    ],
     *,
     servers: Annotated[
         int | None, written(_servers, "N", help="Servers (cores) that served the log; not needed for a fleet's run.")
@@ -39,26 +44,28 @@ def occupancy(
     alert: Annotated[
         float | None, number(help="Report intervals in which queueing time is more than X times service time.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for a picture.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for a figure.")] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON value and nothing else; of stdin, one on each line.")
+        bool, typer.Option("--json", help="Print one JSON value and nothing else; for standard input one value a line.")
     ] = False,
     to: Annotated[
         Sequence[int] | None,
         written(
             partial(options.numbers_of, most=options.MOST_SERVERS),
             "N,N,…",
-            help="Other numbers of servers to be judged.",
+            help="Other numbers of servers, such as 3,8, for which queueing is bounded or predicted.",
             panel=_CHANGES,
         ),
     ] = None,
     speed: Annotated[
         Sequence[float] | None,
-        factors(help="Other speeds of the servers, such as 1.5,2, to be judged.", panel=_CHANGES),
+        factors(help="Other speeds of the servers, such as 1.5,2 (1: as in the log).", panel=_CHANGES),
     ] = None,
     policy: Annotated[
         Literal["auto", PolicyName] | None,
-        typer.Option(rich_help_panel=_CHANGES, help="Policy to replay the log under; auto: find it out."),
+        typer.Option(
+            rich_help_panel=_CHANGES, help="Scheduling policy for the replay; auto identifies it from the log."
+        ),
     ] = None,
     quantum: Annotated[
         float, time(help="Time slice of policy rr; in seconds if it has no unit.", panel=_CHANGES)
@@ -76,7 +83,7 @@ def occupancy(
         str | None, _columns(metavar="COLUMN", help="Column of priorities, 0 served first; --policy priority needs it.")
     ] = None,
     unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names do not say it.")
+        Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names have none, such as ms.")
     ] = None,
     service: Annotated[
         str | None,
@@ -92,7 +99,8 @@ def occupancy(
         ),
     ] = None,
     reorder: Annotated[
-        int | None, count(help="Events that are held back, so that late ones can be put in order.", panel=_STDIN)
+        int | None,
+        count(help="Number of events that are held back, so that late ones can be put in order.", panel=_STDIN),
     ] = None,
 ) -> None:
     """Find from a log how long requests waited, how busy the servers were, and what other servers would change.

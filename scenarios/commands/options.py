@@ -85,14 +85,15 @@ Estimator = Annotated[
 ]
 ServiceLog = Annotated[
     Path,
-    typer.Argument(help="Log of a service, a row an interval: CSV or Parquet; or the folder of a run."),
+    typer.Argument(help="Log of a service, one row per interval: CSV or Parquet; or the folder of a run."),
 ]
 Service = Annotated[
     str | None, typer.Option(metavar="NAME", help="Service to read, where a fleet's run served several.")
 ]
 From = Annotated[str, typer.Option("--from", metavar="PLATFORM", help="Platform that the log was made on.")]
 Platforms = Annotated[
-    Path | None, typer.Option("--platforms", metavar="FILE", help="Your own platforms, YAML, beside the shipped ones.")
+    Path | None,
+    typer.Option("--platforms", metavar="FILE", help="YAML file of your own platforms, beside the shipped ones."),
 ]
 Ratio = Annotated[
     Sequence[float] | None,

@@ -29,7 +29,7 @@ def predict(
     instruction_ratio: Ratio = None,
     json: Json = False,
 ) -> None:
-    """Predict service and response time on platforms where a service never ran, from its log where it did."""
+    """Predict CPU and response time of a service on platforms where it never ran, from its log on one platform."""
     from scenarios.crossplatform import predict as predictions
     from scenarios.crossplatform.calibration import ServiceQuestion
 

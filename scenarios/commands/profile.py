@@ -16,7 +16,7 @@ Profiles = Annotated[
     list[Path],
     typer.Argument(metavar="RUN|FILE…", help="Folders of profiled runs, or pprof, folded or perf script files."),
 ]
-By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by.")]
+By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by, such as function,job.")]
 Where = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
 ]
@@ -27,7 +27,7 @@ Until = Annotated[float | None, written(moment, "TIME", help="Visits before this
 profile = typer.Typer(
     name="profile",
     add_completion=False,
-    help="Ask, compare, import and export fleet-wide profiles.",
+    help="Query, compare, import and export fleet-wide profiles.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -82,7 +82,10 @@ def diff(
 @profile.command("import")
 @guard
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="pprof, gperftools, folded, perf script.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE…", help="Profiles: pprof, gperftools, folded stacks, or the text of perf script."),
+    ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
     drawn_from: Annotated[
@@ -135,7 +138,9 @@ def stability(
     *,
     by: By = "application",
     event: Annotated[str, typer.Option(metavar="EVENT", help="Event.")] = "cycles",
-    k: Annotated[int | None, written(count_or_all, "N", help="Largest entries that distances count, or all.")] = 20,
+    k: Annotated[
+        int | None, written(count_or_all, "N", help="Number of largest entries in the distances, or all.")
+    ] = 20,
     bits: Annotated[bool, typer.Option("--bits", help="Entropy in bits in place of nats.")] = False,
     json: Json = False,
 ) -> None:
@@ -157,7 +162,7 @@ def ask(
         list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter; may be repeated.")
     ] = None,
     judge: Annotated[
-        bool, typer.Option("--judge", help="For colocate: take each pair apart in simulation, and compare CPI.")
+        bool, typer.Option("--judge", help="For colocate: separate each pair of jobs in simulation, and compare CPI.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the questions and their parameters.")] = False,
     json: Json = False,

@@ -19,7 +19,7 @@ def report(
     metric: Metric = None,
     json: Json = False,
 ) -> None:
-    """Write one page with a run's settings, its course, and the answer of every lens.
+    """Write one page with a run's settings, its course, and the results of every analysis.
 
     A folder of results has a page, too: a sweep's runs, a scorecard, judged worlds or collectors, reproduced figures.
     """

@@ -59,7 +59,7 @@ def _estimators(option: str, text: str) -> tuple[str, ...]:
 @guard
 def scorecard(
     *,
-    fleets: Annotated[int, count(help="Simulated fleets; corners take turns.")] = 200,
+    fleets: Annotated[int, count(help="Number of simulated fleets, spread evenly over the corners.")] = 200,
     draws: Annotated[
         int,
         written(
@@ -73,7 +73,7 @@ def scorecard(
     ] = SIZES,
     corners: Annotated[
         Sequence[str],
-        written(_corners, "NAME,…", help="Corners of the sweep, such as base,rough,upgrade; by default all."),
+        written(_corners, "NAME,…", help="Corners (kinds of fleets), such as base,rough,upgrade; by default all."),
     ] = (),
     estimators: Annotated[
         Sequence[str],
@@ -102,7 +102,7 @@ def scorecard(
     out: Out = Path("runs"),
     json: Json = False,
 ) -> None:
-    """Judge every estimator on fleets from all corners of a sweep: coverage, bias, power, machines needed.
+    """Judge every estimator on simulated fleets of 29 kinds: coverage, bias, power, machines needed.
 
     Judged fleets are kept, so an interrupted scorecard resumes.
     """

@@ -23,7 +23,14 @@ def select(
     *,
     origin: From,
     bound: Annotated[float, written(_time, "TIME", help="Bound on mean response time, such as 150ms.")],
-    to: Annotated[Sequence[str], written(options.names_of, "PLATFORM,…", help="Platforms to choose from.")] = (),
+    to: Annotated[
+        Sequence[str],
+        written(
+            options.names_of,
+            "PLATFORM,…",
+            help="Platforms to choose from; by default all shipped ones of the log's instruction set.",
+        ),
+    ] = (),
     platforms: Platforms = None,
     benchmarks: Benchmarks = None,
     method: Annotated[str | None, typer.Option(help="Method of prediction, as in wsc predict.")] = None,

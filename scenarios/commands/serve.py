@@ -16,7 +16,7 @@ def serve(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run, or of imported profiles.")],
     *,
     port: Annotated[
-        int, written(partial(whole, least=0, most=65535), "N", help="Port on this machine; 0 takes a free one.")
+        int, written(partial(whole, least=0, most=65535), "N", help="Port on this machine; 0 takes any free port.")
     ] = 8000,
 ) -> None:
     """Show a profile in a browser: queries, call graphs, flame graphs, sources; read-only, to this machine alone."""
