@@ -54,7 +54,7 @@ def whole_racks(case: Case) -> list[Finding] | None:
         "coverage_at_most": covers,
         "chance": chance,
     }
-    what = f"the feature was given by racks ({int((having > 0).sum())} of {racks}), whose machines are alike"
+    what = f"the feature was given by racks ({int((having > 0).sum())} of {racks}), whose machines are correlated"
     remedy = (
         "take the rack as the cluster of every error (wsc effect does by the estimator adjusted and its variants if "
         "--about says clusters: rack), and as many racks as you would take machines"
@@ -140,7 +140,7 @@ def instances_independent(case: Case) -> list[Finding] | None:
         "error_as_independent": plain.alone_error,
     }
     what = (
-        "rows of one machine are alike: a 95% interval that takes them for independent holds the truth in "
+        "rows of one machine are correlated: a 95% interval that takes them as independent holds the truth in "
         f"{covers:.0%} of cases"
     )
     stated = case.about.clusters == "instance"

@@ -355,7 +355,7 @@ def _left_out(case: Case) -> list[Finding]:
     error = np.sqrt(pooled * (1 - pooled) * (1 / rows).sum())
     if apart < _UNLIKE or apart < _ERRORS * error:
         return []
-    what = f"rows are left out unlike in the arms: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
+    what = f"shares of rows left out differ between the arms: {shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
     evidence = {"rows": len(left), "treated": float(shares[1]), "untreated": float(shares[0])}
     severity: Severity = "error" if apart > 10 * _FEW else "warning"
     return [Finding("unusable_values", severity, what, evidence, "find out why their cells cannot be used")]

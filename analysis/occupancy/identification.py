@@ -161,7 +161,7 @@ def identify(
     events = pairs(arrival_s, departure_s)
     peak = int(events.present.max(initial=0))
     if servers is None and peak > 0 and expected_servers is not None and expected_servers > peak:
-        reason = f"at most {peak} requests were present, so nobody waited on {expected_servers} servers"
+        reason = f"at most {peak} requests were present, so none waited on {expected_servers} servers"
         return Identified(None, None, np.nan, reason, (), (), _table([]))
     numbers = _steps(peak, expected_servers) if servers is None else sorted(set(servers))
     chosen = [name for name in policies if POLICIES[name].order != "class" or priority is not None]
@@ -382,12 +382,12 @@ def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[DemandT
     name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
     if best.crowded < CROWDED:
         count = f"{best.crowded} departures while more than {best.servers} were present"
-        return f"{count}: it takes {CROWDED} to tell policies"
+        return f"{count}: at least {CROWDED} are needed"
     if lone < LONE:
-        return f"{lone} request{'' if lone == 1 else 's'} met nobody on arrival: it takes {LONE} to check demands"
+        return f"{lone} request{'' if lone == 1 else 's'} found no other request on arrival: at least {LONE} are needed"
     if best.misfits > MISFITS:
         return (
-            f"nothing fits: {best.misfits:.1%} of the departures while somebody waits contradict {name}, the likeliest"
+            f"nothing fits: {best.misfits:.1%} of the departures while a request waits contradict {name}, the likeliest"
         )
     for finding in findings:
         if finding.against:

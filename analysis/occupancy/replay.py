@@ -58,7 +58,7 @@ def explained(
     --------
     >>> arrival_s, departure_s = np.arange(4.0), np.array([8.0, 7.0, 6.0, 5.0])
     >>> explained("fcfs", arrival_s, departure_s, servers=1).reason
-    '100.0% of the departures while somebody waited contradict it, more than 2%'
+    '100.0% of the departures while a request waited contradict it, more than 2%'
     >>> explained("lcfs_pr", arrival_s, departure_s, servers=1).reason
     ''
     """
@@ -71,7 +71,7 @@ def explained(
     crowded = int(np.count_nonzero((events.job < 0) & (events.present >= servers)))
     misfits = float(np.count_nonzero(~reconstruction.fits & reconstruction.finished) / max(crowded, 1))
     if misfits > MISFITS:
-        reason = f"{misfits:.1%} of the departures while somebody waited contradict it, more than {MISFITS:.0%}"
+        reason = f"{misfits:.1%} of the departures while a request waited contradict it, more than {MISFITS:.0%}"
         return Explained(reconstruction, misfits, float("nan"), reason)
     total = law(curve(arrival_s, departure_s), servers)
     if policy == "random":
@@ -162,7 +162,7 @@ def replay(
     (0.0, array([2., 4.]))
     """
     if policy == "unknown":
-        raise InputError("policy unknown: without a policy nothing says whom other servers would take")
+        raise InputError("policy unknown: a replay needs the policy by which servers choose the next request")
     if not (speed > 0 and np.isfinite(speed)):
         raise InputError(f"speed {speed}: it must be a number above 0")
     if not 0 <= error < 1:

@@ -255,7 +255,7 @@ def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
         name = station.policy.rpartition("/")[2]
         return query, (f"no replay: demands cannot be reconstructed under a policy of your own ({name})",)
     if policy and (station.speeds or station.rates):
-        return replace(query, policy=None, identify=False), ("no replay: the servers are not all alike",)
+        return replace(query, policy=None, identify=False), ("no replay: the servers differ in speed",)
     return query, ()
 
 

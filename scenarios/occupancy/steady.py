@@ -135,7 +135,7 @@ def lengthen(scenario: QueueScenario, share: float, out: Path, force: bool, prog
     progress : told what is being done
     """
     if why := unsteady(scenario):
-        raise RunError(f"{scenario.name}: has no steady state that --precision could ask for: {why}")
+        raise RunError(f"{scenario.name}: has no steady state, which --precision needs: {why}")
     runs = list[Lengthened]()
     try:
         # Contention may leave less than the servers' capacity, and how much less is only seen.
@@ -143,7 +143,7 @@ def lengthen(scenario: QueueScenario, share: float, out: Path, force: bool, prog
         until(_longer(scenario, out, force, progress, runs), share, level=LEVEL, stable=stable)
     except UnsteadyError as error:
         raise RunError(
-            f"{scenario.name}: has no steady state that --precision could ask for: the mean response time "
+            f"{scenario.name}: has no steady state, which --precision needs: the mean response time "
             f"keeps growing with the horizon, to {error.mean:.4g} s at {runs[-1].scenario.horizon_s:g} s"
         ) from None
     except NotEnoughDataError as error:

@@ -216,7 +216,7 @@ def _as_published(card: Kept) -> str:
     """Return what the published estimator covers on the same draws, in words."""
     rows = [row for row in card["estimators"] if row["estimator"] == "published"]
     covers = [f"{100 * row['coverage']:.0f}% ({row['design']})" for row in rows]
-    return f"as published covers {', '.join(covers)}" if covers else "nothing is said as published"
+    return f"as published covers {', '.join(covers)}" if covers else "not judged as published"
 
 
 def _guards(sources: Sources) -> Reproduction:
@@ -374,7 +374,7 @@ ROWS: tuple[Row, ...] = (
     ),
     MeasuredRow(
         "world/mix",
-        "request mixes that tell the types, and one that cannot",
+        "request mixes that separate the types, and one that cannot",
         (*ALL, "cross_stationary"),
         service_worlds.request_mix,
         note="error: no cost below 0, intervals weighed by noise, requests that cost more where more come; published: "
@@ -383,7 +383,7 @@ ROWS: tuple[Row, ...] = (
     ),
     MeasuredRow(
         "world/routing",
-        "requests routed by type over two unlike machines",
+        "requests routed by type over two machines that differ",
         ALL,
         service_worlds.routing_by_type,
         note=f"{', '.join(service_worlds.MACHINES)} at {service_worlds.LOAD:.0%} of what they can do, half an hour; "

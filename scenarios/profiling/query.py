@@ -450,7 +450,7 @@ def _left_out(collections: Sequence[str]) -> list[str]:
     if not collections:
         return []
     names = ", ".join(collections)
-    return [f"without {names}, which looked at machines of the fleet again; --where collection={collections[0]} asks"]
+    return [f"without {names}, a closer look at machines of the fleet; --where collection={collections[0]} selects it"]
 
 
 def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[str]:

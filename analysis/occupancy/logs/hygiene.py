@@ -565,7 +565,7 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
             what = "servers slow each other down" if longer else "servers help each other"
         else:
             law = f"with {counted(servers, 'server')} the law gives {test.left_s:.3g} s of service"
-            evidence = f"{law}, but requests that wait for nobody take {test.right_s:.3g} s"
+            evidence = f"{law}, but requests that never wait take {test.right_s:.3g} s"
             what = (
                 f"servers idle while requests wait, or are fewer than {servers}"
                 if longer

@@ -325,7 +325,7 @@ def _untested(log: Cleaned, servers: int, peak: int) -> str:
 
 
 def _servers_by_work(log: Cleaned, table: pd.DataFrame) -> Saturation:
-    reason = "departures belong to no arrivals: nobody's demand is known"
+    reason = "departures belong to no arrivals: no request's demand is known"
     if log.paired:
         mean_s, error_s = lone_demand(log.arrival_s, log.departure_s)
         if np.isfinite(mean_s):

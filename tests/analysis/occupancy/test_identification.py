@@ -108,7 +108,7 @@ def test_true_demands_are_seldom_held_against_their_policy():
     [
         (np.empty(0), np.empty(0), "there are no requests"),
         (np.arange(50.0), np.arange(50.0) + 0.5, "0 departures while more than 1 were present"),
-        (np.arange(50.0), np.arange(50.0) * 1.5 + 1.4, "1 request met nobody on arrival: it takes 10"),
+        (np.arange(50.0), np.arange(50.0) * 1.5 + 1.4, "1 request found no other request on arrival: at least 10"),
         (np.arange(50.0), np.full(50, np.nan), "0 departures while more than"),
     ],
 )
@@ -152,7 +152,7 @@ def test_requests_that_could_not_have_left_out_of_turn_do_not_show_that_they_lef
     assert best["misfits"] == 0
     assert best["crowded"] > 1000
     assert found.policy is None
-    assert found.reason.endswith("met nobody on arrival: it takes 10 to check demands")
+    assert found.reason.endswith("found no other request on arrival: at least 10 are needed")
 
 
 def test_milliseconds_do_not_hide_the_policy_where_the_servers_are_said():
@@ -180,7 +180,7 @@ def test_more_servers_than_requests_ever_present_have_no_queue():
     arrival, departure, _ = log("ps", 2, "uniform", 1)
     found = identify(arrival, departure, expected_servers=500)
     assert found.policy is None
-    assert found.reason.endswith("requests were present, so nobody waited on 500 servers")
+    assert found.reason.endswith("requests were present, so none waited on 500 servers")
 
 
 def test_every_large_number_of_servers_can_be_found():

@@ -135,7 +135,7 @@ def test_a_policy_that_contradicts_the_log_is_told_with_the_share_of_what_does(s
     present = np.array([((arrival <= at) & (log > at)).sum() for at in log])
     assert found.misfits > 0.02
     assert found.misfits <= 2000 / (present >= servers).sum()
-    assert found.reason.startswith(f"{found.misfits:.1%} of the departures while somebody waited contradict it")
+    assert found.reason.startswith(f"{found.misfits:.1%} of the departures while a request waited contradict it")
 
 
 def test_few_contradictions_are_wrong_stamps():

@@ -217,7 +217,7 @@ def test_rows_left_out_of_one_arm_alone_are_a_finding(export, tmp_path):
     ended = invoke("audit", written(broken, tmp_path / "fleet.csv"), *DAILY, "--skip-bad", "9%", "--json")
     (finding,) = (each for each in json.loads(ended.output)["findings"] if each["code"] == "unusable_values")
     assert finding["severity"] == "warning"
-    assert finding["what"].startswith("rows are left out unlike in the arms: 9.")
+    assert finding["what"].startswith("shares of rows left out differ between the arms: 9.")
 
 
 def test_rows_left_out_alike_are_none(theirs):

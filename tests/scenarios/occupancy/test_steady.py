@@ -163,9 +163,9 @@ def test_a_trace_has_no_steady_state_and_the_payload_says_why(out, tmp_path):
     [
         (
             scenario("load.arrivals.rate_per_s=5"),
-            "has no steady state that --precision could ask for: overloaded: 125%",
+            "has no steady state, which --precision needs: overloaded: 125%",
         ),
-        (curved(1.0, 0.5), "has no steady state that --precision could ask for: the load varies"),
+        (curved(1.0, 0.5), "has no steady state, which --precision needs: the load varies"),
     ],
 )
 def test_what_has_no_steady_state_is_not_even_begun(tmp_path, asked, told):
