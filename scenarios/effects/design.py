@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 ESTIMATORS = (RECOMMENDED, "cuped", "published")
 _AFTERWARDS = {
-    "balanced": "evaluate by wsc effect and adjusted: the same change, but its interval does not use the balancing",
-    "paired": "evaluate by wsc effect and adjusted, which compares with all machines without the feature, not by pairs",
+    "balanced": "afterwards use wsc effect --estimator adjusted: the change is the same, but its interval does not use "
+    "the balancing",
+    "paired": "afterwards use wsc effect --estimator adjusted, which compares with all machines without the feature, "
+    "not by pairs",
 }
 """Designs whose own estimator would need to know how machines were drawn, which tables of results do not tell."""
 _LONGEST_S = 7200.0
@@ -216,7 +218,7 @@ class DesignAnswer(Conclusion):
         if self.assigned is not None:
             yield Says(f"Who gets the feature when, by {self.assigned}: {self.question.assign}")
         if self.sufficient:
-            yield Says(f"The first design's result afterwards: wsc effect … --estimator {self.designs[0].afterwards}")
+            yield Says(f"After the first design's experiment: wsc effect … --estimator {self.designs[0].afterwards}")
         notes = dict.fromkeys(
             f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
         )

@@ -223,9 +223,9 @@ def test_it_is_said_how_the_result_of_each_design_is_estimated(table, said):
         "paired": "adjusted",
     }
     text = " ".join(invoke(*words).output.split())
-    assert f"The first design's result afterwards: wsc effect … --estimator {rows[0]['afterwards']}" in text
+    assert f"After the first design's experiment: wsc effect … --estimator {rows[0]['afterwards']}" in text
     for own in ("balanced", "paired"):
-        assert f"{own}: evaluate by wsc effect and adjusted" in text
+        assert f"{own}: afterwards use wsc effect --estimator adjusted" in text
 
 
 def _own_and_afterwards(past, own, draws, machines):
