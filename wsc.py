@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from analysis.effects.estimator import Estimator as AnyEstimator
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import TableQuery
+    from analysis.tables.sources import Source, TableQuery
     from models.fleet.metrics import MetricName
     from scenarios.crossplatform.platforms import Sheets
     from scenarios.crossplatform.predict import Predicted
@@ -182,7 +182,7 @@ def _bare(kind: object) -> object:
 
 
 class Columns(TypedDict, total=False):
-    """How the columns of a table become ours; see `Recipe`."""
+    """How the columns of a table become ours; see `Recipe`. What is left out is as in TABLE.columns.yaml beside it."""
 
     columns: Mapping[str, str]
     where: str
@@ -253,7 +253,7 @@ def measure(run: "Run | str | Path") -> "Conclusion":
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     measure(simulate("queue_small", out=folder, horizon_s=60))
-    <QueueConclusion: 3 rows>
+    <QueueConclusion: queueing ... s by the law, ... s in truth; 39.9% busy, 39.9% in truth>
     """
     from scenarios.runs import arguments
     from scenarios.runs.execution import measure as measured
@@ -444,7 +444,8 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
     from scenarios.runs import arguments
 
     with _progress("reading"):
-        return observed(arguments.observations(tables), metric, recipe=_recipe(read, columns))[0].table
+        sources = arguments.observations(tables)
+        return observed(sources, metric, recipe=_recipe(read, columns, sources))[0].table
 
 
 @_judged
@@ -488,16 +489,17 @@ def effect(
     from scenarios.effects.effect import effect as estimated
     from scenarios.runs import arguments
 
+    sources = arguments.observations(tables)
     with _progress("reading and estimating"):
         return estimated(
-            arguments.observations(tables),
+            sources,
             arguments.optional_table("jobs", jobs),
             estimator=estimator,
             confidence=confidence,
             by_job=True,
             metric=metric,
             about=None if about is None else Path(about),
-            recipe=_recipe(effect, columns),
+            recipe=_recipe(effect, columns, sources),
             guards=_guards(guards),
         )
 
@@ -530,7 +532,8 @@ def audit(
     from scenarios.runs import arguments
 
     with _progress("reading and auditing"):
-        return audited(arguments.tables(tables), metric, _recipe(audit, columns), _guards(guards))
+        sources = arguments.tables(tables)
+        return audited(sources, metric, _recipe(audit, columns, sources), _guards(guards))
 
 
 @_judged
@@ -569,14 +572,10 @@ def design(
     from scenarios.runs import arguments
 
     question = DesignQuestion(detect=detect, power=power, days=days, crossover=crossover, draws=draws, seed=seed)
+    sources = arguments.observations(tables)
     with _progress() as tell:
-        return designed(
-            arguments.observations(tables),
-            question,
-            arguments.optional_table("jobs", jobs),
-            tell,
-            _recipe(design, columns),
-        )
+        recipe = _recipe(design, columns, sources)
+        return designed(sources, question, arguments.optional_table("jobs", jobs), tell, recipe)
 
 
 @_judged
@@ -608,14 +607,15 @@ def monitor(
     from scenarios.effects.monitor import monitor as monitored
     from scenarios.runs import arguments
 
+    sources = arguments.observations(tables)
     with _progress("reading and estimating"):
         return monitored(
-            arguments.observations(tables),
+            sources,
             arguments.optional_table("jobs", jobs),
             planned=planned,
             estimator=estimator,
             confidence=confidence,
-            recipe=_recipe(monitor, columns),
+            recipe=_recipe(monitor, columns, sources),
             guards=_guards(guards),
         )
 
@@ -642,7 +642,8 @@ def plan(
     from scenarios.wsmeter import own_tables
 
     with _progress("planning"):
-        return own_tables.plan(arguments.table("table", table), margin, t, min_instances, _recipe(plan, columns))
+        source = arguments.table("table", table)
+        return own_tables.plan(source, margin, t, min_instances, _recipe(plan, columns, [source]))
 
 
 @_judged
@@ -674,15 +675,15 @@ def estimate(
     from scenarios.runs import arguments
     from scenarios.wsmeter import own_tables
 
+    sources = arguments.table("current", current), arguments.table("new", new)
     with _progress("reading and estimating"):
         return own_tables.estimate(
-            arguments.table("current", current),
-            arguments.table("new", new),
+            *sources,
             arguments.optional_table("jobs", jobs),
             current_is=current_is,
             t=t,
             min_instances=min_instances,
-            recipe=_recipe(estimate, columns),
+            recipe=_recipe(estimate, columns, sources),
         )
 
 
@@ -991,13 +992,13 @@ def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, obje
         ) from None
 
 
-def _recipe(function: Callable[..., object], columns: Columns) -> "Recipe":
-    """Return the recipe among the keyword arguments of a function, of which there are no others."""
+def _recipe(function: Callable[..., object], columns: Columns, sources: "Sequence[Source]") -> "Recipe":
+    """Return the recipe among a function's keyword arguments, of which there are no others, or beside its tables."""
     from scenarios.files import recipes
     from scenarios.runs import arguments
 
     arguments.known_names(function, columns, Columns.__annotations__)
-    return recipes.recipe_of(columns)
+    return recipes.recipe_of(columns, sources)
 
 
 @contextmanager

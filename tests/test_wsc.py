@@ -34,6 +34,7 @@ def plain(answer):
     from scenarios.views.terminal import line
 
     assert re.fullmatch(r"<\w+: .{1,90}>", repr(answer))
+    assert not re.search(r": \d+ rows>$", repr(answer))
     assert isinstance(answer.frame(), pd.DataFrame)
     assert answer._repr_html_().startswith('<div class="wsc">')
     return json.loads(line(answer.payload()))
@@ -69,6 +70,8 @@ def test_an_effect_of_frames_is_that_of_the_command():
     answer = wsc.effect(pd.concat(map(pd.read_csv, files)), jobs=pd.read_csv(jobs))
     assert (answer.change, answer.low, answer.high) == pytest.approx((said["change"], said["low"], said["high"]))
     assert answer.jobs()["job"].tolist() == [row["job"] for row in said["per_job"]]
+    for word, count in answer.jobs()["verdict"].value_counts().items():
+        assert f"{count} {word}" in answer._repr_html_()
     assert plain(wsc.effect(*files, jobs=jobs)) == said
     assert repr(answer) == f"<EffectAnswer: {said['verdict']}>"
     assert "zero is ruled out" in answer._repr_html_()
@@ -98,6 +101,16 @@ def test_an_export_is_read_by_expressions():
     assert wsc.effect(export, columns=COLUMNS, period="1d", skip_bad=0.03).machines == 424
     with pytest.raises(wsc.WscError, match="column is missing"):
         wsc.read(export)
+
+
+def test_a_recipe_beside_a_table_is_read_as_by_the_command(tmp_path):
+    company_export(rows=7_000).to_csv(tmp_path / "export.csv", index=False)
+    names = "".join(f"  {name}: {json.dumps(text)}\n" for name, text in COLUMNS.items())
+    (tmp_path / "export.columns.yaml").write_text(f"columns:\n{names}period: 1d\nskip_bad: 3%\n")
+    path = tmp_path / "export.csv"
+    assert plain(wsc.effect(path)) == command("effect", path, "--per-job")
+    with pytest.raises(wsc.WscError, match="period: should be a time above 0"):
+        wsc.read(path, period="never")
 
 
 def test_requests_are_answered_as_by_the_command():

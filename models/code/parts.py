@@ -273,7 +273,10 @@ def _place(file: Path, error: BaseException) -> str:
 
 def _line(file: Path, name: str) -> int | None:
     """Return the line where a file defines a function or class of this qualified name."""
-    codes = [compile(file.read_bytes(), str(file), "exec")]
+    try:
+        codes = [compile(file.read_bytes(), str(file), "exec")]
+    except OSError:  # a cell of a notebook
+        return None
     for code in codes:  # it grows
         if code.co_qualname == name:
             return code.co_firstlineno

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
@@ -178,10 +177,10 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
     if given["database"] is not None and not any(isinstance(source, TableQuery) for source in sources):
         raise FaultsError([Fault("", 0, 0, "database", "is what a SELECT in place of a table is about; there is none")])
     file = given["columns"] or recipes.beside(sources)
-    recipe = recipes.recipe_file(file) if file is not None else Recipe()
-    zone = given["zone"] or recipe.zone
+    base = recipes.recipe_file(file) if file is not None else Recipe()
+    zone = given["zone"] or base.zone
     values: dict[str, Any] = {
-        "columns": {**recipe.columns, **recipes.columns_of(given["column"] or ())},
+        "columns": recipes.columns_of(given["column"] or ()),
         "where": given["rows_where"],
         "period_s": given["period"],
         "since_s": None if given["from_stamp"] is None else recipes.point_in_time("--from", given["from_stamp"], zone),
@@ -191,9 +190,8 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
         "zone": zone,
         "skip_bad": given["skip_bad"],
     }
-    recipe = replace(recipe, **{name: value for name, value in values.items() if value is not None})
+    recipe = recipes.over(base, {name: value for name, value in values.items() if value is not None})
     ends = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
     recipes.need_period(recipe, {name: text for name, text in ends.items() if text is not None}, "--period")
-    of_file = {"from": recipe.since_s, "until": recipe.until_s}
-    recipes.need_period(recipe, {name: end for name, end in of_file.items() if end is not None}, "period", str(file))
+    recipes.need_period_of_file(recipe, base, file)
     return NamedTables(sources, recipe, given["database"])

@@ -16,6 +16,7 @@ from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.disk import save
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import listed, plural
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table
 from scenarios.views.terminal import Progress
 
@@ -54,6 +55,13 @@ class PredictedRun(Conclusion):
     """The platform that is predicted from."""
     world: JudgedWorld
     figures: tuple[Path, ...]
+
+    def brief(self) -> str:
+        """Return the median error of the service time by each method."""
+        errors = pd.DataFrame(self.world["methods"]).groupby("method", sort=False)["service_error"].median()
+        return f"error of service time from {self.origin}: " + listed(
+            f"{name} {_percent(of)}" for name, of in errors.items()
+        )
 
     def figure(self) -> Figure:
         """Return the error of every method on every target."""
@@ -118,6 +126,11 @@ class ValidatedWorlds(Conclusion):
     origin: str
     """The platform that is predicted from."""
     worlds: WorldsSummary
+
+    def brief(self) -> str:
+        """Return the error of the service time by each method."""
+        errors = [f"{row['method']} {_percent(row['service_error'])}" for row in self.worlds["methods"]]
+        return f"error of service time in {plural(self.worlds['worlds'], 'world')}: {listed(errors)}"
 
     def section(self) -> Section:
         """Return the errors of every method over worlds and targets, and how often the best is the best."""

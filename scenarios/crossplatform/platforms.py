@@ -11,7 +11,7 @@ from models.errors import WscError
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.own_platforms import read_platforms
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import closest
+from scenarios.views.numbers import closest, listed, plural
 from scenarios.views.section import Says, Section, table
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class Sheets(Conclusion):
     """Spec sheets of platforms: ``wsc platforms``."""
 
     platforms: tuple[Platform, ...]
+
+    def brief(self) -> str:
+        """Return what a platform has, or the names of several."""
+        if len(self.platforms) != 1:
+            return f"{plural(len(self.platforms), 'platform')}: {listed(each.name for each in self.platforms)}"
+        (one,) = self.platforms
+        return f"{one.name}: {one.vcpus} logical CPUs, {one.base_frequency_hz / 1e9:g} GHz, TDP {one.tdp_w:g} W"
 
     def section(self) -> Section:
         """Return one sheet with all that it says, several as a table."""

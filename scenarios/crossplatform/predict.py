@@ -25,6 +25,7 @@ from scenarios.crossplatform.calibration import (
     unsaid,
 )
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import listed
 from scenarios.views.section import Block, Says, Section, says, table
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Predicted(Conclusion):
     extrapolates itself."""
     targets: tuple[TargetTimes, ...]
     notes: tuple[str, ...]
+
+    def brief(self) -> str:
+        """Return the mean response time on each platform, with 90% intervals."""
+        cells = [target.cells() for target in self.targets]
+        return "response " + listed((f"{name} {time} ({ends})" for name, _, _, time, ends, _ in cells), 2)
 
     def figure(self) -> "Figure":
         """Return CPU time and response time of a request on each platform, with 90% intervals."""

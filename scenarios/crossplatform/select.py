@@ -46,6 +46,15 @@ class SelectConclusion(Conclusion):
     """Platforms to which the log's instruction counts do not carry over."""
     notes: tuple[str, ...]
 
+    def brief(self) -> str:
+        """Return the best platform, with its throughput within the bound."""
+        if not self.feasible or self.platforms.empty:
+            return _none_within(self.bound_s)
+        best = self.platforms.iloc[0]
+        low, high = (_number(best[name]) for name in ("low", "high"))
+        rate = f"{_number(best['throughput_per_s'])} requests/s ({low} to {high})"
+        return f"{best['platform']} of {len(self.platforms)}: {rate} within {milliseconds(self.bound_s)}"
+
     def figure(self) -> "Figure":
         """Return throughput per watt of each platform, with 90% intervals."""
         from analysis.figures.crossplatform.answers import draw_choice

@@ -19,6 +19,7 @@ from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import plural
 from scenarios.views.section import Section, says, table
 
 _SAID = (".yaml", ".yml", ".json")
@@ -56,6 +57,14 @@ class AuditAnswer(Conclusion):
     audit: Audit
     metric: MetricName | None
     """Of runs; None of files."""
+
+    def brief(self) -> str:
+        """Return the findings by severity, or that there are none."""
+        found = self.audit.findings
+        codes = {kind: [each.code for each in found if each.severity == kind] for kind in ("error", "warning", "note")}
+        return "; ".join(f"{plural(len(of), kind)}: {', '.join(of)}" for kind, of in codes.items() if of) or (
+            f"nothing found by {plural(len(self.audit.checked), 'guard')}"
+        )
 
     @property
     def clean(self) -> bool:

@@ -32,11 +32,8 @@ class EstimatorChecks(Conclusion):
         """The checks that it does not pass."""
         return tuple(each.check for each in self.checks if not each.passed)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._verdict}>"
-
-    @property
-    def _verdict(self) -> str:
+    def brief(self) -> str:
+        """Return how many checks the estimator passes."""
         passed = len(self.checks) - len(self.failed)
         return f"{self.estimator} passes {passed} of {len(self.checks)} checks"
 
@@ -45,7 +42,7 @@ class EstimatorChecks(Conclusion):
         rows = [("yes" if each.passed else "NO", each.check, each.found) for each in self.checks]
         chance = f"Chance fails a check that counts intervals in {FALSE_ALARM:.1%} of cases where they are right."
         shown = table(("holds", "check", "found"), rows, words=3)
-        return Section("", (Says(self._verdict, "strong"), shown, Says(chance)))
+        return Section("", (Says(self.brief(), "strong"), shown, Says(chance)))
 
     def frame(self) -> pd.DataFrame:
         """Return a row a check: check, passed, found."""

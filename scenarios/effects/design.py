@@ -27,6 +27,7 @@ from scenarios.files.schema import Scenario
 from scenarios.runs.disk import unwritable, whole
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Section, table
 from scenarios.views.terminal import Progress
 
@@ -150,6 +151,18 @@ class DesignAnswer(Conclusion):
     assigned: str | None
     """The design by which it is written who gets the feature; None if nothing was to be, or none finds the change."""
     notes: tuple[str, ...]
+
+    def brief(self) -> str:
+        """Return the first design to take, or why there is none."""
+        question = self.question
+        if self.sufficient:
+            best = self.designs[0].plan
+            how, estimator = best.rehearsal.design, best.rehearsal.estimator
+            how += "" if estimator in how else f", {estimator}"
+            return f"{plural(best.forecast.machines, 'machine')} for a change of {question.detect:.2%} ({how})"
+        if self.smallest is not None:
+            return f"the fleet is too small for a change of {question.detect:.2%}, it shows {self.smallest:.2%}"
+        return "no design has intervals that hold the truth as often as they claim"
 
     @property
     def sufficient(self) -> bool:

@@ -14,7 +14,7 @@ from analysis.audit.findings import Finding
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, by_rack, clusters_machines, for_design, method
 from analysis.effects.observations import Observations
-from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, UNDECIDED, PerJobCriteria, per_job
+from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.recipe import AS_IT_IS, Recipe
@@ -91,8 +91,9 @@ class EffectAnswer(Conclusion):
             raise InputError(f"effects on single jobs were not estimated in this {self.effect.design} study")
         return self.per_job
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.verdict}>"
+    def brief(self) -> str:
+        """Return the verdict."""
+        return self.verdict
 
     @property
     def trusted(self) -> bool:
@@ -170,7 +171,7 @@ class EffectAnswer(Conclusion):
         if self.per_job is not None and self.trusted:
             yield _named_jobs(self.per_job)
             counts = self.per_job["verdict"].value_counts()
-            yield Says(", ".join(f"{count:,} {_VERDICTS.get(str(word), word)}" for word, count in counts.items()))
+            yield Says(", ".join(f"{count:,} {_WHY.get(str(word), word)}" for word, count in counts.items()))
         yield from findings.notes(self.notes)
 
     def _beside_published(self) -> str:
@@ -340,8 +341,8 @@ def _by_job(study: Study, confidence: float) -> pd.DataFrame:
     return rows.sort_values("quota_share", ascending=False, kind="stable")
 
 
-_VERDICTS = {UNDECIDED: "unclear", UNDECIDABLE: "with too little data"}
-"""Verdicts on jobs, in the words of the line that counts them."""
+_WHY = {UNDECIDABLE: f"{UNDECIDABLE} (too little data)"}
+"""Verdicts on jobs that the line which counts them explains."""
 
 
 def _named_jobs(rows: pd.DataFrame) -> Table:

@@ -77,6 +77,10 @@ class MonitorAnswer(Conclusion):
     """Of the periods."""
     notes: tuple[str, ...]
 
+    def brief(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
     @property
     def change(self) -> str:
         """On which side of zero the always-valid intervals lie (gained, lost, open); the first look decides."""

@@ -127,6 +127,6 @@ def _written_in(given: object) -> Part | None:
     written = given if inspect.isroutine(given) or isinstance(given, type) else type(given)
     try:
         file = inspect.getsourcefile(written)
-    except TypeError:
+    except (OSError, TypeError):  # a class of a notebook, or one of C
         return None
     return Part(f"{file}:{called(given)}", Path(file), "") if file else None

@@ -35,7 +35,7 @@ from scenarios.files.schema import AnyScenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import number, plural
+from scenarios.views.numbers import listed, number, plural
 from scenarios.views.section import Block, Says, Section, Table, says, table
 from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import Tables, Unit, halves_of, job_quotas, settings_of, truth, unit_of
@@ -148,6 +148,13 @@ class ValidatedFleet(Conclusion):
     run: Path
     seed: int
     judged: ClusterScores
+
+    def brief(self) -> str:
+        """Return how often each estimator's intervals held the truth, on the largest test clusters."""
+        rows = self.judged.scores
+        rows = rows[rows["machines"] == rows["machines"].max()]
+        held = listed(f"{row.estimator} {row.covers_truth:.0%}" for row in rows.itertuples())
+        return f"intervals held the truth: {held} ({plural(int(rows['machines'].iloc[0]), self.judged.unit)})"
 
     def figure(self) -> "Figure":
         """Return how often the intervals of each estimator hold the truth, by size of the test cluster."""

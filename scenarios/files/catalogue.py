@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.loader import Override, kind_of, library, load_each, read
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import listed, plural
 from scenarios.views.section import Section, says, table
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Shipped(Conclusion):
     """Name, kind and description of every library scenario, in alphabetical order."""
 
     entries: tuple[Mapping[str, str], ...]
+
+    def brief(self) -> str:
+        """Return how many scenarios there are, and the first."""
+        return f"{plural(len(self.entries), 'scenario')}: {listed(entry['name'] for entry in self.entries)}"
 
     def section(self) -> Section:
         """Return a row a scenario."""

@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -96,10 +97,14 @@ def zone_of(option: str, text: str) -> str:
     return text
 
 
-def recipe_of(given: Mapping[str, object]) -> Recipe:
+def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Recipe:
     """Return the recipe of the arguments columns, where, period, since, until, zone and skip_bad.
 
-    Texts and numbers are read as those of options; None is left out.
+    Texts and numbers are read as those of options; None is left out, and is as a file beside the tables says.
+
+    Parameters
+    ----------
+    sources : the tables, a file beside which may say what the arguments do not; see `beside`
 
     Raises
     ------
@@ -113,7 +118,9 @@ def recipe_of(given: Mapping[str, object]) -> Recipe:
     """
     fields, faults = dict[str, Any](), list[Fault]()
     texts = {name: value for name, value in given.items() if value is not None}
-    columns, zone = texts.pop("columns", {}), "UTC"
+    file = beside(sources)
+    base = Recipe() if file is None else recipe_file(file)
+    columns, zone = texts.pop("columns", {}), base.zone
     if isinstance(columns, Mapping) and all(isinstance(text, str) for part in columns.items() for text in part):
         fields["columns"] = dict(columns)
         faults += [Fault("", 0, 0, f"columns.{name}", unknown(name)) for name in columns if name not in KNOWN]
@@ -126,12 +133,30 @@ def recipe_of(given: Mapping[str, object]) -> Recipe:
         except FaultsError as error:
             faults += [Fault("", 0, 0, name, fault.problem, shown(value)) for fault in error.faults]
         zone = fields.get("zone", zone)
-    recipe = Recipe(**fields)
-    if not faults:
-        need_period(recipe, {name: texts[name] for name in _KEYS if name in texts}, "period")
     if faults:
         raise FaultsError(faults)
+    recipe = over(base, fields)
+    need_period(recipe, {name: texts[name] for name in _KEYS if name in texts}, "period")
+    need_period_of_file(recipe, base, file)
     return recipe
+
+
+def over(base: Recipe, values: Mapping[str, Any]) -> Recipe:
+    """Return a recipe with other values in place of its own; expressions join its own.
+
+    Examples
+    --------
+    >>> recipe = over(Recipe({"job": "service"}, zone="Europe/Berlin"), {"columns": {"machine": "host"}})
+    >>> recipe.columns, recipe.zone
+    ({'job': 'service', 'machine': 'host'}, 'Europe/Berlin')
+    """
+    return replace(base, **{**values, "columns": {**base.columns, **values.get("columns", {})}})
+
+
+def need_period_of_file(recipe: Recipe, base: Recipe, file: Path | None) -> None:
+    """Refuse the ends that a file gives if nothing gives a period."""
+    ends = {"from": base.since_s, "until": base.until_s}
+    need_period(recipe, {name: end for name, end in ends.items() if end is not None}, "period", str(file))
 
 
 def need_period(recipe: Recipe, ends: Mapping[str, object], period: str, file: str = "") -> None:

@@ -78,6 +78,13 @@ class QueueConclusion(Conclusion):
     precision: Precision | None = None
     """If the run was lengthened for one."""
 
+    def brief(self) -> str:
+        """Return queueing time and utilisation by the law, beside the truth."""
+        law, truth = self.occupancy, self.truth
+        queueing = f"queueing {law.queueing_time_s:.4g} s by the law, {truth.queueing_time_s:.4g} s in truth"
+        busy = [share(each.utilisation, 1, "unknown") for each in (law, truth)]
+        return f"{queueing}; {busy[0]} busy, {busy[1]} in truth"
+
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
         return {

@@ -206,6 +206,13 @@ class OccupancyConclusion(Conclusion):
     figures: tuple[str, ...] | None = None
     """Files of pictures; None if none were asked for."""
 
+    def brief(self) -> str:
+        """Return the mean response of a request in its two parts, and how busy the servers were."""
+        n = max(self.requests, 1)
+        times = [f"{value / n:.3g} s" for value in (self.response_time_s, self.service_time_s, self.queueing_time_s)]
+        busy = f"{share(self.utilisation, 1, 'unknown')} of {plural(self.servers, 'server')} busy"
+        return f"response {times[0]} = service {times[1]} + queueing {times[2]}; {busy}"
+
     @property
     def policy(self) -> PolicyName | None:
         """Policy that the log is replayed under."""

@@ -102,6 +102,12 @@ class Reproduced(Conclusion):
 
     rows: tuple[JudgedRow, ...]
 
+    def brief(self) -> str:
+        """Return the verdict of a row, or how many of several hold."""
+        if len(self.rows) == 1:
+            return f"{self.rows[0].id} {self.rows[0].word}"
+        return f"{sum(row.holds for row in self.rows)} of {len(self.rows)} rows hold"
+
     def section(self) -> Section:
         """Return every row's verdict, with published beside measured."""
         return Section("", tuple(block for row in self.rows for block in blocks(row)))

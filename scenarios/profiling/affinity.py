@@ -19,7 +19,7 @@ from scenarios.files.own_platforms import read_platforms
 from scenarios.profiling.affinity_trial import Moved, judgement
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import amount, plural
+from scenarios.views.numbers import amount, plural, share
 from scenarios.views.section import Says, Section, says
 from scenarios.views.tables import of_rows
 
@@ -50,6 +50,10 @@ class Assignment(Conclusion):
     """Of a run with its truth: the assignment at the true CPI."""
     moved: list[Moved] = field(default_factory=list)
     """Of a judged one: what was saved when the jobs were moved in simulation."""
+
+    def brief(self) -> str:
+        """Return what the assignment saves, and how much moves."""
+        return f"saving {share(self.advice.saving)} of the cycles; {share(self.moved_share, 1)} of the load moves"
 
     @property
     def cycles(self) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.disk import save
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval, large, number, plural, share, small_share
+from scenarios.views.numbers import interval, large, listed, number, plural, share, small_share
 from scenarios.views.section import Place, Says, Section, Table, Verdict, table
 from scenarios.views.terminal import Progress
 
@@ -55,6 +55,13 @@ class ProfiledRun(Conclusion):
     rollouts: list[RolloutShares]
     services: list[ServedService]
     figures: list[Path]
+
+    def brief(self) -> str:
+        """Return the hottest functions with their intervals."""
+        rows = self.functions.to_dict("records")
+        ends = [interval(row["low"], row["high"], ".1%") for row in rows]
+        texts = [f"{row['function']} {share(row['share'])} ({end})" for row, end in zip(rows, ends, strict=True)]
+        return listed(texts, 1)
 
     def frame(self) -> pd.DataFrame:
         """Return the hottest functions."""

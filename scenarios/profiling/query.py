@@ -14,7 +14,7 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import typed
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import amount, plural, share
+from scenarios.views.numbers import amount, interval, listed, plural, share
 from scenarios.views.section import Says, Section, Table
 from scenarios.views.tables import of_rows
 
@@ -60,6 +60,13 @@ class ProfileRows(Conclusion):
     confidence: float | None
     """Of low and high; none without them."""
     notes: list[str]
+
+    def brief(self) -> str:
+        """Return the shares of the first rows, with their intervals where they have some."""
+        rows = _named(self.table, self.query).to_dict("records")
+        ends = [f" ({interval(row['low'], row['high'], '.1%')})" if "low" in row else "" for row in rows]
+        texts = [f"{row['function']} {share(row['share'])}{end}" for row, end in zip(rows, ends, strict=True)]
+        return listed(texts, 1 if any(ends) else 3)
 
     def frame(self) -> "pd.DataFrame":
         """Return the rows."""
@@ -133,6 +140,19 @@ class ProfileDifference(Conclusion):
     """Rows that are told; none: all."""
     confidence: float | None
     notes: list[str]
+
+    def brief(self) -> str:
+        """Return the largest change of a share, and how many rows changed beyond chance."""
+        known = (
+            ""
+            if self.significant_rows is None
+            else f"; {self.significant_rows} of {len(self.table)} rows changed beyond chance"
+        )
+        if not len(self.table):
+            return "no rows"
+        first = _named(self.table.head(1), self.query).to_dict("records")[0]
+        ends = f" ({100 * first['low']:+.2f} to {100 * first['high']:+.2f})" if "low" in first else ""
+        return f"{first['function']} {100 * first['change']:+.2f} points{ends}{known}"
 
     @property
     def significant_rows(self) -> int | None:

@@ -61,6 +61,10 @@ class Regression(Conclusion):
     """With which growth by `Detectable.factor` is reported."""
     most_factor: float
 
+    def brief(self) -> str:
+        """Return how many functions became more expensive."""
+        return self.verdict()
+
     def frame(self) -> "pd.DataFrame":
         """Return the alarms."""
         return self.alarms

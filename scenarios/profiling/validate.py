@@ -165,6 +165,11 @@ class CollectorsJudged(Conclusion):
     """Of the intervals that are judged."""
     judged: Collectors
 
+    def brief(self) -> str:
+        """Return how often intervals held the truth."""
+        held = ", ".join(f"{row.of} {row.coverage:.1%}" for row in self.frame().itertuples())
+        return f"{self.confidence:.0%} intervals held the truth: {held}"
+
     def frame(self) -> pd.DataFrame:
         """Return coverage, coverage_low, coverage_high of functions, cpi and core_seconds."""
         parts = {"functions": self.judged.functions, "cpi": self.judged.cpi, "core_seconds": self.judged.core_seconds}

@@ -16,6 +16,10 @@ Payload: TypeAlias = Mapping[str, object]
 """What becomes one JSON value: maps, lists, texts, truth values and numbers, numpy's too; NaN becomes null."""
 
 
+_LONGEST = 90
+"""Characters of an answer in a line."""
+
+
 def _unchanged(answer: "Conclusion", name: str, value: object) -> None:
     raise FrozenInstanceError(f"an answer cannot be changed: {type(answer).__name__}.{name}")
 
@@ -56,8 +60,13 @@ class Conclusion(ABC):
         if "__setattr__" in vars(cls):  # written by `dataclass`, which makes a class with slots anew
             cls.__setattr__ = _unchanged  # type: ignore[assignment]
 
+    def brief(self) -> str:
+        """Return the answer in a line, which its `repr` shows."""
+        return f"{len(self.frame())} rows"
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self.frame())} rows>"
+        text = self.brief()
+        return f"<{type(self).__name__}: {text if len(text) <= _LONGEST else f'{text[: _LONGEST - 1]}…'}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

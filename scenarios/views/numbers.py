@@ -191,6 +191,19 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def listed(texts: Iterable[str], most: int = 3) -> str:
+    """Return the first texts of several, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed("abcde", 3)
+    ('a, b', 'a, b, c and 2 more')
+    """
+    texts = list(texts)
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def plain(value: object) -> str:
     """Return a value plainly: parts of maps and lists with commas, lists of maps with semicolons, nothing for none.
 

@@ -27,6 +27,7 @@ from scenarios.runs.disk import save
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.views.terminal import Progress
 from scenarios.wsmeter.measurements import (
@@ -103,6 +104,15 @@ class FleetRun(Conclusion):
     figures: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     """What is not concluded, and why."""
+
+    def brief(self) -> str:
+        """Return the true change, and the last estimate on the largest test cluster."""
+        true = f"true change {self.true:+.2%}" if math.isfinite(self.true) else ""
+        if not len(self.estimates):
+            return true or f"{self.counts['machines']:,} machines, {self.counts['jobs']:,} jobs"
+        row = self.estimates.iloc[-1]
+        ends = f"{row['change']:+.2%} ({interval(row['low'], row['high'], '+.2%')})"
+        return f"{true}; {row['estimator']} {ends}, {plural(int(row['machines']), self.unit)}".removeprefix("; ")
 
     def figure(self) -> "Figure":
         """Return the intervals of every estimator by size of the test cluster, beside the truth."""

@@ -27,7 +27,7 @@ from analysis.wsmeter.summaries import Current
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval
+from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, table
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ class PlannedInstances(Conclusion):
 
     plan: Plan
     notes: tuple[str, ...]
+
+    def brief(self) -> str:
+        """Return how many instances there are to observe, at what cost and for what margin."""
+        total = int(self.plan.allocation["instances"].sum())
+        return f"{plural(total, 'instance')} at a cost of {self.plan.cost:g} for a margin of ±{self.plan.margin:.2%}"
 
     def section(self) -> Section:
         """Return the largest allotments, what all of them cost, and the margin that they promise."""
@@ -104,6 +109,13 @@ class EstimatedChange(Conclusion):
     estimates: tuple[Estimate, ...]
     audit: Audit
     notes: tuple[str, ...]
+
+    def brief(self) -> str:
+        """Return the change with its interval by the last estimator, or why there is no verdict."""
+        if not self.trusted:
+            return f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first"
+        last = self.estimates[-1]
+        return f"{last.change:+.2%} ({interval(last.low, last.high, '+.2%')}) by {last.estimator}"
 
     @property
     def trusted(self) -> bool:

@@ -22,7 +22,7 @@ from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval, number, plural
+from scenarios.views.numbers import interval, listed, number, plural
 from scenarios.views.section import Block, Place, Says, Section, Table, table
 from scenarios.views.terminal import Progress
 
@@ -69,6 +69,11 @@ class Scorecard(Conclusion):
     card: Card
     notes: tuple[str, ...] = ()
     """On which designs which estimators of other people are not judged, and why."""
+
+    def brief(self) -> str:
+        """Return the coverage of each estimator, and the design it is of."""
+        rows = self.card.estimators.itertuples()
+        return "coverage: " + listed(f"{row.estimator} {row.coverage:.1%} ({row.design})" for row in rows)
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""

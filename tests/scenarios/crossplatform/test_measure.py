@@ -143,6 +143,11 @@ def judged(validated):
     return validated.payload()
 
 
+def test_answers_have_the_error_of_every_method_in_a_line(measured, validated):
+    assert measured.brief().startswith("error of service time from ")
+    assert validated.brief().startswith("error of service time in 2 worlds: cycle_mix ")
+
+
 def test_validate_says_how_every_method_did_over_worlds(judged):
     assert (judged["kind"], judged["worlds"], judged["seed"]) == ("cross_platform", 2, 1)
     rows = {row["method"]: row for row in judged["methods"]}

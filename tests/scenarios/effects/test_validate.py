@@ -1,8 +1,10 @@
 import io
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -361,3 +363,10 @@ def test_a_change_of_single_instances_is_not_for_estimators_that_compare_machine
     scenario = load("customer_services", [Override("analyses.wsmeter.estimators", json.dumps(["adjusted", mine]))])
     with pytest.raises(RunError, match="adjusted, Mine: can compare machines"):
         validate(scenario, run, False, lambda *_: None)
+
+
+def test_a_class_of_a_notebook_which_has_no_file_is_an_estimator_and_what_it_does_wrong_is_raised(monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    typed = type("Typed", (), {"__module__": "__main__", "estimate": lambda self: None})
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        OwnEstimator.of(typed).estimate(None)

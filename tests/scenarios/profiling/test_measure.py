@@ -160,6 +160,7 @@ def test_collectors_are_judged_once_and_kept(payload, out, monkeypatch):
     concluded = validate(scenario(), out, False, quiet)
     first = concluded.payload()
     assert (first["run"], first["draws"], seeds) == (payload["run"], 2, [0, 1])
+    assert concluded.brief().startswith("95% intervals held the truth: functions ")
     assert validate(scenario("analyses.profiling.draws=1"), out, False, quiet).judged.draws == 1
     assert seeds == [0, 1]
     assert first["functions"]["judged"] == 40

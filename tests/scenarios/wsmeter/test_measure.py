@@ -197,7 +197,9 @@ def test_a_run_beside_another_compares_the_jobs_that_both_measure(out):
 
 def test_what_is_printed_fits_a_narrow_terminal(payload):
     console = Console(width=80, file=StringIO())
-    show(execution.measure(*reopen(Path(payload["run"])), Path(payload["run"]).parent, quiet).section(), console)
+    measured = execution.measure(*reopen(Path(payload["run"])), Path(payload["run"]).parent, quiet)
+    show(measured.section(), console)
+    assert measured.brief().startswith("true change ")
     text = console.file.getvalue()
     assert "true change of the whole fleet" in text
     assert "wsmeter-widened" in text
