@@ -38,7 +38,10 @@ endif
 
 test: $(READY) ## run all tests, docstring examples included; LENS=occupancy: those of one lens and below it
 	@# A process for each processor: threads of linear algebra would only wait for each other.
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile $(SELECTED)
+	@# Rewriting every assert takes long; only where tests fail are they run again, with the values that the asserts compare.
+	export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1; \
+	$(BIN)/python -m pytest -q --assert=plain -n auto --maxprocesses 4 --dist loadfile $(SELECTED) || \
+	{ $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures=none; exit 1; }
 
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

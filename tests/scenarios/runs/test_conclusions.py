@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from analysis.figures import style
 from scenarios.files.loader import load, settings
 from scenarios.kinds import KINDS
 from scenarios.runs import conclusions
@@ -48,6 +49,14 @@ def text(conclusion):
     return console.file.getvalue()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _blank_pictures():
+    """Let the files of pictures be there and hold nothing: what is drawn is looked at in reports."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(style, "write", lambda _figure, file, _kind: file.write_bytes(b""))
+        yield
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
@@ -64,15 +73,22 @@ def measured_again(monkeypatch):
     return kept
 
 
+@pytest.fixture(scope="module")
+def measured_queue(out, tmp_path_factory):
+    """A queue's run that was measured once, and a copy of it with all that was concluded."""
+    place = tmp_path_factory.mktemp("measured") / "queue"
+    shutil.copytree(run(tiny("queue_small"), out, False, quiet).run, place)
+    measure(*reopen(place), place.parent, quiet)
+    return place, shutil.copytree(place, tmp_path_factory.mktemp("copy") / "queue")
+
+
 @pytest.fixture
-def queue(out, tmp_path):
-    """Return a copy of a queue's run that was measured once."""
-    scenario = tiny("queue_small")
-    place = tmp_path / "queue"
-    shutil.copytree(run(scenario, out, False, quiet).run, place)
-    scenario, there = reopen(place)
-    measure(scenario, there, tmp_path, quiet)
-    return scenario, there
+def queue(measured_queue):
+    """Return a queue's run, in its place and with its pictures as they were drawn when it was measured once."""
+    place, copy = measured_queue
+    yield reopen(place)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(copy, place)
 
 
 def again(scenario, there):
