@@ -452,7 +452,7 @@ def read(*tables: Table, metric: "MetricName | None" = None, **columns: Unpack[C
 def effect(
     *tables: Table,
     jobs: "Table | None" = None,
-    estimator: str = "adjusted",
+    estimator: "AnyEstimator | str" = "adjusted",
     confidence: _Share = 0.95,
     metric: "MetricName | None" = None,
     about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
@@ -465,7 +465,7 @@ def effect(
     ----------
     tables : observations, taken together: period, job, machine, weight, value, treated; or a run
     jobs : job, quota, instances of the whole fleet
-    estimator : a name; docs/estimators.md and ``wsc effect --help`` list those that there are
+    estimator : a name of ours (``wsc effect --help`` lists them), ``mine.py:Mine``, or your own object
     confidence : of the interval, 0..1
     metric : of a run; that of its scenario if left out
     about : facts about the experiment, YAML or JSON

@@ -1,5 +1,6 @@
 """An experiment on a fleet as its tables tell it, and what an estimator concludes of it."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
@@ -21,7 +22,7 @@ from analysis.effects.observations import (
     stays,
 )
 from analysis.effects.switching import FEW
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, Statistic
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -322,9 +323,7 @@ def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> E
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence}")
     answers = method.many(study.cells, study.treated[None, :])
-    machines, controls = int(study.treated.sum()), int((~study.treated).sum())
-    if study.cells.switched is not None:
-        controls = len(np.unique(study.cells.switched.beside.machine))
+    machines, controls = _arms(study)
     change, error, freedom = (float(numbers[0]) for numbers in answers)
     if not (np.isfinite(change) and np.isfinite(error)):
         if machines < 2:
@@ -335,20 +334,42 @@ def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> E
             2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
         )
     margin = float(half_width(np.array(error), np.array(freedom), confidence))
+    return said(method.name, study, Statistic.around(change, margin), error, freedom)
+
+
+def said(estimator: str, study: Study, answer: Statistic, error: float = math.nan, freedom: float = math.nan) -> Effect:
+    """Return an estimator's answer with what it is about.
+
+    Parameters
+    ----------
+    estimator : its name
+    study : the experiment
+    answer : the relative change and the ends of its interval
+    error, freedom : standard error and degrees of freedom, where the interval is of Student's t
+    """
+    machines, controls = _arms(study)
     chosen = np.repeat(study.treated, np.diff(study.cells.start))
     with_it = np.unique(study.cells.job[chosen])
     return Effect(
-        estimator=method.name,
+        estimator=estimator,
         design=study.design,
         machines=machines,
         controls=controls,
-        change=change,
-        low=change - margin,
-        high=change + margin,
-        margin=margin,
+        change=answer.value,
+        low=answer.low,
+        high=answer.high,
+        margin=(answer.high - answer.low) / 2,
         error=error,
         freedom=freedom,
         jobs=len(with_it),
         quota_coverage=float(study.cells.share[with_it].sum()),
         notes=study.notes,
     )
+
+
+def _arms(study: Study) -> tuple[int, int]:
+    """Return how many machines have the feature, and how many without it are beside them."""
+    controls = int((~study.treated).sum())
+    if study.cells.switched is not None:
+        controls = len(np.unique(study.cells.switched.beside.machine))
+    return int(study.treated.sum()), controls

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Estimator, Guards, Jobs, Json, Metric
+from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, Json, Metric
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
@@ -18,7 +18,7 @@ def effect(
     tables: NamedTables,
     *,
     jobs: Jobs = None,
-    estimator: Estimator = "adjusted",
+    estimator: AnyEstimator = "adjusted",
     confidence: Confidence = 0.95,
     per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
     metric: Metric = None,

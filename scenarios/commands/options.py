@@ -74,14 +74,14 @@ Guards = Annotated[
         "--guard", metavar="FILE.py:NAME", help="A guard of your own, beside ours (see docs/extend.md); repeatable."
     ),
 ]
-Estimator = Annotated[
+_ESTIMATORS = (
+    "Estimator: published, published-widened, concurrent, ratio, cuped, unadjusted, own-past, adjusted, shrunken, "
+    "random-effects, stratified or staged (see docs/estimators.md)"
+)
+Estimator = Annotated[str, written(options.estimator_of, "NAME", help=f"{_ESTIMATORS}.")]
+AnyEstimator = Annotated[
     str,
-    written(
-        options.estimator_of,
-        "NAME",
-        help="Estimator: published, published-widened, concurrent, ratio, cuped, unadjusted, own-past, adjusted, "
-        "shrunken, random-effects, stratified or staged (see docs/estimators.md).",
-    ),
+    written(partial(options.estimator_of, own=True), "NAME", help=f"{_ESTIMATORS}, or your own as mine.py:Mine."),
 ]
 ServiceLog = Annotated[
     Path,

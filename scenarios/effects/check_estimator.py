@@ -6,10 +6,7 @@ import pandas as pd
 
 from analysis.effects.checks import DRAWS, FALSE_ALARM, EstimatorCheck, check
 from analysis.effects.estimator import OnTables
-from analysis.effects.methods import method, of_tables, refusal
-from models.code.parts import is_part, part
-from models.errors import InputError
-from scenarios.effects.own import OwnEstimator
+from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Says, Section, table
 from scenarios.views.terminal import Progress
@@ -63,12 +60,7 @@ def check_estimator(given: object, progress: Progress, draws: int = DRAWS) -> Es
     progress : told the share that is done
     draws : experiments of each check that counts
     """
-    if isinstance(given, str) and not is_part(given):
-        if problem := refusal(given, of_tables(), own=True):
-            raise InputError(f"estimator {problem}, got {given}")
-        ours = OnTables(method(given))
-        name, estimate = ours.name, ours.estimate
-    else:
-        own = OwnEstimator.of_part(part(given)) if isinstance(given, str) else OwnEstimator.of(given)
-        name, estimate = own.name, own.estimate
-    return EstimatorChecks(name, tuple(check(estimate, draws, lambda done: progress("experiments", done))))
+    chosen = estimator_of(given)
+    estimator = chosen if isinstance(chosen, OwnEstimator) else OnTables(chosen)
+    checks = check(estimator.estimate, draws, lambda done: progress("experiments", done))
+    return EstimatorChecks(chosen.name, tuple(checks))

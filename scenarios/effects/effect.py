@@ -11,17 +11,19 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
+from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Cluster
-from analysis.effects.methods import RECOMMENDED, by_rack, clusters_machines, for_design, method
-from analysis.effects.observations import Observations
+from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method
+from analysis.effects.observations import Design, Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
-from analysis.effects.study import Effect, EffectMethod, Study
+from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import FaultsError
 from scenarios.runs.rundir import open_run
@@ -190,7 +192,7 @@ def effect(
     sources: Sequence[Source],
     jobs: Source | None = None,
     *,
-    estimator: str = RECOMMENDED,
+    estimator: object = RECOMMENDED,
     confidence: float = 0.95,
     by_job: bool = False,
     metric: MetricName | None = None,
@@ -204,7 +206,8 @@ def effect(
     ----------
     sources : tables of observations, taken together, or the folder of a run
     jobs : job, quota, instances of the whole fleet; jobs weigh as in the tables without it
-    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
+    estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one.
+        Or somebody's own, as ``mine.py:Mine``, an object, its class or a function
     confidence : of the interval, 0..1
     by_job : whether to say who gained and who lost; not of a staged roll-out
     metric : of a run; that of its scenario if not said
@@ -218,15 +221,16 @@ def effect(
     FaultsError
         With everything that is wrong with the files, or that there is too little in them.
     """
-    method(estimator)
+    chosen = estimator_of(estimator)
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
     design, notes = Observations.of(rows).design, [*read.notes]
+    chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
     stated = read_about(about) if about else About()
     cluster: Cluster = "machine"
     if stated.clusters == "rack":
-        if by_rack(for_design(estimator, design)) is None:
+        if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
             stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
             notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
         elif wrong := racks_wrong(stated, read.observations.table, about or Path()):
@@ -236,7 +240,10 @@ def effect(
     audited = read.audit(stated, own=own)
     notes += left_out
     with read.faults():
-        study, estimate = _estimated(rows, read.jobs, for_design(estimator, design), confidence, cluster)
+        if isinstance(chosen, OwnEstimator):
+            study, estimate = _by_own(rows, read.jobs, chosen, confidence, design)
+        else:
+            study, estimate = _estimated(rows, read.jobs, chosen, confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
     if not _periods_before(rows) and design != "crossover":
@@ -270,11 +277,11 @@ def beside(estimator: str, findings: Sequence[Finding], cluster: str = "machine"
 
     Parameters
     ----------
-    estimator : a name in `analysis.effects.methods`
+    estimator : its name; what somebody's own sees to is not known here
     findings : of the guards
     cluster : what its error counts as independent
     """
-    if not clusters_machines(method(estimator)):
+    if estimator not in SHIPPED or not clusters_machines(method(estimator)):
         return [*findings]
     remedy = f"none is needed: {estimator} takes {cluster}s as clusters"
     seen_to = {"instances_independent": "note"}
@@ -303,9 +310,21 @@ def _estimated(
     return study, (clustered or chosen).estimate(study, confidence)
 
 
+def _by_own(
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: OwnEstimator, confidence: float, design: Design
+) -> tuple[Study, Effect]:
+    """Return the study, and what somebody's own estimator says of its tables."""
+    study = Study.of(rows, jobs, staged=design == "staged")
+    answer = said(chosen.name, study, chosen.estimate(ExperimentTables.of(rows, jobs, confidence)))
+    if design in {"crossover", "staged"}:
+        note = f"{chosen.name} gets the rows of a {design} study as they are; no scorecard judges it there"
+        answer = replace(answer, notes=(*answer.notes, note))
+    return study, answer
+
+
 def _without_rounding(effect: Effect) -> Effect:
     """Return what an estimator says with errors that are rounding taken for none, and told."""
-    if effect.error > ROUNDING:
+    if not effect.error <= ROUNDING:  # of somebody's own it is unknown
         return effect
     change = effect.change if abs(effect.change) > ROUNDING else 0.0
     note = "machines do not differ at all within jobs, so the interval has no width: were values rounded or copied?"

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.effects.estimator import Estimator, ExperimentTables, Interval, PotentialTables, answered, many
-from analysis.effects.methods import SHIPPED
+from analysis.effects.methods import SHIPPED, method, of_tables, refusal
+from analysis.effects.study import EffectMethod
 from analysis.statistics import Statistic
 from models.arrays import Floats
-from models.code.parts import Part, blamed, called, name_problems
+from models.code.parts import Part, blamed, called, is_part, name_problems, part
 from models.errors import InputError
 from scenarios.effects.own_environment import InEnvironment
 
@@ -93,6 +94,33 @@ class OwnEstimator:
     @property
     def _label(self) -> str:
         return f"{self.part.file}: {self.name}" if self.part else self.name
+
+
+def estimator_of(given: object) -> EffectMethod | OwnEstimator:
+    """Return one of our estimators, or somebody's.
+
+    Parameters
+    ----------
+    given : an estimator, its class, a function, a name of ours that tables of observations are enough for, or
+        ``mine.py:Mine``
+
+    Raises
+    ------
+    InputError
+        If ours has no such name, or somebody's is no estimator.
+
+    Examples
+    --------
+    >>> estimator_of("adjusted").name
+    'adjusted'
+    """
+    if not isinstance(given, str):
+        return OwnEstimator.of(given)
+    if is_part(given):
+        return OwnEstimator.of_part(part(given))
+    if problem := refusal(given, of_tables(), own=True):
+        raise InputError(f"estimator {problem}, got {given}")
+    return method(given)
 
 
 def own_names(estimators: Sequence[OwnEstimator]) -> None:

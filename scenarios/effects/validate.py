@@ -18,18 +18,16 @@ from scipy.stats import beta, norm
 
 from analysis.effects.cells import of_machines
 from analysis.effects.estimator import ExperimentTables
-from analysis.effects.methods import method
 from analysis.effects.study import EffectMethod, Study
 from analysis.statistics import NotEnoughDataError, Statistic
 from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
 from analysis.wsmeter.estimators import PAPER_ESTIMATORS, ClusterEstimator, paper_estimators
 from analysis.wsmeter.summaries import Covered, Current, quota_shares
 from models.arrays import Ints
-from models.code.parts import is_part, part
 from models.fleet.metrics import METRICS, MetricName
 from models.randomness import stream
 from scenarios.effects.observations import recorded
-from scenarios.effects.own import OwnEstimator, own_names
+from scenarios.effects.own import OwnEstimator, estimator_of, own_names
 from scenarios.files import schema
 from scenarios.files.schema import AnyScenario
 from scenarios.runs.execution import obtain
@@ -221,8 +219,7 @@ def validate_fleet(
 
 def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) -> Sequence[EffectMethod | OwnEstimator]:
     """Return the estimators that see the observations of experiments."""
-    names = [name for name in settings.estimators if name not in PAPER_ESTIMATORS]
-    others = [OwnEstimator.of_part(part(name)) if is_part(name) else method(name) for name in names]
+    others = [estimator_of(name) for name in settings.estimators if name not in PAPER_ESTIMATORS]
     others += own
     own_names([each for each in others if isinstance(each, OwnEstimator)])
     if others and unit == "instance":

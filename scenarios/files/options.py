@@ -135,11 +135,18 @@ def count_or_all(option: str, text: str) -> int | None:
     return None if text == "all" else whole(option, text)
 
 
-def estimator_of(option: str, name: str) -> str:
-    """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough."""
+def estimator_of(option: str, name: str, *, own: bool = False) -> str:
+    """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough.
+
+    Parameters
+    ----------
+    own : whether it may be somebody's own, as ``mine.py:Mine``
+    """
     from analysis.effects.methods import of_tables, refusal
 
-    if problem := refusal(name, of_tables()):
+    if own and ":" in name:
+        return name
+    if problem := refusal(name, of_tables(), own=own):
         refuse(option, problem, name)
     return name
 

@@ -54,6 +54,29 @@ def files(tmp_path):
     return *made, tmp_path / "jobs.csv"
 
 
+OWN = """
+class Mine:
+    def estimate(self, experiment):
+        means = experiment.study.groupby(["job", "treated"])["value"].mean().unstack()
+        change = (means[True] / means[False] - 1).mean()
+        return change, change - 0.02, change + 0.01 * experiment.confidence
+"""
+
+
+def test_an_estimator_of_ones_own_is_asked_on_the_tables(files, tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    answer = effect_of(files[:2], files[2], estimator=f"{tmp_path / 'mine.py'}:Mine", confidence=0.8)
+    after = pd.read_csv(files[1])
+    means = after.pivot_table("value", "job", "treated")
+    change = (means[1] / means[0] - 1).mean()
+    assert (answer.change, answer.low, answer.high) == pytest.approx((change, change - 0.02, change + 0.008))
+    ours = effect_of(files[:2], files[2]).effect
+    counts = ("design", "machines", "controls", "jobs", "quota_coverage")
+    assert [getattr(answer.effect, name) for name in counts] == [getattr(ours, name) for name in counts]
+    assert answer.payload()["margin"] == pytest.approx(0.014)
+    assert invoke("effect", *files[:2], "--estimator", f"{tmp_path / 'mine.py'}:Other").exit_code == 2
+
+
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
