@@ -155,6 +155,7 @@ def _judged(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        from scenarios.files.faults import FaultsError
         from scenarios.runs import arguments
 
         try:
@@ -163,7 +164,10 @@ def _judged(function: Callable[_P, _R]) -> Callable[_P, _R]:
             arguments.known_names(function, kwargs, ())
             return function(*args, **kwargs)  # Python says what is missing
         bound.arguments.update(arguments.judged(function, bound.arguments))
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except FaultsError as error:
+            raise arguments.of_arguments(function, error) from error.__cause__
 
     shown = signature(function)
     entries = [entry.replace(annotation=_bare(entry.annotation)) for entry in shown.parameters.values()]
@@ -393,7 +397,9 @@ def check_estimator(estimator: "AnyEstimator | str", *, draws: _Count = 200) -> 
     ('is wider for more confidence (80%, 99%)',)
     """
     from scenarios.effects.check_estimator import check_estimator as checked
+    from scenarios.runs import arguments
 
+    arguments.parts("estimator", estimator)
     with _progress() as tell:
         return checked(estimator, tell, draws)
 

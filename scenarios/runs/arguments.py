@@ -4,6 +4,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn, Union, cast, get_args, get_origin
 
@@ -224,11 +225,32 @@ def parts(argument: str, given: object) -> list[object]:
     >>> parts("guards", "mine.py:racks_alike")
     ['mine.py:racks_alike']
     """
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | type):
-        return list(given)
-    if not (isinstance(given, str) or callable(given) or hasattr(given, "estimate")):
-        refuse(argument, "names, parts of your own such as mine.py:Mine, or objects", given)
-    return [given]
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | type)
+    entries = list(cast(Iterable[object], given)) if several else [given]
+    for entry in entries:
+        if not (isinstance(entry, str) or callable(entry) or hasattr(entry, "estimate")):
+            refuse(argument, "names, parts of your own such as mine.py:Mine, or objects", entry)
+    return entries
+
+
+def of_arguments(function: Callable[..., object], error: FaultsError) -> FaultsError:
+    """Return faults with those of options said of the arguments of the same name.
+
+    Examples
+    --------
+    >>> def regress(at_s: float | None = None) -> None: ...
+    >>> raise of_arguments(regress, FaultsError([Fault("--at", 0, 0, "", "is needed")]))
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: at_s: is needed
+    """
+    parameters = inspect.signature(function).parameters
+
+    def said(fault: Fault) -> Fault:
+        option = fault.file.removeprefix("--").replace("-", "_")
+        name = next((name for name in (option, f"{option}_s") if name in parameters), "")
+        return replace(fault, file="", line=0, column=0, field=name) if fault.file.startswith("--") and name else fault
+
+    return FaultsError(map(said, error.faults))
 
 
 def known_names(function: Callable[..., object], given: Iterable[str], more: Iterable[str]) -> None:
@@ -260,12 +282,17 @@ def table(argument: str, given: object) -> Source:
     if isinstance(given, pd.DataFrame):
         if not len(given.columns):
             raise FaultsError([Fault("", 0, 0, argument, "should have columns and rows", "an empty frame")])
+        wrong = [f"{name} more than once" for name in given.columns[given.columns.duplicated()]]
+        wrong += [f"{kind} in {name}" for name, kind in given.dtypes.items() if kind.kind == "c"]
+        if wrong:
+            problem = "should have each column once, and no complex numbers"
+            raise FaultsError([Fault("", 0, 0, argument, problem, wrong[0])])
         return given
     if isinstance(given, str) and given.strip():
         return source_of(given)
     if isinstance(given, Run):
         return given.path
-    if isinstance(given, Path | TableQuery):
+    if isinstance(given, Path) or (isinstance(given, TableQuery) and isinstance(given.sql, str)):
         return given
     refuse(argument, "a frame, a path, a SELECT or a run", given)
 
