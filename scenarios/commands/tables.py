@@ -190,7 +190,7 @@ def _tables(named: list[str], given: _Given) -> NamedTables:
         "zone": zone,
         "skip_bad": given["skip_bad"],
     }
-    recipe = recipes.over(base, {name: value for name, value in values.items() if value is not None})
+    recipe = recipes.over(base, **{name: value for name, value in values.items() if value is not None})
     ends = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
     recipes.need_period(recipe, {name: text for name, text in ends.items() if text is not None}, "--period")
     recipes.need_period_of_file(recipe, base, file)

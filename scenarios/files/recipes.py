@@ -135,18 +135,18 @@ def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Re
         zone = fields.get("zone", zone)
     if faults:
         raise FaultsError(faults)
-    recipe = over(base, fields)
+    recipe = over(base, **fields)
     need_period(recipe, {name: texts[name] for name in _KEYS if name in texts}, "period")
     need_period_of_file(recipe, base, file)
     return recipe
 
 
-def over(base: Recipe, values: Mapping[str, Any]) -> Recipe:
+def over(base: Recipe, **values: Any) -> Recipe:
     """Return a recipe with other values in place of its own; expressions join its own.
 
     Examples
     --------
-    >>> recipe = over(Recipe({"job": "service"}, zone="Europe/Berlin"), {"columns": {"machine": "host"}})
+    >>> recipe = over(Recipe({"job": "service"}, zone="Europe/Berlin"), columns={"machine": "host"})
     >>> recipe.columns, recipe.zone
     ({'job': 'service', 'machine': 'host'}, 'Europe/Berlin')
     """
