@@ -141,7 +141,7 @@ def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Re
     return recipe
 
 
-def over(base: Recipe, **values: Any) -> Recipe:
+def over(base: Recipe, **values: Any) -> Recipe:  # noqa: ANN401  # fields of a recipe, each of its own type
     """Return a recipe with other values in place of its own; expressions join its own.
 
     Examples
