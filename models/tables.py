@@ -123,7 +123,11 @@ SWITCHES = (
     Column("period", _INT, "period of the crossover; 0, 1, 2, …"),
     Column("start_s", _FLOAT, "start of the period"),
     Column("end_s", _FLOAT, "end of the period"),
-    Column("feature", _BOOL, "whether the machine was to have the feature then; until that settles it acts as before"),
+    Column(
+        "feature",
+        _BOOL,
+        "whether the machine was assigned the feature in the period; until it settles the old state acts",
+    ),
 )
 
 INSTANCE_EPOCHS = (
@@ -182,7 +186,7 @@ STAY_REQUESTS = (
 )
 
 REPLAYS = (
-    Column("servers", _INT, "servers that the same load was served with"),
+    Column("servers", _INT, "number of servers that served the same load"),
     Column("request", pa.int64(), "the request, as in `requests`"),
     Column("arrival_s", _FLOAT, "when it was sent, by the observer's clock"),
     Column("departure_s", _FLOAT, "when its answer was there, by the observer's clock"),
@@ -194,7 +198,7 @@ CPU = (
     Column(
         "utilisation",
         _FLOAT,
-        "busy servers over all servers, work that is in no request log included; NaN: not looked at in the interval",
+        "busy servers over all servers, including work that is in no request log; NaN: not measured in the interval",
     ),
 )
 
@@ -284,7 +288,11 @@ MONITOR = (
 
 VISITS = (
     Column("visit", _INT, "one machine profiled once by one collection; 0, 1, 2, …"),
-    Column("collection", _TEXT, "who asked: fleet, or the name of an application-specific profile"),
+    Column(
+        "collection",
+        _TEXT,
+        "collection that the visit belongs to: fleet, or the name of an application-specific profile",
+    ),
     Column("machine", _INT, "machine"),
     Column("datacentre", _TEXT, "data centre"),
     Column("platform", _TEXT, "platform at the time"),
@@ -303,7 +311,7 @@ VISITS = (
 PROCESSES = (
     Column("process", _INT, "one program seen on one visit; 0, 1, 2, …"),
     Column("visit", _INT, "the visit"),
-    Column("application", _TEXT, "the job's name; [kernel] and [daemons] for what the machine does of its own"),
+    Column("application", _TEXT, "the job's name; [kernel] and [daemons] for work of the operating system"),
     Column("job", _INT, "its job; −1: none"),
     Column("residence", _INT, "the stay; −1: none"),
     Column("build", _INT, "build of its main binary; −1: none"),

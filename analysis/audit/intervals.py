@@ -125,7 +125,7 @@ def _normal_covers(clusters: float) -> float:
 
 
 def instances_independent(case: Case) -> list[Finding] | None:
-    """Find errors that take rows of one machine for independent, by the design effect (Kish 1965)."""
+    """Find errors that take rows of one machine as independent, by the design effect (Kish 1965)."""
     plain = case.plain
     if plain is None or case.about.clusters in {"machine", "rack"}:
         return None

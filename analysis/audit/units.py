@@ -362,7 +362,7 @@ def _left_out(case: Case) -> list[Finding]:
 
 
 def duplicated_rows(case: Case) -> list[Finding]:
-    """Find repeated rows; the more rows are repeated, the graver the finding."""
+    """Find repeated rows; the more rows are repeated, the more severe the finding."""
     usable_rows = case.flagged.table[~case.flagged.unusable]
     again = repeated(usable_rows)
     if not again.any():

@@ -24,7 +24,7 @@ PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
         "platform": "platform of the machine at the time",
         "machine": "machine",
         "datacentre": "data centre",
-        "collection": "who asked for the profile: fleet, or an application-specific one",
+        "collection": "collection of visits: fleet, or the name of an application-specific profile",
         "day": "day of the visit: 0, 1, 2, …",
         "visit": "one machine profiled once",
         "process": "one program seen on one visit",

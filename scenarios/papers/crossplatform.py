@@ -333,7 +333,7 @@ def _table8(sources: Sources, paper: pd.DataFrame) -> Reproduction:
 ROWS: tuple[Row, ...] = (
     RunRow(
         "crossplatform/table1",
-        "the form of the 15-cent log",
+        "the form of the log: counts of requests by type, and counters",
         RUBIS,
         _table1,
         note="below, three intervals of the simulated log, with the counts of two types of many",
