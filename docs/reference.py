@@ -61,7 +61,8 @@ PARAMETERS_HEAD = """# Every key of a scenario
 `wsc check --schema` prints the same for editors, with bounds. The last column names the source of the default.
 *Fitted to* means that the default was chosen so that a simulated fleet shows the published number;
 `wsc reproduce world/calibration` prints published beside measured numbers and says which agree. A dash marks a choice
-of ours: nothing published fixes the value, so vary it if it matters to you.
+of ours: nothing published fixes the value, so vary it if it matters to you. A WSC is a warehouse-scale computer, here
+one simulated fleet.
 """
 
 

@@ -6,7 +6,7 @@ from scipy.stats import trim_mean
 
 
 class TrimmedMeans:
-    """Performance relative to the job's mean without the feature, averaged over machines without the extreme 10%."""
+    """Performance relative to the job's mean without the feature; machines' lowest and highest 10% are left out."""
 
     def estimate(self, experiment):
         rows = experiment.study
