@@ -44,7 +44,7 @@ _MEANINGS: Mapping[str, str] = {
     "upgrade_wsmeter": "change by new processors, from the trial and true",
     "upgrade_predicted": "change by new processors, predicted and true",
     "upgrade_tried": "change by new processors, predicted and from the trial",
-    "affinity_moved": "saving by really moving the jobs, and promised",
+    "affinity_moved": "saving when the jobs are moved in simulation, and predicted saving",
 }
 
 

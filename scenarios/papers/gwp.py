@@ -271,7 +271,7 @@ def _affinity(run: Run) -> Reproduction:
     values = {name: float(value) for name, value in asdict(saving).items()}
     note = (
         f"{saving.jobs} jobs on {saving.platforms} platforms; cycle time, the capacities being what the platforms do "
-        f"now; with sampled CPI {saving.promised:.2%} are promised and {saving.saved:.2%} saved at the true one"
+        f"now; with sampled CPI {saving.promised:.2%} are predicted and {saving.saved:.2%} saved at the true CPI"
     )
     return Reproduction(numbers(**values, gain_low=saving.gain, gain_high=saving.gain), note=note)
 

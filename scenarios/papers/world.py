@@ -249,7 +249,7 @@ def _affinity(run: Run) -> Reproduction:
         kept_realised=keeping.realised,
     )
     note = (
-        f"judged is the paper's programme: {plain.promised:.2%} promised, {plain.realised:.2%} realised; "
+        f"judged is the paper's programme: {plain.promised:.2%} predicted, {plain.realised:.2%} realised; "
         "with no platform given more last-level-cache misses than it has now (added after this was seen), it is "
         f"{keeping.promised:.2%} and {keeping.realised:.2%}"
     )

@@ -134,7 +134,7 @@ class Assignment(Conclusion):
             "",
             (
                 Says(f"{size} by {self.advice.method}: {proof}"),
-                Says(f"  saving {self.advice.saving:.2%} promised{true}; {self.moved_share:.1%} of the load moves"),
+                Says(f"  saving {self.advice.saving:.2%} predicted{true}; {self.moved_share:.1%} of the load moves"),
                 Says(f"  total cycles {before} → {after}"),
                 *says(f"  total seconds {times[0]} → {times[1]}" if times else ""),
                 *(Says(f"  note: {note}") for note in self.notes),
@@ -156,7 +156,7 @@ class Assignment(Conclusion):
             traffic = ", traffic kept" if moved.keeps_traffic else ""
             yield Says(
                 f"  moved in simulation{traffic}: saves {moved.realised:.2%}, {moved.realised_over_promised:.0%} of "
-                f"the {moved.promised:.2%} promised; {moved.placed_share:.1%} of the moves found room"
+                f"the {moved.promised:.2%} predicted; {moved.placed_share:.1%} of the moves found room"
             )
 
 
