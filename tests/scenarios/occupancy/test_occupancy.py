@@ -302,7 +302,10 @@ def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
     [
         (("--servers", "0"), "--servers: should be a whole number of at least 1"),
         (("--servers", "2", "--to", "1,x"), "--to: should be a whole number of at least 1"),
-        (("--servers", "2", "--interval", "soon"), "--interval: should be a time above 0, such as 60s"),
+        (
+            ("--servers", "2", "--interval", "soon"),
+            "--interval: should be a time above 0, such as 1d, 12h, 5min, 60s or 200ms",
+        ),
         (("--servers", "2", "--speed", "2,fast"), "--speed: should be a number greater than 0"),
         (("--servers", "2", "--priority", "urgency"), "urgency: column is missing"),
         (("--servers", "2", "--alert", "-1"), "--alert: should be a number greater than 0"),
