@@ -5,6 +5,7 @@ The experiments come from a small generator of their own, in which jobs, machine
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ import pandas as pd
 from scipy.stats import binom
 
 from analysis.effects.estimator import ExperimentTables
-from analysis.statistics import Statistic
+from analysis.statistics import NotEnoughDataError, Statistic
+from models.arrays import Floats, Ints
 from models.errors import InputError, WscError
 
 Estimate = Callable[[ExperimentTables], Statistic]
@@ -54,16 +56,20 @@ class Generator:
     log_sd: tuple[float, float, float, float] = (0.5, 0.04, 0.08, 0.05)
     """Of jobs, machines, instances and periods."""
 
+    def _jobs(self, rng: np.random.Generator) -> "_Jobs":
+        """Return jobs that take turns on all machines alike: each instance weighs the same, whatever its job gains."""
+        quota = rng.dirichlet(np.full(self.jobs, 2.0))
+        job = rng.choice(self.jobs, self.machines * self.instances, p=quota)
+        level = np.exp(rng.normal(0, self.log_sd[0], self.jobs))
+        return _Jobs(job, quota, np.ones(self.jobs), level, rng.uniform(0.5, 1.5, self.jobs))
+
     def experiment(self, rng: np.random.Generator, change: float) -> ExperimentTables:
         """Return an experiment on a fleet that the feature changes by so much, relative."""
         count = self.machines * self.instances
         machine = np.repeat(np.arange(self.machines), self.instances)
-        quota = rng.dirichlet(np.full(self.jobs, 2.0))
-        job = rng.choice(self.jobs, count, p=quota)
-        of_job, of_machine, of_instance, of_period = self.log_sd
-        level = np.exp(rng.normal(0, of_job, self.jobs))
-        gain = rng.uniform(0.5, 1.5, self.jobs)
-        gain *= change / ((quota * level * gain).sum() / (quota * level).sum())
+        job, quota, weight, level, gain = self._jobs(rng)
+        _, of_machine, of_instance, of_period = self.log_sd
+        gain = gain * change / ((quota * level * gain).sum() / (quota * level).sum())
         treated = rng.permutation(self.machines)[machine] < round(self.share * self.machines)
         stay = rng.normal(0, of_machine, self.machines)[machine] + rng.normal(0, of_instance, count)
         mean = of_machine**2 / 2 + of_instance**2 / 2 + of_period**2 / 2
@@ -71,10 +77,77 @@ class Generator:
         for period in range(2 * self.periods):
             value = level[job] * np.exp(stay + rng.normal(0, of_period, count) - mean)
             on = treated & (period >= self.periods)
-            rows = {"period": period, "job": job, "machine": machine, "instance": np.arange(count), "weight": 1.0}
+            rows = {
+                "period": period,
+                "job": job,
+                "machine": machine,
+                "instance": np.arange(count),
+                "weight": weight[job],
+            }
             periods.append(pd.DataFrame({**rows, "value": value * np.where(on, 1 + gain[job], 1.0), "treated": on}))
         jobs = pd.DataFrame({"job": np.arange(self.jobs), "quota": quota})
-        return ExperimentTables(pd.concat(periods, ignore_index=True), jobs)
+        return ExperimentTables(pd.concat(periods, ignore_index=True), jobs[jobs["quota"] > 0].reset_index(drop=True))
+
+
+@dataclass(frozen=True, slots=True)
+class UnlikeJobs(Generator):
+    """Experiments on fleets whose machines have different mixes of jobs of different weights; light jobs gain more.
+
+    Here the mean over rows and the mean over jobs by their quota are different numbers.
+    """
+
+    machines: int = 60
+    log_sd: tuple[float, float, float, float] = (0.3, 0.04, 0.08, 0.05)
+    spread_of_weights: float = 0.8
+    """Standard deviation of the logarithm of an instance's weight between jobs."""
+    mixing: float = 8.0
+    """Of the Dirichlet distribution of a machine's mix of jobs; the less, the more unlike machines are."""
+
+    def _jobs(self, rng: np.random.Generator) -> "_Jobs":
+        """Return jobs whose gain is the less, the heavier and the quicker their instances are."""
+        mixes = rng.dirichlet(self.mixing * rng.dirichlet(np.full(self.jobs, 4.0)), self.machines)
+        ends = np.repeat(mixes.cumsum(axis=1)[:, :-1], self.instances, axis=0)
+        job = (rng.random(len(ends))[:, None] > ends).sum(axis=1)
+        weight = np.exp(rng.normal(0, self.spread_of_weights, self.jobs))
+        level = np.exp(rng.normal(0, self.log_sd[0], self.jobs))
+        gain = rng.uniform(0.8, 1.2, self.jobs) / (weight * level)
+        quota = np.bincount(job, weight[job], self.jobs)
+        return _Jobs(job, quota / quota.sum(), weight, level, gain)
+
+
+class _Jobs(NamedTuple):
+    """The J jobs of N instances."""
+
+    job: Ints
+    """(N,) of each instance."""
+    quota: Floats
+    """(J,)"""
+    weight: Floats
+    """(J,) of an instance."""
+    level: Floats
+    """(J,)"""
+    gain: Floats
+    """(J,) in any unit."""
+
+
+class _Counted(NamedTuple):
+    """A check that counts intervals: what should hold, in which experiments, with which change."""
+
+    check: str
+    generator: Generator
+    change: float
+
+
+COUNTED = (
+    _Counted("finds nothing where nothing changed", Generator(), 0.0),
+    _Counted(f"holds the change in 95% of experiments ({CHANGE:+.0%})", Generator(), CHANGE),
+    _Counted(
+        f"holds the change ({CHANGE:+.0%}) where jobs differ in weight and gain, and machines in their jobs",
+        UnlikeJobs(),
+        CHANGE,
+    ),
+)
+"""The last is of what every estimator is to say: the change of the mean over jobs by their quota."""
 
 
 def check(
@@ -115,14 +188,46 @@ def check(
     untouched = rows.equals(experiment.observations) and jobs.equals(experiment.jobs)
     found.append(EstimatorCheck("leaves the tables as they are", untouched, "unchanged" if untouched else "changed"))
     found += _single(estimate, replace(experiment, observations=rows, jobs=jobs), first)
-    generator, rng = Generator(), np.random.default_rng(_SEED)
-    for number, change in enumerate((0.0, CHANGE)):
-        answers = []
-        for draw in range(draws):
-            tell((number * draws + draw) / (2 * draws))
-            answers.append(estimate(generator.experiment(rng, change)))
-        found.append(_counted(answers, change))
+    for number, counted in enumerate(COUNTED):
+        found.append(count(estimate, counted, draws, partial(_tell_of, tell, number)))
     return found
+
+
+def count(
+    estimate: Estimate, counted: _Counted, draws: int, tell: Callable[[float], None] = lambda _share: None
+) -> EstimatorCheck:
+    """Return whether so many intervals hold the change as intervals of 95% do, but for chance.
+
+    Parameters
+    ----------
+    estimate, draws, tell : as for `check`
+    counted : one of `COUNTED`
+
+    Examples
+    --------
+    >>> count(lambda experiment: Statistic(0.01, 0.005, 0.015), COUNTED[1], draws=4).passed
+    False
+    """
+    answers, rng = list[Statistic](), np.random.default_rng(_SEED + COUNTED.index(counted))
+    for draw in range(draws):
+        tell(draw / draws)
+        try:
+            answers.append(estimate(counted.generator.experiment(rng, counted.change)))
+        except NotEnoughDataError as error:
+            return EstimatorCheck(counted.check, False, f"too little data in experiment {draw + 1}: {error}")
+    missed = sum(not answer.low <= counted.change <= answer.high for answer in answers)
+    most = int(binom.isf(FALSE_ALARM, len(answers), 0.05))
+    detected = f"; zero is ruled out in {_share(a.low > 0 or a.high < 0 for a in answers)}" if counted.change else ""
+    bias = sum(answer.value - counted.change for answer in answers) / draws
+    far = f"; the mean error is {bias:+.2%}" if missed > most else ""
+    return EstimatorCheck(
+        counted.check, missed <= most, f"{missed} of {draws} intervals missed, {most} may{detected}{far}"
+    )
+
+
+def _tell_of(tell: Callable[[float], None], number: int, done: float) -> None:
+    """Tell the share that is done of all checks that count, given that of one of them."""
+    tell((number + done) / len(COUNTED))
 
 
 def _single(estimate: Estimate, experiment: ExperimentTables, first: Statistic) -> Iterator[EstimatorCheck]:
@@ -164,19 +269,6 @@ def _of_little(estimate: Estimate, experiment: ExperimentTables, rows: pd.DataFr
     except WscError as error:
         return EstimatorCheck(name, type(error).__name__ != "PartError", str(error))
     return EstimatorCheck(name, False, f"answers {_shown(answer)}")
-
-
-def _counted(answers: list[Statistic], change: float) -> EstimatorCheck:
-    """Return whether so many intervals hold the change as intervals of 95% do, but for chance."""
-    missed = sum(not answer.low <= change <= answer.high for answer in answers)
-    most = int(binom.isf(FALSE_ALARM, len(answers), 0.05))
-    what = (
-        "finds nothing where nothing changed"
-        if not change
-        else f"holds the change in 95% of experiments ({change:+.0%})"
-    )
-    detected = "" if not change else f"; zero is ruled out in {_share(a.low > 0 or a.high < 0 for a in answers)}"
-    return EstimatorCheck(what, missed <= most, f"{missed} of {len(answers)} intervals missed, {most} may{detected}")
 
 
 def _with(experiment: ExperimentTables, rows: pd.DataFrame) -> ExperimentTables:
