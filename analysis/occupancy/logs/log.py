@@ -53,7 +53,7 @@ class LogFinding:
     done: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.count:,}; {self.evidence}; {self.done}"
+        return f"{self.name} ({counted(self.count, 'request')}); {self.evidence}; {self.done}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

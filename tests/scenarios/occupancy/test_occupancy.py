@@ -267,7 +267,7 @@ def test_the_text_says_totals_capacity_intervals_findings_and_files(log, tmp_pat
         "1,500 requests on 2 servers",
         "as ps, s",
         "worst intervals",
-        "found: lost departures: 1",
+        "found: lost departures (1 request)",
         "no interval",
     ):
         assert said in done.stdout

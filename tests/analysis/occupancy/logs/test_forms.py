@@ -222,7 +222,7 @@ def test_durations_that_hardly_any_log_has_are_questioned():
     came = np.arange(100.0) + 0.1234567
     (zero,) = doubts(came, np.where(came < 60, 0.0, 10.0))
     assert str(zero) == (
-        "responses of 0 s: 60; half or more of the 100 responses take no time; kept: is the duration another field, "
+        "responses of 0 s (60 requests); half or more of the 100 responses take no time; kept: is the duration another field, "
         "or in another unit (--unit)? Or are the stamps too coarse?"
     )
     (idle,) = doubts(came, np.full(100, 1e-4))
@@ -242,8 +242,8 @@ ODD = "kept: is that number a duration? --unit says that it is one, and its unit
 @pytest.mark.parametrize(
     ("number", "finding"),
     [
-        ("443", "durations that never vary: 40; the number after the bytes is 443 on all lines"),
-        ("2.{:02}", "durations unlike nginx's: 40; the number after the bytes has a decimal point, but not three "
+        ("443", "durations that never vary (40 requests); the number after the bytes is 443 on all lines"),
+        ("2.{:02}", "durations unlike nginx's (40 requests); the number after the bytes has a decimal point, but not three "
          "decimals as nginx's $request_time has"),
         ("0.{:03}", None),
         ("40{:02}", None),
@@ -264,7 +264,7 @@ def test_the_command_shows_what_the_reader_found(tmp_path):
     text = "".join(COMBINED.format(stamp=f"{ORIGIN + i}.500") + "443\n" for i in range(40))
     (tmp_path / "access.log").write_text(text)
     words = ["occupancy", str(tmp_path / "access.log"), "--servers", "4"]
-    assert "found: durations that never vary: 40; " in CliRunner().invoke(app, words).stdout
+    assert "found: durations that never vary (40 requests); " in CliRunner().invoke(app, words).stdout
     said = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert (said["findings"][0]["name"], said["repaired"]) == ("durations that never vary", 0)
 
