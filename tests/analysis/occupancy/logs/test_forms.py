@@ -243,8 +243,8 @@ ODD = "kept: is that number a duration? --unit says that it is one, and its unit
     ("number", "finding"),
     [
         ("443", "durations that never vary (40 requests); the number after the bytes is 443 on all lines"),
-        ("2.{:02}", "durations unlike nginx's (40 requests); the number after the bytes has a decimal point, but not three "
-         "decimals as nginx's $request_time has"),
+        ("2.{:02}", "durations unlike nginx's (40 requests); the number after the bytes has a decimal point, but not "
+         "three decimals as nginx's $request_time has"),
         ("0.{:03}", None),
         ("40{:02}", None),
         ("rt=0.100", None),
