@@ -162,7 +162,7 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     >>> for finding in clean(log.assign(request=[1, 2, 2, 3, 4]), servers=1).findings:
     ...     print(finding)
     rows written twice (1 request); the same request again, name and times; left out
-    lost departures (1 request); open for longer than 6 s, three times the longest response; given that of the request before
+    lost departures (1 request); open for longer than 6 s, ...; given that of the request before
     """
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")

@@ -222,8 +222,8 @@ def test_durations_that_hardly_any_log_has_are_questioned():
     came = np.arange(100.0) + 0.1234567
     (zero,) = doubts(came, np.where(came < 60, 0.0, 10.0))
     assert str(zero) == (
-        "responses of 0 s (60 requests); half or more of the 100 responses take no time; kept: is the duration another field, "
-        "or in another unit (--unit)? Or are the stamps too coarse?"
+        "responses of 0 s (60 requests); half or more of the 100 responses take no time; kept: is the duration another "
+        "field, or in another unit (--unit)? Or are the stamps too coarse?"
     )
     (idle,) = doubts(came, np.full(100, 1e-4))
     assert (idle.name, idle.evidence) == (
