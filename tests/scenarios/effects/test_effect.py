@@ -246,11 +246,11 @@ def racks(change=0.0, count=20, size=10, treated=4, seed=1):
 
 @pytest.mark.statistical
 def test_whole_racks_said_to_be_the_clusters_are_the_clusters():
-    """100 draws: a true coverage of 95% is below 88% with a chance of 0.2%; errors by machine cover about half."""
-    fleets = [Study.of(racks(seed=seed)) for seed in range(100)]
+    """50 draws: a true coverage of 95% is below 86% with a chance of 0.3%; errors by machine cover about half."""
+    fleets = [Study.of(racks(seed=seed)) for seed in range(50)]
     by_rack = [Adjusted(cluster="rack").estimate(study) for study in fleets]
     by_machine = [Adjusted(cluster="machine").estimate(study) for study in fleets[:40]]
-    assert np.mean([found.low <= 0.0 <= found.high for found in by_rack]) >= 0.88
+    assert np.mean([found.low <= 0.0 <= found.high for found in by_rack]) >= 0.86
     assert np.mean([found.low <= 0.0 <= found.high for found in by_machine]) < 0.80
 
 

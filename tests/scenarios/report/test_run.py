@@ -395,14 +395,16 @@ def test_a_planted_fault_is_a_verdict(copied, monkeypatch):
 
 @pytest.fixture(scope="module")
 def refreshed(tmp_path_factory):
-    """Reports of a profiled fleet with a hardware refresh on its second day, with and without the truth."""
+    """What reports of a profiled fleet refreshed on its second day say of that, with and without the truth."""
     out = tmp_path_factory.mktemp("refreshed")
     small = settings(["profiling.programs.functions=6", "profiling.collector.samples_per_s=2.0", "population.jobs=50"])
     found = obtain(load("profiled_small", small), out, False, lambda _what, _share: None)
     without = shutil.copytree(found.path, out / "without")
     for file in without.glob("truth_*"):
         file.unlink()
-    return report(found.path), report(without)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "LENSES", {name: run.LENSES[name] for name in ("The fleet", "The feature", "WSMeter")})
+        return report(found.path), report(without)
 
 
 def test_a_feature_is_named_with_what_is_estimated_and_beside_the_truth(refreshed):
