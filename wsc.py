@@ -550,7 +550,7 @@ def design(
     days: _Positive = 7,
     jobs: "Table | None" = None,
     crossover: bool = False,
-    draws: _Count = 500,
+    draws: Annotated[int, Ge(100)] = 500,
     seed: _Seed = 1,
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
@@ -562,14 +562,14 @@ def design(
     detect : relative change of the fleet, 0..1
     power : share of experiments that should detect it
     days : of the longer study, and of the time before
-    draws : experiments rehearsed for each size
+    draws : experiments rehearsed for each size, 100 or more
 
     Examples
     --------
     >>> import pandas as pd
     >>> rows = {"period": [1, 2] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
     >>> past = pd.DataFrame(rows).assign(treated=0, value=lambda t: 1.0 + 0.01 * (t.index % 7))
-    >>> designs = design(past, detect=0.05, days=1, draws=50).frame()
+    >>> designs = design(past, detect=0.05, days=1, draws=100).frame()
     >>> sorted(designs["estimator"])
     ['adjusted', 'balanced', 'cuped', 'paired', 'published']
     """

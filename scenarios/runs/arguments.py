@@ -1,16 +1,17 @@
 """Arguments of calls from Python, which may be of any type: what each should be, and what was given instead."""
 
 import inspect
-import math
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn, Union, cast, get_args, get_origin
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Gt, Le, Lt, MinLen
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from analysis.tables.sources import Source, TableQuery
 from models.fleet.metrics import MetricName
@@ -59,88 +60,35 @@ def judged(function: Callable[..., object], given: Mapping[str, object]) -> dict
         if name not in given or kind is entry.empty or isinstance(kind, str) or entry.kind is entry.VAR_KEYWORD:
             continue
         try:
-            values[name] = _each(kind, given[name]) if entry.kind is entry.VAR_POSITIONAL else _as(kind, given[name])
-        except _OtherKindError as error:
-            faults.append(Fault("", 0, 0, name, f"should be {_words(kind)}", _got(error.value)))
+            values[name] = _reader(kind, entry.kind is entry.VAR_POSITIONAL).validate_python(_plain(given[name]))
+        except ValidationError as error:
+            faults.append(Fault("", 0, 0, name, f"should be {_words(kind)}", _got(_blamed(given[name], error))))
     if faults:
         raise FaultsError(faults)
     return values
 
 
-class _OtherKindError(Exception):
-    """A value is not what an annotation says."""
-
-    def __init__(self, value: object) -> None:
-        super().__init__()
-        self.value = value
-
-
-def _as(kind: object, value: object) -> object:
-    """Return a value as an annotation says."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _bounded(_as(inner[0], value), inner[1:], value)
-    if origin in {Union, types.UnionType}:
-        return _any(inner, value)
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        if isinstance(value, str | bytes | Mapping | pd.DataFrame) or not isinstance(value, Iterable):
-            raise _OtherKindError(value)
-        return _each(inner[0], value)
-    read = value.item() if isinstance(value, np.generic) else value
-    if kind is float and type(read) is int:
-        read = float(read)
-    if not _fits(origin or kind, inner, read):
-        raise _OtherKindError(value)
-    return read
+@cache
+def _reader(kind: object, several: bool) -> TypeAdapter[object]:
+    """Return what reads values of an annotation: no text as a number, no truth value as one, no NaN, no infinity."""
+    strict = ConfigDict(strict=True, allow_inf_nan=False)
+    whole = types.GenericAlias(tuple, (kind, ...)) if several else kind
+    return TypeAdapter(cast(type, whole), config=strict)
 
 
-def _each(kind: object, values: object) -> tuple[object, ...]:
-    return tuple(_as(kind, value) for value in cast(Iterable[object], values))
+def _plain(value: object) -> object:
+    """Return a value with numbers of NumPy as Python's, and any list, array or series as a tuple."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, str | bytes | Mapping | pd.DataFrame) or not isinstance(value, Iterable):
+        return value
+    return tuple(map(_plain, value))
 
 
-def _fits(kind: object, inner: Sequence[object], value: object) -> bool:
-    """Return whether a value is of a kind; truth values are no numbers, and NaN and infinity are none either."""
-    if kind is Literal:
-        return isinstance(value, str) and value in inner
-    if kind is float:
-        return isinstance(value, float) and math.isfinite(value)
-    if not isinstance(kind, type):
-        return False
-    if issubclass(kind, Mapping):
-        return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _any(kinds: Iterable[object], value: object) -> object:
-    """Return a value as the first of several annotations that fits; in a list the entry is blamed that is wrong."""
-    blamed = value
-    for kind in kinds:
-        try:
-            return _as(kind, value)
-        except _OtherKindError as error:
-            blamed = blamed if error.value is value else error.value
-    raise _OtherKindError(blamed)
-
-
-def _bounded(read: object, bounds: Iterable[object], value: object) -> object:
-    """Return what was read of a value if it is within bounds."""
-    for bound in bounds:
-        match bound:
-            case Ge(ge=least):
-                within = read >= least  # type: ignore[operator] # numbers, here and below
-            case Gt(gt=below):
-                within = read > below  # type: ignore[operator]
-            case Le(le=most):
-                within = read <= most  # type: ignore[operator]
-            case Lt(lt=above):
-                within = read < above  # type: ignore[operator]
-            case MinLen(min_length=fewest):
-                within = len(read) >= fewest  # type: ignore[arg-type]
-            case _:
-                within = True
-        if not within:
-            raise _OtherKindError(value)
-    return read
+def _blamed(given: object, error: ValidationError) -> object:
+    """Return the entry of a list that is wrong, or all that was given."""
+    entries = (each["input"] for each in error.errors() if any(isinstance(key, int) for key in each["loc"]))
+    return next(entries, given)
 
 
 def _words(kind: object) -> str:
