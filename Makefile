@@ -41,7 +41,8 @@ test: $(READY) ## run all tests, docstring examples included; LENS=occupancy: th
 	@# Rewriting every assert takes long; only where tests fail are they run again, with the values that the asserts compare.
 	export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1; \
 	$(BIN)/python -m pytest -q --assert=plain -n auto --maxprocesses 4 --dist loadfile $(SELECTED) || \
-	{ $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures=none; exit 1; }
+	{ echo "tests failed; the first twenty once more, with the values that their asserts compare:"; \
+	$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures=none --maxfail=20 $(SELECTED); exit 1; }
 
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

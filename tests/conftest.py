@@ -48,6 +48,11 @@ def pytest_collection():
         gc.enable()
 
 
+def pytest_unconfigure():
+    """Let objects go in the order in which they are looked for; libraries count those that are left at the end."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module")
 def small_profile(tmp_path_factory):
     """The folder of a profile written by hand."""

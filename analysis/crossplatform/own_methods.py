@@ -7,7 +7,7 @@ from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMeth
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.plain import answered, own_copy, with_responses
 from models.arrays import Floats
-from models.code.parts import Part, PartError, blamed, check_parameters, is_part, name_problems, part
+from models.code.parts import Part, PartError, blamed, check_method, check_parameters, is_part, name_problems, part
 from models.errors import InputError
 from models.platforms import Platform
 
@@ -58,8 +58,8 @@ def own_method(text: str) -> PredictionMethod:
         problem = "should be a class or a function that takes the evidence"
         raise PartError(f"{somebodys.file}: {somebodys.name} {problem}, is of type {type(calibrate).__name__}")
     check_parameters(calibrate, "evidence")
-    if isinstance(calibrate, type) and callable(predict := getattr(calibrate, "predict", None)):
-        check_parameters(predict, "self", "platform", "counts", "interval_s")
+    if isinstance(calibrate, type) and callable(getattr(calibrate, "predict", None)):
+        check_method(calibrate, "predict", "platform", "counts", "interval_s")
     name = str(getattr(calibrate, "name", None) or somebodys.name)
     for _, problem in name_problems([(text, name)], {method.name for method in METHODS}):
         raise PartError(f"{somebodys.file}: {problem}; say another as attribute `name`")

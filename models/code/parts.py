@@ -151,6 +151,28 @@ def check_parameters(function: Callable[..., object], *arguments: str) -> None:
         raise PartError(f"{definition(function)}: {name}: {wanted}, got {got}") from None
 
 
+def check_method(owner: object, name: str, *arguments: str) -> None:
+    """Refuse a method of somebody's class or object that cannot be called with these arguments.
+
+    Raises
+    ------
+    PartError
+        With the line of the method.
+
+    Examples
+    --------
+    >>> class Mine:
+    ...     def estimate(self, experiment): ...
+    ...     @staticmethod
+    ...     def guess(experiment): ...
+    >>> check_method(Mine, "estimate", "experiment")
+    >>> check_method(Mine, "guess", "experiment")
+    >>> check_method(Mine(), "estimate", "experiment")
+    """
+    bound = not isinstance(owner, type) or isinstance(inspect.getattr_static(owner, name), staticmethod | classmethod)
+    check_parameters(getattr(owner, name), *() if bound else ("self",), *arguments)
+
+
 def part(text: str, folder: Path = Path()) -> Part:
     """Return the part that a text names.
 
@@ -267,7 +289,7 @@ def _place(file: Path, error: BaseException) -> str:
         return f"{file}:{error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     called = re.match(r"([\w.<>]+)\(\) ", str(error)) if isinstance(error, TypeError) else None
-    line = lines[-1] if lines or called is None else _line(file, called[1])
+    line = lines[-1] if lines else called and _line(file, called[1])
     return f"{file}:{line}" if line else str(file)
 
 

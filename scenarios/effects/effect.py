@@ -14,7 +14,7 @@ from analysis.audit.findings import Finding
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method
-from analysis.effects.observations import Design, Observations
+from analysis.effects.observations import Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -47,8 +47,8 @@ class EffectAnswer(Conclusion):
     effect: Effect
     confidence: float
     """Of the interval."""
-    cluster: Cluster
-    """What the error counts as independent."""
+    cluster: Cluster | None
+    """What the error counts as independent; unknown of an estimator of somebody's own."""
     periods_before: int
     published: Effect | None
     """What WSMeter as printed says, where it has an answer."""
@@ -232,17 +232,20 @@ def effect(
     if stated.clusters == "rack":
         if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
             stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
-            notes.append("clusters: rack is not taken by this estimator: its error is that of machines")
+            ours = "taken by this estimator: its error is that of machines"
+            notes.append(f"clusters: rack is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
         elif wrong := racks_wrong(stated, read.observations.table, about or Path()):
             raise FaultsError(wrong)
         else:
             cluster = "rack"
     audited = read.audit(stated, own=own)
     notes += left_out
-    with read.faults():
-        if isinstance(chosen, OwnEstimator):
-            study, estimate = _by_own(rows, read.jobs, chosen, confidence, design)
-        else:
+    if isinstance(chosen, OwnEstimator):
+        with read.faults():
+            study = Study.of(rows, read.jobs, staged=design == "staged")
+        estimate = _by_own(study, ExperimentTables.of(rows, read.jobs, confidence), chosen)
+    else:
+        with read.faults():
             study, estimate = _estimated(rows, read.jobs, chosen, confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
@@ -261,7 +264,7 @@ def effect(
     return EffectAnswer(
         effect=_without_rounding(estimate),
         confidence=confidence,
-        cluster=cluster,
+        cluster=None if isinstance(chosen, OwnEstimator) else cluster,
         periods_before=_periods_before(rows),
         published=_published(study, confidence),
         metric=read.metric,
@@ -272,7 +275,7 @@ def effect(
     )
 
 
-def beside(estimator: str, findings: Sequence[Finding], cluster: str = "machine") -> list[Finding]:
+def beside(estimator: str, findings: Sequence[Finding], cluster: str | None = "machine") -> list[Finding]:
     """Return findings as they are shown beside an estimate: what its estimator sees to already needs no remedy.
 
     Parameters
@@ -310,16 +313,13 @@ def _estimated(
     return study, (clustered or chosen).estimate(study, confidence)
 
 
-def _by_own(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: OwnEstimator, confidence: float, design: Design
-) -> tuple[Study, Effect]:
-    """Return the study, and what somebody's own estimator says of its tables."""
-    study = Study.of(rows, jobs, staged=design == "staged")
-    answer = said(chosen.name, study, chosen.estimate(ExperimentTables.of(rows, jobs, confidence)))
-    if design in {"crossover", "staged"}:
-        note = f"{chosen.name} gets the rows of a {design} study as they are; no scorecard judges it there"
-        answer = replace(answer, notes=(*answer.notes, note))
-    return study, answer
+def _by_own(study: Study, tables: ExperimentTables, chosen: OwnEstimator) -> Effect:
+    """Return what somebody's own estimator says of the tables of a study."""
+    answer = said(chosen.name, study, chosen.estimate(tables))
+    if study.design not in {"crossover", "staged"}:
+        return answer
+    note = f"{chosen.name} gets the rows of a {study.design} study as they are; no scorecard judges it there"
+    return replace(answer, notes=(*answer.notes, note))
 
 
 def _without_rounding(effect: Effect) -> Effect:

@@ -11,7 +11,7 @@ from analysis.effects.methods import SHIPPED, method, of_tables, refusal
 from analysis.effects.study import EffectMethod
 from analysis.statistics import Statistic
 from models.arrays import Floats
-from models.code.parts import Part, blamed, called, is_part, name_problems, part
+from models.code.parts import Part, blamed, called, definition, is_part, name_problems, part
 from models.errors import InputError
 from scenarios.effects.own_environment import InEnvironment
 
@@ -93,7 +93,12 @@ class OwnEstimator:
 
     @property
     def _label(self) -> str:
-        return f"{self.part.file}: {self.name}" if self.part else self.name
+        place = (
+            self.estimator.part.file
+            if isinstance(self.estimator, InEnvironment)
+            else definition(self.estimator.estimate)
+        )
+        return f"{place}: {self.name}"
 
 
 def estimator_of(given: object) -> EffectMethod | OwnEstimator:

@@ -25,6 +25,12 @@ def draw_functions(functions: pd.DataFrame, event: str = "cycles") -> Figure:
     ----------
     functions : function, share, low, high, true (NaN: unknown); hottest first
     event : what shares are of
+
+    Examples
+    --------
+    >>> row = {"function": ["deflate"], "share": [0.05], "low": [0.04], "high": [0.06], "true": [0.05]}
+    >>> len(draw_functions(pd.DataFrame(row)).axes)
+    1
     """
     figure, (axes,) = panels(height_inches=0.6 + ROW_INCHES * len(functions))
     at = list(range(len(functions)))

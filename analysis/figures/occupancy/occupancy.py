@@ -25,6 +25,14 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     curve : occupancy
     servers : k >= 1
     intervals : as from `law.intervals`; at least one
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> from analysis.occupancy.law import intervals
+    >>> occupancy = curve([0.0, 1.0], [3.0, 5.0])
+    >>> len(draw_occupancy(occupancy, 1, intervals(occupancy, 1, 1.0)).axes)
+    3
     """
     figure, (present, busy) = panels(rows=2, height_inches=1.7)
     scale, unit = _unit(curve.end_s - curve.start_s)

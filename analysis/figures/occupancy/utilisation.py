@@ -17,6 +17,12 @@ def draw_beside(beside: pd.DataFrame) -> Figure:
     Parameters
     ----------
     beside : start_s, law, counted; of `accuracy.beside`
+
+    Examples
+    --------
+    >>> figure = draw_beside(pd.DataFrame({"start_s": [0.0, 60.0], "law": [0.5, 0.7], "counted": [0.5, 0.69]}))
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['time (min)', 'counted utilisation']
     """
     figure, (course, error) = panels(columns=2, height_inches=2.0)
     minutes, image = beside["start_s"] / 60.0, len(beside) > _DOTS

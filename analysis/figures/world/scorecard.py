@@ -31,6 +31,12 @@ def coverage_map(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : of one design: corner, estimator, covered, draws; one row for each number of machines
+
+    Examples
+    --------
+    >>> figure = coverage_map(pd.DataFrame({"corner": ["base"], "estimator": "cuped", "covered": 470, "draws": 500}))
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['94']
     """
     covered, draws = (
         rows.pivot_table(index="corner", columns="estimator", values=name, aggfunc="sum", sort=False)
@@ -63,6 +69,12 @@ def curves(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : design, estimator, machines, margin, power
+
+    Examples
+    --------
+    >>> columns = {"machines": [25, 100], "margin": [0.02, 0.01], "power": [0.3, 0.9]}
+    >>> len(curves(pd.DataFrame({"design": "day", "estimator": "cuped", **columns})).axes)
+    2
     """
     designs = list(dict.fromkeys(rows["design"]))
     figure, axes = style.panels(columns=len(designs), rows=2, height_inches=2.1)

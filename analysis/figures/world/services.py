@@ -54,6 +54,12 @@ def prediction(scores: pd.DataFrame) -> Figure:
     Parameters
     ----------
     scores : as for `measure_prediction`
+
+    Examples
+    --------
+    >>> row = {"worlds": "default", "application": "rubis", "method": ["published", BEST], "service_error": [0.2, 0.1]}
+    >>> len(prediction(pd.DataFrame(row)).axes)
+    1
     """
     applications = list(dict.fromkeys(scores["application"]))
     figure, axes = style.panels(columns=len(applications), height_inches=2.8, share_y=True)
@@ -130,12 +136,15 @@ def draw_ablation(table: pd.DataFrame) -> Figure:
 def measure_mix(table: pd.DataFrame) -> pd.DataFrame:
     """Return how much better than one type the request mix is, and whether it says when it cannot tell the types.
 
-    gain_nonstationary, the smallest over applications of the median over worlds; shares of the worlds whose types are
-    identified.
-
     Parameters
     ----------
     table : load (changing, stationary), application, seed, error and one_type (test errors of CPU time), identified
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: gain_nonstationary, the smallest over applications of the median over worlds; shares of the
+        worlds whose types are identified.
 
     Examples
     --------
@@ -179,6 +188,12 @@ def routing(measured_by_world: pd.DataFrame) -> Figure:
     Parameters
     ----------
     measured_by_world : seed, policy, mean_s, p99_s
+
+    Examples
+    --------
+    >>> responses = pd.DataFrame({"seed": 1, "policy": ["a", "b"], "mean_s": [0.1, 0.2], "p99_s": [0.9, 0.8]})
+    >>> len(routing(responses).axes)
+    2
     """
     figure, axes = style.panels(columns=2)
     policies = list(dict.fromkeys(measured_by_world["policy"]))

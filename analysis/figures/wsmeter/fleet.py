@@ -20,6 +20,12 @@ def draw_day(epochs: pd.DataFrame, threads: float) -> Figure:
     ----------
     epochs : table `epochs`, at least two rows
     threads : hardware threads of the fleet
+
+    Examples
+    --------
+    >>> epochs = pd.DataFrame({"start_s": [0.0, 300.0], "quota_vcpu": 8.0, "cpu_s": 1200.0, "energy_j": 6e4})
+    >>> len(draw_day(epochs.assign(capped_share=0.5), threads=10.0).axes)
+    2
     """
     figure, (shares, power) = panels(rows=2, height_inches=1.7)
     hours = epochs["start_s"] / 3600.0
@@ -46,6 +52,12 @@ def draw_estimates(estimates: pd.DataFrame, true_change: float = math.nan, unit:
     estimates : estimator, machines, change, margin; one row per estimator and size
     true_change : relative change of the whole fleet; NaN where nobody knows it
     unit : what sizes count
+
+    Examples
+    --------
+    >>> estimates = pd.DataFrame({"estimator": ["wsmeter"], "machines": [25], "change": [0.07], "margin": [0.02]})
+    >>> len(draw_estimates(estimates, 0.065).axes)
+    1
     """
     figure, (axes,) = panels()
     sizes = list(dict.fromkeys(estimates["machines"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from models.code.parts import PartError, called, check_parameters, is_part, name_problems, part
+from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, World
 from models.platforms import Platform
@@ -339,11 +339,12 @@ def _no_estimator(name: str) -> str:
 
 def _check_call(estimator: object) -> None:
     """Refuse somebody's estimator that cannot be made without arguments and called with an experiment."""
-    estimate = getattr(estimator, "estimate", None if isinstance(estimator, type) else estimator)
     if isinstance(estimator, type):
         check_parameters(estimator)
-    if callable(estimate):
-        check_parameters(estimate, *("self",) * isinstance(estimator, type), "experiment")
+    if callable(getattr(estimator, "estimate", None)):
+        check_method(estimator, "estimate", "experiment")
+    elif callable(estimator) and not isinstance(estimator, type):
+        check_parameters(estimator, "experiment")
 
 
 def companions(scenario: Scenario) -> Iterator[FieldFault]:

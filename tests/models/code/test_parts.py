@@ -3,10 +3,11 @@
 import pickle
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from models.code.parts import PartError, blamed, check_parameters, is_part, part
+from models.code.parts import PartError, blamed, check_method, check_parameters, is_part, part
 from models.errors import InputError
 
 
@@ -105,6 +106,30 @@ def test_an_error_in_a_part_names_the_line_of_its_file(mine: Path) -> None:
     with pytest.raises(PartError) as error, blamed(broken):
         function(1)
     assert str(error.value) == f"{mine}:9: ZeroDivisionError: division by zero"
+
+
+def test_an_error_in_another_file_than_the_parts_names_the_part(tmp_path: Path) -> None:
+    """Of a part that is imported into its file, or inherits, as much as of one whose error has no line of it."""
+    (tmp_path / "mine.py").write_text("from statistics import median\n")
+    somebodys = part(f"{tmp_path / 'mine.py'}:median")
+    with pytest.raises(PartError, match=r"^\S*mine\.py: StatisticsError: no median"), blamed(somebodys):
+        cast("Any", somebodys.load())([])
+
+
+def test_methods_that_take_no_self_are_methods() -> None:
+    class Mine:
+        @staticmethod
+        def estimate(experiment: object) -> object:
+            return experiment
+
+        @classmethod
+        def guess(cls, experiment: object, draws: int) -> object:
+            return experiment, draws
+
+    check_method(Mine, "estimate", "experiment")
+    check_method(Mine(), "estimate", "experiment")
+    with pytest.raises(PartError, match=r"should be a function of \(experiment\), got \(experiment, draws\)"):
+        check_method(Mine, "guess", "experiment")
 
 
 def test_an_error_while_a_file_is_loaded_names_its_line(tmp_path: Path) -> None:

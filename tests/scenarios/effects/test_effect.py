@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.study import Effect, Study
+from models.errors import InputError
 from scenarios.commands.app import app
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.effect import verdict
@@ -58,7 +59,8 @@ OWN = """
 class Mine:
     def estimate(self, experiment):
         means = experiment.study.groupby(["job", "treated"])["value"].mean().unstack()
-        change = (means[True] / means[False] - 1).mean()
+        quota = experiment.jobs.set_index("job")["quota"]
+        change = (means[True] / means[False] - 1).mul(quota / quota.sum()).sum()
         return change, change - 0.02, change + 0.01 * experiment.confidence
 """
 
@@ -68,13 +70,17 @@ def test_an_estimator_of_ones_own_is_asked_on_the_tables(files, tmp_path):
     answer = effect_of(files[:2], files[2], estimator=f"{tmp_path / 'mine.py'}:Mine", confidence=0.8)
     after = pd.read_csv(files[1])
     means = after.pivot_table("value", "job", "treated")
-    change = (means[1] / means[0] - 1).mean()
+    change = (means[1] / means[0] - 1).to_dict()
+    change = (60 * change["search"] + 120 * change["mail"] + 180 * change["ads"]) / 360
     assert (answer.change, answer.low, answer.high) == pytest.approx((change, change - 0.02, change + 0.008))
     ours = effect_of(files[:2], files[2]).effect
     counts = ("design", "machines", "controls", "jobs", "quota_coverage")
     assert [getattr(answer.effect, name) for name in counts] == [getattr(ours, name) for name in counts]
-    assert answer.payload()["margin"] == pytest.approx(0.014)
+    payload = answer.payload()
+    assert (payload["margin"], payload["cluster"]) == (pytest.approx(0.014), None)
     assert invoke("effect", *files[:2], "--estimator", f"{tmp_path / 'mine.py'}:Other").exit_code == 2
+    with pytest.raises(InputError, match=r"^\S*test_effect.py:\d+: .*should answer with three numbers"):
+        effect_of(files[:2], estimator=lambda _: 3)
 
 
 def invoke(*arguments):
@@ -303,6 +309,8 @@ def test_a_staged_roll_out_has_its_own_estimator_and_no_effects_on_single_jobs(f
     assert "per_job" not in payload
     assert "effects on single jobs are not estimated of a staged roll-out" in payload["notes"]
     assert "no answer to a staged study" in invoke("effect", files[0]).output
+    own = effect(files[:1], files[2], estimator=lambda _: (0.05, 0.04, 0.06))
+    assert own["notes"][-1] == "<lambda> gets the rows of a staged study as they are; no scorecard judges it there"
 
 
 def test_what_no_one_has_with_and_without_the_feature_together_is_no_crossover(files):

@@ -81,7 +81,7 @@ def test_lines_of_another_form_are_left_out_and_named(read):
     log = read(good * 2 + b"restarted\n" + b'\xff\xfe [1696946137.1] "\n' + good * 3)
     assert len(log.table) == 5
     (found,) = log.findings
-    assert str(found) == "lines of another form: 2; 28.6% of the lines: line 3, 4; left out"
+    assert str(found) == "lines of another form (2 requests); 28.6% of the lines: line 3, 4; left out"
 
 
 @pytest.mark.parametrize(("other", "finding"), [(19, False), (20, True), (999, True), (1_000, None)])
@@ -104,7 +104,7 @@ def test_lines_with_absurd_times_are_left_out_and_named(read):
     good = COMBINED.format("1696946136.500", "0.250") * 3
     log = read(good + COMBINED.format("1e308", "0.250") + COMBINED.format("1696946136.500", "9" * 17 + ".5"))
     assert len(log.table) == 3
-    assert str(log.findings[0]) == "lines of another form: 2; 40.0% of the lines: line 4, 5; left out"
+    assert str(log.findings[0]) == "lines of another form (2 requests); 40.0% of the lines: line 4, 5; left out"
 
 
 @pytest.mark.parametrize(("stamp", "resolution_s"), [("10/Oct/2023:13:55:36 +0000", 1.0), ("1696946136.500", 0.0)])
@@ -135,7 +135,10 @@ def test_durations_below_0_are_a_note_below_one_percent_a_finding_above_and_a_fa
         assert log.notes[1] == "durations below 0: 2, left out: line 201, 202"
     else:
         found = next(each for each in log.findings if each.name == "durations below 0")
-        assert str(found) == "durations below 0: 20; 9.9% of the lines: line 183, 184, 185, 186, 187, …; left out"
+        assert (
+            str(found)
+            == "durations below 0 (20 requests); 9.9% of the lines: line 183, 184, 185, 186, 187, …; left out"
+        )
 
 
 def test_a_packed_log_that_is_cut_off_is_refused(read):
