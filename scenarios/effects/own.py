@@ -93,12 +93,9 @@ class OwnEstimator:
 
     @property
     def _label(self) -> str:
-        place = (
-            self.estimator.part.file
-            if isinstance(self.estimator, InEnvironment)
-            else definition(self.estimator.estimate)
-        )
-        return f"{place}: {self.name}"
+        if isinstance(self.estimator, InEnvironment):
+            return f"{self.estimator.part.file}: {self.name}"
+        return f"{definition(self.estimator.estimate)}: {self.name}"
 
 
 def estimator_of(given: object) -> EffectMethod | OwnEstimator:
