@@ -403,7 +403,10 @@ def checked(table: pd.DataFrame) -> Observations:
     together, first = numbered([coded.machine, coded.period])
     if (mixed := coded.treated != coded.treated[first][together]).any():
         machine, period = rows.loc[int(mixed.argmax()), ["machine", "period"]]
-        raise PeriodError(f"machine {machine} is with and without the feature", period)
+        machines = len(np.unique(coded.machine[mixed]))
+        others = f", as {machines:,} machines are in some period" if machines > 1 else ""
+        remedy = "; leave such rows out (--where), or let days begin where they switch (--zone, --period)"
+        raise PeriodError(f"machine {machine} is with and without the feature", period, others + remedy)
     return coded
 
 

@@ -270,6 +270,8 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
     else:
         column_values, problems, units = _numbers(given, text, wanted, strict=strict)
         notes += [f"{wanted.name}: {units}"] if units else []
+        if wanted.name == "value" and units == _UNITS["duration"]:
+            notes.append("value: more counts as faster; where less is better, give a rate, as --column value='1 / p50'")
     if wanted.name in cells.computed:
         problems = [(rows, _DIVIDED if problem == _INFINITE else problem) for rows, problem in problems]
     wrongs = list[Wrong]()

@@ -14,7 +14,7 @@ from analysis.audit.findings import Finding
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method
-from analysis.effects.observations import Observations
+from analysis.effects.observations import Design, Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -249,8 +249,7 @@ def effect(
             study, estimate = _estimated(rows, read.jobs, chosen, confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
-    if not _periods_before(rows) and design != "crossover":
-        notes.append("no rows before the feature: rows of periods before it make the interval narrower")
+    notes += _design_notes(rows, design, estimate.machines)
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         notes.append("the metric ips measures the run in instructions per CPU second")
     jobs_effects = None
@@ -273,6 +272,18 @@ def effect(
         per_job=jobs_effects,
         read_notes=(*notes, *audited.silent),
     )
+
+
+def _design_notes(rows: pd.DataFrame, design: Design, machines: int) -> Iterator[str]:
+    """Yield what a design leaves out, or lacks; `machines` are those with the feature that it compares."""
+    if design != "crossover":
+        if not _periods_before(rows):
+            yield "no rows before the feature: rows of periods before it make the interval narrower"
+    elif others := rows.loc[rows["treated"] == 1, "machine"].nunique() - machines:
+        yield (
+            f"{machines:,} machines lose the feature again, so this is a crossover of these; {others:,} that keep it "
+            "are not in it: leave out those that lose it (--where) for a study of the others"
+        )
 
 
 def beside(estimator: str, findings: Sequence[Finding], cluster: str | None = "machine") -> list[Finding]:

@@ -365,7 +365,11 @@ def test_equal_machines_are_no_change_but_for_the_features(tmp_path, design, cha
     }[design]
     value = rows["job"].map(dict(zip(JOBS, (0.1, 0.7, 1.3), strict=True))) * (1 + change * on)
     rows.assign(weight=1.0, value=value, treated=on.astype(int)).to_csv(tmp_path / "seen.csv", index=False)
-    payload = effect([tmp_path / "seen.csv"], by_job=design != "staged")
+    seen = pd.read_csv(tmp_path / "seen.csv")
+    payload = effect([seen], by_job=design != "staged")
+    if design == "crossover":
+        kept = seen.assign(treated=seen["treated"].where(seen["machine"] != 1, 1))
+        assert any("; 1 that keep it are not in it" in note for note in effect([kept])["notes"])
     assert (payload["margin"], payload["zero_ruled_out"]) == (0.0, change > 0)
     assert payload["change"] == pytest.approx(change, abs=1e-12)
     unchanged = "zero is not ruled out: +0.00% (+0.00% to +0.00%)"

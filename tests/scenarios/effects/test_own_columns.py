@@ -111,6 +111,7 @@ def test_weeks_begin_at_the_first_day_of_all_files_or_at_from(tmp_path):
     assert "period 0 begins 2026-03-03T00:00:00" in late["notes"]
     mixed = invoke("effect", *tables, "--period", "7d", "--from", "2026-03-03")
     assert "m00 is with and without the feature in period 0 (2026-03-03)" in mixed.output
+    assert "; leave such rows out (--where), or let days begin where they switch" in mixed.output
 
 
 def test_a_feature_that_all_have_first_and_some_lose_may_be_the_wrong_way_round(tmp_path):
