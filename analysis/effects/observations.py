@@ -94,7 +94,7 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     1     1.0   a      m1     2.0    1.6        1
     """
     fields, key = (FIELDS, _whole_row) if strict else (_LENIENT, _no_columns)
-    rows = read_rows(source, fields, key, recipe, Remedies(missing=BY_EXPRESSION))
+    rows = read_rows(source, fields, key, recipe, Remedies(BY_EXPRESSION, by_query=True))
     given = rows.table
     period = given["period"].to_numpy(dtype=np.float64)
     stray = between(period) if recipe.step_s == (recipe.period_s or 1.0) else np.zeros(len(period), np.bool_)

@@ -267,3 +267,10 @@ def test_adjusted_covers_the_truth_in_designs_with_an_estimator_of_their_own(own
     past = Past(fleet(machines=90).assign(treated=0), 86400.0)
     course, _, _, said = _own_and_afterwards(past, own, 400, 30)
     assert (abs(said.change - course.truth) <= said.margin(0.95)).mean() > 0.92
+
+
+def test_rows_that_are_there_twice_name_a_query_that_takes_them_once(table):
+    rows = pd.read_csv(table)
+    pd.concat([rows, rows.iloc[:3]]).to_csv(table, index=False)
+    with pytest.raises(FaultsError, match=r"makes one row of several: SELECT DISTINCT \* FROM"):
+        design([table], DesignQuestion(0.05, draws=100), None, quiet)
