@@ -105,8 +105,18 @@ def _raised(code: CodeType) -> int:
     return next((place.lineno for place in raising if place and place.lineno), code.co_firstlineno)
 
 
+_PLAIN = {
+    "No conversion from none": "it should return a number wherever it ends",
+    "(IMPORT_NAME)": "it should import nothing: import above it, in the file",
+}
+"""What a compiler's own words mean."""
+
+
 def _reason(error: Exception) -> str:
-    """Return the first line of what a compiler says, without its own steps and names."""
+    """Return what a compiler says: frequent errors in plain words, else its first line without its steps and names."""
+    plain = next((words for part, words in _PLAIN.items() if part in str(error)), None)
+    if plain is not None:
+        return plain
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in lines if not line.startswith("Failed in")), type(error).__name__)
     return re.split(r" for '\$|, defined at|\.? Raised from", said)[0]

@@ -211,7 +211,11 @@ def known_names(function: Callable[..., object], given: Iterable[str], more: Ite
     scenarios.files.faults.FaultsError: argumnet: there is no such argument (did you mean argument?)
     """
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    own = [name for name, entry in inspect.signature(function).parameters.items() if entry.kind not in kinds]
+    own = [
+        name
+        for name, entry in inspect.signature(function).parameters.items()
+        if entry.kind not in kinds and name != "self"
+    ]
     known = [*more, *own]
     problem = "there is no such argument"
     faults = [Fault("", 0, 0, name, f"{problem} ({closest(name, known)})") for name in given if name not in known]

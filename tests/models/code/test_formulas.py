@@ -101,9 +101,15 @@ def _anew(mine):
             r"mine\.py:2: mine: should return a number, but does nothing else",
         ),
         ("def mine(y, x):\n    return x", r"got \(y, x\)"),
-        ("def mine(x, y):\n    pass", r"mine\.py:2: mine: cannot be compiled: No conversion from none to float64$"),
+        (
+            "def mine(x, y):\n    pass",
+            r"mine\.py:2: mine: cannot be compiled: it should return a number wherever it ends$",
+        ),
         ("def mine(x, y):\n    return z", r"mine\.py:\d: mine: cannot be compiled: NameError: name 'z' is not defined"),
-        ("def mine(x, y):\n    import os\n    return x", r"mine\.py:1: mine: cannot be compiled: Use of unsupported"),
+        (
+            "def mine(x, y):\n    import os\n    return x",
+            r"mine\.py:1: mine: cannot be compiled: it should import nothing",
+        ),
     ],
 )
 def test_what_is_no_such_function_is_told_with_its_line(tmp_path, text, problem):
