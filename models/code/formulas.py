@@ -47,6 +47,10 @@ class Formula:
         if parameters != self.parameters:
             line = function.__code__.co_firstlineno
             raise PartError(f"{self.part.file}:{line}: {self.part.name}: {wanted}, got ({', '.join(parameters)})")
+        if "random" in function.__code__.co_names:
+            line = function.__code__.co_firstlineno
+            problem = "should draw no random numbers: its answers must be the same in every run"
+            raise PartError(f"{self.part.file}:{line}: {self.part.name}: {problem}")
         return function
 
     def has(self, mark: str) -> bool:

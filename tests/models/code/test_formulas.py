@@ -101,6 +101,7 @@ def _anew(mine):
             r"mine\.py:2: mine: should return a number, but does nothing else",
         ),
         ("def mine(y, x):\n    return x", r"got \(y, x\)"),
+        ("import random\ndef mine(x, y):\n    return random.random()", r"mine\.py:2: mine: should draw no random num"),
         (
             "def mine(x, y):\n    pass",
             r"mine\.py:2: mine: cannot be compiled: it should return a number wherever it ends$",
