@@ -2,8 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard, cast, get_args
 
@@ -63,7 +64,7 @@ class OwnGuard:
         def looked(case: Case) -> list[Finding] | None:
             rows, fleet = case.table.rows.copy(), None if jobs is None else jobs.copy()
             try:
-                with nullcontext() if self.part is None else blamed(self.part):
+                with _at_work(self.part):
                     returned = self.look(rows, fleet, case.about)
                     findings = list(returned) if _several(returned) else [returned]
             except NotEnoughDataError as error:
@@ -146,7 +147,8 @@ def own_guards(guards: Sequence[str | GuardFunction]) -> tuple[OwnGuard, ...]:
 def _guard(given: str | GuardFunction) -> OwnGuard:
     """Return a guard that is handed over, or that a file holds."""
     somebodys = part(given) if isinstance(given, str) else None
-    look = given if somebodys is None else somebodys.load()
+    with _at_work(somebodys):
+        look = given if somebodys is None else somebodys.load()
     problem = f"{given}: should be a function of {', '.join(_TAKES)}"
     if isinstance(look, type) or not callable(look):
         raise PartError(f"{problem}, is {_kind(look)}")
@@ -158,6 +160,16 @@ def _guard(given: str | GuardFunction) -> OwnGuard:
     if not name.isidentifier():
         raise PartError(f"{given}: should have a name, under which it counts as checked")
     return OwnGuard(name, cast(GuardFunction, look), somebodys)
+
+
+@contextmanager
+def _at_work(somebodys: Part | None) -> Iterator[None]:
+    """Say that errors are the part's; what it prints goes to the standard error, since results go to the output."""
+    if somebodys is None:
+        yield
+    else:
+        with redirect_stdout(sys.stderr), blamed(somebodys):
+            yield
 
 
 def _plain(value: float) -> float:

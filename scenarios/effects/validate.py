@@ -65,7 +65,8 @@ class ClusterScores:
     true: Mapping[str, float]
     """Relative changes: change (whole fleet, job level), machine_change, reference and machine_reference."""
     scores: pd.DataFrame
-    """A row an estimator and size: bias, margin, and shares of the draws; NaN where none had enough data."""
+    """A row an estimator and size: bias, margin, and shares of the draws, NaN where none had enough data; reason: what
+    the first draw without an answer lacked, empty where all had enough."""
     promised: Mapping[str, float]
     """Confidence of each estimator's intervals, by name."""
 
@@ -82,8 +83,8 @@ class ClusterScores:
         )
         empty = self.scores["too_little_data"] == self.scores["draws"]
         yield self._table(self.scores[~empty])
-        for size, name in self.scores.loc[empty, ["machines", "estimator"]].itertuples(index=False):
-            yield Says(f"{size:,} {self.unit}s, {name}: too little data in every draw")
+        for size, name, reason in self.scores.loc[empty, ["machines", "estimator", "reason"]].itertuples(index=False):
+            yield Says(f"{size:,} {self.unit}s, {name}: too little data in every draw: {reason}")
         yield from says(self.advice())
 
     def advice(self) -> str:
@@ -148,11 +149,15 @@ class ValidatedFleet(Conclusion):
     judged: ClusterScores
 
     def brief(self) -> str:
-        """Return how often each estimator's intervals held the truth, on the largest test clusters."""
+        """Return how often the intervals of each estimator with an answer held the truth, on the largest clusters."""
         rows = self.judged.scores
         rows = rows[rows["machines"] == rows["machines"].max()]
-        held = listed(f"{row.estimator} {row.covers_truth:.0%}" for row in rows.itertuples())
-        return f"intervals held the truth: {held} ({plural(int(rows['machines'].iloc[0]), self.judged.unit)})"
+        size = plural(int(rows["machines"].iloc[0]), self.judged.unit)
+        answered = rows.dropna(subset=["covers_truth"])
+        if answered.empty:
+            return f"no interval: too little data in every draw ({size})"
+        held = listed(f"{row.estimator} {row.covers_truth:.0%}" for row in answered.itertuples())
+        return f"intervals held the truth: {held} ({size})"
 
     def figure(self) -> "Figure":
         """Return how often the intervals of each estimator hold the truth, by size of the test cluster."""
@@ -294,7 +299,7 @@ def draws(
         machines (size of the cluster), draw, reselections, estimator, change, low, high, margin, quota_coverage, jobs,
         and reference: the change from the whole featured half over the same jobs with the same weights, which the
         paper validates against. NaN where there was too little data, and for estimators of the whole fleet's change,
-        which cover all jobs.
+        which cover all jobs. reason: what was needed where there was too little data, else empty.
     """
     without, having = halves_of(tables.observed)
     considered = _considered(tables.jobs, settings.top_jobs)
@@ -372,14 +377,14 @@ def _only_covered(whole: Current, current: Current, new: Current, jobs: pd.DataF
 
 def _answers(
     estimator: ClusterEstimator, current: Current, new: Current, whole: Current, jobs: pd.DataFrame
-) -> dict[str, float]:
+) -> dict[str, float | str]:
     """Return an estimator's answer, and what it would say of the whole featured half over the same jobs."""
     try:
         estimate = estimator.estimate(current, new, jobs)
-    except NotEnoughDataError:
-        return dict.fromkeys(_ANSWERS, np.nan)
+    except NotEnoughDataError as error:
+        return {**dict.fromkeys(_ANSWERS, np.nan), "reason": str(error)}
     answers = {name: getattr(estimate, name) for name in _ANSWERS[:-1]}
-    return answers | {"reference": estimator.estimate(current, whole, jobs).change}
+    return {**answers, "reference": estimator.estimate(current, whole, jobs).change, "reason": ""}
 
 
 _ANSWERS = ("change", "low", "high", "margin", "quota_coverage", "jobs", "reference")
@@ -454,14 +459,14 @@ def _with_only(rows: pd.DataFrame, machines: NDArray[Any]) -> pd.DataFrame:
     return seen
 
 
-def _of_experiment(estimator: ExperimentEstimator, machines: NDArray[Any]) -> dict[str, float]:
+def _of_experiment(estimator: ExperimentEstimator, machines: NDArray[Any]) -> dict[str, float | str]:
     """Return an estimator's answer; it is about all jobs, so it has no reference over those that are covered."""
     answers = dict.fromkeys(_ANSWERS, np.nan)
     try:
         change, low, high = estimator.answer(machines)
-    except NotEnoughDataError:
-        return answers
-    return answers | {"change": change, "low": low, "high": high, "margin": (high - low) / 2}
+    except NotEnoughDataError as error:
+        return {**answers, "reason": str(error)}
+    return {**answers, "change": change, "low": low, "high": high, "margin": (high - low) / 2, "reason": ""}
 
 
 def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
@@ -487,6 +492,7 @@ def _scores(drawn: pd.DataFrame, change: float) -> Iterator[dict[str, object]]:
             "success_truth": float((excludes & true).mean()),
             "quota_coverage": float(enough["quota_coverage"].mean()),
             "reselections": float(all_draws["reselections"].mean()),
+            "reason": next(filter(None, all_draws["reason"]), ""),
         }
 
 

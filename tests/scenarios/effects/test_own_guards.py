@@ -79,6 +79,13 @@ def test_audit_and_monitor_show_it_too(mine, tmp_path, command):
     assert ended.exit_code == (1 if command == "audit" else 0)
 
 
+def test_what_it_prints_is_no_part_of_the_answer(mine, tmp_path):
+    loud = mine("print('loaded')\n\n\ndef few_machines(observations, jobs, about):\n    print('looked')\n")
+    ended = told("audit", tmp_path / "small.csv", "--guard", loud, "--json")
+    assert "few_machines" in json.loads(ended.stdout)["checked"]
+    assert "loaded\nlooked\n" in ended.stderr
+
+
 def test_it_is_told_what_is_known_of_the_experiment(mine, tmp_path):
     about = tmp_path / "about.yaml"
     about.write_text("looks: 3\n")

@@ -1,6 +1,7 @@
 import io
 import json
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -258,6 +259,9 @@ def test_wsmeter_is_unbiased_over_the_covered_jobs():
 
 
 MINE = """
+import wsc
+
+
 class Mine:
     def estimate(self, experiment):
         rows = experiment.study
@@ -268,6 +272,12 @@ class Mine:
 
 def broken(experiment):
     return experiment.nothing
+
+
+def needy(experiment):
+    if experiment.before.empty:
+        raise wsc.NotEnoughData(1, 0, "periods before")
+    return 0.0, -1.0, 1.0
 
 
 class Unsure:
@@ -306,6 +316,17 @@ def test_ours_and_other_peoples_estimators_are_judged_on_the_same_clusters_as_ws
     assert math.isnan(rows.loc["Mine", "covers_covered"])
 
 
+def test_an_estimator_without_an_answer_says_what_it_lacked_and_is_left_out_of_the_short_answer(run, mine):
+    """In `small` machines have the feature from the start, so there is no past."""
+    needy = mine.replace("Mine", "needy")
+    judged = judge(run, "adjusted", needy)
+    lacked = "1 periods before are needed, 0 given"
+    assert f"10 machines, needy: too little data in every draw: {lacked}" in " ".join(shown(judged.section()).split())
+    assert judged.frame()["reason"].tolist() == ["", lacked]
+    assert re.fullmatch(r"intervals held the truth: adjusted \d+% \(10 machines\)", judged.brief())
+    assert judge(run, needy).brief() == "no interval: too little data in every draw (10 machines)"
+
+
 @pytest.mark.parametrize("name", ["adjusted", "cuped", "published", "staged"])
 def test_one_of_ours_says_on_a_cluster_what_wsc_effect_says_of_its_observations(run, name):
     """The sums that are made once for all draws are those of a study of the machines that are seen.
@@ -324,11 +345,11 @@ def test_one_of_ours_says_on_a_cluster_what_wsc_effect_says_of_its_observations(
 
 def test_a_mistake_in_an_estimator_is_its_authors(run, mine):
     broken = mine.replace("Mine", "broken")
-    with pytest.raises(PartError, match=r"mine\.py:11: AttributeError: .*nothing"):
+    with pytest.raises(PartError, match=r"mine\.py:14: AttributeError: .*nothing"):
         judge(run, broken)
     with pytest.raises(InputError, match=r"mine\.py:\d+: Unsure: should answer with low <= change <= high"):
         judge(run, mine.replace("Mine", "Unsure"))
-    with pytest.raises(FaultsError, match=r"estimators\.0: .*holds no Other, but Mine, Unsure, broken"):
+    with pytest.raises(FaultsError, match=r"estimators\.0: .*holds no Other, but Mine, Unsure, broken, needy, wsc"):
         judge(run, mine.replace("Mine", "Other"))
 
 
