@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -227,7 +227,8 @@ def blamed(somebodys: Part) -> Iterator[None]:
     models.code.parts.PartError: ...statistics.py:...: StatisticsError: no median for empty data
     """
     try:
-        yield
+        with redirect_stdout(sys.stderr):  # what it prints is not part of an answer
+            yield
     except WscError:
         raise
     except (Exception, SystemExit) as error:  # a part that ends the process would end it without an answer

@@ -2,9 +2,8 @@
 
 import inspect
 import math
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard, cast, get_args
 
@@ -162,14 +161,9 @@ def _guard(given: str | GuardFunction) -> OwnGuard:
     return OwnGuard(name, cast(GuardFunction, look), somebodys)
 
 
-@contextmanager
-def _at_work(somebodys: Part | None) -> Iterator[None]:
-    """Say that errors are the part's; what it prints goes to the standard error, since results go to the output."""
-    if somebodys is None:
-        yield
-    else:
-        with redirect_stdout(sys.stderr), blamed(somebodys):
-            yield
+def _at_work(somebodys: Part | None) -> AbstractContextManager[None]:
+    """Say that errors are the part's, if it has a file."""
+    return nullcontext() if somebodys is None else blamed(somebodys)
 
 
 def _plain(value: float) -> float:

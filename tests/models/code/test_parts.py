@@ -169,3 +169,12 @@ def test_what_is_called_with_wrong_arguments_is_told_with_its_line(tmp_path: Pat
 def test_what_a_part_says_can_be_mended_stays_as_it_is(mine: Path) -> None:
     with pytest.raises(InputError, match="weight is missing"), blamed(part(f"{mine}:half")):
         raise InputError("weight is missing")
+
+
+def test_what_a_part_prints_is_not_in_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text("print('loaded')\n\n\ndef mine():\n    print('called')\n")
+    somebodys = part(f"{tmp_path / 'mine.py'}:mine")
+    with blamed(somebodys):
+        cast("Any", somebodys.load())()
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err) == ("", "loaded\ncalled\n")
