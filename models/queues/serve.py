@@ -123,13 +123,15 @@ def serve(
 
 
 def _by_key(policy: OwnPolicy, load: RequestArrays, servers: Servers, times: ServiceTimes) -> None:
-    """Fill the times under somebody's own policy; what it does wrong is its author's to mend."""
+    """Fill the times under somebody's own policy; what its last call did wrong is its author's to mend."""
     call = np.zeros(len(PARAMETERS) + 1)
     arguments = (load, servers, times, policy.preemptive, policy.key.compiled(), call)
     kernel = with_functions(station.by_key, *arguments)
     try:
         kernel(*arguments)
     except Exception as error:
+        if not np.isnan(call[-1]):  # it answered, so the error is not its own
+            raise
         raise policy.key.fault(call, "should return a number") from error
 
 

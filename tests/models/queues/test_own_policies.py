@@ -81,3 +81,13 @@ def test_what_a_policy_does_wrong_is_its_authors(tmp_path, key, problem):
     """The first of them while it is served, if it is preemptive."""
     with pytest.raises(PartError, match=problem):
         serve(written(tmp_path, key, preemptive="remaining_s" in key), [0.0, 1.0], [1.5, 2.0], 1)
+
+
+def test_what_breaks_after_a_policy_answered_is_not_its_authors(tmp_path, monkeypatch):
+    def broken(*arguments):
+        arguments[-1][-1] = 2.0
+        raise IndexError("ours")
+
+    monkeypatch.setattr("models.queues.serve.with_functions", lambda *_: broken)
+    with pytest.raises(IndexError, match="ours"):
+        serve(written(tmp_path, "0.0"), [0.0, 1.0], [1.5, 2.0], 1)
