@@ -265,7 +265,7 @@ def design(
         raise FaultsError([Fault("", 0, 0, "assign", problem)])
     tables = [source for source in sources if not _is_scenario(source)]
     if not tables:
-        return _of_scenario([str(source) for source in sources], question, tell)
+        return _of_scenario([str(source) for source in sources], question, tell, recipe)
     missing = [Fault(name_of(source), 0, 0, "", "is not there") for source in sources if _is_scenario(source)]
     if missing:
         raise FaultsError(missing)
@@ -298,12 +298,15 @@ def _unassignable(file: Path, read: Sequence[Path]) -> str:
     return "" if former else f"is there and holds no former plan ({', '.join(COLUMNS)}), got {file}"
 
 
-def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progress) -> DesignAnswer:
+def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progress, recipe: Recipe) -> DesignAnswer:
     if len(sources) != 1:
         raise FaultsError([Fault("SCENARIO", 0, 0, "", "only one may be given", shown(list(sources)))])
     world = load(sources[0])
     if not isinstance(world, Scenario):
         raise FaultsError([Fault(sources[0], 0, 0, "kind", "should be fleet", world.kind)])
+    if recipe != AS_IT_IS:
+        problem = "is a scenario, which is simulated as a whole: --column, --where, --period, --zone and --skip-bad are"
+        raise FaultsError([Fault(sources[0], 0, 0, "", f"{problem} for tables")])
     tell("simulating", 0.0)
     metric = question.metric or world.analyses.wsmeter.metric
     past = simulated(world, max(2 * round(question.days), 2), metric)

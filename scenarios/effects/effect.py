@@ -252,6 +252,7 @@ def effect(
     notes += _design_notes(rows, design, estimate.machines)
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         notes.append("the metric ips measures the run in instructions per CPU second")
+    true_change, of_truth = _true(sources, read.metric, recipe)
     jobs_effects = None
     if by_job and cluster == "rack":
         notes.append("effects on single jobs are not estimated by rack")
@@ -267,10 +268,10 @@ def effect(
         periods_before=_periods_before(rows),
         published=_published(study, confidence),
         metric=read.metric,
-        true_change=_true(sources, read.metric),
+        true_change=true_change,
         audit=audited,
         per_job=jobs_effects,
-        read_notes=(*notes, *audited.silent),
+        read_notes=(*notes, *of_truth, *audited.silent),
     )
 
 
@@ -353,11 +354,13 @@ def _published(study: Study, confidence: float) -> Effect | None:
         return None
 
 
-def _true(sources: Sequence[Source], metric: MetricName | None) -> float:
-    """Return the true change of one run; NaN of anything else."""
+def _true(sources: Sequence[Source], metric: MetricName | None, recipe: Recipe) -> tuple[float, tuple[str, ...]]:
+    """Return the true change of one run, NaN of anything else and of some of its rows, and why it is not shown."""
     if metric is None or len(sources) > 1 or not isinstance(sources[0], Path):
-        return math.nan
-    return recorded_change(open_run(sources[0]), metric)
+        return math.nan, ()
+    if recipe.where is not None:
+        return math.nan, ("where: the true change of a run is that of the whole fleet, not of the rows that are taken",)
+    return recorded_change(open_run(sources[0]), metric), ()
 
 
 def _periods_before(rows: pd.DataFrame) -> int:

@@ -17,8 +17,8 @@ from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
-from analysis.tables.faults import PRINTED
-from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, values_beside
+from analysis.tables.faults import PRINTED, FileError
+from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
 from analysis.tables.sources import Source, cells_of, name_of
 from analysis.wsmeter.measurements import Reading, measurements
 from models.arrays import DAY_S, Floats
@@ -36,6 +36,9 @@ _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count
 _FEWEST_RACKS = 2
 _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
+
+_FIRST_LINE = 2
+"""Of the rows of a table that has no file (`analysis.tables.cells.cells_of_columns`)."""
 
 
 class Dates(NamedTuple):
@@ -111,7 +114,7 @@ def experiment(
     sources : files of observations, queries or frames, or the folders of runs
     jobs : job, quota, instances; if left out, one run has its own
     metric : of runs; that of their scenario if not said
-    recipe : how columns of the tables of observations become ours
+    recipe : how columns of the tables of observations become ours; of runs as in `observed`
     """
     faults = repeated_sources(sources)
     if faults:
@@ -145,7 +148,7 @@ def in_one_arm(sources: Sequence[Source], table: pd.DataFrame, recipe: Recipe, *
 
     Parameters
     ----------
-    sources : tables, as they were named
+    sources : as they were named; some of them are tables, where the recipe has columns
     table : what was read of them
     recipe : how their columns became ours
     both : whether there must be rows with the feature
@@ -232,9 +235,10 @@ def observed(
     metric : of runs; that of their scenario if not said
     strict : as in `read_observations` and `joined`
     recipe : how columns of the tables become ours; periods of a day are numbered from 1, others begin so many seconds
-        after the first
+        after the first. Of a run only `where` is taken, over the columns of its observations
     """
-    faults, notes, readings = repeated_sources(sources), list[str](), dict[str, Reading]()
+    faults = [*repeated_sources(sources), *_of_tables_alone(sources, recipe)]
+    notes, readings = list[str](), dict[str, Reading]()
     if faults:
         raise FaultsError(faults)
     metric = run_metric(sources, metric)
@@ -265,6 +269,25 @@ def observed(
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out["reason"].value_counts().items())
         notes.append(f"{len(left_out):,} rows ({share:.2%}) are left out: {reasons}")
     return Reading(table, tuple(notes), left_out), dates
+
+
+def _of_tables_alone(sources: Sequence[Source], recipe: Recipe) -> Iterator[Fault]:
+    """Yield what a recipe says that runs do not take: periods if one is given, the rest if no table is."""
+    runs = [source for source in sources if _folder(source) is not None]
+    if runs and recipe.period_s is not None:
+        problem = 'the periods of a run are in seconds from its start; --where, such as "period >= 86400", takes some'
+        yield Fault(name_of(runs[0]), 0, 0, "period", f"is for tables (--period, --from, --until): {problem}")
+    if len(runs) < len(sources) or not runs:
+        return
+    if recipe.columns:
+        problem = "are for tables (--column, --columns): the observations of a run have our names already"
+        yield Fault(name_of(runs[0]), 0, 0, "columns", problem, ", ".join(recipe.columns))
+    if recipe.zone != AS_IT_IS.zone:
+        problem = "is for tables (--zone): a run has no time stamps"
+        yield Fault(name_of(runs[0]), 0, 0, "zone", problem, recipe.zone)
+    if recipe.skip_bad is not None:
+        problem = "is for tables (--skip-bad): a run has no cell that cannot be read; --where leaves out rows"
+        yield Fault(name_of(runs[0]), 0, 0, "skip_bad", problem, f"{recipe.skip_bad:g}")
 
 
 def _stamp(time_s: float) -> str:
@@ -347,7 +370,13 @@ def _read(source: Source, metric: MetricName | None, *, strict: bool, recipe: Re
         table, notes = recorded(open_run(run), metric)
     except RunError as error:
         raise InputError(str(error).removeprefix(f"{run}: ")) from None
-    return Reading(table, tuple(notes))
+    if recipe.where is None:
+        return Reading(table, tuple(notes))
+    try:
+        taken = prepared(cells_of(table), Recipe(where=recipe.where))
+    except FileError as error:  # its lines are those of no file
+        raise FileError([fault._replace(line=0, column=0) for fault in error.faults]) from None
+    return Reading(table.iloc[taken.lines - _FIRST_LINE].reset_index(drop=True), (*notes, *taken.notes))
 
 
 def _windows(run: Run, counters: pd.DataFrame) -> pd.DataFrame:

@@ -166,6 +166,9 @@ def test_one_period_and_unknown_sources_are_refused(tmp_path):
     result = invoke("design", "queue_small", "--detect", "1%")
     assert result.exit_code == 2
     assert "should be fleet" in result.output
+    result = invoke("design", "fortnight", "--detect", "1%", "--where", "job = 3")
+    assert result.exit_code == 2
+    assert "fortnight: is a scenario, which is simulated as a whole" in result.output
 
 
 def test_a_scenario_is_simulated_without_its_feature(tmp_path):

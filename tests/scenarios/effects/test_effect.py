@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import wsc
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.study import Effect, Study
 from models.errors import InputError
@@ -193,6 +195,37 @@ def test_runs_that_are_measured_in_different_metrics_need_one(run, tmp_path):
     ended = invoke("effect", run, other)
     assert ended.exit_code == 2
     assert "--metric: should say one metric for runs measured in several" in ended.output
+
+
+def test_rows_of_a_run_are_taken_by_the_columns_of_its_observations(run):
+    """The whole fleet's answer came back, whatever was asked for."""
+    whole = wsc.read(run)
+    rack = whole["rack"].iloc[0]
+    some = wsc.read(run, where=f"rack <> {rack}")
+    pd.testing.assert_frame_equal(some, whole[whole["rack"] != rack].reset_index(drop=True))
+    answer = json.loads(invoke("effect", run, "--where", f"rack <> {rack}", "--json").stdout)
+    assert answer["machines"] + answer["controls"] == some["machine"].nunique() < whole["machine"].nunique()
+    assert answer["truth"]["change"] is None
+    assert any(
+        note.startswith("where: the true change of a run is that of the whole fleet") for note in answer["notes"]
+    )
+
+
+@pytest.mark.parametrize("command", ["effect", "audit", "monitor", "design"])
+def test_what_a_run_cannot_answer_is_refused(run, command):
+    """With `--column treated=…` the message itself ended in an error."""
+    asked = partial(invoke, command, run, *(["--detect", "3%"] if command == "design" else []))
+    for options, problems in (
+        (["--where", "job = 'nobody'"], ["where: job = 'nobody' is true in no row; job "]),
+        (["--where", "nosuch = 3"], ['where: takes the column "nosuch", which the table lacks']),
+        (["--column", "treated=rack = 999"], ["columns: are for tables (--column"]),
+        (["--period", "1d", "--from", "1970-01-02"], ["period: is for tables (--period, --from, --until)"]),
+        (["--zone", "Europe/Berlin", "--skip-bad", "2%"], ["zone: is for tables", "skip_bad: is for tables"]),
+    ):
+        ended = asked(*options)
+        assert ended.exit_code == 2, ended.output
+        for problem in problems:
+            assert f"{run}: {problem}" in ended.output
 
 
 @pytest.mark.parametrize(("metric", "below"), [("ips", "cpu_s"), ("ipc", "cycles")])
