@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from analysis.tables.recipe import Recipe
     from analysis.tables.sources import Source, TableQuery
     from models.fleet.metrics import MetricName
+    from scenarios.crossplatform.calibration import ServiceQuestion
     from scenarios.crossplatform.platforms import Sheets
     from scenarios.crossplatform.predict import Predicted
     from scenarios.crossplatform.select import SelectConclusion
@@ -702,6 +703,11 @@ def requests(
     speed: _Positive | Sequence[_Positive] = (),
     policy: str | None = None,
     interval_s: _Seconds | None = None,
+    arrival: str | None = None,
+    departure: str | None = None,
+    duration: str | None = None,
+    unit: Literal["ns", "us", "ms", "s"] | None = None,
+    priority: str | None = None,
 ) -> "OccupancyConclusion":
     """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
 
@@ -712,6 +718,8 @@ def requests(
     to, speed : other numbers of servers, other speeds
     policy : a name, ``auto`` to find it out, or None for bounds alone
     interval_s : length of the intervals, seconds
+    arrival, departure, duration, priority : your names of the columns; two of the first three are needed
+    unit : of the times, if they are numbers
 
     Examples
     --------
@@ -729,49 +737,68 @@ def requests(
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
     query = OccupancyQuery(servers, _several(to), _several(speed), interval_s, policy=known, identify=policy == "auto")
     with _file("log", log) as file, _progress("reading and replaying"):
-        return occupancy(file, query, LogColumns())
+        return occupancy(file, query, LogColumns(arrival, departure, duration, unit, priority))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Service:
     """A service's log and the platform that it was made on."""
 
-    log: Path
+    log: "pd.DataFrame | Path"
     platform: str
     sheets: Path | None = None
 
     def __repr__(self) -> str:
-        return f"<Service: {self.log.name} on {self.platform}>"
+        return f"<Service: {self.log.name if isinstance(self.log, Path) else 'a frame'} on {self.platform}>"
 
     @_judged
-    def predict(self, to: _Names = (), method: _Method | None = None) -> "Predicted":
+    def predict(
+        self, to: _Names = (), method: _Method | None = None, instruction_ratio: Sequence[float] | None = None
+    ) -> "Predicted":
         """Return service and response times on other platforms: ``wsc predict``.
 
         Parameters
         ----------
         to : platforms; all that are known if left out
         method : a name, or your own such as ``mine.py:Mine``
+        instruction_ratio : low and high end of a 90% interval for the instructions of a request on platforms of
+            another instruction set, over those of the log
         """
-        from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.predict import predict
 
-        with _progress("predicting"):
-            return predict(ServiceQuestion(self.log, self.platform, _several(to), self.sheets, method=method))
+        with self._question(to, method, instruction_ratio) as question, _progress("predicting"):
+            return predict(question)
 
     @_judged
-    def select(self, bound_s: _Seconds, to: _Names = (), method: _Method | None = None) -> "SelectConclusion":
+    def select(
+        self,
+        bound_s: _Seconds,
+        to: _Names = (),
+        method: _Method | None = None,
+        instruction_ratio: Sequence[float] | None = None,
+    ) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
 
         Parameters
         ----------
         bound_s : seconds
-        to, method : as of `predict`
+        to, method, instruction_ratio : as of `predict`
         """
-        from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.crossplatform.select import select
 
-        with _progress("predicting"):
-            return select(ServiceQuestion(self.log, self.platform, _several(to), self.sheets, method=method), bound_s)
+        with self._question(to, method, instruction_ratio) as question, _progress("predicting"):
+            return select(question, bound_s)
+
+    @contextmanager
+    def _question(
+        self, to: str | Sequence[str], method: str | None, ratio: Sequence[float] | None
+    ) -> "Iterator[ServiceQuestion]":
+        from scenarios.crossplatform.calibration import ServiceQuestion
+        from scenarios.files.options import instruction_ratio
+
+        ends = None if ratio is None else instruction_ratio("--instruction-ratio", ",".join(map(str, ratio)))
+        with _file("log", self.log) as file:
+            yield ServiceQuestion(file, self.platform, _several(to), self.sheets, method=method, instruction_ratio=ends)
 
 
 def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
@@ -780,12 +807,12 @@ def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
 
 
 @_judged
-def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
+def service(log: "pd.DataFrame | str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
     """Return a service's log, to be asked about other platforms.
 
     Parameters
     ----------
-    log : a row an interval, CSV or Parquet; or a run
+    log : a row an interval: a frame, CSV or Parquet; or a run
     platform : that it was made on
     sheets : YAML file of your own spec sheets, as ``--platforms`` of the commands; their platforms may then be named
 
@@ -794,9 +821,12 @@ def service(log: "str | Path | Run", platform: str, *, sheets: str | Path | None
     >>> service("service.csv", "piii").platform
     'piii'
     """
+    import pandas as pd
+
     from scenarios.runs import arguments
 
-    return Service(arguments.file("log", log), platform, None if sheets is None else Path(sheets))
+    source = log if isinstance(log, pd.DataFrame) else arguments.file("log", log, "a frame, a path or a run")
+    return Service(source, platform, None if sheets is None else Path(sheets))
 
 
 @_judged

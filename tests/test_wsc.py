@@ -120,7 +120,9 @@ def test_requests_are_answered_as_by_the_command():
     assert plain(answer) == said
     assert drawn(answer) == [("time (s)", "mean number of requests"), ("servers", "queueing time of a request (s)")]
     assert len(drawn(wsc.requests(log, servers=4))) == 1
-    assert wsc.requests(pd.read_csv(log), servers=4).queueing_time_s == pytest.approx(said["queueing_time_s"])
+    renamed = pd.read_csv(log).rename(columns={"arrival_ms": "began", "departure_ms": "ended"})
+    again = wsc.requests(renamed, servers=4, arrival="began", departure="ended", unit="ms")
+    assert again.queueing_time_s == pytest.approx(said["queueing_time_s"])
     with pytest.raises(wsc.WscError, match=r'^table:3:1: arrival_s: should be a number, got "x"$'):
         wsc.requests(pd.DataFrame({"arrival_s": [0.0, "x"], "departure_s": [2.0, 0.5]}), servers=1)
     with pytest.raises(wsc.WscError, match="policy: should be one of auto, fcfs"):
@@ -138,6 +140,11 @@ def test_a_service_is_predicted_as_by_the_command():
     assert plain(selected) == command("select", log, "--from", "piii", "--bound", "150ms", "--to", "pres")
     assert drawn(selected) == [("requests per second and watt of TDP", "")]
     assert repr(service) == "<Service: service.csv.gz on piii>"
+    again = wsc.service(pd.read_csv(log), "piii").predict(["pres"])
+    pd.testing.assert_frame_equal(again.frame(), answer.frame())
+    ratio = ("--to", "graviton_4", "--instruction-ratio", "0.9,1.2")
+    foreign = service.predict("graviton_4", instruction_ratio=(0.9, 1.2))
+    assert plain(foreign) == command("predict", log, "--from", "piii", *ratio)
     assert plain(wsc.platforms("pres")) == command("platforms", "pres")
 
 
@@ -234,7 +241,12 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         (lambda: wsc.requests(LOG, 1, polcy="fcfs"), r"^polcy: there is no such argument \(did you mean policy\?\)$"),
         (lambda: wsc.requests(pd.DataFrame(), 1), "^log: should have columns and rows, got an empty frame$"),
         (lambda: wsc.requests(3, 1), "^log: should be a frame, a path or a run, got 3$"),
-        (lambda: wsc.service(LOG, "piii"), "^log: should be a path or a run, got a DataFrame$"),
+        (lambda: wsc.service(3, "piii"), "^log: should be a frame, a path or a run, got 3$"),
+        (lambda: wsc.service(LOG, "piii").predict("pres"), "instructions: column is missing, got columns arrival_s"),
+        (
+            lambda: PIII.predict("graviton_4", instruction_ratio=(2, 1)),
+            '^instruction_ratio: should be LOW,HIGH with .*, got "2.0,1.0"$',
+        ),
         (lambda: PIII.predict("pd4", wsc.Finding), "^method: should be the name of a method, .*got the class Finding$"),
         (lambda: PIII.select("150ms"), '^bound_s: should be a number of seconds above 0, got "150ms"$'),
         (lambda: wsc.platforms(["piii"]), r'^names: should be text, got \["piii"\]$'),

@@ -98,7 +98,7 @@ Platforms = Annotated[
 Ratio = Annotated[
     Sequence[float] | None,
     written(
-        partial(options.interval, least=0.1, most=10.0),
+        options.instruction_ratio,
         "LOW,HIGH",
         help="Instructions of a request on another instruction set, divided by those in the log (90% interval).",
     ),

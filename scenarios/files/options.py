@@ -165,8 +165,8 @@ def interval(option: str, text: str, least: float, most: float) -> tuple[float, 
 
     Examples
     --------
-    >>> interval("--instruction-ratio", "0.9,1.2", 0.1, 10.0)
-    (0.9, 1.2)
+    >>> interval("--share", "0.2,0.4", 0.0, 1.0)
+    (0.2, 0.4)
     """
     ends = [_float(part.strip()) for part in text.split(",")]
     if len(ends) != 2 or not least <= ends[0] <= ends[1] <= most:
@@ -244,3 +244,14 @@ def refuse(option: str, problem: str, text: str) -> NoReturn:
     scenarios.files.faults.FaultsError: --margin: should be a share, got "big"
     """
     raise FaultsError([Fault(option, 1, 1, "", problem, shown(text))])
+
+
+def instruction_ratio(option: str, text: str) -> tuple[float, float]:
+    """Return a 90% interval for instructions on another instruction set over those in a log.
+
+    Examples
+    --------
+    >>> instruction_ratio("--instruction-ratio", "0.9,1.2")
+    (0.9, 1.2)
+    """
+    return interval(option, text, 0.1, 10.0)
