@@ -14,7 +14,7 @@ from analysis.audit.findings import Finding
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method
-from analysis.effects.observations import Design, Observations
+from analysis.effects.observations import Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -225,7 +225,8 @@ def effect(
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()
-    design, notes = Observations.of(rows).design, [*read.notes]
+    coded, notes = Observations.of(rows), [*read.notes]
+    design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
     stated = read_about(about) if about else About()
     cluster: Cluster = "machine"
@@ -249,7 +250,7 @@ def effect(
             study, estimate = _estimated(rows, read.jobs, chosen, confidence, cluster)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
-    notes += _design_notes(rows, design, estimate.machines)
+    notes += _design_notes(rows, coded)
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         notes.append("the metric ips measures the run in instructions per CPU second")
     true_change, of_truth = _true(sources, read.metric, recipe)
@@ -275,15 +276,15 @@ def effect(
     )
 
 
-def _design_notes(rows: pd.DataFrame, design: Design, machines: int) -> Iterator[str]:
-    """Yield what a design leaves out, or lacks; `machines` are those with the feature that it compares."""
-    if design != "crossover":
+def _design_notes(rows: pd.DataFrame, coded: Observations) -> Iterator[str]:
+    """Yield what the design of an experiment leaves out, or lacks."""
+    if coded.design != "crossover":
         if not _periods_before(rows):
             yield "no rows before the feature: rows of periods before it make the interval narrower"
-    elif others := rows.loc[rows["treated"] == 1, "machine"].nunique() - machines:
+    elif others := int((coded.ever & ~coded.switching).sum()):
         yield (
-            f"{machines:,} machines lose the feature again, so this is a crossover of these; {others:,} that keep it "
-            "are not in it: leave out those that lose it (--where) for a study of the others"
+            f"{coded.switching.sum():,} machines switch, so this is a crossover of these; {others:,} that keep the "
+            "feature are not in it: leave out those that switch (--where) for a study of the others"
         )
 
 

@@ -402,7 +402,7 @@ def test_equal_machines_are_no_change_but_for_the_features(tmp_path, design, cha
     payload = effect([seen], by_job=design != "staged")
     if design == "crossover":
         kept = seen.assign(treated=seen["treated"].where(seen["machine"] != 1, 1))
-        assert any("; 1 that keep it are not in it" in note for note in effect([kept])["notes"])
+        assert any("; 1 that keep the feature are not in it" in note for note in effect([kept])["notes"])
     assert (payload["margin"], payload["zero_ruled_out"]) == (0.0, change > 0)
     assert payload["change"] == pytest.approx(change, abs=1e-12)
     unchanged = "zero is not ruled out: +0.00% (+0.00% to +0.00%)"
