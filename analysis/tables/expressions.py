@@ -84,7 +84,7 @@ def parsed(text: str, names: Sequence[str] = ()) -> Expression:
         raise InputError(f"should be a whole expression, {_syntax_problem(tree['error_message'], text)}: {text}")
     node = tree["statements"][0]["node"]
     expressions = node.pop("select_list", ())
-    if len(tree["statements"]) != 1 or len(expressions) != 1 or node != _bare(parser):
+    if len(tree["statements"]) != 1 or len(expressions) != 1 or node != _bare():
         raise InputError(f"should be one expression: {text}")
     (expression,) = node["select_list"] = expressions
     columns = tuple(dict.fromkeys(_columns(expression, text)))
@@ -128,9 +128,10 @@ def _syntax_problem(message: str, text: str) -> str:
     return "ends too early" if text.count("(") == text.count(")") else "has parentheses without their other half"
 
 
-def _bare(parser: duckdb.DuckDBPyConnection) -> dict[str, object]:
+@cache
+def _bare() -> dict[str, object]:
     """Return the tree of a SELECT without its list: no table, filter, group or order."""
-    tree = json.loads(_one(parser, "SELECT json_serialize_sql(?)", "SELECT 0"))
+    tree = json.loads(_one(_connection(), "SELECT json_serialize_sql(?)", "SELECT 0"))
     return {key: value for key, value in tree["statements"][0]["node"].items() if key != "select_list"}
 
 
@@ -191,6 +192,12 @@ def _functions() -> frozenset[str]:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
+    """Return a connection of its own to the one empty database of this process; opening a database takes long."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=_SETTINGS)
 
 
