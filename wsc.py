@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.effects.estimator import Estimator as AnyEstimator
+    from analysis.tables.cells import Source
+    from analysis.tables.queries import TableQuery
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import Source, TableQuery
     from models.fleet.metrics import MetricName
     from scenarios.crossplatform.calibration import ServiceQuestion
     from scenarios.crossplatform.platforms import Sheets
@@ -122,7 +123,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T", str, int, float)
 _TYPES = {
-    "TableQuery": "analysis.tables.sources",
+    "TableQuery": "analysis.tables.queries",
     "Recipe": "analysis.tables.recipe",
     "Run": "scenarios.runs.rundir",
     "Platform": "models.platforms",
@@ -1030,11 +1031,12 @@ def _scenario(reference: str | Path, seed: int | None, values: Mapping[str, obje
 
 def _recipe(function: Callable[..., object], columns: Columns, sources: "Sequence[Source]") -> "Recipe":
     """Return the recipe among a function's keyword arguments, of which there are no others, or beside its tables."""
-    from scenarios.files import recipes
+    from analysis.tables.cells import recipe_beside
+    from scenarios.files.recipes import recipe_of
     from scenarios.runs import arguments
 
     arguments.known_names(function, columns, Columns.__annotations__)
-    return recipes.recipe_of(columns, sources)
+    return recipe_of(columns, recipe_beside(sources))
 
 
 @contextmanager
@@ -1045,7 +1047,7 @@ def _file(argument: str, table: "pd.DataFrame | str | Path | Run") -> Iterator[P
     import pandas as pd
     from pyarrow.parquet import write_table
 
-    from analysis.tables.sources import table_of
+    from analysis.tables.queries import table_of
     from scenarios.files.faults import FaultsError
     from scenarios.runs import arguments
 

@@ -208,7 +208,10 @@ def small_table():
         ({"confidance": 0.5}, r"^confidance: there is no such argument \(did you mean confidence\?\)$"),
         ({"wher": "a", "jbos": 3}, r"^jbos: .*did you mean jobs.*\nwher: .*did you mean where"),
         ({"zone": "Nowhere/City"}, '^zone: should be a time zone\'s name, such as .*, got "Nowhere/City"$'),
-        ({"since": "2026-01-01", "until": "2026-02-01"}, '^since: needs period, got "2026-01-01"\nuntil: needs period'),
+        (
+            {"since": "2026-01-01", "until": "2026-02-01"},
+            "^since: needs a period, such as 1d, got .*\nuntil: needs a period",
+        ),
         ({"until": "x", "period": "1y"}, '^period: should be a time .*, got "1y"\nuntil: should be a point in time'),
         ({"skip_bad": 7.0}, "^skip_bad: should be a share between 0 and 1, such as 3% or 0.03, got 7.0$"),
         ({"skip_bad": -1}, "^skip_bad: should be a share .*, got -1$"),

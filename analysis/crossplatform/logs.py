@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.log import PER_SECOND, unit_of
-from analysis.tables.cells import FileCells, read_cells
+from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -102,7 +102,7 @@ def read(path: Path) -> ServiceLog:
     >>> log.types, log.interval_s, log.instructions.tolist(), log.response_time_s.tolist()
     (('buy',), 60.0, [2803220000.0, 3116410000.0, 900000000.0], [0.25, nan, 0.125])
     """
-    cells = read_cells(path)
+    cells = cells_of(path)
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
     columns, faults = log_columns(cells.names)

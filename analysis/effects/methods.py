@@ -17,7 +17,7 @@ from analysis.effects.observations import Design
 from analysis.effects.study import Answers, EffectMethod, Need
 from analysis.wsmeter.estimators import PAPER_ESTIMATORS
 from models.arrays import Bools
-from models.errors import InputError
+from models.errors import ArgumentError
 
 RECOMMENDED = "adjusted"
 
@@ -93,23 +93,28 @@ def refusal(name: str, known: Sequence[str], *, own: bool = False) -> str:
     return problem
 
 
-def method(name: str) -> EffectMethod:
+def method(name: str, among: Sequence[str] | None = None, *, own: bool = False) -> EffectMethod:
     """Return the estimator of a name.
+
+    Parameters
+    ----------
+    among : names that may be said there; all of them if left out
+    own : whether the message says that estimators of other people may be named, too
 
     Raises
     ------
-    InputError
-        If there is none; the message lists those that there are.
+    ArgumentError
+        If it is none of them; the message lists those of which one may be said.
 
     Examples
     --------
     >>> method("adjusted").name
     'adjusted'
     """
-    for known in METHODS:
-        if known.name == name:
-            return known
-    raise InputError(f"estimator {refusal(name, of_tables())}, got {name}")
+    known = {member.name: member for member in METHODS if among is None or member.name in among}
+    if name not in known:
+        raise ArgumentError("estimator", refusal(name, among or of_tables(), own=own), name)
+    return known[name]
 
 
 def for_design(name: str, design: Design) -> EffectMethod:

@@ -8,10 +8,10 @@ from typing import Literal, Self
 import numpy as np
 import pandas as pd
 
+from analysis.tables.cells import Source
 from analysis.tables.columns import BY_EXPRESSION, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source
 from analysis.wsmeter.measurements import Reading
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError, WscError

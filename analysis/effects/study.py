@@ -334,7 +334,7 @@ def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> E
             2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
         )
     margin = float(half_width(np.array(error), np.array(freedom), confidence))
-    return said(method.name, study, Statistic.around(change, margin), error, freedom)
+    return said(method.name, study, Statistic(change, change - margin, change + margin), error, freedom)
 
 
 def said(estimator: str, study: Study, answer: Statistic, error: float = math.nan, freedom: float = math.nan) -> Effect:

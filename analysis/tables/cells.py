@@ -1,4 +1,4 @@
-"""The cells of a file, CSV or Parquet, plain or gzipped, before any check of what they hold."""
+"""The cells of a table before any check of what they hold: of a file, CSV or Parquet, of a query, or of a frame."""
 
 import csv
 import io
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,13 @@ import pyarrow.parquet as pq
 
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, is_packed, salvaged, stream_of
 from analysis.tables.faults import FileFault
+from analysis.tables.queries import TableQuery, answered, table_of
 from models.arrays import Bools, Ints
 
+Source: TypeAlias = Path | TableQuery | pd.DataFrame
+"""Where a table comes from: a file, a query, or a frame in memory."""
 _QUOTED = re.compile(r'"[^"]*"')
+_RECIPE = ".columns.yaml"
 _NO_JSON = "JSON lines are not read: make a CSV of them, as docs/own-requests.md step 1 does"
 
 
@@ -84,16 +88,74 @@ class FileCells:
             yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
 
 
-def read_cells(path: Path) -> FileCells:
-    """Read a file's cells, and the faults of the file itself.
+def name_of(source: Source) -> str:
+    """Return what a source is called in messages."""
+    return "table" if isinstance(source, pd.DataFrame) else str(source)
 
-    What the file is follows from its first bytes. Blank lines of a CSV file are skipped; of a gzip file that is cut
-    off, the whole lines are read.
+
+def source_of(text: str, database: Path | None = None) -> Source:
+    """Return the table that an argument names: a SELECT is a query, anything else a path.
+
+    Examples
+    --------
+    >>> source_of("select 1 AS job")
+    TableQuery(sql='select 1 AS job', database=None)
+    """
+    words = text.split(maxsplit=1)
+    is_query = words and words[0].lower() in {"select", "with"} and " " in text
+    return TableQuery(text, database) if is_query else Path(text)
+
+
+def recipe_beside(sources: Sequence[Source]) -> Path | None:
+    """Return the recipe that lies beside the first of some files, ``fleet.columns.yaml`` beside ``fleet.csv.gz``."""
+    for source in sources:
+        if isinstance(source, Path) and not source.is_dir():
+            recipe = source.with_name(source.name.partition(".")[0] + _RECIPE)
+            if recipe.is_file():
+                return recipe
+    return None
+
+
+def header_of(source: Source) -> Sequence[str]:
+    """Return the names of a source's columns, with little read of a file; none where that takes the whole of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "jobs.csv"
+    ...     _ = file.write_text("job, quota\\na,2\\n")
+    ...     header_of(file)
+    ['job', 'quota']
+    """
+    if isinstance(source, pd.DataFrame):
+        return [str(name) for name in source.columns]
+    if isinstance(source, TableQuery):
+        return []
+    try:
+        head = head_of(source)
+        if head.startswith(PARQUET):
+            return [] if is_packed(source) else list(pq.read_schema(source).names)
+        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
+        return [
+            name.strip() for name in next(csv.reader(io.StringIO(lines, newline=""), delimiter=_separator(lines)), [])
+        ]
+    except (OSError, DamagedError, pa.ArrowException, csv.Error):
+        return []
+
+
+def cells_of(source: Source) -> FileCells:
+    """Return a source's cells, and the faults of a file itself.
+
+    What a file is follows from its first bytes. Blank lines of CSV are skipped; of a gzip file that is cut off, the
+    whole lines are read.
 
     Raises
     ------
+    FileError
+        If a query cannot be run.
     OSError
-        If the file cannot be opened.
+        If a file cannot be opened.
 
     Examples
     --------
@@ -101,11 +163,15 @@ def read_cells(path: Path) -> FileCells:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "jobs.csv"
     ...     _ = file.write_text("job,quota\\na,2\\n\\nb\\n")
-    ...     cells = read_cells(file)
+    ...     cells = cells_of(file)
     >>> cells.names, cells.lines.tolist(), str(cells.faults[0])
     (['job', 'quota'], [2], '4:1: row: should have 2 fields, got 1')
+    >>> cells_of(TableQuery("SELECT 'a' AS job, 2 AS quota")).names
+    ['job', 'quota']
     """
-    with stream_of(path) as stream:
+    if not isinstance(source, Path):
+        return _cells_of_columns(table_of(source) if isinstance(source, pd.DataFrame) else answered(source))
+    with stream_of(source) as stream:
         data, damage = salvaged(stream)
     cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
     if data.startswith(PARQUET):
@@ -118,30 +184,6 @@ def read_cells(path: Path) -> FileCells:
     cells = _csv_cells(whole_lines)
     cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
     return cells
-
-
-def column_names(path: Path) -> list[str]:
-    """Return the names of a file's columns, of which only the beginning is read; none where it cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "jobs.csv"
-    ...     _ = file.write_text("job, quota\\na,2\\n")
-    ...     column_names(file)
-    ['job', 'quota']
-    """
-    try:
-        head = head_of(path)
-        if head.startswith(PARQUET):
-            return [] if is_packed(path) else list(pq.read_schema(path).names)
-        lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
-        return [
-            name.strip() for name in next(csv.reader(io.StringIO(lines, newline=""), delimiter=_separator(lines)), [])
-        ]
-    except (OSError, DamagedError, pa.ArrowException, csv.Error):
-        return []
 
 
 def _csv_cells(data: bytes) -> FileCells:
@@ -197,10 +239,10 @@ def _parquet_cells(data: bytes, cut: str) -> FileCells:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError):
         return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
-    return cells_of_columns(table)
+    return _cells_of_columns(table)
 
 
-def cells_of_columns(table: pa.Table) -> FileCells:
+def _cells_of_columns(table: pa.Table) -> FileCells:
     """Return the cells of an Arrow table; its rows are counted as if a header stood in line 1."""
     names, types = table.column_names, table.schema.types
     columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.tables.cells import FileCells
+from analysis.tables.cells import FileCells, Source, cells_of, header_of
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.quantities import numbers, times_s
 from analysis.tables.recipe import AS_IT_IS, Recipe, prepared, recipe_expressions
-from analysis.tables.sources import Source, cells_of, header_of
 from models.arrays import Bools, Ints
 
 _WIDEST = 200

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.tables.cells import Source
 from analysis.tables.columns import BY_EXPRESSION, BY_SELECT, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
-from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import METRICS
 

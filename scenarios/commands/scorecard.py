@@ -43,16 +43,15 @@ def _designs(option: str, text: str) -> tuple[str, ...]:
     return chosen(option, text, DESIGNS)
 
 
-def _estimators(option: str, text: str) -> tuple[str, ...]:
+def _estimators(_option: str, text: str) -> tuple[str, ...]:
     """Return names of ours, and references to those of other people, each once."""
-    from analysis.effects.methods import names, refusal
+    from analysis.effects.methods import method, names
     from models.code.parts import is_part
 
     given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     ours, own = ([name for name in given if is_part(name) == others] for others in (False, True))
     for name in ours:
-        if problem := refusal(name, names(), own=True):
-            options.refuse(option, problem, name)
+        method(name, names(), own=True)
     return (*ours, *own)
 
 

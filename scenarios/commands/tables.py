@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,8 +12,8 @@ from scenarios.commands.options import duration, share, written
 from scenarios.files.faults import Fault, FaultsError
 
 if TYPE_CHECKING:
+    from analysis.tables.cells import Source
     from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import Source
 
 _PANEL = "Tables with columns of their own"
 
@@ -41,7 +41,7 @@ _OPTIONS: dict[str, Any] = {
             rich_help_panel=_PANEL,
         ),
     ],
-    "rows_where": Annotated[
+    "where": Annotated[
         str | None,
         typer.Option(
             "--where",
@@ -56,13 +56,13 @@ _OPTIONS: dict[str, Any] = {
             help="Cut the time stamps in the column period into periods of this length, such as 1d.", panel=_PANEL
         ),
     ],
-    "from_stamp": Annotated[
+    "since": Annotated[
         str | None,
         typer.Option(
             "--from", metavar="WHEN", help="Read rows from this time on; needs --period.", rich_help_panel=_PANEL
         ),
     ],
-    "until_stamp": Annotated[
+    "until": Annotated[
         str | None,
         typer.Option(
             "--until", metavar="WHEN", help="Read rows before this time; needs --period.", rich_help_panel=_PANEL
@@ -90,20 +90,6 @@ _OPTIONS: dict[str, Any] = {
     ],
 }
 """By the name of the parameter."""
-
-
-class _Given(TypedDict):
-    """What the options were given."""
-
-    column: list[str] | None
-    columns: Path | None
-    rows_where: str | None
-    period: float | None
-    from_stamp: str | None
-    until_stamp: str | None
-    zone: str | None
-    skip_bad: float | None
-    database: Path | None
 
 
 class NamedTables(NamedTuple):
@@ -147,12 +133,12 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
     def reading(**given: Any) -> None:  # noqa: ANN401  # options of all types
         tables = given.pop("tables", None) or [given[name] for name in names]
         named = [tables] if isinstance(tables, str) else tables
-        read = _tables(named, cast(_Given, {name: given.pop(name) for name in _OPTIONS}))
+        read = _tables(named, {name: given.pop(name) for name in _OPTIONS})
         given |= dict(zip(names, read.sources, strict=False))
         if given.get("jobs") is not None:
-            from scenarios.files import recipes
+            from analysis.tables.cells import source_of
 
-            given["jobs"] = recipes.source_of(str(given["jobs"]), read.database)
+            given["jobs"] = source_of(str(given["jobs"]), read.database)
         command(read, **given)
 
     _, *own = inspect.signature(command).parameters.values()
@@ -167,31 +153,19 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
     return reading
 
 
-def _tables(named: list[str], given: _Given) -> NamedTables:
-    """Return the sources and the recipe that options give; those of a file beside a table if they give none."""
-    from analysis.tables.recipe import Recipe
-    from analysis.tables.sources import TableQuery
-    from scenarios.files import recipes
+def _tables(named: list[str], given: dict[str, Any]) -> NamedTables:
+    """Return the sources and the recipe that options give; what they do not say is as a file beside a table says."""
+    from analysis.tables.cells import recipe_beside, source_of
+    from analysis.tables.queries import TableQuery
+    from analysis.tables.recipe import AS_IT_IS
 
-    sources = tuple(recipes.source_of(text, given["database"]) for text in named)
-    if given["database"] is not None and not any(isinstance(source, TableQuery) for source in sources):
+    database, texts, file = given.pop("database"), given.pop("column"), given.pop("columns")
+    sources = tuple(source_of(text, database) for text in named)
+    if database is not None and not any(isinstance(source, TableQuery) for source in sources):
         raise FaultsError([Fault("", 0, 0, "database", "is what a SELECT in place of a table is about; there is none")])
-    file = given["columns"] or recipes.beside(sources)
-    base = recipes.recipe_file(file) if file is not None else Recipe()
-    zone = given["zone"] or base.zone
-    values: dict[str, Any] = {
-        "columns": recipes.columns_of(given["column"] or ()),
-        "where": given["rows_where"],
-        "period_s": given["period"],
-        "since_s": None if given["from_stamp"] is None else recipes.point_in_time("--from", given["from_stamp"], zone),
-        "until_s": None
-        if given["until_stamp"] is None
-        else recipes.point_in_time("--until", given["until_stamp"], zone),
-        "zone": zone,
-        "skip_bad": given["skip_bad"],
-    }
-    recipe = recipes.over(base, **{name: value for name, value in values.items() if value is not None})
-    ends = {"from_stamp": given["from_stamp"], "until_stamp": given["until_stamp"]}
-    recipes.need_period(recipe, {name: text for name, text in ends.items() if text is not None}, "--period")
-    recipes.need_period_of_file(recipe, base, file)
-    return NamedTables(sources, recipe, given["database"])
+    file = file or recipe_beside(sources)
+    if not texts and file is None and all(value is None for value in given.values()):
+        return NamedTables(sources, AS_IT_IS, database)
+    from scenarios.files.recipes import columns_of, recipe_of
+
+    return NamedTables(sources, recipe_of({"columns": columns_of(texts or ()), **given}, file), database)

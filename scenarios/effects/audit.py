@@ -9,9 +9,9 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import GUARDS
+from analysis.tables.cells import Source, header_of, name_of
 from analysis.tables.expressions import parsed
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source, header_of, name_of
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources

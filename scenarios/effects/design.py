@@ -14,8 +14,8 @@ from analysis.effects.past import Past, period_length
 from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
+from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source, name_of
 from analysis.wsmeter.measurements import read_jobs
 from models.arrays import HOUR_S
 from models.fleet.metrics import METRICS, MetricName

@@ -13,13 +13,13 @@ from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Cluster
-from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method
+from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method, of_tables
 from analysis.effects.observations import Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
+from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source
 from models.errors import InputError
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about
@@ -221,7 +221,7 @@ def effect(
     FaultsError
         With everything that is wrong with the files, or that there is too little in them.
     """
-    chosen = estimator_of(estimator)
+    chosen = method(estimator) if estimator in of_tables() else estimator_of(estimator)
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe)
     rows, left_out = read.observations.estimable()

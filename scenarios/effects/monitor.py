@@ -17,8 +17,8 @@ from analysis.effects.sequential import monitor as intervals
 from analysis.effects.sequential import price
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
+from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.tables.sources import Source
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName

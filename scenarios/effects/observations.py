@@ -16,10 +16,10 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
+from analysis.tables.cells import Source, cells_of, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED, FileError
 from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
-from analysis.tables.sources import Source, cells_of, name_of
 from analysis.wsmeter.measurements import Reading, measurements
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
@@ -38,7 +38,7 @@ _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
 _FIRST_LINE = 2
-"""Of the rows of a table that has no file (`analysis.tables.cells.cells_of_columns`)."""
+"""Of the rows of a table that has no file (`analysis.tables.cells.cells_of`)."""
 
 
 class Dates(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.effects.estimator import Estimator, ExperimentTables, Interval, PotentialTables, answered, many
-from analysis.effects.methods import SHIPPED, method, of_tables, refusal
+from analysis.effects.methods import SHIPPED, method, of_tables
 from analysis.effects.study import EffectMethod
 from analysis.statistics import Statistic
 from models.arrays import Floats
@@ -118,11 +118,7 @@ def estimator_of(given: object) -> EffectMethod | OwnEstimator:
     """
     if not isinstance(given, str):
         return OwnEstimator.of(given)
-    if is_part(given):
-        return OwnEstimator.of_part(part(given))
-    if problem := refusal(given, of_tables(), own=True):
-        raise InputError(f"estimator {problem}, got {given}")
-    return method(given)
+    return OwnEstimator.of_part(part(given)) if is_part(given) else method(given, of_tables(), own=True)
 
 
 def own_names(estimators: Sequence[OwnEstimator]) -> None:

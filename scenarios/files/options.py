@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+from models.errors import ArgumentError
 from scenarios.files.faults import Fault, FaultsError, shown
 
 MOST_SERVERS = 4096
@@ -32,7 +33,7 @@ def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
 
     Parameters
     ----------
-    read : takes the option's name and text, and raises FaultsError if it is not what it should be
+    read : takes the option's name and text, and raises FaultsError or ArgumentError if it is not what it should be
 
     Examples
     --------
@@ -48,6 +49,8 @@ def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:
             return read("", given)
         except FaultsError as error:
             return Refused(error.faults[0])
+        except ArgumentError as error:
+            return Refused(Fault("", 1, 1, "", error.problem, shown(error.got)))
 
     return parse
 
@@ -135,20 +138,16 @@ def count_or_all(option: str, text: str) -> int | None:
     return None if text == "all" else whole(option, text)
 
 
-def estimator_of(option: str, name: str, *, own: bool = False) -> str:
+def estimator_of(_option: str, name: str, *, own: bool = False) -> str:
     """Return the name of an estimator of a fleet-wide effect for which tables of observations are enough.
 
     Parameters
     ----------
     own : whether it may be somebody's own, as ``mine.py:Mine``
     """
-    from analysis.effects.methods import of_tables, refusal
+    from analysis.effects.methods import method, of_tables
 
-    if own and ":" in name:
-        return name
-    if problem := refusal(name, of_tables(), own=own):
-        refuse(option, problem, name)
-    return name
+    return name if own and ":" in name else method(name, of_tables(), own=own).name
 
 
 def names_of(_option: str, text: str) -> tuple[str, ...]:

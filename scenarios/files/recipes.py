@@ -13,29 +13,13 @@ import pandas as pd
 from analysis.effects.observations import FIELDS
 from analysis.tables.quantities import times_s
 from analysis.tables.recipe import Recipe
-from analysis.tables.sources import Source, TableQuery
 from analysis.wsmeter.measurements import MEASUREMENTS, PLAN
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.tree import ValueNode, parse
 
-_BESIDE = ".columns.yaml"
 KNOWN = tuple(dict.fromkeys(field.name for field in (*FIELDS, *MEASUREMENTS, *PLAN)))
 """Columns of ours: of a table of observations, of the two of `wsc wsmeter estimate`, and of that of a plan."""
-
-
-def source_of(text: str, database: Path | None = None) -> Source:
-    """Return the table that an argument names: a SELECT is a query, anything else a path.
-
-    Examples
-    --------
-    >>> source_of("select 1 AS job")
-    TableQuery(sql='select 1 AS job', database=None)
-    """
-    words = text.split(maxsplit=1)
-    return (
-        TableQuery(text, database) if words and words[0].lower() in {"select", "with"} and " " in text else Path(text)
-    )
 
 
 def columns_of(texts: Sequence[str]) -> dict[str, str]:
@@ -97,14 +81,14 @@ def zone_of(option: str, text: str) -> str:
     return text
 
 
-def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Recipe:
+def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
     """Return the recipe of the arguments columns, where, period, since, until, zone and skip_bad.
 
-    Texts and numbers are read as those of options; None is left out, and is as a file beside the tables says.
+    Texts and numbers are read as those of options; None is left out.
 
     Parameters
     ----------
-    sources : the tables, a file beside which may say what the arguments do not; see `beside`
+    file : one that says what the arguments do not, as `recipe_file` reads it
 
     Raises
     ------
@@ -118,7 +102,6 @@ def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Re
     """
     fields, faults = dict[str, Any](), list[Fault]()
     texts = {name: value for name, value in given.items() if value is not None}
-    file = beside(sources)
     base = Recipe() if file is None else recipe_file(file)
     columns, zone = texts.pop("columns", {}), base.zone
     if isinstance(columns, Mapping) and all(isinstance(text, str) for part in columns.items() for text in part):
@@ -133,49 +116,14 @@ def recipe_of(given: Mapping[str, object], sources: Sequence[Source] = ()) -> Re
         except FaultsError as error:
             faults += [Fault("", 0, 0, name, fault.problem, shown(value)) for fault in error.faults]
         zone = fields.get("zone", zone)
+    if "period" not in texts and base.period_s is None:  # without it no column is a point in time
+        ends = [("", name, texts.get(name)) for name in _KEYS]
+        ends += [(str(file), "from", base.since_s), (str(file), "until", base.until_s)]
+        problem = "needs a period, such as 1d"
+        faults += [Fault(at, 0, 0, name, problem, shown(end)) for at, name, end in ends if end is not None]
     if faults:
         raise FaultsError(faults)
-    recipe = over(base, **fields)
-    need_period(recipe, {name: texts[name] for name in _KEYS if name in texts}, "period")
-    need_period_of_file(recipe, base, file)
-    return recipe
-
-
-def over(base: Recipe, **values: Any) -> Recipe:  # noqa: ANN401  # fields of a recipe, each of its own type
-    """Return a recipe with other values in place of its own; expressions join its own.
-
-    Examples
-    --------
-    >>> recipe = over(Recipe({"job": "service"}, zone="Europe/Berlin"), columns={"machine": "host"})
-    >>> recipe.columns, recipe.zone
-    ({'job': 'service', 'machine': 'host'}, 'Europe/Berlin')
-    """
-    return replace(base, **{**values, "columns": {**base.columns, **values.get("columns", {})}})
-
-
-def need_period_of_file(recipe: Recipe, base: Recipe, file: Path | None) -> None:
-    """Refuse the ends that a file gives if nothing gives a period."""
-    ends = {"from": base.since_s, "until": base.until_s}
-    need_period(recipe, {name: end for name, end in ends.items() if end is not None}, "period", str(file))
-
-
-def need_period(recipe: Recipe, ends: Mapping[str, object], period: str, file: str = "") -> None:
-    """Refuse the ends of a recipe that has no period, without which no column is a point in time.
-
-    Parameters
-    ----------
-    ends : what was given for them, by name
-    period : what must be given beside them
-    file : the one that gives the ends, if it is one
-
-    Examples
-    --------
-    >>> need_period(Recipe(since_s=0.0), {"since": "1970-01-01"}, "period")
-    Traceback (most recent call last):
-    scenarios.files.faults.FaultsError: since: needs period, got "1970-01-01"
-    """
-    if ends and recipe.period_s is None:
-        raise FaultsError(Fault(file, 0, 0, name, f"needs {period}", shown(given)) for name, given in ends.items())
+    return replace(base, **{**fields, "columns": {**base.columns, **fields["columns"]}})
 
 
 _KEYS = {"since": "from", "until": "until"}
@@ -231,16 +179,6 @@ _READ: Mapping[str, tuple[str, Callable[[str, str, str], object]]] = {
     "skip_bad": ("skip_bad", lambda key, text, _zone: options.share(key, text)),
 }
 """By the key in YAML, the recipe's field and how its text is read in a zone."""
-
-
-def beside(sources: Sequence[Source]) -> Path | None:
-    """Return the recipe that lies beside the first of some files, ``fleet.columns.yaml`` beside ``fleet.csv.gz``."""
-    for source in sources:
-        if isinstance(source, Path) and not source.is_dir():
-            recipe = source.with_name(source.name.partition(".")[0] + _BESIDE)
-            if recipe.is_file():
-                return recipe
-    return None
 
 
 def _expressions(node: ValueNode) -> dict[str, str]:

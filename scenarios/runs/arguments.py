@@ -13,10 +13,10 @@ import pandas as pd
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from analysis.tables.sources import Source, TableQuery
+from analysis.tables.cells import Source, source_of
+from analysis.tables.queries import TableQuery
 from models.fleet.metrics import MetricName
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.recipes import source_of
 from scenarios.runs.rundir import Run
 from scenarios.views.numbers import closest
 

@@ -16,9 +16,9 @@ from analysis.audit.guards import GUARDS
 from analysis.audit.intervals import heavy_tails_of_samples
 from analysis.effects.observations import ObservationsError
 from analysis.statistics import NotEnoughDataError
+from analysis.tables.cells import Source, name_of
 from analysis.tables.quantities import numbers, times_s
 from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
-from analysis.tables.sources import Source, name_of
 from analysis.wsmeter.estimators import WIDENING, Baseline, CurrentIs, Estimate, WSMeter
 from analysis.wsmeter.measurements import Reading, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import Plan

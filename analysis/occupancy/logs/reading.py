@@ -33,7 +33,7 @@ from analysis.occupancy.logs.log import (
 )
 from analysis.occupancy.logs.swf import read_swf
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
-from analysis.tables.cells import FileCells, read_cells
+from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import PRINTED, FileError, FileFault
 from models.arrays import Floats
 from models.errors import InputError
@@ -184,7 +184,7 @@ def read_table_log(
             if sound and _too_long(times, which, notes) is None:
                 log = _log(times, columns, which, notes)
                 return log if _named(log.table) else _with_rest(log, _others(path, names, which))
-    cells = read_cells(path)
+    cells = cells_of(path)
     which, columns = _carefully(cells, (arrival, departure, duration, priority), unit)
     notes, times = _in_seconds(columns, which, unit)
     _refuse_undecided(which, notes)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import FileCells, read_cells
+from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
@@ -158,7 +158,7 @@ def read(path: Path) -> AffinityTable:
     analysis.tables.faults.FileError: 3:4: cpi: should be known on one platform at least for job b, got ""
     3:5: capacity: should be the same in all rows of platform p (10 in line 2), got 11
     """
-    cells = read_cells(path)
+    cells = cells_of(path)
     try:
         frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
     except FileError as error:

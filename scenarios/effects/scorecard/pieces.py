@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.effects.arrangements import Arrangement, drawn
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimator import PotentialTables
-from analysis.effects.methods import method, names, refusal, together
+from analysis.effects.methods import method, names, together
 from analysis.effects.study import Answers, EffectMethod
 from models.arrays import Bools, Floats
 from models.code.parts import Part, is_part, part
@@ -145,8 +145,7 @@ class ScorecardQuestion:
             raise InputError(f"sizes should have one of at most half of {machines} machines, got {min(sizes)}")
         ours = tuple(name for name in estimators if not is_part(name)) if estimators else names()
         for name in ours:
-            if problem := refusal(name, names(), own=True):
-                raise InputError(f"estimator {problem}, got {name}")
+            method(name, names(), own=True)
         own = tuple(part(name) for name in estimators if is_part(name))
         own_names([OwnEstimator.of_part(each) for each in own])
         return cls(ours, tuple(sorted(sizes)), draws, machines, tuple(designs), own)

@@ -28,7 +28,7 @@ def test_names_are_unique_and_found():
     assert len({one.name for one in METHODS}) == len(METHODS)
     assert all(method(one.name) is one for one in METHODS)
     assert method(RECOMMENDED).name == RECOMMENDED
-    with pytest.raises(ValueError, match=r"estimator should be one of published, .*got best"):
+    with pytest.raises(ValueError, match=r"estimator: should be one of published, .*got 'best'"):
         method("best")
 
 

@@ -141,7 +141,7 @@ def test_faults_are_located_and_all_told(tmp_path):
         2,
         '--every: should be period, day, or a number above 0 in the unit of the periods, got "never"\n',
     )
-    with pytest.raises(ValueError, match="estimator should be one of"):
+    with pytest.raises(ValueError, match="estimator: should be one of"):
         monitor(written(tmp_path, observations(0.0)), estimator="best")
 
 

@@ -181,7 +181,7 @@ def test_a_design_takes_the_weeks_before(theirs):
         (["--column", "job=(SELECT 1)"], "should compute with columns of its row, has a SELECT of its own"),
         (["--where", "sum(cpu_time_ms) > 1"], "should use DuckDB's functions of one row, has sum"),
         (["--zone", "Mars"], '--zone: should be a time zone\'s name, such as UTC or Europe/Berlin, got "Mars"'),
-        (["--from", "2026-03-11"], "--from: needs --period"),
+        (["--from", "2026-03-11"], "--from: needs a period"),
         (["--period", "0s"], "--period: should be a time above 0"),
         (["--database", "fleet.db"], "--database: is what a SELECT in place of a table is about; there is none"),
         (["--columns", "nowhere.yaml"], "nowhere.yaml: cannot be read"),

@@ -101,7 +101,7 @@ def test_corners_take_turns():
 
 
 def test_an_estimator_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="estimator should be one of"):
+    with pytest.raises(ValueError, match="estimator: should be one of"):
         judged(ScorecardQuestion(("guess",), (4,), machines=24), fleet, Piece("base", 1))
 
 

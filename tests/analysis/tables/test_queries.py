@@ -5,9 +5,10 @@ import duckdb
 import pandas as pd
 import pytest
 
+from analysis.tables.cells import cells_of
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError
-from analysis.tables.sources import TableQuery, cells_of
+from analysis.tables.queries import TableQuery
 
 FIELDS = (Field("job", "text"), Field("quota", "real"))
 ROWS = [("a", 2.0), ("b", 3.5)]

@@ -1,16 +1,13 @@
-"""Where a table comes from: a file, a query over files or a database, or a frame in memory."""
+"""Queries over files or a database in place of a file, and what they and frames in memory are as an Arrow table."""
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
-from analysis.tables.cells import FileCells, cells_of_columns, column_names, read_cells
 from analysis.tables.faults import FileError, FileFault
 
 _SQLITE = b"SQLite format 3\0"
@@ -41,41 +38,6 @@ class TableQuery:
         return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-Source: TypeAlias = Path | TableQuery | pd.DataFrame
-
-
-def name_of(source: Source) -> str:
-    """Return what a source is called in messages."""
-    return "table" if isinstance(source, pd.DataFrame) else str(source)
-
-
-def header_of(source: Source) -> Sequence[str]:
-    """Return the names of a source's columns, with little read of a file; none where that takes the whole of it."""
-    if isinstance(source, pd.DataFrame):
-        return [str(name) for name in source.columns]
-    return column_names(source) if isinstance(source, Path) else []
-
-
-def cells_of(source: Source) -> FileCells:
-    """Return a source's cells before any check of what they hold.
-
-    Raises
-    ------
-    FileError
-        If a query cannot be run.
-    OSError
-        If a file cannot be opened.
-
-    Examples
-    --------
-    >>> cells_of(TableQuery("SELECT 'a' AS job, 2 AS quota")).names
-    ['job', 'quota']
-    """
-    if isinstance(source, pd.DataFrame):
-        return cells_of_columns(table_of(source))
-    return read_cells(source) if isinstance(source, Path) else cells_of_columns(_answered(source))
-
-
 def table_of(frame: pd.DataFrame) -> pa.Table:
     """Return a frame as an Arrow table: names are texts, and so are the cells of a column of mixed types."""
     columns = {}
@@ -86,7 +48,16 @@ def table_of(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(pd.DataFrame(columns).reset_index(drop=True), preserve_index=False)
 
 
-def _answered(query: TableQuery) -> pa.Table:
+def answered(query: TableQuery) -> pa.Table:
+    """Return the rows of a query.
+
+    Raises
+    ------
+    FileError
+        If it cannot be run.
+    OSError
+        If its database cannot be opened.
+    """
     if query.database is not None:
         with query.database.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
