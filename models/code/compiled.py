@@ -2,15 +2,20 @@
 
 An index names the classes of the arguments. One that was written when a class still had another name cannot be
 unpickled, and Numba would end in an AttributeError before it asks whether the source is as old as the index.
+
+Machine code also holds the values that a function read from its module and from others, as they were when it was
+compiled. What other people wrote is kept on disk only where they can be told apart, by `stamp`.
 """
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pickle import UnpicklingError
-from types import FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -18,6 +23,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
 _UNREADABLE = (AttributeError, EOFError, ImportError, IndexError, UnpicklingError)
 """What unpickling raises, says the manual of `pickle`."""
+
+
+_LIBRARIES = {*sys.stdlib_module_names, "numpy", "numba", "scipy"}
+_NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
 class NoNumberError(ValueError):
@@ -94,8 +103,6 @@ def of_numbers(function: Callable[..., float], parameters: int) -> Callable[...,
     >>> of_numbers(mean, 2)(1, 2)
     1.5
     """
-    from models.code.stamps import NotKeptError, stamp  # alone here: few compile what others wrote
-
     dispatcher: Any = numba.njit(function)
     if not hasattr(dispatcher, "compile"):  # NUMBA_DISABLE_JIT is set
         return function
@@ -135,3 +142,70 @@ def _type(argument: object) -> types.Type:
         return types.NamedTuple(tuple(map(_type, argument)), type(argument))
     own: types.Type | None = getattr(argument, "get_function_type", lambda: None)()
     return own or numba.typeof(argument)
+
+
+class NotKeptError(ValueError):
+    """A function reads what has no stamp, such as a module of somebody's own: it is compiled in every process."""
+
+
+def stamp(function: FunctionType) -> str:
+    """Return a text that differs where a function reads other values than before; compiled functions that it calls too.
+
+    Raises
+    ------
+    NotKeptError
+        If it reads anything but numbers, texts, arrays, compiled functions and what is of a library.
+
+    Examples
+    --------
+    >>> WIDE = 2.0
+    >>> def area(x):
+    ...     return WIDE * x
+    >>> area.__globals__["WIDE"] = 2.0
+    >>> before = stamp(area)
+    >>> area.__globals__["WIDE"] = 3.0
+    >>> before == stamp(area)
+    False
+    """
+    return _stamp(function, [])
+
+
+def _stamp(function: FunctionType, above: list[FunctionType]) -> str:
+    if function in above:
+        return "itself"
+    names = sorted(_names(function.__code__) & function.__globals__.keys())
+    read = {name: function.__globals__[name] for name in names}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    read |= {name: cell.cell_contents for name, cell in cells}
+    values = [f"{name}={_value(value, [*above, function])}" for name, value in read.items()]
+    return f"{_text(function.__code__)}({', '.join(values)})"
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the names that code, and the code in it, looks up in its module; attributes are among them."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _text(code: CodeType) -> str:
+    """Return what code does, without its file and its lines."""
+    constants = [_text(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
+
+
+def _value(value: object, above: list[FunctionType]) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_value(entry, above) for entry in value)})"
+    if isinstance(value, _NUMBERS):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    if isinstance(compiled := getattr(value, "py_func", None), FunctionType):
+        return _stamp(compiled, above)
+    if isinstance(value, FunctionType | type | BuiltinFunctionType | ModuleType):
+        module = value.__name__ if isinstance(value, ModuleType) else str(value.__module__)
+        if module.partition(".")[0] in _LIBRARIES:
+            return f"{module}.{value.__name__}"
+    if isinstance(value, np.ufunc):
+        return str(value)
+    raise NotKeptError(f"a {type(value).__name__} has no stamp")

@@ -133,7 +133,7 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
     def reading(**given: Any) -> None:  # noqa: ANN401  # options of all types
         tables = given.pop("tables", None) or [given[name] for name in names]
         named = [tables] if isinstance(tables, str) else tables
-        read = _tables(named, {name: given.pop(name) for name in _OPTIONS})
+        read = _tables(named, **{name: given.pop(name) for name in _OPTIONS})
         given |= dict(zip(names, read.sources, strict=False))
         if given.get("jobs") is not None:
             from analysis.tables.cells import source_of
@@ -153,19 +153,20 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
     return reading
 
 
-def _tables(named: list[str], given: dict[str, Any]) -> NamedTables:
+def _tables(
+    named: list[str], database: Path | None, column: list[str] | None, columns: Path | None, **given: object
+) -> NamedTables:
     """Return the sources and the recipe that options give; what they do not say is as a file beside a table says."""
     from analysis.tables.cells import recipe_beside, source_of
     from analysis.tables.queries import TableQuery
     from analysis.tables.recipe import AS_IT_IS
 
-    database, texts, file = given.pop("database"), given.pop("column"), given.pop("columns")
     sources = tuple(source_of(text, database) for text in named)
     if database is not None and not any(isinstance(source, TableQuery) for source in sources):
         raise FaultsError([Fault("", 0, 0, "database", "is what a SELECT in place of a table is about; there is none")])
-    file = file or recipe_beside(sources)
-    if not texts and file is None and all(value is None for value in given.values()):
+    file = columns or recipe_beside(sources)
+    if not column and file is None and all(value is None for value in given.values()):
         return NamedTables(sources, AS_IT_IS, database)
     from scenarios.files.recipes import columns_of, recipe_of
 
-    return NamedTables(sources, recipe_of({"columns": columns_of(texts or ()), **given}, file), database)
+    return NamedTables(sources, recipe_of({"columns": columns_of(column or ()), **given}, file), database)

@@ -1,7 +1,6 @@
 """Faults of what a user wrote: where, in which field, what is wrong and what was found; all reported at once."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -120,13 +119,6 @@ def _of_file(path: Path, error: FileError) -> Iterator[Fault]:
     if error.unprinted:
         line, column = error.faults[len(error.printed)][:2]
         yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")
-
-
-def label(path: Path) -> str:
-    """Return a path as the user sees it: relative when the file lies below the working directory."""
-    absolute = Path(os.path.abspath(path))
-    below = absolute.is_relative_to(Path.cwd())
-    return str(absolute.relative_to(Path.cwd()) if below else path)
 
 
 def shown(value: object) -> str:

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from scenarios.files import sweep
-from scenarios.files.faults import Fault, FaultsError, label, shown
+from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import FieldFault, build, findings
 from scenarios.files.own_platforms import KEYS, flat, with_files, with_sheets
 from scenarios.files.schema import SWEEP, AnyScenario, SweepFile
-from scenarios.files.tree import Position, ValueNode, merge, parse, put, without
+from scenarios.files.tree import Position, ValueNode, merge, parse, parse_file, put, without
 from scenarios.kinds import KINDS, Reference
 from scenarios.views.numbers import closest
 
@@ -227,14 +227,7 @@ def digest(scenario: AnyScenario, inputs: Mapping[str, str] = _NOTHING) -> str:
 
 
 def _chain(path: Path, above: tuple[Path, ...], faults: list[Fault]) -> ValueNode | None:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        faults.append(
-            Fault(label(path), 0, 0, "", f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}")
-        )
-        return None
-    root, wrong = parse(text, label(path))
+    root, wrong = parse_file(path)
     faults += wrong
     if root is None:
         return None

@@ -9,9 +9,9 @@ from typing import cast
 from pydantic import TypeAdapter
 
 from models.platforms import PLATFORMS, Platform, Sheet
-from scenarios.files.faults import Fault, FaultsError, label, shown
+from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import Check, FieldFault, build, checked
-from scenarios.files.tree import Position, Scalar, ValueNode, field_of, merge, parse, without
+from scenarios.files.tree import Position, Scalar, ValueNode, field_of, merge, parse_file, without
 from scenarios.views.numbers import closest
 
 KEYS = ("platforms", "own_platforms")
@@ -30,11 +30,7 @@ def read_platforms(file: Path) -> dict[str, Platform]:
     FaultsError
         Everything that is wrong with the file.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FaultsError([Fault(str(file), 0, 0, "", f"cannot be read: {_reason(error)}")]) from None
-    root, faults = _parsed(text, str(file), "")
+    root, faults = _parsed(file)
     sheets = {} if root is None else judged(root, "", faults)[0]
     if faults:
         raise FaultsError(faults)
@@ -80,6 +76,7 @@ def flat(root: ValueNode) -> ValueNode:
 
     Examples
     --------
+    >>> from scenarios.files.tree import parse
     >>> tree, _ = parse("{platforms: [piii, {mine: {extends: pd4}}, pres]}", "day.yaml")
     >>> flat(tree).plain()
     {'platforms': ['piii', 'mine', 'pres'], 'own_platforms': {'mine': {'extends': 'pd4'}}}
@@ -156,24 +153,14 @@ def _with_file(node: ValueNode, key: str, faults: list[Fault]) -> ValueNode:
         return replace(node, value=[_with_file(item, key, faults) for item in node.value])
     if not isinstance(node.value, str) or not node.value.endswith((".yaml", ".yml")):
         return node
-    file = Path(node.place.file).parent / node.value
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        faults.append(node.place.fault(key, f"cannot be read: {_reason(error)}", shown(node.value)))
-        return replace(node, value={})
-    tree, wrong = _parsed(text, label(file), key)
+    tree, wrong = _parsed(Path(node.place.file).parent / node.value, key, node)
     faults += wrong
     return replace(node, value={}) if tree is None else replace(tree, key=node.key)
 
 
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return getattr(error, "strerror", None) or "is not UTF-8"
-
-
-def _parsed(text: str, file: str, path: str) -> tuple[ValueNode | None, list[Fault]]:
-    """Return the tree of a file of platforms, None if it holds none, and its faults."""
-    root, faults = parse(text, file, path=path)
+def _parsed(file: Path, path: str = "", named: ValueNode | None = None) -> tuple[ValueNode | None, list[Fault]]:
+    """Return the tree of a file of platforms, None if it holds none, and its faults, as `parse_file`."""
+    root, faults = parse_file(file, path, named)
     if root is not None and (not isinstance(root.value, dict) or not root.value):
         return None, [*faults, root.place.fault(path, "should be a map of platform names to sheets")]
     return root, faults

@@ -16,7 +16,7 @@ from analysis.tables.recipe import Recipe
 from analysis.wsmeter.measurements import MEASUREMENTS, PLAN
 from scenarios.files import options
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.tree import ValueNode, parse
+from scenarios.files.tree import ValueNode, parse_file
 
 KNOWN = tuple(dict.fromkeys(field.name for field in (*FIELDS, *MEASUREMENTS, *PLAN)))
 """Columns of ours: of a table of observations, of the two of `wsc wsmeter estimate`, and of that of a plan."""
@@ -138,15 +138,9 @@ def recipe_file(path: Path) -> Recipe:
     FaultsError
         With every fault, at its line.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
-    except UnicodeDecodeError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "should be UTF-8 text", str(error))]) from None
-    node, faults = parse(text, str(path))
+    node, faults = parse_file(path)
     if faults or node is None:
-        raise FaultsError(faults or [Fault(str(path), 0, 0, "", "is empty")])
+        raise FaultsError(faults)
     if not isinstance(node.value, dict):
         raise FaultsError([node.place.fault("", "should be a map of columns, where, period, …", shown(node.plain()))])
     fields: dict[str, Any] = {"zone": "UTC"}
@@ -162,7 +156,7 @@ def recipe_file(path: Path) -> Recipe:
                 faults.append(value.key.fault(key, f"is not known; known are {known}"))
         except FaultsError as error:
             faults += [
-                fault if fault.file == str(path) else value.place.fault(key, fault.problem, fault.got)
+                fault if fault.file == node.place.file else value.place.fault(key, fault.problem, fault.got)
                 for fault in error.faults
             ]
     if faults:

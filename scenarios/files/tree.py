@@ -1,9 +1,11 @@
 """YAML 1.2 as a tree of located values: maps, lists and scalars with file, line and column; and its faults."""
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -130,6 +132,29 @@ def parse(text: str, file: str, line: int = 1, column: int = 1, path: str = "") 
     """
     tree, faults = _parsed(text, Position(file, line, column), path)
     return tree, list(faults)
+
+
+def parse_file(file: Path, path: str = "", named: ValueNode | None = None) -> tuple[ValueNode | None, list[Fault]]:
+    """Return the tree of a YAML file, or None, and its faults, as `parse` does.
+
+    Parameters
+    ----------
+    path : the field that the file's content is the value of
+    named : the value that names the file, of which it is a fault that the file cannot be read
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'is not UTF-8'}"
+        whole = Fault(_label(file), 0, 0, "", problem)
+        return None, [named.place.fault(path, problem, shown(named.value)) if named else whole]
+    return parse(text, _label(file), path=path)
+
+
+def _label(file: Path) -> str:
+    """Return a path as the user sees it: relative when the file lies below the working directory."""
+    absolute = Path(os.path.abspath(file))
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else file)
 
 
 @lru_cache(maxsize=64)
