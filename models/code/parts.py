@@ -10,11 +10,14 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import CodeType, FunctionType, ModuleType
+from typing import TextIO, cast
 
 from models.errors import WscError
 
@@ -227,12 +230,45 @@ def blamed(somebodys: Part) -> Iterator[None]:
     models.code.parts.PartError: ...statistics.py:...: StatisticsError: no median for empty data
     """
     try:
-        with redirect_stdout(sys.stderr):  # what it prints is not part of an answer
+        with _aside():  # what it prints is not part of an answer
             yield
     except WscError:
         raise
     except (Exception, SystemExit) as error:  # a part that ends the process would end it without an answer
         raise PartError(f"{_place(somebodys.file, error)}: {type(error).__name__}: {error}") from error
+
+
+class _Aside:
+    """Standard output, which to those that call a part is the standard error."""
+
+    def __init__(self, output: TextIO) -> None:
+        self.output, self.calls = output, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sys.stderr if _CALLING.get() else self.output, name)
+
+
+_CALLING = ContextVar("_CALLING", default=False)
+"""Whether a part is being called, in this thread."""
+_EXCHANGING = Lock()
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """Let what is printed meanwhile go to the standard error; what other threads print goes where it went."""
+    with _EXCHANGING:
+        aside = sys.stdout if isinstance(sys.stdout, _Aside) else _Aside(sys.stdout)
+        aside.calls += 1
+        sys.stdout = cast(TextIO, aside)
+    before = _CALLING.set(True)
+    try:
+        yield
+    finally:
+        _CALLING.reset(before)
+        with _EXCHANGING:
+            aside.calls -= 1
+            if not aside.calls and cast(object, sys.stdout) is aside:
+                sys.stdout = aside.output
 
 
 def _module_file(name: str, text: str) -> Path:

@@ -16,7 +16,7 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS
 from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
-from analysis.tables.cells import Source, cells_of, name_of
+from analysis.tables.cells import Source, cells_of, header_of, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED, FileError
 from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
@@ -365,7 +365,15 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
 def _read(source: Source, metric: MetricName | None, *, strict: bool, recipe: Recipe) -> Reading:
     run = _folder(source)
     if run is None:
-        return read_observations(source, strict=strict, recipe=recipe)
+        try:
+            return read_observations(source, strict=strict, recipe=recipe)
+        except FileError:
+            names, others = set(header_of(source)), ("period", "machine", "weight", "value")
+            if {"job", "quota"} <= names and not names & {*others}:
+                why = f"it has quota, and no {', '.join(others)}"
+                problem = f"takes the table of jobs, which {name_of(source)} is: {why}"
+                raise FaultsError([Fault("", 0, 0, "jobs", problem)]) from None
+            raise
     try:
         table, notes = recorded(open_run(run), metric)
     except RunError as error:

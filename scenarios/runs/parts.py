@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,11 +97,15 @@ def computed_parts(
             parts_done[file] = part
     missing = [item for item, file in zip(items, files, strict=True) if file not in parts_done]
     tell(what, len(parts_done) / len(files))
-    for part in spread(make, missing) if executor is None else through(executor, make, missing):
-        file = _file(folder, {name: part[name] for name in named(items[0])})
-        _keep(file, part)
-        parts_done[file] = part
-        tell(what, len(parts_done) / len(files))
+    try:
+        for part in spread(make, missing) if executor is None else through(executor, make, missing):
+            file = _file(folder, {name: part[name] for name in named(items[0])})
+            _keep(file, part)
+            parts_done[file] = part
+            tell(what, len(parts_done) / len(files))
+    finally:
+        with suppress(OSError):  # a folder with parts stays
+            folder.rmdir()
     return [parts_done[file] for file in files]
 
 

@@ -2,7 +2,9 @@
 
 import pickle
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -178,3 +180,26 @@ def test_what_a_part_prints_is_not_in_the_output(tmp_path: Path, capsys: pytest.
         cast("Any", somebodys.load())()
     seen = capsys.readouterr()
     assert (seen.out, seen.err) == ("", "loaded\ncalled\n")
+
+
+def test_what_other_threads_print_while_a_part_is_called_goes_where_it_went(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def mine(entered, left):\n    entered.set()\n    left.wait()\n    print('called')\n"
+    )
+    somebodys, before = part(f"{tmp_path / 'mine.py'}:mine"), sys.stdout
+    entered, left = Event(), Event()
+
+    def call() -> None:
+        with blamed(somebodys):
+            cast("Any", somebodys.load())(entered, left)
+
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(call)
+        entered.wait()
+        print("meanwhile")
+        left.set()
+        called.result()
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err, sys.stdout) == ("meanwhile\n", "called\n", before)

@@ -136,6 +136,14 @@ def test_faults_of_all_files_are_told_together(files):
     assert 'jobs.csv:2:2: quota: should be a number, got "none"' in said
 
 
+def test_a_table_of_jobs_among_the_observations_is_to_be_named_by_its_option(files):
+    result = invoke("effect", *files)
+    assert result.exit_code == 2
+    assert result.stderr.strip() == (
+        f"--jobs: takes the table of jobs, which {files[2]} is: it has quota, and no period, machine, weight, value"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

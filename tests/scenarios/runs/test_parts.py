@@ -46,6 +46,17 @@ def test_force_makes_everything_again(made, tmp_path):
     assert made == [1, 2, 1, 2]
 
 
+def test_a_folder_in_which_nothing_came_to_be_is_not_left_behind(made, tmp_path):
+    def fail(seed):
+        raise RuntimeError(f"seed {seed}")
+
+    for done in ([], [1]):
+        computed_parts(done, square(made), tmp_path / "1", {"seed"}, quiet) if done else None
+        with pytest.raises(RuntimeError, match="seed 2"):
+            computed_parts([*done, 2], fail, tmp_path / str(len(done)), {"seed"}, quiet)
+    assert [folder.name for folder in tmp_path.iterdir()] == ["1"]
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"seed": 2, "square": 4}', '{"seed": 1}'])
 def test_what_is_damaged_is_made_again(made, tmp_path, damage):
     computed_parts([1], square(made), tmp_path, {"seed", "square"}, quiet)
