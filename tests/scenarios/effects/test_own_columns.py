@@ -159,7 +159,7 @@ def test_every_command_reads_the_same_rows(theirs, command):
 
 
 def test_a_design_takes_the_weeks_before(theirs):
-    ended = invoke("design", theirs, *DAILY, "--skip-bad", "3%", "--detect", "5%", "--draws", "20")
+    ended = invoke("design", theirs, *DAILY, "--skip-bad", "3%", "--detect", "5%", "--draws", "100")
     assert ended.exit_code == 0, ended.output
     assert "period" in ended.output
 
