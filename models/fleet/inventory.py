@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
+from models.fleet.cores import FACTORS, Loadings
 from models.fleet.world import Population, Service, World
 from models.randomness import stream
 
@@ -118,10 +119,11 @@ def _conditions(world: World, rack: Ints, owner: str) -> tuple[Floats, Floats, F
     rng = stream(world.seed, f"conditions of {owner}")
     own = rng.standard_normal((3, count))
     shared = rng.standard_normal((2, racks))
+    slow = rng.random(count) < given.slow_memory_share
     latency = given.machine_latency_log_sd * own[0] + given.rack_latency_log_sd * shared[0][rack]
     bandwidth = given.machine_bandwidth_log_sd * own[1]
     power = given.machine_power_log_sd * own[2] + given.rack_power_log_sd * shared[1][rack]
-    return np.exp(latency), np.exp(bandwidth), np.exp(power)
+    return np.exp(latency) * np.where(slow, given.slow_memory_factor, 1.0), np.exp(bandwidth), np.exp(power)
 
 
 def _apportion(shares: Floats, count: int) -> Ints:
@@ -155,6 +157,9 @@ class Jobs:
     diurnal_amplitude: Floats
     peak_hour: Floats
     spin_share: Floats
+    core_traits: Floats
+    """(J, 3)"""
+    prefetched_share: Floats
     open_load: Bools
     instructions_per_request: Floats
     network_s_per_request: Floats
@@ -170,11 +175,15 @@ class Jobs:
         return self.instances * self.instance_quota_vcpu
 
     @property
+    def curve(self) -> "MissCurve":
+        """How each job's memory accesses depend on its share of the cache."""
+        return miss_curve(self.memory_accesses_per_instruction, self.working_set_bytes, self.streaming_share)
+
+    @property
     def reference_cpi(self) -> Floats:
         """CPI of each job alone on the reference machine, at the reference cache share."""
-        return self.core_cpi + self.memory_accesses_per_instruction * (
-            REFERENCE_LATENCY_S * REFERENCE_FREQUENCY_HZ / self.overlap
-        )
+        waited = self.memory_accesses_per_instruction - self.prefetched_share * self.curve.floor
+        return self.core_cpi + waited * (REFERENCE_LATENCY_S * REFERENCE_FREQUENCY_HZ / self.overlap)
 
     @property
     def stall_share(self) -> Floats:
@@ -213,7 +222,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
 
 
 def _together(drawn: NDArray[Any], stated: list[Any]) -> NDArray[Any]:
-    return np.concatenate([drawn, np.array(stated, drawn.dtype)])
+    return np.concatenate([drawn, np.array(stated, drawn.dtype).reshape(-1, *drawn.shape[1:])])
 
 
 _ARRAYS = tuple(field.name for field in fields(Jobs) if field.name != "names")
@@ -312,10 +321,12 @@ def _traits(population: Population, rng: np.random.Generator, count: int) -> dic
         "open_load": critical,
         "instructions_per_request": lognormal(2.0e6, 1.0),
         "network_s_per_request": np.zeros(count),
+        "core_traits": how.core_trait_sd * rng.standard_normal((count, FACTORS)),
+        "prefetched_share": share(how.prefetched_share, 6.0),
     }
 
 
-def _said(service: Service) -> dict[str, float | int | bool]:
+def _said(service: Service) -> dict[str, float | int | bool | Loadings]:
     return {
         "instances": service.instances,
         "instance_quota_vcpu": service.quota_vcpu,
@@ -334,6 +345,8 @@ def _said(service: Service) -> dict[str, float | int | bool]:
         "diurnal_amplitude": 0.0,
         "peak_hour": 14.0,
         "spin_share": 0.0,
+        "core_traits": service.core_traits,
+        "prefetched_share": service.prefetched_share,
         "open_load": service.open_load,
         "instructions_per_request": service.instructions_per_request,
         "network_s_per_request": service.network_s_per_request,

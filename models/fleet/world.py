@@ -83,6 +83,11 @@ class Behaviour:
     """Factor on the time constants of random changes: half an hour and eight hours for behaviour of jobs and shared
     conditions, half an hour for changes of single instances and machines. The latter have an autocorrelation from hour
     to hour of 0.14 with factor 1, and of 0.8, 0.5 and 0 with 8.96, 2.89 and 0.2."""
+    core_trait_sd: NonNegative = 0.0
+    """Spread between jobs of the three traits in which cores differ (`models.fleet.cores`): 1 as measured, 0 for cores
+    that treat all jobs alike."""
+    prefetched_share: Share = 0.0
+    """Share of the streaming misses whose latency prefetchers hide; their traffic stays."""
     latency_critical_share: Share = 0.6
     """Share of jobs that serve requests; the rest are best-effort."""
     diurnal_amplitude: Share = 0.09
@@ -131,6 +136,11 @@ class Service:
     """Whether it outranks best-effort jobs."""
     open_load: bool = False
     """Whether its load comes from outside, so that a faster machine is less busy; off: it is always saturated."""
+    core_traits: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """What cores that differ from Haswell's gain or lose on it, in standard deviations over programs
+    (`models.fleet.cores`)."""
+    prefetched_share: Share = 0.0
+    """Share of its streaming misses whose latency prefetchers hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +231,11 @@ class Interference:
     """Iterations of the fixed point at most; the residual left is recorded."""
     mechanism: PartName | None = None
     """How neighbours slow each other down besides: a function of your own, as `file.py:name` (docs/extend.md)."""
+    sibling_relief: Share = 0.0
+    """By how much less a sibling thread slows down that always waits for memory than one that always computes, in
+    shares of `smt_slowdown`; the mean of both stays."""
+    windows: bool = False
+    """Cores with larger reorder buffers overlap more misses; off: as many on every core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +292,10 @@ class Conditions:
     """Spread over time of the memory accesses that all instances of a machine share (kernel, daemons)."""
     network_log_sd: NonNegative = 0.25
     """Spread of the time that requests wait for the network, between racks and over time."""
+    slow_memory_share: Share = 0.0
+    """Share of machines whose memory is slower for good (a failing module, a wrong setting)."""
+    slow_memory_factor: Positive = 1.62
+    """Memory latency of those relative to the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import numbers
-from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, build_machines, miss_curve
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, build_machines
 from models.fleet.world import World
 from models.platforms import PLATFORMS
 
@@ -54,9 +54,6 @@ def alone_cpi(
     cache_share : share of the last-level cache that it may use, above 0
     latency_factor : memory latency over that of the platform
     """
-    curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
     latency_cycles = latency_factor * REFERENCE.memory_latency_s * REFERENCE_FREQUENCY_HZ
-    return (
-        jobs.core_cpi * REFERENCE.core_cpi_factor
-        + curve(cache_share * REFERENCE.llc_bytes) * latency_cycles / jobs.overlap
-    )
+    waited = jobs.curve(cache_share * REFERENCE.llc_bytes) - jobs.prefetched_share * jobs.curve.floor
+    return jobs.core_cpi * REFERENCE.core_cpi_factor + waited * latency_cycles / jobs.overlap

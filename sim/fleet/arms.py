@@ -18,6 +18,7 @@ from sim.fleet import kernel, slots
 from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import (
     Day,
+    core_table,
     governor_table,
     job_table,
     machine_table,
@@ -225,6 +226,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         jobs=job_table(day.jobs),
         software=software_table(world, day.jobs) if visits is None else visits.software,
         platforms=platform_table(world, machines),
+        core_cpi=core_table(world, machines, day.jobs),
         governors=governor_table(world),
         window_of_epoch=window_of_epoch(world),
         load=day.load,

@@ -8,7 +8,8 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.code.parts import is_part
 from models.errors import InputError
-from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines, miss_curve
+from models.fleet.cores import core_loadings, overlap_factor
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines
 from models.fleet.world import Governor, World
 from models.platforms import SWITCHED_SHARE_OF_TDP
 from models.randomness import key, stream
@@ -220,6 +221,7 @@ def settings_table(world: World) -> Records:
     table["key"] = key(f"behaviour {world.seed}")
     table["epoch_s"] = world.epoch_s
     table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
+    table["sibling_relief"] = physics.sibling_relief
     table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
     table["budget_share"] = world.power.domain_budget_share
     table["rho"] = own_autocorrelation(world, world.epoch_s)
@@ -306,9 +308,31 @@ def _platform_row(world: World, name: str) -> tuple[float, ...]:
     return (
         sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
         sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,
-        sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w, sheet.core_cpi_factor,
+        sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w,
+        overlap_factor(name, world.platforms) if world.interference.windows else 1.0,
         world.power.cap_share * sheet.peak_power_w,
     )  # fmt: skip
+
+
+def core_table(world: World, machines: Machines, jobs: Jobs) -> Floats:
+    """Return the core CPI of each job on each platform relative to the reference core.
+
+    Parameters
+    ----------
+    world, machines : whose platforms, those of the feature included
+    jobs : the J jobs
+
+    Returns
+    -------
+    (P, J) array, rows as in `platform_table`; the mean over programs is what the sheet says
+    """
+    rows = []
+    for name in _platforms(world, machines)[0]:
+        loadings = core_loadings(name, world.platforms)
+        spread = world.population.behaviour.core_trait_sd * loadings
+        factor = np.exp(jobs.core_traits @ loadings - 0.5 * (spread @ spread))
+        rows.append(world.machines[name].core_cpi_factor * factor)
+    return np.array(rows)
 
 
 def _governor_row(governor: Governor) -> tuple[float, ...]:
@@ -323,7 +347,7 @@ def job_table(jobs: Jobs) -> Floats:
     -------
     (J, TRAITS + 1) array in the columns of `sim.fleet.slots`, in seconds, hardware threads and dimensionless numbers
     """
-    curve = miss_curve(jobs.memory_accesses_per_instruction, jobs.working_set_bytes, jobs.streaming_share)
+    curve = jobs.curve
     columns = {
         slots.CORE: jobs.core_cpi,
         slots.FLOOR: curve.floor,
@@ -341,6 +365,7 @@ def job_table(jobs: Jobs) -> Floats:
         slots.NETWORK: jobs.network_s_per_request,
         slots.QUOTA: jobs.instance_quota_vcpu,
         slots.NOISE_SD: jobs.instance_log_sd,
+        slots.AHEAD: jobs.prefetched_share * curve.floor,
         slots.INPUT_SD: jobs.input_log_sd,
     }
     return np.ascontiguousarray(np.column_stack([columns[i] for i in range(len(columns))]), np.float64)
@@ -375,7 +400,7 @@ def software_table(world: World, jobs: Jobs) -> Floats:
         chosen = np.isin(jobs.names, software.jobs)
         table[chosen, slots.INSTR] *= software.instructions_factor
         table[chosen, slots.CORE] *= software.core_cpi_factor
-        for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2):
+        for part in (slots.FLOOR, slots.GAIN1, slots.GAIN2, slots.AHEAD):
             table[chosen, part] *= software.memory_accesses_factor
         table[chosen, slots.NETWORK] *= software.network_factor
     return table

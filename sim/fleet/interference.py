@@ -7,6 +7,7 @@ from models.code.compiled import njit
 from sim.fleet.layout import MECHANISM, Contention, OwnPhysics, Residents
 from sim.fleet.slots import (
     ACCESS_NOW,
+    AHEAD,
     CORE_NOW,
     CPI,
     FLOOR,
@@ -19,7 +20,7 @@ from sim.fleet.slots import (
     SET2,
     SHARE,
     SMT,
-    STALL,
+    STALL_NOW,
     USE,
 )
 
@@ -41,11 +42,13 @@ def _settle(hot: Floats, n: int, latency_s: float) -> float:
     """Set every resident's misses, CPI and miss rate at its cache share; return the summed miss rate."""
     share, mpi, cpi, rate = hot[SHARE], hot[MPI], hot[CPI], hot[RATE]
     use, frequency, core, access = hot[USE], hot[FREQUENCY], hot[CORE_NOW], hot[ACCESS_NOW]
-    floor, gain1, set1, gain2, set2, stall = hot[FLOOR], hot[GAIN1], hot[SET1], hot[GAIN2], hot[SET2], hot[STALL]
+    floor, gain1, set1, gain2, set2, ahead = hot[FLOOR], hot[GAIN1], hot[SET1], hot[GAIN2], hot[SET2], hot[AHEAD]
+    stall = hot[STALL_NOW]
     for i in range(n):
         square = share[i] * share[i]
         mpi[i] = access[i] * (floor[i] + gain1[i] / (set1[i] + square) + gain2[i] / (set2[i] + square))
-        cpi[i] = core[i] + mpi[i] * stall[i] * latency_s * frequency[i]
+        waited = mpi[i] - access[i] * ahead[i]
+        cpi[i] = core[i] + waited * stall[i] * latency_s * frequency[i]
         rate[i] = use[i] * frequency[i] / cpi[i] * mpi[i]
     total = 0.0
     for i in range(n):

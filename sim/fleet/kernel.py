@@ -40,6 +40,7 @@ from sim.fleet.own_physics import OwnFunctions
 from sim.fleet.power import govern, govern_by, heat
 from sim.fleet.slots import (
     ACCESS_NOW,
+    AHEAD,
     BUSY,
     CORE,
     CORE_CYCLES,
@@ -84,8 +85,10 @@ from sim.fleet.slots import (
     SMT,
     SPIN,
     STALL,
+    STALL_NOW,
     TRACE,
     USE,
+    WAITED,
     WANDER,
 )
 from sim.fleet.turnover import switches, turn_over, write_out
@@ -139,13 +142,14 @@ def _wander(residents: Residents, rho: float, epoch: int) -> None:
 
 
 @njit(cache=False)
-def _behave(residents: Residents, core_cpi: float, access: float, phase: Floats) -> None:
-    """Set every resident's core CPI and memory accesses of this epoch, before its co-runners."""
+def _behave(residents: Residents, core_cpi: Floats, overlap: float, access: float, phase: Floats) -> None:
+    """Set every resident's core CPI, memory accesses and overlap of this epoch, before its co-runners."""
     hot, mark, n = residents
     for i in range(n):
         mood = phase[mark[JOB, i]] * max(LEAST_FACTOR, 1.0 + hot[NOISE_SD, i] * hot[WANDER, i])
-        hot[CORE_NOW, i] = hot[CORE, i] * core_cpi * mood
+        hot[CORE_NOW, i] = hot[CORE, i] * core_cpi[mark[JOB, i]] * mood
         hot[ACCESS_NOW, i] = access * mood
+        hot[STALL_NOW, i] = hot[STALL, i] / overlap
 
 
 @njit(cache=False, error_model="numpy")
@@ -156,7 +160,9 @@ def _guess(residents: Residents, contention: Contention, frequency: float) -> No
     for i in range(n):
         if hot[CPI, i] == 0.0:
             misses = hot[FLOOR, i] + hot[GAIN1, i] / (hot[SET1, i] + square) + hot[GAIN2, i] / (hot[SET2, i] + square)
-            hot[CPI, i] = hot[CORE_NOW, i] + misses * hot[STALL, i] * contention.idle_latency_s * frequency
+            waited = misses - hot[AHEAD, i]
+            hot[CPI, i] = hot[CORE_NOW, i] + waited * hot[STALL_NOW, i] * contention.idle_latency_s * frequency
+            hot[WAITED, i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
             hot[MPI, i] = misses
             hot[SHARE, i] = contention.llc_bytes / n
             hot[FREQUENCY, i] = frequency
@@ -184,14 +190,21 @@ def _demand(residents: Residents, load: Floats, network: float) -> float:
 
 
 @njit(cache=False, error_model="numpy")
-def _slow_down_siblings(residents: Residents, sibling: float) -> None:
-    """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P).
+def _slow_down_siblings(residents: Residents, sibling: float, relief: float) -> None:
+    """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P · R).
 
-    P, `sibling`, is the chance that the other thread of the core is busy too: U² at utilisation U.
+    P, `sibling`, is the chance that the other thread of the core is busy too: U² at utilisation U. R is 1 beside
+    threads that wait for memory in half of their cycles, and differs from that by `relief` from always to never: R is
+    that of the mean thread of the machine, as any may be the sibling, in the epoch before.
     """
     hot, _, n = residents
+    waited = busy = 0.0
     for i in range(n):
-        hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * sibling
+        busy += hot[USE, i]
+        waited += hot[USE, i] * hot[WAITED, i]
+    beside = sibling * (1.0 + relief * (0.5 - waited / busy)) if busy > 0.0 else 0.0
+    for i in range(n):
+        hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * beside
 
 
 @njit(cache=False, error_model="numpy")
@@ -270,12 +283,13 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     contention, epoch_s = conditions.contention, inputs.settings[0].epoch_s
     platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
     _wander(residents, inputs.settings[0].rho, epoch)
-    _behave(residents, platform.core_cpi, conditions.access, inputs.phase[epoch])
+    core_cpi = inputs.core_cpi[conditions.platform]
+    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
     _guess(residents, contention, platform.max_hz)
     busy = _demand(residents, inputs.load[epoch], conditions.network)
     utilisation = busy / platform.threads
     sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
-    _slow_down_siblings(residents, sibling)
+    _slow_down_siblings(residents, sibling, inputs.settings[0].sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)

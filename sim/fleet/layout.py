@@ -35,7 +35,7 @@ PLATFORM = np.dtype(
         ("bandwidth", np.float64),  # bytes per second
         ("idle_w", np.float64),
         ("dynamic_w", np.float64),  # what all cores add, computing at base frequency
-        ("core_cpi", np.float64),  # factor
+        ("overlap", np.float64),  # misses at once relative to those of the jobs
         ("limit_w", np.float64),  # power cap
     ]
 )
@@ -69,6 +69,7 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("llc", np.bool_),
         ("bandwidth", np.bool_),
         ("smt", np.bool_),
+        ("sibling_relief", np.float64),
         ("tolerance", np.float64),
         ("iterations", np.int64),
         ("budget_share", np.float64),  # budget of a power domain relative to its peak power
@@ -92,11 +93,13 @@ class Inputs(NamedTuple):
     slots: int
     """Residents on a machine at most."""
     jobs: Floats
-    """(J, 17) traits and spread between shards; `sim.fleet.slots` names the columns."""
+    """(J, 18) traits and spread between shards; `sim.fleet.slots` names the columns."""
     software: Floats
-    """(J, 16) traits under new code relative to old."""
+    """(J, 17) traits under new code relative to old."""
     platforms: Records
     """(P,) of `PLATFORM`."""
+    core_cpi: Floats
+    """(P, J) core CPI of each job on each platform relative to the reference core."""
     governors: Records
     """(2,) of `GOVERNOR`, before and after the feature."""
     window_of_epoch: Ints

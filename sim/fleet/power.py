@@ -5,7 +5,7 @@ import numpy as np
 from models.arrays import Floats
 from models.code.compiled import njit
 from sim.fleet.layout import OwnGovernor, Residents
-from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE
+from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE, WAITED
 
 ONDEMAND, STALL_AWARE = 1, 2
 SHARED_CORE_POWER = 0.4  # part of a core's power that a thread saves when its sibling is busy too
@@ -112,6 +112,7 @@ def heat(residents: Residents, platform: np.record, threshold: float, sibling: f
     activity[0] = activity[1] = dynamic = 0.0
     for i in range(n):
         stall = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
+        hot[WAITED, i] = stall
         active = hot[USE, i] * core_share * (STALLED_ACTIVITY + (1.0 - STALLED_ACTIVITY) * (1.0 - stall))
         activity[1 if stall > threshold else 0] += active
         dynamic += active * _power_per_activity(hot[FREQUENCY, i], platform.base_hz)

@@ -3,16 +3,17 @@
 # What the resident of a slot is; also columns of the table of jobs: core CPI; streaming floor, gain and squared size of
 # two working sets; 1 / overlap; SMT slowdown; busy threads at mean load; 1 if a faster machine makes it less busy; pace
 # of its mean load (seconds per instruction); instructions and network wait (s) of a request; share of instructions spun
-# on a full machine; CPU quota; spread of its own behaviour over time.
+# on a full machine; CPU quota; spread of its own behaviour over time; part of the floor that is prefetched.
 CORE, FLOOR, GAIN1, SET1, GAIN2, SET2, STALL, SMT = range(8)
-BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD = range(8, 16)
-TRAITS = INPUT_SD = 16  # INPUT_SD: column of the table of jobs alone: spread between shards
+BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD, AHEAD = range(8, 17)
+TRAITS = INPUT_SD = 17  # INPUT_SD: column of the table of jobs alone: spread between shards
 # What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
-# and core CPI and relative memory accesses without co-runners' part.
-WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW = range(16, 25)
+# core CPI and relative memory accesses without co-runners' part, 1 / overlap on this core, and the share of its cycles
+# in which it waited for memory in the epoch before.
+WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW, STALL_NOW, WAITED = range(17, 28)
 # What it has done since it was last written out.
-CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(25, 31)
-FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 31, 7, 6, 9
+CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(28, 34)
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 34, 7, 6, 9
 # Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
 # row minus epoch, key of its noise, shard.
 JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD = range(7)

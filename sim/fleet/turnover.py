@@ -7,6 +7,7 @@ from models.code.compiled import njit
 from sim.fleet.draws import mix, normal
 from sim.fleet.layout import Inputs, PowerDomain, Residents
 from sim.fleet.slots import (
+    AHEAD,
     CORE,
     CYCLES,
     END,
@@ -35,7 +36,7 @@ def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
     traits[:] = inputs.jobs[job, :TRAITS]
     traits[CORE] *= np.exp(spread * normal(shard_key, 0) - 0.5 * spread * spread)
     access_factor = np.exp(spread * normal(shard_key, 1) - 0.5 * spread * spread)
-    for field in (FLOOR, GAIN1, GAIN2):
+    for field in (FLOOR, GAIN1, GAIN2, AHEAD):
         traits[field] *= access_factor
 
 

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from scipy.optimize import brentq
 
+from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_SHARE_BYTES
 from models.platforms import PLATFORMS
 from models.randomness import key
@@ -52,6 +53,7 @@ class Instance:
     working_set: float
     streaming: float
     overlap: float
+    prefetched: float = 0.0
     job: int = 0
     stay: int = 0
     own_key: int = 0
@@ -65,6 +67,8 @@ class Instance:
     cpi: float | None = None
     core_now: float = 0.0
     access_now: float = 1.0
+    overlap_here: float = 1.0
+    waited: float = 0.0
 
     def mpi(self, share):
         """Misses per instruction: they follow the part of two working sets that a share does not hold."""
@@ -77,10 +81,15 @@ class Instance:
         return sum(1 / (1 + (share / size) ** 2) for size in sets) / 2
 
     def cpi_at(self, share, latency_s):
-        return self.core_now + self.mpi(share) / self.overlap * latency_s * self.frequency
+        waits = self.mpi(share) - self.prefetched * self.mpi(math.inf)
+        return self.core_now + waits / (self.overlap * self.overlap_here) * latency_s * self.frequency
 
     def miss_rate(self, share, latency_s):
         return self.use * self.frequency / self.cpi_at(share, latency_s) * self.mpi(share)
+
+    def highest_rate(self, latency_s):
+        """With no cache, or where so much is prefetched that fewer misses let more of them come, with all of it."""
+        return max(self.miss_rate(share, latency_s) for share in (0.0, math.inf))
 
     @property
     def stall(self):
@@ -103,13 +112,13 @@ def root(function, low, high):
 
 def share_under(resident, pressure, latency_s):
     """Bytes of cache at which a resident misses `pressure` times per second and byte."""
-    most = resident.miss_rate(0.0, latency_s) / pressure
+    most = resident.highest_rate(latency_s) / pressure
     return root(lambda share: resident.miss_rate(share, latency_s) - pressure * share, 0.0, most)
 
 
 def shares_at(residents, llc_bytes, latency_s):
     """Cache in proportion to miss rate: the pressure at which the shares fill the cache."""
-    most = sum(one.miss_rate(0.0, latency_s) for one in residents) / llc_bytes
+    most = sum(one.highest_rate(latency_s) for one in residents) / llc_bytes
     if most == 0:
         return [0.0 for _ in residents]
     pressure = root(
@@ -208,12 +217,15 @@ class ReferenceDay:
             if one.cpi is None:
                 one.frequency = platform.max_frequency_hz
                 one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
+                one.waited = one.stall
             self.want(one, number, epoch)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
         sibling = crowding**2 if world.interference.smt else 0.0
+        waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
         for one in host.here:
-            one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * sibling
+            beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
+            one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * beside
         core_share = (1 - 0.4 * sibling) / platform.cores
         if host.active + host.stalled == 0 or self.switches(number, epoch):
             self.heat(host, core_share, governor)
@@ -227,6 +239,8 @@ class ReferenceDay:
             one.cpi = one.cpi_at(share, latency_s)
             self.count(one, share, epoch, crowding)
         self.heat(host, core_share, governor)
+        for one in host.here:
+            one.waited = one.stall
         dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
         power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
         self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
@@ -263,6 +277,7 @@ class ReferenceDay:
             working_set=jobs.working_set_bytes[job],
             streaming=jobs.streaming_share[job],
             overlap=jobs.overlap[job],
+            prefetched=jobs.prefetched_share[job],
             job=job,
             stay=stay,
             own_key=own_key,
@@ -298,8 +313,16 @@ class ReferenceDay:
         for one in host.here:
             one.wander = self.rho * one.wander + math.sqrt(1 - self.rho**2) * noise(one.own_key, epoch)
             mood = day.phase[epoch, one.job] * max(0.2, 1 + day.jobs.instance_log_sd[one.job] * one.wander)
-            one.core_now = one.core_cpi * platform.core_cpi_factor * mood
+            one.core_now = one.core_cpi * self.core_factor(platform, one.job) * mood
+            one.overlap_here = overlap_factor(platform.name, {}) if self.world.interference.windows else 1.0
             one.access_now = shared * mood
+
+    def core_factor(self, platform, job):
+        """Core CPI relative to the reference core, of mean `core_cpi_factor` over programs."""
+        sd, loadings = self.world.population.behaviour.core_trait_sd, core_loadings(platform.name, {})
+        mean = sum((sd * loading) ** 2 for loading in loadings) / 2
+        gain = sum(trait * loading for trait, loading in zip(self.day.jobs.core_traits[job], loadings, strict=True))
+        return platform.core_cpi_factor * math.exp(gain - mean)
 
     def heat(self, host, core_share, governor):
         stalling = [one for one in host.here if one.stall > governor.stall_threshold]
@@ -309,7 +332,7 @@ class ReferenceDay:
     def expected(self, one, share, idle_s):
         """Memory CPI of a newcomer with an equal share of the cache, before its surroundings are known."""
         access, one.access_now = one.access_now, 1.0
-        memory_cpi = one.mpi(share) / one.overlap * idle_s * one.frequency
+        memory_cpi = one.cpi_at(share, idle_s) - one.core_now
         one.access_now = access
         return memory_cpi
 

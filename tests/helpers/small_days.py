@@ -7,6 +7,7 @@ import numpy as np
 
 from models.fleet.inventory import build_jobs, build_machines
 from models.fleet.world import (
+    Behaviour,
     Churn,
     Conditions,
     Feature,
@@ -36,6 +37,13 @@ WORLD = World(
 SERVICE = Service("shop", 6, 4.0, 0.9, 0.01, network_s_per_request=2e-4, open_load=True)
 UPGRADE = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
 DVFS = Feature("dvfs", governor=Governor("stall_aware"))
+CORES = Population(
+    10,
+    5,
+    heavyweights=2,
+    behaviour=Behaviour(core_trait_sd=1.0, prefetched_share=0.5),
+    services=(replace(SERVICE, core_traits=(1.0, -2.0, 0.5), prefetched_share=0.3),),
+)
 REBUILT = (Software(("heavyweight-01", "shop"), 0.9, 0.8, 1.3, 0.5),)
 
 
@@ -75,6 +83,7 @@ TWINS = {
     "no siblings": {"interference": replace(SHARP, smt=False)},
     "gaps": {"recording": Recording((Window("b", 2100.0, 2700.0), Window("a", 300.0, 1500.0)), True, 1.0, True)},
     "feature": {"feature": replace(UPGRADE, governor=Governor("stall_aware"), software=REBUILT)},
+    "cores": {"interference": replace(SHARP, windows=True, sibling_relief=0.6), "population": CORES},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

@@ -19,7 +19,7 @@ from models.fleet.inventory import (
     miss_curve,
     replaced,
 )
-from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, Service, Window, World
+from models.fleet.world import Behaviour, Feature, Fleet, Population, Recording, Rollout, Service, Window, World
 from models.platforms import MODERN_SERVERS, PLATFORMS
 from models.randomness import key, stream
 
@@ -120,7 +120,8 @@ def test_every_trait_of_a_service_is_what_was_said(service):
     jobs = jobs_of(populated(services=(SHOP, CACHE)))
     at = jobs.names.index(service.name)
     said = {name: value for name, value in asdict(service).items() if name in Jobs.__slots__}
-    assert len(said) == 15
+    assert len(said) == 17
+    assert tuple(jobs.core_traits[at]) == said.pop("core_traits")
     assert {name: getattr(jobs, name)[at] for name in said} == said
     assert jobs.instance_memory_bytes[at] == 3.0 * 2.5e9
 
@@ -137,7 +138,9 @@ def test_instances_that_would_be_too_large_are_cut_to_about_a_quarter_of_the_sma
 
 
 def test_common_jobs_behave_alike_and_local_jobs_differ_from_one_wsc_to_the_next():
-    here, there = jobs_of(WORLD), jobs_of(replace(WORLD, seed=9))
+    behaviour = Behaviour(core_trait_sd=1.0, prefetched_share=0.5)
+    world = replace(WORLD, population=replace(WORLD.population, behaviour=behaviour))
+    here, there = jobs_of(world), jobs_of(replace(world, seed=9))
     own = [np.array([name.startswith("local") for name in jobs.names]) for jobs in (here, there)]
     traits = [name for name in Jobs.__slots__ if name not in {"names", "instances"}]
     sized = {"instance_quota_vcpu", "instance_memory_bytes", "core_cpi", "memory_accesses_per_instruction"}

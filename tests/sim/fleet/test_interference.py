@@ -16,7 +16,7 @@ LLC_BYTES, IDLE_S = 80 * 2.0**20, 90e-9
 SWITCHES = [{"share_llc": llc, "share_bandwidth": bandwidth} for llc in (True, False) for bandwidth in (True, False)]
 
 
-def residents(seed, count, intensity=1.0):
+def residents(seed, count, intensity=1.0, prefetched=0.0):
     """Random instances at work; `intensity` scales their memory accesses."""
     rng = np.random.default_rng(seed)
     return [
@@ -26,6 +26,7 @@ def residents(seed, count, intensity=1.0):
             working_set=rng.lognormal(math.log(3e6), 0.9),
             streaming=rng.uniform(0.0, 1.0),
             overlap=rng.uniform(1.0, 4.0),
+            prefetched=prefetched * rng.uniform(0.0, 1.0),
             use=rng.uniform(0.0, 4.0),
             share=LLC_BYTES / count,
             frequency=rng.choice([1.2e9, 2.5e9, 2.8e9]),
@@ -47,7 +48,8 @@ def held(instances, spare=2):
         slots.SET1: curve.set_1,
         slots.GAIN2: curve.gain_2,
         slots.SET2: curve.set_2,
-        slots.STALL: [1 / one.overlap for one in instances],
+        slots.AHEAD: [one.prefetched * floor for one, floor in zip(instances, curve.floor, strict=True)],
+        slots.STALL_NOW: [1 / one.overlap for one in instances],
         slots.USE: [one.use for one in instances],
         slots.SHARE: [one.share for one in instances],
         slots.FREQUENCY: [one.frequency for one in instances],
@@ -72,7 +74,7 @@ def contention(bandwidth, *, share_llc=True, share_bandwidth=True, tolerance=1e-
     bandwidth=st.floats(2e10, 4e11),
 )
 def test_the_fixed_point_is_that_of_nested_root_finding(switches, seed, count, intensity, bandwidth):
-    instances = residents(seed, count, intensity)
+    instances = residents(seed, count, intensity, prefetched=0.5)
     latency_s, misses, shares = fixed_point(instances, IDLE_S, bandwidth, LLC_BYTES, **switches)
     hot = held(instances)
     found = interference.solve(hot, count, contention(bandwidth, **switches), IDLE_S)

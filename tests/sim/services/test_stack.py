@@ -139,7 +139,8 @@ def _in_kernel(service: Activities, machine: Machine, use, *, share_llc: bool):
     hot = np.zeros((slots.FIELDS, use.size))
     hot[[slots.SET1, slots.SET2]] = np.square(service.set_bytes)[:, None]
     hot[[slots.GAIN1, slots.GAIN2]] = (service.weights * np.square(service.set_bytes)).T
-    hot[slots.STALL] = 1 / np.maximum(1.0, service.overlap * machine.overlap_factor)
+    hot[slots.AHEAD] = 0.0
+    hot[slots.STALL_NOW] = 1 / np.maximum(1.0, service.overlap * machine.overlap_factor)
     hot[slots.CORE_NOW] = service.core_cpi * machine.core_cpi_factor
     hot[slots.ACCESS_NOW], hot[slots.FREQUENCY], hot[slots.USE] = 1.0, machine.frequency_hz, use
     hot[slots.SHARE] = machine.cache_bytes[0] / (use.size if share_llc else 1)
