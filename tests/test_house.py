@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import typer
@@ -62,19 +64,15 @@ def commands(document):
     return [line.removeprefix("$ ").split() for line in lines]
 
 
-def test_every_module_has_a_purpose_of_its_own():
-    purposes = [ast.get_docstring(ast.parse((ROOT / path).read_text())).splitlines()[0] for path in MODULES]
-    assert all(len(purpose.split()) >= 3 for purpose in purposes)
-    assert len(set(purposes)) == len(purposes)
+class Source(NamedTuple):
+    """What the text of a module holds."""
 
-
-def test_a_public_class_name_stands_for_one_class():
-    places = collections.defaultdict(set)
-    for path in MODULES:
-        for node in ast.walk(ast.parse((ROOT / path).read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(path)
-    assert {name for name, paths in places.items() if len(paths) > 1} <= SHARED_CLASS_NAMES
+    purpose: str
+    classes: list[str]
+    signatures: list[tuple[str, str]]
+    """Names of functions, each with the annotations of its parameters and of what it returns."""
+    imports: list[str]
+    """Top-level packages, type-only imports included."""
 
 
 def annotations(function):
@@ -85,12 +83,47 @@ def annotations(function):
     return " ".join(ast.unparse(mark) for mark in [*marks, function.returns] if mark is not None)
 
 
+@functools.cache
+def sources():
+    """Every module's path with what it holds; each is parsed once."""
+    return {path: source(ast.parse((ROOT / path).read_text())) for path in MODULES}
+
+
+def source(tree):
+    held = Source(ast.get_docstring(tree).splitlines()[0], [], [], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            held.classes.append(node.name)
+        elif isinstance(node, ast.FunctionDef):
+            held.signatures.append((node.name, annotations(node)))
+        elif isinstance(node, ast.Import):
+            held.imports.extend(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            held.imports.append(str(node.module).partition(".")[0])
+    return held
+
+
+def test_every_module_has_a_purpose_of_its_own():
+    purposes = [each.purpose for each in sources().values()]
+    assert all(len(purpose.split()) >= 3 for purpose in purposes)
+    assert len(set(purposes)) == len(purposes)
+
+
+def test_a_public_class_name_stands_for_one_class():
+    places = collections.defaultdict(set)
+    for path, each in sources().items():
+        for name in each.classes:
+            if not name.startswith("_"):
+                places[name].add(path)
+    assert {name for name, paths in places.items() if len(paths) > 1} <= SHARED_CLASS_NAMES
+
+
 def test_signatures_say_what_maps_hold():
     untyped = {
-        path.as_posix(): node.name
-        for path in MODULES
-        for node in ast.walk(ast.parse((ROOT / path).read_text()))
-        if isinstance(node, ast.FunctionDef) and ANYTHING.search(annotations(node))
+        path.as_posix(): name
+        for path, each in sources().items()
+        for name, annotated in each.signatures
+        if ANYTHING.search(annotated)
     }
     assert {path: name for path, name in untyped.items() if path not in JSON_BORDER} == {}
 
@@ -136,17 +169,8 @@ def test_every_dependency_has_its_reason():
     assert all(len(reason.split()) >= 3 for _, reason in reasons)
 
 
-def imported(path):
-    """Names of the top-level packages that a file imports, type-only imports included."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield str(node.module).partition(".")[0]
-
-
 def test_the_four_folders_import_what_is_declared_and_all_of_it():
-    used = {name for path in MODULES for name in imported(ROOT / path)} - {*FOLDERS, *sys.stdlib_module_names}
+    used = {name for each in sources().values() for name in each.imports} - {*FOLDERS, *sys.stdlib_module_names}
     known = {each.name.partition(".")[0].replace("-", "_") for each in RUNTIME}
     belongs = {"pydantic_core": "pydantic", "sklearn": "scikit_learn"}
     assert {belongs.get(name, name) for name in used} == known
