@@ -1,6 +1,5 @@
 """Experiments from files and from the folders of runs: observations as one table, the fleet's jobs, what is stated."""
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -515,33 +514,24 @@ def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
 
 
 def read_about(path: Path) -> About:
-    """Return what a file says of the experiment, YAML or JSON."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    """Return what a file says of the experiment, YAML or JSON, which is YAML.
 
-    try:
-        text = path.read_text(encoding="utf-8")
-        statements = json.loads(text) if path.suffix.lower() == ".json" else YAML(typ="safe", pure=True).load(text)
-    except OSError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from None
-    except UnicodeDecodeError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "should be UTF-8 text", str(error))]) from None
-    except RecursionError:
-        raise FaultsError([Fault(str(path), 0, 0, "", "is nested too deeply")]) from None
-    except (YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else getattr(error, "lineno", 0)
-        column = mark.column + 1 if mark is not None else getattr(error, "colno", 0)
-        messages = (getattr(error, name, None) for name in ("problem", "msg", "reason"))
-        problem = next((message for message in messages if message), "cannot be read")
-        raise FaultsError([Fault(str(path), line, column, "", str(problem))]) from None
-    if statements is None:
-        return About()
+    Raises
+    ------
+    FaultsError
+        With every fault, at its line.
+    """
+    from scenarios.files.tree import parse_file  # alone here: most experiments come without
+
+    node, faults = parse_file(path)
+    if faults or node is None:
+        raise FaultsError(faults)
+    statements = node.plain()
     if not isinstance(statements, Mapping):
-        raise FaultsError([Fault(str(path), 0, 0, "", "should be a mapping of fields to values", shown(statements))])
+        raise FaultsError([node.place.fault("", "should be a mapping of fields to values", shown(statements))])
     try:
         return About.of(statements)
     except AboutError as error:
         raise FaultsError(
-            [Fault(str(path), 0, 0, name, problem, shown(value)) for name, problem, value in error.problems]
+            node.nearest((name,)).place.fault(name, problem, shown(value)) for name, problem, value in error.problems
         ) from None

@@ -115,8 +115,9 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path):
         ("a.yaml", "looks: [", r"a\.yaml:\d+:\d+: "),
         ("a.json", "[1]", "should be a mapping"),
         ("a.json", "{", r"a\.json:1:2"),
-        ("a.yaml", "looks: 1\0", "a.yaml: special characters are not allowed"),
-        ("a.yaml", "clusters: job", "should be one of instance, machine, rack"),
+        ("a.yaml", "looks: 1\0", "a.yaml:1:1: is not YAML: .*special characters are not allowed"),
+        ("a.yaml", "looks: 14\nclusters: job", "a.yaml:2:11: clusters: should be one of instance, machine, rack"),
+        ("a.json", '{\n"looks": 14,\n"looks": 3}', "a.json:3:1: looks: is given twice, first in line 2"),
     ],
 )
 def test_what_is_said_badly_is_refused(tmp_path, name, text, message):

@@ -374,7 +374,7 @@ def test_guards_hear_what_is_known_of_the_experiment(files, tmp_path):
     about.write_text("looks: 0\nclusters: job\n")
     result = invoke("effect", *files[:2], "--about", about)
     assert result.exit_code == 2
-    assert {"looks", "clusters"} <= {line.split(": ")[1] for line in result.output.splitlines()}
+    assert {"looks", "clusters"} == {line.split(": ")[1] for line in result.output.splitlines()}
 
 
 def test_intervals_of_single_jobs_are_of_the_confidence_asked_for(files):
