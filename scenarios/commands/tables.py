@@ -41,7 +41,7 @@ _OPTIONS: dict[str, Any] = {
             rich_help_panel=_PANEL,
         ),
     ],
-    "where": Annotated[
+    "rows_where": Annotated[
         str | None,
         typer.Option(
             "--where",
@@ -56,13 +56,13 @@ _OPTIONS: dict[str, Any] = {
             help="Cut the time stamps in the column period into periods of this length, such as 1d.", panel=_PANEL
         ),
     ],
-    "since": Annotated[
+    "from_stamp": Annotated[
         str | None,
         typer.Option(
             "--from", metavar="WHEN", help="Read rows from this time on; needs --period.", rich_help_panel=_PANEL
         ),
     ],
-    "until": Annotated[
+    "until_stamp": Annotated[
         str | None,
         typer.Option(
             "--until", metavar="WHEN", help="Read rows before this time; needs --period.", rich_help_panel=_PANEL

@@ -117,7 +117,7 @@ def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
             faults += [Fault("", 0, 0, name, fault.problem, shown(value)) for fault in error.faults]
         zone = fields.get("zone", zone)
     if "period" not in texts and base.period_s is None:  # without it no column is a point in time
-        ends = [("", name, texts.get(name)) for name in _KEYS]
+        ends = [("", name, text) for name, text in texts.items() if _KEYS.get(name) in {"from", "until"}]
         ends += [(str(file), "from", base.since_s), (str(file), "until", base.until_s)]
         problem = "needs a period, such as 1d"
         faults += [Fault(at, 0, 0, name, problem, shown(end)) for at, name, end in ends if end is not None]
@@ -126,8 +126,8 @@ def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
     return replace(base, **{**fields, "columns": {**base.columns, **fields["columns"]}})
 
 
-_KEYS = {"since": "from", "until": "until"}
-"""Keys in YAML of the ends of a recipe, by the name of the argument."""
+_KEYS = {"since": "from", "until": "until", "from_stamp": "from", "until_stamp": "until", "rows_where": "where"}
+"""Keys in YAML of arguments, those of commands among them, that go by another name or are ends of a recipe."""
 
 
 def recipe_file(path: Path) -> Recipe:
