@@ -85,8 +85,8 @@ def test_an_audit_a_design_and_a_look_are_those_of_the_commands():
     audited, looks = wsc.audit(*files), wsc.monitor(*files)
     assert plain(audited) == command("audit", *files)
     assert plain(looks) == command("monitor", *files)
-    said = command("design", files[0], "--detect", "5%", "--draws", "100")
-    planned = wsc.design(files[0], detect=0.05, draws=100)
+    said = command("design", files[0], "--detect", "5%", "--days", "1", "--draws", "100")
+    planned = wsc.design(files[0], detect=0.05, days=1, draws=100)
     assert plain(planned) == said
     assert drawn(looks) == [("period", "change so far")]
     assert drawn(planned) == [("machines with the feature", "smallest change seen")]

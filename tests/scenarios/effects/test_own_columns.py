@@ -158,10 +158,11 @@ def test_every_command_reads_the_same_rows(theirs, command):
     )
 
 
-def test_a_design_takes_the_weeks_before(theirs):
-    ended = invoke("design", theirs, *DAILY, "--skip-bad", "3%", "--detect", "5%", "--draws", "100")
+def test_a_design_takes_the_weeks_before(tmp_path):
+    fewer = written(company_export(rows=4_000), tmp_path / "fleet.csv")
+    ended = invoke("design", fewer, *DAILY, "--skip-bad", "3%", "--detect", "10%", "--days", "1", "--draws", "100")
     assert ended.exit_code == 0, ended.output
-    assert "period" in ended.output
+    assert "only the periods before 8 (2026-03-13) are used" in ended.output
 
 
 @pytest.mark.parametrize(
