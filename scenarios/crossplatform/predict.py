@@ -26,7 +26,7 @@ from scenarios.crossplatform.calibration import (
 )
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import listed
-from scenarios.views.section import Block, Says, Section, says, table
+from scenarios.views.section import Block, Says, Section, note_lines, says, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,7 +111,7 @@ class Predicted(Conclusion):
             Says(f"{self.log}, {self.requests_per_s:.3g} requests a second; predicted at that mean mix and volume"),
             table(headings, [target.cells() for target in self.targets]),
             *says(outside if math.isfinite(self.outside_hull) else ""),
-            *(Says(f"note: {note}") for note in self.notes),
+            *note_lines(self.notes),
         )
         return Section("", blocks)
 

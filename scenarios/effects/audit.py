@@ -17,10 +17,9 @@ from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
-from scenarios.views.section import Section, says, table
+from scenarios.views.section import Section, finding_lines, note_lines, says, table
 
 _SAID = (".yaml", ".yml", ".json")
 
@@ -88,7 +87,7 @@ class AuditAnswer(Conclusion):
             "" if self.audit.findings else "nothing found",
             f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
         )
-        told = (*findings.blocks(self.audit.findings, evidence=True), *says(*lines), *findings.notes(self.audit.silent))
+        told = (*finding_lines(self.audit.findings, evidence=True), *says(*lines), *note_lines(self.audit.silent))
         return Section("", told)
 
 

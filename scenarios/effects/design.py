@@ -25,10 +25,9 @@ from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
 from scenarios.runs.disk import unwritable, whole
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
-from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.section import Block, Says, Section, note_lines, table
 from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
@@ -232,10 +231,10 @@ class DesignAnswer(Conclusion):
             yield Says(f"Who gets the feature when, by {self.assigned}: {self.question.assign}")
         if self.sufficient:
             yield Says(f"After the first design's experiment: wsc effect … --estimator {self.designs[0].afterwards}")
-        notes = dict.fromkeys(
+        of_designs = dict.fromkeys(
             f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
         )
-        yield from findings.notes([*self.notes, *notes])
+        yield from note_lines([*self.notes, *of_designs])
 
 
 def design(

@@ -27,10 +27,9 @@ from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import FaultsError
 from scenarios.runs.rundir import open_run
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
-from scenarios.views.section import Block, Says, Section, Table, table
+from scenarios.views.section import Block, Says, Section, Table, finding_lines, note_lines, table
 from scenarios.wsmeter.measurements import in_words, recorded_change
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class EffectAnswer(Conclusion):
 
     def _blocks(self) -> Iterator[Block]:
         effect = self.effect
-        yield from findings.blocks(beside(effect.estimator, self.audit.findings, self.cluster))
+        yield from finding_lines(beside(effect.estimator, self.audit.findings, self.cluster))
         yield Says(self.verdict, "strong" if self.trusted else "")
         yield Says(
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
@@ -174,7 +173,7 @@ class EffectAnswer(Conclusion):
             yield _named_jobs(self.per_job)
             counts = self.per_job["verdict"].value_counts()
             yield Says(", ".join(f"{count:,} {_WHY.get(str(word), word)}" for word, count in counts.items()))
-        yield from findings.notes(self.notes)
+        yield from note_lines(self.notes)
 
     def _beside_published(self) -> str:
         published = self.published

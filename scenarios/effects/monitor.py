@@ -25,10 +25,9 @@ from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.effect import beside, verdict
 from scenarios.effects.observations import Dates, experiment
 from scenarios.effects.own_guards import GuardFunction, own_guards
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
-from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.section import Block, Says, Section, finding_lines, note_lines, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,8 +168,8 @@ class MonitorAnswer(Conclusion):
             f"Intervals that hold at any time are {self.price:.2f} times as wide as those for one look, after "
             f"{plural(self.planned, 'look')}."
         )
-        yield from findings.blocks(beside(self.effect.estimator, self.audit.findings))
-        yield from findings.notes(self.notes)
+        yield from finding_lines(beside(self.effect.estimator, self.audit.findings))
+        yield from note_lines(self.notes)
 
 
 def monitor(

@@ -32,7 +32,7 @@ from scenarios.runs.disk import file_digest, save
 from scenarios.runs.rundir import Draft, Run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import seconds, share
-from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
 from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class QueueConclusion(Conclusion):
 
     def notes(self) -> Iterator[Says]:
         """Yield what must be known to read the numbers."""
-        yield from (Says(f"note: {note}") for note in self.occupancy.notes)
+        yield from note_lines(self.occupancy.notes)
 
     def _law(self) -> Table:
         rows = []

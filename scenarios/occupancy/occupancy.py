@@ -28,7 +28,7 @@ from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
-from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -300,7 +300,7 @@ class OccupancyConclusion(Conclusion):
             yield self._worst()
         yield from self._alerts()
         yield from (Says(f"found: {flaw}") for flaw in self.findings)
-        yield from (Says(f"note: {note}") for note in self.notes)
+        yield from note_lines(self.notes)
         yield from (Place(f"figure: {file}") for file in self.figures or ())
 
     def _totals(self) -> Table:

@@ -15,7 +15,7 @@ from scenarios.files.options import typed
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, interval, listed, plural, share
-from scenarios.views.section import Says, Section, Table
+from scenarios.views.section import Says, Section, Table, note_lines
 from scenarios.views.tables import of_rows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ProfileRows(Conclusion):
                 ),
                 Says(f"{len(self.table):,} of {rows}{_others(self.events, self.query.event)}"),
                 _table(self.table, self.query, ("share", "low", "high", "value", "samples"), self.unit),
-                *(Says(f"note: {note}") for note in self.notes),
+                *note_lines(self.notes),
             ),
         )
 
@@ -206,7 +206,7 @@ class ProfileDifference(Conclusion):
                 *map(Says, totals),
                 Says(f"{len(rows):,} of {plural(len(self.table), 'row')}{_others(self.events, event)}"),
                 _table(rows, self.query, columns, self.unit),
-                *(Says(f"note: {note}") for note in self.notes),
+                *note_lines(self.notes),
             ),
         )
 

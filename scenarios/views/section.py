@@ -3,12 +3,18 @@
 A conclusion says itself once, as a `Section`; `text` writes it to a terminal, `html` to a page or a notebook.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from scenarios.views.numbers import number
+
+if TYPE_CHECKING:
+    from analysis.audit.findings import Finding, Severity
 
 Mark: TypeAlias = Literal["", "good", "bad", "strong", "quiet", "grown", "shrunk"]
 """How a text stands out: good and bad news, what matters most, what can be passed over, what changed beyond chance."""
+_MARKS: "Mapping[Severity, Mark]" = {"error": "bad", "warning": "strong", "note": "quiet"}
 _T = TypeVar("_T")
 
 
@@ -139,6 +145,36 @@ def says(*lines: str, mark: Mark = "") -> Iterator[Says]:
     ['one', 'two']
     """
     yield from (Says(line, mark) for line in lines if line)
+
+
+def note_lines(lines: Iterable[str]) -> Iterator[Says]:
+    """Yield a line for each note."""
+    yield from (Says(f"note: {line}") for line in lines)
+
+
+def finding_lines(findings: "Iterable[Finding]", *, evidence: bool = False) -> Iterator[Says]:
+    """Yield a line for each finding of a guard, its evidence if that is wanted, and what to do about it.
+
+    Examples
+    --------
+    >>> from analysis.audit.findings import Finding
+    >>> looks = Finding("peeking", "warning", "14 looks", {"looks": 14}, "look once")
+    >>> for line in finding_lines([looks], evidence=True):
+    ...     print(line.text)
+    warning peeking: 14 looks
+      looks 14
+      remedy: look once
+    """
+    for finding in findings:
+        yield Says(f"{finding.severity} {finding.code}: {finding.what}", _MARKS[finding.severity])
+        if evidence and finding.evidence:
+            yield Says("  " + ", ".join(f"{name} {_amount(value)}" for name, value in finding.evidence.items()))
+        if finding.remedy:
+            yield Says(f"  remedy: {finding.remedy}")
+
+
+def _amount(value: float) -> str:
+    return str(value) if isinstance(value, int) else number(value, unknown=str(value))
 
 
 def table(

@@ -25,10 +25,9 @@ from analysis.wsmeter.plan import Plan
 from analysis.wsmeter.plan import plan as allocate
 from analysis.wsmeter.summaries import Current
 from scenarios.files.faults import Fault, FaultsError, faults_in
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
-from scenarios.views.section import Block, Says, Section, table
+from scenarios.views.section import Block, Says, Section, finding_lines, note_lines, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +80,7 @@ class PlannedInstances(Conclusion):
         proof = "the least possible" if self.plan.optimal else "not proven to be the least"
         total, cost = int(ranked["instances"].sum()), self.plan.cost
         yield Says(f"{total:,} instances cost {cost:g} ({proof}) for a margin of ±{self.plan.margin:.2%}")
-        yield from findings.notes(self.notes)
+        yield from note_lines(self.notes)
 
     def payload(self) -> Payload:
         """Return the instances of each job, in whole numbers and before they were rounded."""
@@ -133,13 +132,13 @@ class EstimatedChange(Conclusion):
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        yield from findings.blocks(self.audit.findings)
+        yield from finding_lines(self.audit.findings)
         headings = ("estimator", "machines", "jobs", "change", "interval", "quota", "changed")
         rows = [(*_cells(estimate), self._verdict(estimate)) for estimate in self.estimates]
         yield table(headings, rows, numbers=(False, True, True, True, True, True, False))
         if not self.trusted:
             yield Says(f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first")
-        yield from findings.notes(self.notes)
+        yield from note_lines(self.notes)
 
     def _verdict(self, estimate: Estimate) -> str:
         if not self.trusted:

@@ -20,10 +20,9 @@ from scenarios.effects.scorecard.pictures import pictures
 from scenarios.effects.scorecard.pieces import PARTS, Fleets, JudgedFleet, Piece, ScorecardQuestion, judged
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
-from scenarios.views import findings
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, listed, number, plural
-from scenarios.views.section import Block, Place, Says, Section, Table, table
+from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
 from scenarios.views.terminal import Progress
 
 _NAMES = frozenset(names())
@@ -124,7 +123,7 @@ class Scorecard(Conclusion):
             yield _gains(gains)
         for row in self.card.silent.itertuples():
             yield Says(f"{row.estimator} has no answer to {row.design}: too little data in every draw")
-        yield from findings.notes(self.notes)
+        yield from note_lines(self.notes)
         yield Place(f"pieces and pictures: {self.folder}")
         yield Place(f"digest: {self.digest}")
 
