@@ -379,14 +379,14 @@ def covariates(
     keys = unit_of(rows, link)
     unit, units = pd.MultiIndex.from_frame(known[keys]).factorize()
     machine, machines = pd.factorize(known["machine"])
-    loads = _loads(known, rows, past, study, has_shard=link == "shard" and "shard" in rows)
+    loads = _loads(known, rows, past, study, has_shard=link == "shard" and "shard" in rows) if load else None
     deviation = (known["value"] / known["job"].map(scale) - 1.0).to_numpy(dtype=np.float64)
     presence = known["presence"].to_numpy(dtype=np.float64)
-    parts = taken_apart(deviation, presence, unit, machine, loads[0] if load else None)
+    parts = taken_apart(deviation, presence, unit, machine, None if loads is None else loads[0])
     of_unit = pd.Series(parts.unit, index=units).reindex(pd.MultiIndex.from_frame(rows[keys]))
     of_machine = pd.Series(parts.machine, index=machines).reindex(rows["machine"])
     columns = {SHARD: of_unit.fillna(0.0).to_numpy(), MACHINE: of_machine.fillna(0.0).to_numpy()}
-    if load:
+    if loads is not None:
         past_load = np.bincount(machine, presence * loads[0]) / np.bincount(machine, presence)
         was = pd.Series(past_load, index=machines).reindex(rows["machine"]).fillna(0.0).to_numpy()
         columns |= {LOAD: loads[1], LOAD_SQUARE: loads[1] ** 2, LOAD_BEFORE: was, LOAD_BEFORE_SQUARE: was**2}

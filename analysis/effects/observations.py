@@ -472,7 +472,7 @@ def fleet_of(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None)
         quotas = _checked_jobs(jobs)
     scale = pd.Series(np.nan, index=quotas["job"])
     for known in (past, study[~study["treated"]], study):
-        if len(known):
+        if len(known) and scale.isna().any():
             scale = scale.fillna(_means(stays(known), ["job"], "value"))
     return quotas.assign(scale=scale.fillna(1.0).to_numpy())
 
