@@ -234,6 +234,12 @@ class Interference:
     sibling_relief: Share = 0.0
     """By how much less a sibling thread slows down that always waits for memory than one that always computes, in
     shares of `smt_slowdown`; the mean of both stays."""
+    sockets: bool = False
+    """Every processor has caches and a memory of its own, and an EPYC a last-level cache for each complex: an instance
+    lives on as few of them as its quota needs; off: all of a machine's are pooled."""
+    remote_share: Share = 0.25
+    """Mean share of an instance's memory accesses that go to another socket's memory where there are several; drawn
+    for each stay, uniform from 0 to twice the mean. 0: threads and memory are bound to one socket."""
     windows: bool = False
     """Cores with larger reorder buffers overlap more misses; off: as many on every core."""
 

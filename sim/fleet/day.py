@@ -10,8 +10,9 @@ from models.code.parts import is_part
 from models.errors import InputError
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines
+from models.fleet.nodes import memory_nodes
 from models.fleet.world import Governor, World
-from models.platforms import SWITCHED_SHARE_OF_TDP
+from models.platforms import SWITCHED_SHARE_OF_TDP, Platform
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
@@ -221,7 +222,7 @@ def settings_table(world: World) -> Records:
     table["key"] = key(f"behaviour {world.seed}")
     table["epoch_s"] = world.epoch_s
     table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
-    table["sibling_relief"] = physics.sibling_relief
+    table["sibling_relief"], table["remote_share"] = physics.sibling_relief, physics.remote_share
     table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
     table["budget_share"] = world.power.domain_budget_share
     table["rho"] = own_autocorrelation(world, world.epoch_s)
@@ -309,9 +310,18 @@ def _platform_row(world: World, name: str) -> tuple[float, ...]:
         sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
         sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,
         sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w,
-        overlap_factor(name, world.platforms) if world.interference.windows else 1.0,
+        *_division(world, sheet), overlap_factor(name, world.platforms) if world.interference.windows else 1.0,
         world.power.cap_share * sheet.peak_power_w,
     )  # fmt: skip
+
+
+def _division(world: World, sheet: Platform) -> tuple[int, int, float, float]:
+    """Return how many last-level caches and memories a platform has, and other nodes' latency and bandwidth."""
+    if not world.interference.sockets:
+        return 1, 1, 1.0, 1.0
+    last, nodes = sheet.caches[-1], memory_nodes(sheet, world.platforms)
+    slices = sheet.sockets * -(-(sheet.cores // sheet.sockets) // last.cores)
+    return -(-slices // nodes.count) * nodes.count, nodes.count, nodes.latency_ratio, nodes.bandwidth_ratio
 
 
 def core_table(world: World, machines: Machines, jobs: Jobs) -> Floats:

@@ -25,6 +25,14 @@ def noise(key: np.uint64, epoch: int) -> float:
 
 
 @njit(cache=True)
+def uniform(key: np.uint64, counter: int) -> float:
+    """Return a draw from 0 to 1 that belongs to (key, counter)."""
+    return float(
+        (np.float64(np.int64(mix(key ^ mix(np.uint64(counter + 1))) >> np.uint64(11))) + 0.5) / 9007199254740992.0
+    )
+
+
+@njit(cache=True)
 def normal(key: np.uint64, counter: int) -> float:
     """Return a standard normal draw that belongs to (key, counter), by Box and Muller (1958)."""
     a = mix(key + np.uint64(2 * counter + 1) * _GOLDEN)

@@ -23,7 +23,7 @@ from models.arrays import Floats, Ints
 from models.code.compiled import njit, with_functions
 from sim.fleet import draws, interference, layout, own_physics, power, slots, turnover
 from sim.fleet.draws import mix, noise
-from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by, solve
+from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
 from sim.fleet.layout import (
     OWN_POLICY,
     Contention,
@@ -75,6 +75,7 @@ from sim.fleet.slots import (
     NETWORK,
     NO_TRACE,
     NOISE_SD,
+    NOWHERE,
     PACE,
     QUOTA,
     REQUESTS,
@@ -82,6 +83,7 @@ from sim.fleet.slots import (
     SET1,
     SET2,
     SHARE,
+    SLICE,
     SMT,
     SPIN,
     STALL,
@@ -115,6 +117,10 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
         idle_latency_s=platform.latency_s * machine.latency_factor,
         bandwidth=platform.bandwidth * machine.bandwidth_factor,
         llc_bytes=platform.llc_bytes,
+        slices=platform.slices,
+        nodes=platform.nodes,
+        remote_latency=platform.remote_latency,
+        remote_bandwidth=platform.remote_bandwidth,
         share_llc=settings.llc,
         share_bandwidth=settings.bandwidth,
         tolerance=settings.tolerance,
@@ -130,6 +136,27 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
         network=inputs.rack_network[epoch, machine.rack],
         limit_w=platform.limit_w * domain.allowance[0],
     )
+
+
+@njit(cache=False)
+def _divided_alike(one: np.record, other: np.record) -> bool:
+    """Return whether two platforms have as many caches and memories, so that residents may stay where they are."""
+    return bool(one.slices == other.slices and one.nodes == other.nodes)
+
+
+@njit(cache=False, error_model="numpy")
+def _give_places(inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions) -> None:
+    """Give newcomers caches and a memory to live on, and everybody when the machine has become another platform."""
+    hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
+    platform, remote_share = inputs.platforms[conditions.platform], inputs.settings[0].remote_share
+    before, domain.divided[local] = domain.divided[local], conditions.platform
+    if before == NOWHERE or not _divided_alike(inputs.platforms[before], platform):
+        mark[SLICE, :n] = NOWHERE
+        domain.latency_s[local] = conditions.contention.idle_latency_s
+    for i in range(n):
+        if mark[SLICE, i] == NOWHERE:
+            settle_down(Residents(hot, mark, n), platform, remote_share, domain.scratch[0])
+            return
 
 
 @njit(cache=False)
@@ -282,6 +309,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     conditions = _conditions(inputs, domain, local, epoch)
     contention, epoch_s = conditions.contention, inputs.settings[0].epoch_s
     platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
+    _give_places(inputs, domain, local, conditions)
     _wander(residents, inputs.settings[0].rho, epoch)
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
@@ -302,8 +330,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         state_hz, capped = govern_by(own, residents, platform, activity, room)
     else:
         state_hz, capped = govern(residents, platform, governor, activity, room)
-    solved = solve(residents.hot, residents.n, contention, domain.latency_s[local] or contention.idle_latency_s)
-    domain.latency_s[local], misses_per_s, residual = solved
+    misses_per_s, residual = solve(residents, contention, domain.latency_s[local], domain.scratch)
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)
@@ -339,7 +366,9 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
         residents=np.zeros(m, np.int64),
         upcoming=inputs.stay_start[first:last].copy(),
         change=np.zeros(m, np.int64),
-        latency_s=np.zeros(m),
+        latency_s=np.zeros((m, inputs.platforms["nodes"].max())),
+        divided=np.full(m, NOWHERE),
+        scratch=np.zeros((SCRATCH, max(inputs.slots, inputs.platforms["slices"].max()))),
         activity=np.zeros((m, 2)),
         wander=np.zeros(m),
         allowance=np.ones(1),

@@ -35,6 +35,10 @@ PLATFORM = np.dtype(
         ("bandwidth", np.float64),  # bytes per second
         ("idle_w", np.float64),
         ("dynamic_w", np.float64),  # what all cores add, computing at base frequency
+        ("slices", np.int64),  # last-level caches
+        ("nodes", np.int64),  # memories, each with as many of them
+        ("remote_latency", np.float64),  # of another node's memory over one's own
+        ("remote_bandwidth", np.float64),  # of a node's links over that of its memory
         ("overlap", np.float64),  # misses at once relative to those of the jobs
         ("limit_w", np.float64),  # power cap
     ]
@@ -70,6 +74,7 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("bandwidth", np.bool_),
         ("smt", np.bool_),
         ("sibling_relief", np.float64),
+        ("remote_share", np.float64),  # mean over stays where a machine has several memories
         ("tolerance", np.float64),
         ("iterations", np.int64),
         ("budget_share", np.float64),  # budget of a power domain relative to its peak power
@@ -146,8 +151,13 @@ class Contention(NamedTuple):
 
     idle_latency_s: float
     bandwidth: float
-    """Bytes per second."""
+    """Bytes per second, of all nodes."""
     llc_bytes: float
+    """Of all slices."""
+    slices: int
+    nodes: int
+    remote_latency: float
+    remote_bandwidth: float
     share_llc: bool
     share_bandwidth: bool
     tolerance: float
@@ -195,7 +205,9 @@ class PowerDomain(NamedTuple):
     residents: Ints  # how many
     upcoming: Ints  # next stay to enter
     change: Ints  # next epoch in which somebody leaves, enters or gets new code
-    latency_s: Floats
+    latency_s: Floats  # (m, nodes at most)
+    divided: Ints  # (m,) platform for which residents have their places
+    scratch: Floats
     activity: Floats  # (m, 2) busy cores × activity / cores: residents below and above the stall threshold
     wander: Floats
     allowance: Floats  # (1,) power cap relative to the machines' own

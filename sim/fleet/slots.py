@@ -9,15 +9,18 @@ BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD, AHEAD = range(8, 17)
 TRAITS = INPUT_SD = 17  # INPUT_SD: column of the table of jobs alone: spread between shards
 # What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
 # core CPI and relative memory accesses without co-runners' part, 1 / overlap on this core, and the share of its cycles
-# in which it waited for memory in the epoch before.
+# in which it waited for memory in the epoch before; share of its accesses to other nodes' memory; part
+# of its misses on each of its slices.
 WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW, STALL_NOW, WAITED = range(17, 28)
+REMOTE, PART = range(28, 30)
 # What it has done since it was last written out.
-CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(28, 34)
-FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 34, 7, 6, 9
+CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(30, 36)
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 36, 9, 6, 9
 # Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
-# row minus epoch, key of its noise, shard.
-JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD = range(7)
+# row minus epoch, key of its noise, shard; first cache slice that it lives on (NOWHERE: none yet) and how many.
+JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD, SLICE, SPAN = range(9)
 # Columns of the sums of a domain's epoch, and of a machine's window.
 E_INSTANCES, E_QUOTA, E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S, E_ENERGY_J, E_CAPPED, E_RESIDUAL = range(9)
 M_ENERGY_J, M_CAPPED = range(2)
+NOWHERE = -1
 NO_TRACE = -(2**40)

@@ -17,8 +17,10 @@ from sim.fleet.slots import (
     INPUT_SD,
     JOB,
     KEY,
+    NOWHERE,
     ROW,
     SHARD,
+    SLICE,
     SOFT_FROM,
     TRACE,
     TRAITS,
@@ -47,7 +49,7 @@ def _enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) 
     own_key = mix(mix(key ^ _OWN) + np.uint64(stay.instance))
     hot[TRAITS:, slot] = 0.0
     _old_code(hot[:TRAITS, slot], job, stay.shard, inputs)
-    mark[SHARD, slot] = stay.shard
+    mark[SHARD, slot], mark[SLICE, slot] = stay.shard, NOWHERE
     hot[WANDER, slot] = normal(mix(own_key), stay.start)
     mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
     mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)

@@ -8,10 +8,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+import numpy as np
 from scipy.optimize import brentq
+from scipy.optimize import root as root_of_all
 
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_SHARE_BYTES
+from models.fleet.nodes import memory_nodes
 from models.platforms import PLATFORMS
 from models.randomness import key
 
@@ -37,6 +40,11 @@ def normal(own_key, counter):
     """Box and Muller's cosine branch from the words 2c + 1 and 2c + 2."""
     first, second = (scatter((own_key + (2 * counter + k) * GOLDEN) % WORD) >> 11 for k in (1, 2))
     return math.sqrt(-2 * math.log((first + 0.5) / 2**53)) * math.cos(2 * math.pi * second / 2**53)
+
+
+def uniform(own_key, counter):
+    """A number from 0 to 1 of 53 bits."""
+    return ((scatter(own_key ^ scatter(counter + 1)) >> 11) + 0.5) / 2**53
 
 
 def latency_factor(utilisation):
@@ -68,6 +76,8 @@ class Instance:
     core_now: float = 0.0
     access_now: float = 1.0
     overlap_here: float = 1.0
+    places: tuple[int, ...] = ()
+    remote: float = 0.0
     waited: float = 0.0
 
     def mpi(self, share):
@@ -143,12 +153,76 @@ def fixed_point(residents, idle_s, bandwidth, llc_bytes, *, share_llc=True, shar
     return latency_s, misses(latency_s), shares(latency_s)
 
 
+@dataclass(frozen=True)
+class Division:
+    """How many last-level caches and memories a machine has, and what another memory costs relative to one's own."""
+
+    slices: int = 1
+    nodes: int = 1
+    latency_ratio: float = 1.0
+    bandwidth_ratio: float = 1.0
+
+    def node(self, place):
+        return place * self.nodes // self.slices
+
+
+def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, share_llc=True, share_bandwidth=True):
+    """The same on a machine of several caches and memories: the root of all equations at once (Powell's hybrid)."""
+    nodes = range(division.nodes)
+    homes = [division.node(one.places[0]) for one in residents]
+
+    def latency_of(one, home, latency_s):
+        others = [latency_s[node] * division.latency_ratio for node in nodes if node != home]
+        return latency_s[home] + (one.remote * (sum(others) / len(others) - latency_s[home]) if others else 0.0)
+
+    def behaviour(guess):
+        latency_s, shares = guess[: division.nodes] * idle_s, guess[division.nodes :] * llc_bytes
+        if not share_llc:
+            shares = [one.share for one in residents]
+        seen = [latency_of(one, home, latency_s) for one, home in zip(residents, homes, strict=True)]
+        rates = [one.miss_rate(share, s) for one, share, s in zip(residents, shares, seen, strict=True)]
+        return latency_s, shares, seen, rates
+
+    def wanted_latency(node, rates):
+        together = list(zip(residents, homes, rates, strict=True))
+        own = sum(rate * (1 - one.remote) for one, home, rate in together if home == node)
+        reached = sum(rate * one.remote / (division.nodes - 1) for one, home, rate in together if home != node)
+        memory = (own + reached) * 64 * 1.3 / (bandwidth / division.nodes)
+        links = reached * 64 * 1.3 / (bandwidth / division.nodes * division.bandwidth_ratio)
+        return latency_factor(max(memory, links)) if share_bandwidth else 1.0
+
+    def gaps(guess):
+        latency_s, shares, _, rates = behaviour(guess)
+        on = defaultdict(float)
+        for one, rate in zip(residents, rates, strict=True):
+            for place in one.places:
+                on[place] += rate / len(one.places)
+        wanted = [
+            sum(rate / len(one.places) / on[place] for place in one.places if on[place]) / division.slices
+            for one, rate in zip(residents, rates, strict=True)
+        ]
+        held = [share / llc_bytes for share in shares]
+        misses = [wanted_latency(node, rates) - latency_s[node] / idle_s for node in nodes]
+        return np.array(misses + [w - h if share_llc else 0.0 for w, h in zip(wanted, held, strict=True)])
+
+    guess = np.concatenate([np.ones(division.nodes), np.full(len(residents), 1 / max(1, len(residents)))])
+    for _ in range(4000):  # so close that the root is the one that is meant
+        step = gaps(guess)
+        guess = guess + 0.2 * step
+        if abs(step).max() < 1e-6:
+            break
+    solved = root_of_all(gaps, guess, tol=1e-15).x if share_llc or share_bandwidth else guess
+    _, shares, seen, rates = behaviour(solved)
+    return seen, sum(rates), shares
+
+
 @dataclass
 class Host:
     """A machine from epoch to epoch."""
 
     number: int
     here: list = field(default_factory=list)
+    division: Division | None = None
     wander: float = 0.0
     active: float = 0.0
     stalled: float = 0.0
@@ -210,6 +284,8 @@ class ReferenceDay:
         day, world, number = self.day, self.world, host.number
         platform, governor = self.platform(number, epoch), self.governor(number, epoch)
         self.turn_over(host, epoch)
+        if world.interference.sockets:
+            self.settle(host, platform)
         idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
         bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
         self.behave(host, platform, epoch)
@@ -234,8 +310,13 @@ class ReferenceDay:
         for one in host.here:
             one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
         switches = {"share_llc": world.interference.llc, "share_bandwidth": world.interference.bandwidth}
-        latency_s, misses, shares = fixed_point(host.here, idle_s, bandwidth, platform.llc_bytes, **switches)
-        for one, share in zip(host.here, shares, strict=True):
+        if world.interference.sockets and host.here:
+            machine = host.here, idle_s, bandwidth, platform.llc_bytes, host.division
+            seen_s, misses, shares = divided_fixed_point(*machine, **switches)
+        else:
+            latency_s, misses, shares = fixed_point(host.here, idle_s, bandwidth, platform.llc_bytes, **switches)
+            seen_s = [latency_s for _ in host.here]
+        for one, share, latency_s in zip(host.here, shares, seen_s, strict=True):
             one.cpi = one.cpi_at(share, latency_s)
             self.count(one, share, epoch, crowding)
         self.heat(host, core_share, governor)
@@ -263,6 +344,31 @@ class ReferenceDay:
         for one in host.here:
             if epoch == max(self.arm.stay_from[one.stay], timeline.start_epoch[one.stay]):
                 self.renew(one)
+
+    def settle(self, host, platform):
+        """Newcomers live on the slices with least quota, as few as they need, within one node where that can be."""
+        nodes = memory_nodes(platform, {})
+        slices = platform.sockets * -(-(platform.cores // platform.sockets) // platform.caches[-1].cores)
+        division = Division(slices, nodes.count, nodes.latency_ratio, nodes.bandwidth_ratio)
+        if host.division is None or (host.division.slices, host.division.nodes) != (slices, nodes.count):
+            for one in host.here:
+                one.places = ()
+        host.division = division
+        quota = self.day.jobs.instance_quota_vcpu
+        load = [sum(quota[one.job] / len(one.places) for one in host.here if k in one.places) for k in range(slices)]
+        for one in sorted(host.here, key=lambda one: (one.own_key + WORD // 2) % WORD):
+            if one.places:
+                continue
+            needed = min(slices, max(1, math.ceil(quota[one.job] * slices / platform.vcpus - 1e-9)))
+            runs = [range(first, first + needed) for first in range(slices - needed + 1)]
+            within = [run for run in runs if division.node(run[0]) == division.node(run[-1])]
+            runs = within or runs
+            least = min(sum(load[k] for k in run) for run in runs)
+            one.places = tuple(next(run for run in runs if sum(load[k] for k in run) <= least + 1e-9))
+            for k in one.places:
+                load[k] += quota[one.job] / needed
+            drawn = 2 * self.world.interference.remote_share * uniform(one.own_key, one.job)
+            one.remote = min(1.0, max(drawn, 1 - slices / nodes.count / needed)) if nodes.count > 1 else 0.0
 
     def arrive(self, stay):
         timeline, jobs = self.day.timeline, self.day.jobs

@@ -44,6 +44,8 @@ CORES = Population(
     behaviour=Behaviour(core_trait_sd=1.0, prefetched_share=0.5),
     services=(replace(SERVICE, core_traits=(1.0, -2.0, 0.5), prefetched_share=0.3),),
 )
+ROME = Feature("rome", {"haswell_2698v3": "rome_7742"})
+DIVIDED = Fleet(4, {"haswell_2698v3": 0.5, "naples_7601": 0.25, "rome_7742": 0.25}, 1, 2)
 REBUILT = (Software(("heavyweight-01", "shop"), 0.9, 0.8, 1.3, 0.5),)
 
 
@@ -84,6 +86,9 @@ TWINS = {
     "gaps": {"recording": Recording((Window("b", 2100.0, 2700.0), Window("a", 300.0, 1500.0)), True, 1.0, True)},
     "feature": {"feature": replace(UPGRADE, governor=Governor("stall_aware"), software=REBUILT)},
     "cores": {"interference": replace(SHARP, windows=True, sibling_relief=0.6), "population": CORES},
+    "sockets": {"interference": replace(SHARP, sockets=True), "fleet": DIVIDED},
+    "bound": {"interference": replace(SHARP, sockets=True, remote_share=0.0)},
+    "moved": {"interference": replace(SHARP, sockets=True), "feature": ROME},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models.fleet.inventory import miss_curve
 from sim.fleet import interference, slots
 from sim.fleet.layout import Contention
+from tests.helpers.one_machine import solved
 from tests.helpers.reference_day import Instance, fixed_point, latency_factor
 
 LLC_BYTES, IDLE_S = 80 * 2.0**20, 90e-9
@@ -62,7 +63,7 @@ def held(instances, spare=2):
 
 
 def contention(bandwidth, *, share_llc=True, share_bandwidth=True, tolerance=1e-10, iterations=20_000):
-    return Contention(IDLE_S, bandwidth, LLC_BYTES, share_llc, share_bandwidth, tolerance, iterations)
+    return Contention(IDLE_S, bandwidth, LLC_BYTES, 1, 1, 1.0, 1.0, share_llc, share_bandwidth, tolerance, iterations)
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
@@ -77,7 +78,7 @@ def test_the_fixed_point_is_that_of_nested_root_finding(switches, seed, count, i
     instances = residents(seed, count, intensity, prefetched=0.5)
     latency_s, misses, shares = fixed_point(instances, IDLE_S, bandwidth, LLC_BYTES, **switches)
     hot = held(instances)
-    found = interference.solve(hot, count, contention(bandwidth, **switches), IDLE_S)
+    found = solved(hot, count, contention(bandwidth, **switches), IDLE_S)
     cpi = [one.cpi_at(share, latency_s) for one, share in zip(instances, shares, strict=True)]
     np.testing.assert_allclose(hot[slots.CPI, :count], cpi, rtol=1e-6)
     np.testing.assert_allclose(found[:2], [latency_s, misses], rtol=1e-6)
@@ -92,9 +93,9 @@ def test_the_residual_is_what_one_more_look_would_change(seed, count, iterations
     latency_s = IDLE_S
     if iterations > 1:
         limits = contention(bandwidth, tolerance=0.0, iterations=iterations - 1)
-        latency_s, _, _ = interference.solve(hot, count, limits, IDLE_S)
+        latency_s, _, _ = solved(hot, count, limits, IDLE_S)
     shares = hot[slots.SHARE, :count].copy()
-    _, _, residual = interference.solve(hot, count, contention(bandwidth, iterations=1), latency_s)
+    _, _, residual = solved(hot, count, contention(bandwidth, iterations=1), latency_s)
     rates = np.array([one.miss_rate(share, latency_s) for one, share in zip(instances, shares, strict=True)])
     wanted_s = IDLE_S * latency_factor(rates.sum() * 64 * 1.3 / bandwidth)
     moved = np.abs(rates / rates.sum() - shares / LLC_BYTES).max()
@@ -105,14 +106,14 @@ def test_the_residual_is_what_one_more_look_would_change(seed, count, iterations
 
 def test_a_solution_that_was_not_reached_says_so():
     hot = held(residents(1, 8, 10.0))
-    assert interference.solve(hot, 8, contention(3e10, iterations=2), IDLE_S)[2] > 1e-3
+    assert solved(hot, 8, contention(3e10, iterations=2), IDLE_S)[2] > 1e-3
 
 
 @given(seed=st.integers(0, 2**32), intensity=st.sampled_from([1.0, 3.0, 10.0]))
 @settings(deadline=None)
 def test_a_machine_short_of_bandwidth_is_solved_and_does_not_swing(seed, intensity):
     hot = held(residents(seed, 14, intensity))
-    assert interference.solve(hot, 14, contention(2e10, tolerance=1e-6, iterations=3000), IDLE_S)[2] <= 1e-6
+    assert solved(hot, 14, contention(2e10, tolerance=1e-6, iterations=3000), IDLE_S)[2] <= 1e-6
 
 
 def test_who_keeps_no_thread_busy_holds_no_cache_and_slows_nobody_down():
@@ -120,14 +121,14 @@ def test_who_keeps_no_thread_busy_holds_no_cache_and_slows_nobody_down():
     instances[3].use = 0.0
     without = [one for one in instances if one.use > 0]
     hot, alone = held(instances), held(without)
-    assert interference.solve(hot, 5, contention(1e11), IDLE_S)[1] == pytest.approx(
-        interference.solve(alone, 4, contention(1e11), IDLE_S)[1], rel=1e-9
+    assert solved(hot, 5, contention(1e11), IDLE_S)[1] == pytest.approx(
+        solved(alone, 4, contention(1e11), IDLE_S)[1], rel=1e-9
     )
     assert hot[slots.SHARE, 3] == pytest.approx(0.0, abs=1.0)
 
 
 def test_a_machine_with_nobody_has_idle_latency():
-    latency_s, misses, _ = interference.solve(np.zeros((slots.FIELDS, 3)), 0, contention(1e11), IDLE_S)
+    latency_s, misses, _ = solved(np.zeros((slots.FIELDS, 3)), 0, contention(1e11), IDLE_S)
     assert (latency_s, misses) == (IDLE_S, 0.0)
 
 

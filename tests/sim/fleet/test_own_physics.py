@@ -92,7 +92,7 @@ def test_what_a_mechanism_is_given_is_of_the_neighbours(tmp_path):
     terms = " + ".join(f"{10.0**-k} * {name}" for k, name in enumerate(MECHANISM))
     name = written(tmp_path, MECHANISM, terms)
     own = OwnFunctions(mechanism=own_function(world_of(mechanism=name), ("interference", "mechanism"))).physics()
-    contention = Contention(1e-7, 64.0, 4.0, True, True, 1e-4, 10)
+    contention = Contention(1e-7, 64.0, 4.0, 1, 1, 1.0, 1.0, True, True, 1e-4, 10)
     slow_down_by.py_func(own, Residents(hot, np.zeros((slots.MARKS, 3), np.int64), 3), contention, 8.0, 0.25)
     traffic = use * hz / cpi * mpi * LINE_BYTES * WRITE_BACK / 64.0
     others = [each.sum() - each for each in (use / 8.0, traffic, share / 4.0)]

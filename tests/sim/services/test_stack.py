@@ -15,6 +15,7 @@ from sim.fleet.layout import Contention
 from sim.services.hardware import Machine, draw_machines
 from sim.services.setting import set_up
 from sim.services.stack import demands, smt_rates
+from tests.helpers.one_machine import solved
 
 ALL, NOTHING = Mechanisms(), Mechanisms(**{field.name: False for field in fields(Mechanisms)})
 NAMES = ("piii", "pres", "pd4", "xeon_1h_2c_1p", "xeon_2h_1c_1p", "xeon_2h_2c_2p")
@@ -145,10 +146,10 @@ def _in_kernel(service: Activities, machine: Machine, use, *, share_llc: bool):
     hot[slots.ACCESS_NOW], hot[slots.FREQUENCY], hot[slots.USE] = 1.0, machine.frequency_hz, use
     hot[slots.SHARE] = machine.cache_bytes[0] / (use.size if share_llc else 1)
     contention = Contention(
-        machine.memory_latency_s, machine.memory_bandwidth_bytes_per_s, machine.cache_bytes[0], share_llc, True,
-        1e-12, 20_000,
+        machine.memory_latency_s, machine.memory_bandwidth_bytes_per_s, machine.cache_bytes[0], 1, 1, 1.0, 1.0,
+        share_llc, True, 1e-12, 20_000,
     )  # fmt: skip
-    interference.solve(hot, use.size, contention, machine.memory_latency_s)
+    solved(hot, use.size, contention, machine.memory_latency_s)
     return hot[slots.CPI], hot[slots.MPI]
 
 
