@@ -40,6 +40,15 @@ def _prepared():
 
 def fleet(world=WORLD):
     """Day, arm, software and rows of a world that differs in `profiling` alone, so that its day is the same."""
+    return _of_world() if world is WORLD else _of(world)
+
+
+@cache
+def _of_world():
+    return _of(WORLD)
+
+
+def _of(world):
     day = replace(_prepared(), world=world)
     software = software_of(world, day)
     arm = Arm(recorded(day).machine_from, residence_release(world, day, software.builds))
