@@ -274,6 +274,11 @@ class Power:
     """Machine power cap as a share of its peak power; 10 switches the cap off."""
     domain_budget_share: Positive = 0.82
     """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
+    packages: bool = False
+    """Processors draw what measured servers show (`models.fleet.packages`): deep sleep, mesh and memory power with the
+    traffic, leakage, single-core turbo; and their TDP limits them besides, within the epoch. Peak power is then that
+    of all threads computing at the all-core turbo. Off: a busy core at base frequency draws its share of 85% of the
+    TDP."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from models.errors import InputError
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines
 from models.fleet.nodes import memory_nodes
+from models.fleet.packages import LONE_THREAD, package, peak_power_w
 from models.fleet.world import Governor, World
 from models.platforms import SWITCHED_SHARE_OF_TDP, Platform
 from models.randomness import key, stream
@@ -222,6 +223,7 @@ def settings_table(world: World) -> Records:
     table["key"] = key(f"behaviour {world.seed}")
     table["epoch_s"] = world.epoch_s
     table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
+    table["packages"] = world.power.packages
     table["sibling_relief"], table["remote_share"] = physics.sibling_relief, physics.remote_share
     table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
     table["budget_share"] = world.power.domain_budget_share
@@ -306,13 +308,22 @@ def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
 
 def _platform_row(world: World, name: str) -> tuple[float, ...]:
     sheet = world.machines[name]
+    peak_w = peak_power_w(sheet, world.platforms) if world.power.packages else sheet.peak_power_w
+    overlap = overlap_factor(name, world.platforms) if world.interference.windows else 1.0
     return (
-        sheet.cores, sheet.vcpus, sheet.min_frequency_hz, sheet.max_frequency_hz, sheet.frequency_step_hz,
-        sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s, sheet.memory_bandwidth_bytes_per_s,
-        sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w,
-        *_division(world, sheet), overlap_factor(name, world.platforms) if world.interference.windows else 1.0,
-        world.power.cap_share * sheet.peak_power_w,
+        sheet.cores, sheet.vcpus, sheet.sockets, sheet.min_frequency_hz, sheet.max_frequency_hz,
+        sheet.frequency_step_hz, sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s,
+        sheet.memory_bandwidth_bytes_per_s, sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w,
+        *_division(world, sheet), *_watts(world, sheet), peak_w, overlap, world.power.cap_share * peak_w,
     )  # fmt: skip
+
+
+def _watts(world: World, sheet: Platform) -> tuple[float, ...]:
+    """Return what a platform's processors draw, in the order of `PLATFORM`."""
+    its = package(sheet, world.platforms)
+    lone = LONE_THREAD if sheet.threads_per_core > 1 else 1.0
+    watts = sheet.tdp_w, its.asleep * sheet.tdp_w, its.awake * sheet.tdp_w, its.cores * sheet.tdp_w
+    return *watts, lone, its.single_core_hz, its.memory_j_per_byte
 
 
 def _division(world: World, sheet: Platform) -> tuple[int, int, float, float]:

@@ -26,8 +26,10 @@ from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
 from sim.fleet.layout import (
     OWN_POLICY,
+    Clocked,
     Contention,
     Inputs,
+    LoadedHost,
     MachineEpoch,
     OperatingConditions,
     Outputs,
@@ -37,7 +39,7 @@ from sim.fleet.layout import (
     Residents,
 )
 from sim.fleet.own_physics import OwnFunctions
-from sim.fleet.power import govern, govern_by, heat
+from sim.fleet.power import draw, govern, govern_by, heat, set_clocks, turbo_hz
 from sim.fleet.slots import (
     ACCESS_NOW,
     AHEAD,
@@ -97,6 +99,7 @@ from sim.fleet.turnover import switches, turn_over, write_out
 
 CAPPING_GAIN = 0.5  # how strongly a power domain's allowance follows the gap between budget and power, per epoch
 MIN_ALLOWANCE = 0.5  # lowest allowance of a machine in a capped domain, relative to its own cap
+CLOCK_ROUNDING = 1e-13  # by which part a clock between two P-states may be off
 LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
 
 
@@ -302,6 +305,79 @@ def _own_governor(own: OwnPhysics, number: int, utilisation: float, stall_thresh
     return OwnGovernor(own.after if number else own.before, utilisation, stall_threshold, own.call)
 
 
+@njit(cache=False)
+def _sibling(settings: np.record, utilisation: float) -> float:
+    """Return the chance that a busy thread has a busy one beside it: between random placement and idle cores first.
+
+    Where more threads are busy than there are cores, idle cores first is the least that is possible.
+    """
+    if not settings.smt:
+        return 0.0
+    least = 2.0 - 1.0 / utilisation if settings.packages and utilisation > 0.5 else 0.0
+    return float(max(utilisation**2, least))
+
+
+@njit(cache=False, error_model="numpy")
+def _capped(it: LoadedHost, activity: Floats, fresh: bool) -> Clocked:
+    """Choose clocks under the power cap from the activity of the epoch before, and solve the machine at them."""
+    platform, governor, conditions = it.platform, it.governor, it.conditions
+    if activity[0] + activity[1] == 0.0 or fresh:
+        heat(it.residents, platform, governor.stall_threshold, it.sibling, activity)
+    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
+    if governor.policy == OWN_POLICY:
+        state_hz, capped = govern_by(it.own, it.residents, platform, activity, room)
+    else:
+        state_hz, capped = govern(it.residents, platform, governor, activity, room)
+    misses_per_s, residual = solve(it.residents, conditions.contention, it.latency_s, it.scratch)
+    dynamic = heat(it.residents, platform, governor.stall_threshold, it.sibling, activity)
+    power_w = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
+    return Clocked(state_hz, capped, power_w, misses_per_s, residual)
+
+
+@njit(cache=False, error_model="numpy")
+def _run_at(it: LoadedHost, limit_hz: float) -> tuple[Clocked, float]:
+    """Solve the machine at the clocks that its governor wishes under a limit; return by how much it draws too much.
+
+    That is the larger of what processors draw over their TDP, and the machine over its cap, less 1.
+    """
+    conditions = it.conditions
+    state_hz = set_clocks(it.own, it.residents, it.platform, it.governor, limit_hz)
+    misses_per_s, residual = solve(it.residents, conditions.contention, it.latency_s, it.scratch)
+    bytes_per_s = misses_per_s * LINE_BYTES * WRITE_BACK
+    package_w, power_w = draw(it.residents, it.platform, conditions.power_factor, it.sibling, bytes_per_s)
+    over = max(package_w / it.platform.tdp_w, power_w / conditions.limit_w) - 1.0
+    return Clocked(state_hz, False, power_w, misses_per_s, residual), over
+
+
+@njit(cache=False, error_model="numpy")
+def _clocked(it: LoadedHost) -> Clocked:
+    """Solve the machine at the clocks that its governor wishes, or at the limit at which it draws what it may.
+
+    Processors find that limit within milliseconds, so it holds for the whole epoch: where it lies between two P-states
+    they dither, and the clock is the mean. It is sought by false position (Illinois).
+    """
+    run, over = _run_at(it, turbo_hz(it.platform, it.utilisation, it.sibling))
+    capped = over > 0.0
+    if capped:
+        low, high, side = it.platform.min_hz, run.state_hz, 0
+        run, under = _run_at(it, low)
+        while under < 0.0 and high - low > CLOCK_ROUNDING * high:
+            middle = (low * over - high * under) / (over - under)
+            run, there = _run_at(it, middle)
+            if abs(there) <= it.conditions.contention.tolerance:
+                break
+            if there < 0.0:
+                over *= 0.5 if side < 0 else 1.0
+                low, under, side = middle, there, -1
+            else:
+                under *= 0.5 if side > 0 else 1.0
+                high, over, side = middle, there, 1
+    hot, _, n = it.residents
+    for i in range(n):
+        hot[WAITED, i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
+    return Clocked(run.state_hz, capped, run.power_w, run.misses_per_s, run.residual)
+
+
 @njit(cache=False, error_model="numpy", inline="always")
 def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int) -> MachineEpoch:
     """Simulate one epoch of one machine."""
@@ -316,41 +392,42 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     _guess(residents, contention, platform.max_hz)
     busy = _demand(residents, inputs.load[epoch], conditions.network)
     utilisation = busy / platform.threads
-    sibling = utilisation**2 if inputs.settings[0].smt else 0.0  # between random placement and idle cores first
+    sibling = _sibling(inputs.settings[0], utilisation)
     _slow_down_siblings(residents, sibling, inputs.settings[0].sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
-    activity = domain.activity[local]
-    if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
-        heat(residents, platform, governor.stall_threshold, sibling, activity)
-    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
-    if governor.policy == OWN_POLICY:
-        own = _own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold)
-        state_hz, capped = govern_by(own, residents, platform, activity, room)
+    running = LoadedHost(
+        residents=residents,
+        platform=platform,
+        governor=governor,
+        own=_own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold),
+        conditions=conditions,
+        latency_s=domain.latency_s[local],
+        scratch=domain.scratch,
+        utilisation=utilisation,
+        sibling=sibling,
+    )
+    if inputs.settings[0].packages:
+        clocked = _clocked(running)
     else:
-        state_hz, capped = govern(residents, platform, governor, activity, room)
-    misses_per_s, residual = solve(residents, contention, domain.latency_s[local], domain.scratch)
+        clocked = _capped(running, domain.activity[local], switches(inputs, domain.first + local, epoch))
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)
-    dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
-    power_w = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
     if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
         at = inputs.visit[domain.first + local, epoch]
-        outputs.visit_power_w[at] = power_w
+        outputs.visit_power_w[at] = clocked.power_w
         _visit(residents, inputs.window_of_epoch[epoch], epoch_s, outputs.visit_sums[at], outputs.visit_rows[at])
-    traffic = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
-    peak_w, residual = platform.idle_w + platform.dynamic_w, residual if residents.n > 0 else 0.0
     return MachineEpoch(
-        state_hz=state_hz,
-        capped=capped,
-        power_w=power_w,
-        energy_j=power_w * epoch_s,
-        peak_w=peak_w,
+        state_hz=clocked.state_hz,
+        capped=clocked.capped,
+        power_w=clocked.power_w,
+        energy_j=clocked.power_w * epoch_s,
+        peak_w=platform.peak_w if inputs.settings[0].packages else platform.idle_w + platform.dynamic_w,
         utilisation=utilisation,
-        bandwidth_utilisation=traffic,
-        residual=residual,
+        bandwidth_utilisation=clocked.misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth,
+        residual=clocked.residual if residents.n > 0 else 0.0,
     )
 
 

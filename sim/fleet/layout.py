@@ -26,6 +26,7 @@ PLATFORM = np.dtype(
     [
         ("cores", np.float64),
         ("threads", np.float64),
+        ("sockets", np.float64),
         ("min_hz", np.float64),
         ("max_hz", np.float64),
         ("step_hz", np.float64),
@@ -39,6 +40,14 @@ PLATFORM = np.dtype(
         ("nodes", np.int64),  # memories, each with as many of them
         ("remote_latency", np.float64),  # of another node's memory over one's own
         ("remote_bandwidth", np.float64),  # of a node's links over that of its memory
+        ("tdp_w", np.float64),
+        ("asleep_w", np.float64),  # of processors in deep sleep
+        ("awake_w", np.float64),  # more when any core is awake
+        ("core_w", np.float64),  # more when all threads compute at the all-core turbo
+        ("lone_thread", np.float64),  # power of a core with one busy thread, all threads busy: 1
+        ("single_hz", np.float64),  # clock with two cores active
+        ("memory_j_per_byte", np.float64),
+        ("peak_w", np.float64),  # of the machine
         ("overlap", np.float64),  # misses at once relative to those of the jobs
         ("limit_w", np.float64),  # power cap
     ]
@@ -73,6 +82,7 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("llc", np.bool_),
         ("bandwidth", np.bool_),
         ("smt", np.bool_),
+        ("packages", np.bool_),
         ("sibling_relief", np.float64),
         ("remote_share", np.float64),  # mean over stays where a machine has several memories
         ("tolerance", np.float64),
@@ -233,6 +243,30 @@ class OperatingConditions(NamedTuple):
     access: float
     network: float
     limit_w: float
+
+
+class LoadedHost(NamedTuple):
+    """A machine with the load of an epoch, whose clocks are to be chosen."""
+
+    residents: Residents
+    platform: np.record
+    governor: np.record
+    own: OwnGovernor
+    conditions: OperatingConditions
+    latency_s: Floats
+    scratch: Floats
+    utilisation: float
+    sibling: float
+
+
+class Clocked(NamedTuple):
+    """A machine at the clocks of an epoch."""
+
+    state_hz: float
+    capped: bool
+    power_w: float
+    misses_per_s: float
+    residual: float
 
 
 class MachineEpoch(NamedTuple):

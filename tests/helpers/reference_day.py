@@ -15,6 +15,7 @@ from scipy.optimize import root as root_of_all
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_SHARE_BYTES
 from models.fleet.nodes import memory_nodes
+from models.fleet.packages import package
 from models.platforms import PLATFORMS
 from models.randomness import key
 
@@ -216,6 +217,56 @@ def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, sh
     return seen, sum(rates), shares
 
 
+def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
+    """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
+    its, tdp_w = package(platform, {}), platform.tdp_w
+    busy = sum(one.use for one in residents) / platform.vcpus
+    pairs = platform.threads_per_core > 1
+    active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
+    two = 2 * platform.sockets / platform.cores
+    ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
+    top_hz = platform.max_frequency_hz + ramp * (its.single_core_hz - platform.max_frequency_hz)
+    before = [one.waited for one in residents]
+
+    def run(limit_hz):
+        state = limit_hz
+        if governor.policy == "ondemand":
+            state = min(limit_hz, ondemand_hz(platform, governor, busy))
+        slow = max(state - governor.step_down_hz, platform.min_frequency_hz)
+        for one, waited in zip(residents, before, strict=True):
+            one.frequency = slow if governor.policy == "stall_aware" and waited > governor.stall_threshold else state
+        solution = solved()
+        cores = 0.0
+        for one, cpi in zip(residents, solution[0], strict=True):
+            clock = one.frequency / platform.max_frequency_hz
+            work = 1 - 0.55 * (1 - one.core_now / cpi)
+            of_core = (0.77 * (1 - sibling) + 0.5 * sibling) if pairs else 1.0
+            cores += one.use * of_core / platform.cores * (0.6 + 0.4 * clock) ** 2 * (0.2 + 0.8 * clock * work)
+        bytes_per_s = solution[1] * 64 * 1.3
+        all_asleep = (1 - busy) ** (platform.vcpus / platform.sockets)
+        above = silicon * (tdp_w * (its.awake * (1 - all_asleep) + its.cores * cores) + 1e-10 * bytes_per_s)
+        fans = 0.2 * tdp_w * (above / tdp_w) ** 3
+        power_w = platform.idle_power_w + 1.1 * (above + its.memory_j_per_byte * bytes_per_s) + fans
+        return power_w, state, max(its.asleep + above / tdp_w, power_w / cap_w) - 1, solution
+
+    power_w, state, over, solution = run(top_hz)
+    if over <= 0:
+        return power_w, state, False, solution
+    low_hz = platform.min_frequency_hz
+    if run(low_hz)[2] < 0:
+        low_hz = brentq(lambda limit_hz: run(limit_hz)[2], low_hz, state, rtol=4e-15, xtol=1e-300)
+    power_w, state, _, solution = run(low_hz)
+    return power_w, state, True, solution
+
+
+def ondemand_hz(platform, governor, busy):
+    """The lowest P-state that serves the load at the governor's threshold."""
+    wish = platform.max_frequency_hz * busy / governor.ondemand_threshold
+    steps = math.ceil((wish - platform.min_frequency_hz) / platform.frequency_step_hz)
+    state = platform.min_frequency_hz + steps * platform.frequency_step_hz
+    return min(platform.max_frequency_hz, max(platform.min_frequency_hz, state))
+
+
 @dataclass
 class Host:
     """A machine from epoch to epoch."""
@@ -248,10 +299,17 @@ class ReferenceDay:
         for epoch in range(self.world.epochs):
             power_w = [self.run_machine(host, epoch, allowance) for host in hosts]
             budget_w = self.world.power.domain_budget_share * sum(
-                self.platform(host.number, epoch).peak_power_w for host in hosts
+                self.peak_power_w(self.platform(host.number, epoch)) for host in hosts
             )
             allowance += 0.5 * (budget_w - sum(power_w)) / budget_w
             allowance = min(1.0, max(0.5, allowance))
+
+    def peak_power_w(self, platform):
+        if not self.world.power.packages:
+            return platform.peak_power_w
+        its = package(platform, {})
+        more = its.awake + its.cores
+        return platform.idle_power_w + platform.tdp_w * (1.1 * more + 0.2 * more**3)
 
     def acts(self, machine, epoch):
         if self.arm.switched is not None:
@@ -297,7 +355,7 @@ class ReferenceDay:
             self.want(one, number, epoch)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
-        sibling = crowding**2 if world.interference.smt else 0.0
+        sibling = self.sibling(crowding)
         waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
@@ -305,31 +363,55 @@ class ReferenceDay:
         core_share = (1 - 0.4 * sibling) / platform.cores
         if host.active + host.stalled == 0 or self.switches(number, epoch):
             self.heat(host, core_share, governor)
-        cap_w = world.power.cap_share * platform.peak_power_w * allowance
-        state, capped = self.govern(host, platform, governor, cap_w, busy)
         for one in host.here:
             one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        switches = {"share_llc": world.interference.llc, "share_bandwidth": world.interference.bandwidth}
-        if world.interference.sockets and host.here:
-            machine = host.here, idle_s, bandwidth, platform.llc_bytes, host.division
-            seen_s, misses, shares = divided_fixed_point(*machine, **switches)
+        memory = idle_s, bandwidth, platform.llc_bytes
+
+        def solved():
+            return self.solved(host, memory)
+
+        cap_w = world.power.cap_share * self.peak_power_w(platform) * allowance
+        if world.power.packages:
+            silicon = day.machines.power_factor[number]
+            given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved}
+            power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
         else:
-            latency_s, misses, shares = fixed_point(host.here, idle_s, bandwidth, platform.llc_bytes, **switches)
-            seen_s = [latency_s for _ in host.here]
-        for one, share, latency_s in zip(host.here, shares, seen_s, strict=True):
-            one.cpi = one.cpi_at(share, latency_s)
+            state, capped = self.govern(host, platform, governor, cap_w, busy)
+            solution = solved()
+        cpis, misses, shares = solution
+        for one, share, cpi in zip(host.here, shares, cpis, strict=True):
+            one.cpi = cpi
             self.count(one, share, epoch, crowding)
         self.heat(host, core_share, governor)
         for one in host.here:
             one.waited = one.stall
-        dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
-        power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
+        if not world.power.packages:
+            dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
+            power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
         self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
         self.epoch_energy_j[epoch] += power_w * world.epoch_s
         if self.window(epoch) is not None:
             self.energy_j[number, self.window(epoch)] += power_w * world.epoch_s
             self.capped[number, self.window(epoch)] += capped
         return power_w
+
+    def sibling(self, crowding):
+        """The chance that the other thread of a core is busy; with more busy threads than cores some must be."""
+        if not self.world.interference.smt:
+            return 0.0
+        least = 2 - 1 / crowding if self.world.power.packages and crowding > 0.5 else 0.0
+        return max(crowding**2, least)
+
+    def solved(self, host, memory):
+        """CPI of the residents at their clocks, misses per second, and cache shares."""
+        physics = self.world.interference
+        switches = {"share_llc": physics.llc, "share_bandwidth": physics.bandwidth}
+        if physics.sockets and host.here:
+            seen_s, misses, shares = divided_fixed_point(host.here, *memory, host.division, **switches)
+        else:
+            latency_s, misses, shares = fixed_point(host.here, *memory, **switches)
+            seen_s = [latency_s for _ in host.here]
+        return [one.cpi_at(share, s) for one, share, s in zip(host.here, shares, seen_s, strict=True)], misses, shares
 
     def turn_over(self, host, epoch):
         timeline = self.day.timeline
