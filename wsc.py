@@ -754,7 +754,11 @@ class Service:
 
     @_judged
     def predict(
-        self, to: _Names = (), method: _Method | None = None, instruction_ratio: Sequence[float] | None = None
+        self,
+        to: _Names = (),
+        method: _Method | None = None,
+        instruction_ratio: Sequence[float] | None = None,
+        clock_hz: Mapping[str, float] | None = None,
     ) -> "Predicted":
         """Return service and response times on other platforms: ``wsc predict``.
 
@@ -764,10 +768,11 @@ class Service:
         method : a name, or your own such as ``mine.py:Mine``
         instruction_ratio : low and high end of a 90% interval for the instructions of a request on platforms of
             another instruction set, over those of the log
+        clock_hz : clocks of platforms that do not run at the base clock of their sheets, such as ``{"pres": 1.6e9}``
         """
         from scenarios.crossplatform.predict import predict
 
-        with self._question(to, method, instruction_ratio) as question, _progress("predicting"):
+        with self._question(to, method, instruction_ratio, clock_hz) as question, _progress("predicting"):
             return predict(question)
 
     @_judged
@@ -792,14 +797,22 @@ class Service:
 
     @contextmanager
     def _question(
-        self, to: str | Sequence[str], method: str | None, ratio: Sequence[float] | None
+        self,
+        to: str | Sequence[str],
+        method: str | None,
+        ratio: Sequence[float] | None,
+        clock_hz: Mapping[str, float] | None = None,
     ) -> "Iterator[ServiceQuestion]":
         from scenarios.crossplatform.calibration import ServiceQuestion
-        from scenarios.files.options import instruction_ratio
+        from scenarios.files.options import clocks, instruction_ratio
 
         ends = None if ratio is None else instruction_ratio("--instruction-ratio", ",".join(map(str, ratio)))
+        text = ",".join(f"{name}={hz!r}" for name, hz in (clock_hz or {}).items())
+        at_hz = clocks("--clock", text) if text else {}
         with _file("log", self.log) as file:
-            yield ServiceQuestion(file, self.platform, _several(to), self.sheets, method=method, instruction_ratio=ends)
+            yield ServiceQuestion(
+                file, self.platform, _several(to), self.sheets, None, method, instruction_ratio=ends, clock_hz=at_hz
+            )
 
 
 def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:

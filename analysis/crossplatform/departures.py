@@ -28,18 +28,19 @@ SCALE_PRIOR = np.array([0.55, 0.25, 0.15, 0.05])
 class Priors:
     """What is known before anything is measured: deviations of logarithms, medians of services.
 
-    The first five, of hardware, are assumptions without a published source, and they are the very deviations with which
-    the simulated worlds that come with this testbed are drawn: there they are right by construction. Worlds where they
-    are wrong are what ``world/prediction`` shows. `SCALES` allow for hardware that departs farther.
+    Three of the first five, of hardware, are assumptions without a published source, and they are the very deviations
+    with which the simulated worlds that come with this testbed are drawn: there they are right by construction. Worlds
+    where they are wrong are what ``world/prediction`` shows. `SCALES` allow for hardware that departs farther.
     """
 
-    cpi_log_sd: float = 0.10
-    """Core CPI of a server model around its spec sheet's; a judgement, as the simulated worlds have it."""
+    cpi_log_sd: float = 0.12
+    """Core CPI of a server model around its spec sheet's: a judgement of 0.10, and that a service of a few types suits
+    a core better or worse than others do, as single programs do by 0.05 to 0.20 (Chen 2024-2026)."""
     latency_log_sd: float = 0.12
     """Every latency around its spec sheet's; a judgement, as the simulated worlds have it."""
-    overlap_log_sd: float = 0.10
-    """Misses at once, between server models: depth of the reordering window; a judgement, as the simulated worlds have
-    it."""
+    overlap_log_sd: float = 0.17
+    """Misses at once, between server models: a judgement of 0.10, and reordering windows of 40 to 512 entries over
+    which misses at once grow with a quarter of their logarithm, another judgement: 0.14."""
     held_log_sd: float = 0.10
     """Share of its caches that holds a service's data, between server models: associativity, code, kernel; a judgement,
     as the simulated worlds have it."""
@@ -65,7 +66,7 @@ class Priors:
     curve_log_sd: float = 0.05
     """Misses at one cache size around the power law, from literature: residuals up to 0.09 (the same, table 2)."""
     memory: tuple[float, float] = (0.0, 0.5)
-    """Log of the growth of memory's latency with its traffic U, in units of U² / (1 − U); a judgement."""
+    """Log of the growth of memory's latency with its traffic, in units of what was measured; a judgement."""
     likeness: float = 0.8
     """Correlation of service and benchmark in the traits that no counter tells, both on the same kind of server; a
     judgement."""

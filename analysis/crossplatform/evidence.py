@@ -69,6 +69,8 @@ class Evidence:
     """Spec sheets by name."""
     benchmarks: pd.DataFrame | None = None
     """Public scores, columns of the table `benchmarks`; None: there are none."""
+    scored: Mapping[str, Platform] | None = None
+    """Spec sheets at whose clocks public scores were measured, where `platforms` run at others; None: `platforms`."""
 
     @property
     def log(self) -> ServiceLog:

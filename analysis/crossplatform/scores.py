@@ -52,14 +52,14 @@ def scores(evidence: Evidence, measured: MeasuredService) -> Scores | None:
     evidence : with the table `benchmarks`, or None in its place
     measured : what a request is taken to do where nobody counted
     """
-    table = evidence.benchmarks
+    table, sheets = evidence.benchmarks, evidence.scored or evidence.platforms
     if table is None:
         return None
-    table = table[table["platform"].isin(list(evidence.platforms)) & table["score_per_s"].notna()]
+    table = table[table["platform"].isin(list(sheets)) & table["score_per_s"].notna()]
     if table.empty:
         return None
     _check(table)
-    platforms = tuple(evidence.platforms[name] for name in table["platform"])
+    platforms = tuple(sheets[name] for name in table["platform"])
     log_scores = np.log(table["score_per_s"].to_numpy(np.float64))
     # Counters of the calibration platform are preferred: what its caches really hold is then the same for both.
     counted = table.dropna(subset=["instructions", "l1_misses", "l2_misses"])
@@ -68,7 +68,7 @@ def scores(evidence: Evidence, measured: MeasuredService) -> Scores | None:
         mean = measured.per_request(measured.instructions, measured.mean_mix)[0]
         return Scores(platforms, log_scores, measured.platform, float(mean), measured.mean_misses, UNPUBLISHED_LOG_SD)
     instructions, *misses = counted[["instructions", "l1_misses", "l2_misses"]].to_numpy(np.float64)[0]
-    source = evidence.platforms[counted["platform"].iloc[0]]
+    source = sheets[counted["platform"].iloc[0]]
     return Scores(platforms, log_scores, source, float(instructions), np.array(misses) / instructions, PUBLISHED_LOG_SD)
 
 

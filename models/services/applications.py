@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats
+from models.fleet.cores import FACTORS
 from models.randomness import stream
 from models.services.world import Application, Mechanisms, Runtime
 
@@ -62,10 +63,14 @@ class Activities:
     """(A,) relative growth of core CPI while the sibling thread is busy."""
     other_tiers_s: Floats
     """(J,) mean delay of a request at the other tiers."""
+    traits: Floats
+    """(A, FACTORS) of `models.fleet.cores`, standard normal over types: which cores suit it; zero beside requests."""
     spin_share: float
     """Share of instructions spun when all processors are busy."""
     heap_bytes: float
     """Allocation between two collections."""
+    interleaved: bool
+    """Whether pages spread over the memories of all sockets; otherwise each is at the socket that uses it."""
 
     @property
     def types(self) -> int:
@@ -178,8 +183,10 @@ def build_activities(
         shared_write_share=np.minimum(1.0, about(application.shared_write_share, SHARED_LOG_SD)),
         smt_slowdown=around(application.smt_slowdown, SMT_LOG_SD),
         other_tiers_s=application.other_tiers_s * _mean(_spread(rng, application.other_tiers_log_sd, j), popularity),
+        traits=np.vstack([stream(seed, f"traits of {name}").standard_normal((j, FACTORS)), np.zeros((2, FACTORS))]),
         spin_share=application.spin_share * mechanisms.spin,
         heap_bytes=runtime.heap_bytes,
+        interleaved=runtime.placement == "interleaved",
     )
 
 

@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
-from models.platforms import Platform, Sheet, sheets_of
+from models.platforms import Frequency, Platform, Sheet, sheets_of
 from models.queues.world import LONGEST_S
+from models.services.clocks import at_clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,9 @@ class Runtime:
     """Instructions per second of background ticks, on every machine."""
     tick_misses_factor: Positive = 2.0
     """Misses per instruction of the ticks relative to the mean request, in a cache of 32 KiB: they find it cold."""
+    placement: Literal["interleaved", "local"] = "interleaved"
+    """Where memory lies on machines that have some at each socket. interleaved: one process whose pages spread over all
+    sockets; local: a process for each socket, with its memory beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,9 @@ class Hardware:
     """Spread of the effective share between server models and between their levels of caches."""
     smt_log_sd: NonNegative = 0.2
     """Spread between server models of the slowdown by a busy sibling thread."""
+    bus_transfer: Annotated[float, Ge(1)] = 1.3
+    """Time of a line that another socket has changed, over that of idle memory, where sockets share front-side buses:
+    1 makes sockets and cores the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +163,16 @@ class Mechanisms:
     """Background ticks."""
     branches: bool = True
     """Mispredicted branches cost cycles."""
+    cores: bool = True
+    """Types of requests suit some cores more than others, and cores with larger windows overlap more misses."""
     overlap: bool = True
     """Misses overlap."""
     bus: bool = True
     """Memory latency grows with the traffic of all processors."""
     coherence: bool = True
     """Lines written by another processor miss again."""
+    sockets: bool = True
+    """Memory of another socket and lines that it has changed take longer than those of the own."""
     shared_cache: bool = True
     """Requests in service at once share the caches that their cores share; those that sibling threads share go with
     ``smt``."""
@@ -215,8 +226,18 @@ class ServiceWorld:
     own_platforms: Mapping[str, Sheet] = field(default_factory=dict)
     """Platforms of your own that `platforms` may name: the name of a file that has them, or the sheets themselves.
     Those of files that `platforms` names are among them."""
+    clocks: Mapping[str, Frequency] = field(default_factory=dict)
+    """Clocks of platforms that do not run at the base clock of their spec sheets but are set to another by hand, hertz:
+    the name of one of `platforms`, and at most its highest clock with all cores busy. Predictions know them; public
+    scores are of machines at the base clock."""
 
     @property
     def sheets(self) -> Mapping[str, Platform]:
-        """The spec sheets of all platforms that it may name: the shipped ones and its own."""
-        return sheets_of(self.own_platforms)
+        """The spec sheets of all platforms that it may name, shipped and own, at the clocks at which they run.
+
+        Examples
+        --------
+        >>> ServiceWorld(clocks={"pres": 1.1e9}).sheets["pres"].base_frequency_hz
+        1100000000.0
+        """
+        return at_clocks(sheets_of(self.own_platforms), self.clocks)

@@ -1,7 +1,7 @@
 """Options that several commands have, alike in all of them; `scenarios.files.options` reads their texts."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +101,14 @@ Ratio = Annotated[
         options.instruction_ratio,
         "LOW,HIGH",
         help="Instructions of a request on another instruction set, divided by those in the log (90% interval).",
+    ),
+]
+Clocks = Annotated[
+    Mapping[str, float] | None,
+    written(
+        options.clocks,
+        "PLATFORM=CLOCK,…",
+        help="Clocks of platforms that do not run at the base clock of their sheets, such as pres=1.6GHz.",
     ),
 ]
 Benchmarks = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, Service, ServiceLog, written
+from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Ratio, Service, ServiceLog, written
 from scenarios.files import options
 
 
@@ -27,6 +27,7 @@ def predict(
     ] = None,
     service: Service = None,
     instruction_ratio: Ratio = None,
+    clock: Clocks = None,
     json: Json = False,
 ) -> None:
     """Predict CPU and response time of a service on platforms where it never ran, from its log on one platform."""
@@ -34,6 +35,6 @@ def predict(
     from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
-    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio)
+    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio, clock or {})
     predicted = predictions.predict(question)
     answer(predicted, json)

@@ -1,8 +1,8 @@
 """What is asked of a log of a service, and the method that is calibrated on it, for `wsc predict` and `wsc select`."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,6 +19,7 @@ from analysis.tables.columns import Field, read_table
 from models.code.parts import PartError, is_part
 from models.errors import ArgumentError, InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
+from models.services.clocks import at_clocks
 from scenarios.crossplatform.platforms import available, choose_each
 from scenarios.crossplatform.trial import log_of
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -59,6 +60,8 @@ class ServiceQuestion:
     """Of a fleet's run that served several."""
     instruction_ratio: tuple[float, float] | None = None
     """Instructions of a request on a platform of another instruction set over those of the log: ends of 90%."""
+    clock_hz: Mapping[str, float] = field(default_factory=dict)
+    """Of platforms that do not run at the base clock of their spec sheets; a run says those of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +80,11 @@ class Calibrated:
 
 def calibrate(question: ServiceQuestion) -> Calibrated:
     """Return the method that is asked for, calibrated on the whole log."""
-    known = {**_of_run(question.log), **available(question.platforms)}
+    sheets = {**_of_run(question.log), **available(question.platforms)}
     origin = question.origin.strip()
+    choose_each([[origin], [name.strip() for name in question.to]], sheets)
+    clock_hz = {**_clocks_of_run(question.log), **_clocks(question, sheets)}
+    known = dict(at_clocks(sheets, clock_hz))
     _, chosen = choose_each([[origin], [name.strip() for name in question.to]], known)
     if is_served(question.log):
         log, note = log_on(question.log, question.service, known[origin])
@@ -88,8 +94,15 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
     else:
         (logs, scores), read = _read(question.log, origin, known), []
     method, notes = _method(question.method, logs[origin])
-    notes = [*read, *notes]
-    evidence = Evidence(origin, logs, known, scores)
+    if question.clock_hz and method.name == "benchmark":
+        text = ",".join(f"{name}={hz / 1e9:g}GHz" for name, hz in question.clock_hz.items())
+        raise ArgumentError("clock", "method benchmark goes by public scores, which are of base clocks", text)
+    notes = [
+        *read,
+        *notes,
+        *_said_of_clocks(clock_hz, sheets, {origin, *(platform.name for platform in chosen or known.values())}),
+    ]
+    evidence = Evidence(origin, logs, known, scores, sheets if clock_hz else None)
     if method.learns and len(logs) > 1:
         notes.append(f"learnt from the logs of {', '.join(logs)}")
     if not method.learns:
@@ -121,6 +134,35 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
 def _of_run(log: Path) -> Mapping[str, Platform]:
     """Return the spec sheets that the scenario of a run knew, none of other logs."""
     return open_run(log).sheets if (log / "manifest.json").is_file() else {}
+
+
+def _clocks_of_run(log: Path) -> Mapping[str, float]:
+    """Return the clocks at which the platforms of a run ran that was not at their base clocks; none of other logs."""
+    return open_run(log).clock_hz if (log / "manifest.json").is_file() else {}
+
+
+def _clocks(question: ServiceQuestion, sheets: Mapping[str, Platform]) -> Mapping[str, float]:
+    """Return the clocks that are asked for, refused where a platform cannot have one or it would change nothing."""
+    meant = {question.origin.strip(), *(name.strip() for name in question.to)}
+    for name, hz in question.clock_hz.items():
+        if name not in sheets:
+            raise ArgumentError("clock", f"there is no such platform ({closest(name, sheets)})", name)
+        if question.to and name not in meant:
+            raise ArgumentError("clock", "should be of the log's platform or of one that is predicted for", name)
+        if hz > sheets[name].max_frequency_hz:
+            most = f"{sheets[name].max_frequency_hz / 1e9:g} GHz, its highest clock with all cores busy"
+            raise ArgumentError("clock", f"should be at most {most}", f"{name}={hz / 1e9:g}GHz")
+    return question.clock_hz
+
+
+def _said_of_clocks(
+    clock_hz: Mapping[str, float], sheets: Mapping[str, Platform], meant: Collection[str]
+) -> Iterator[str]:
+    """Yield which platforms run at other clocks than those of their sheets, as far as they are meant."""
+    for name, hz in clock_hz.items():
+        if name in meant:
+            base = f"{sheets[name].base_frequency_hz / 1e9:g} GHz"
+            yield f"{name} runs at {hz / 1e9:g} GHz, not at the base clock of its sheet, {base}"
 
 
 def do_not_carry_over(origin: Platform, foreign: Sequence[Platform]) -> str:

@@ -21,6 +21,7 @@ from analysis.crossplatform.throughput import bounded_throughput
 from models.arrays import Floats
 from models.code.parts import PartError
 from models.errors import WscError
+from models.platforms import sheets_of
 from scenarios.files.schema import ServiceScenario
 
 Tables = Mapping[str, pd.DataFrame]
@@ -85,6 +86,7 @@ def trial(tables: Tables, scenario: ServiceScenario) -> PredictionTrial:
         {name: train for name, (train, _) in parts.items()},
         scenario.sheets,
         tables.get("benchmarks"),
+        sheets_of(scenario.own_platforms) if scenario.clocks else None,
     )
     truth = tables.get("truth_service")
     actual = {name: _actual(truth, name, test.start_s) for name in scenario.targets}

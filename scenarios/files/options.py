@@ -4,7 +4,7 @@ Each reader takes the option's name and its text, and raises a `FaultsError` tha
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
@@ -16,6 +16,9 @@ MOST_SERVERS = 4096
 _MOST = 10**9
 _UNITS_S = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 """Units of time, the longest first; of two names of one length that which is shown."""
+_UNITS_HZ = {"ghz": 1e9, "mhz": 1e6, "hz": 1.0}
+"""Units of clocks, the longest first."""
+_LEAST_HZ, _MOST_HZ = 1e6, 1e11
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
@@ -243,6 +246,26 @@ def refuse(option: str, problem: str, text: str) -> NoReturn:
     scenarios.files.faults.FaultsError: --margin: should be a share, got "big"
     """
     raise FaultsError([Fault(option, 1, 1, "", problem, shown(text))])
+
+
+def clocks(option: str, text: str) -> Mapping[str, float]:
+    """Return the clocks of platforms in hertz that are written as `pres=1.6GHz,pd4=2800MHz`.
+
+    Examples
+    --------
+    >>> dict(clocks("--clock", "pres=1.6GHz,pd4=2800MHz"))
+    {'pres': 1600000000.0, 'pd4': 2800000000.0}
+    """
+    clock_hz = dict[str, float]()
+    for part in text.split(","):
+        name, _, clock = (word.strip() for word in part.partition("="))
+        unit = next((unit for unit in _UNITS_HZ if clock.lower().endswith(unit)), "")
+        value = _float(clock.lower().removesuffix(unit).strip()) * _UNITS_HZ.get(unit, 1.0)
+        if not name or name in clock_hz or not _LEAST_HZ <= value <= _MOST_HZ:
+            problem = "should be PLATFORM=CLOCK,… with a clock of 1MHz to 100GHz for each platform once, such as"
+            refuse(option, f"{problem} pres=1.6GHz", text)
+        clock_hz[name] = value
+    return clock_hz
 
 
 def instruction_ratio(option: str, text: str) -> tuple[float, float]:

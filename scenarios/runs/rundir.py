@@ -40,6 +40,7 @@ from sim.recorder import TableSummary
 
 _T = TypeVar("_T")
 _SHEETS: TypeAdapter[Mapping[str, Sheet]] = TypeAdapter(Mapping[str, Sheet])
+_CLOCKS: TypeAdapter[Mapping[str, float]] = TypeAdapter(Mapping[str, float])
 JsonObject: TypeAlias = Mapping[str, Any]
 """What a manifest says, or a part of it, as JSON holds it; `_SHAPES` is checked when it is read."""
 DISTRIBUTIONS = ("wsc-testbed", "numpy", "numba", "scipy", "pandas", "simpy", "pyarrow")
@@ -204,6 +205,22 @@ class Run:
             return sheets_of(_SHEETS.validate_json(json.dumps(own)))
         except ValidationError as fault:
             raise RunError(f"{self.path}: the manifest holds no platforms: {fault.error_count()} faults") from None
+
+    @property
+    def clock_hz(self) -> Mapping[str, float]:
+        """The clocks of platforms that did not run at the base clocks of their spec sheets, by the manifest.
+
+        Examples
+        --------
+        >>> Run(Path("runs/slow-1"), {"kind": "cross_platform", "resolved": {"clocks": {"pres": 1.1e9}}}).clock_hz
+        {'pres': 1100000000.0}
+        """
+        resolved = self.manifest.get("resolved")
+        clocks = resolved.get("clocks", {}) if isinstance(resolved, Mapping) else {}
+        try:
+            return _CLOCKS.validate_json(json.dumps(clocks))
+        except ValidationError as fault:
+            raise RunError(f"{self.path}: the manifest holds no clocks: {fault.error_count()} faults") from None
 
     def _parts(self) -> partitions.Parts:
         numbers = {cell: entry["numbers"] for cell, entry in self.manifest["cells"].items()}

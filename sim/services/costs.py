@@ -6,11 +6,12 @@ import numpy as np
 
 from models.arrays import Floats
 from models.code.compiled import njit
-from sim.fleet.interference import DAMPING, QUEUEING, UTILISATION_LIMIT
+from models.fleet.memory import BEYOND, CUT, LINEAR, POWER, POWER_GAIN
+from sim.fleet.interference import DAMPING
 from sim.services.setting import LoadedMachine
 
 HALVINGS = 50
-"""Steps of the bisection for memory latency on a saturated machine."""
+"""Steps of the bisection for how late a saturated machine is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +78,14 @@ def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
     >>> bool(0 < costs_of(setting, first_guess(setting)).wanted_busy[0] < 1)
     True
     """
-    misses = _misses(setting, _held_bytes(setting, guess))
+    misses, again = _misses(setting, _held_bytes(setting, guess))
     near = setting.core_cpi
     for level, cycles in enumerate(setting.cycles[:-1]):
         near = near + setting.stall * (misses[level] - misses[level + 1]) * cycles
-    far = setting.stall * misses[-1] * setting.cycles[-1]
+    across = setting.across * again
+    capacity = misses[-1] - across
+    far = setting.stall * misses[-1] * setting.cycles[-1] + setting.stall * across * setting.bus_cycles
+    link = setting.stall * (capacity * setting.link_cycles[0] + across * setting.link_cycles[1])
     instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
     work = setting.rate_per_s * instructions
 
@@ -89,56 +93,64 @@ def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
         return np.asarray(np.einsum("an,an->n", work, np.broadcast_to(values, work.shape)))
 
     threads_hz = setting.threads * setting.frequency_hz
-    idle = together(near + setting.sibling_cpi * guess[0] ** 2) / threads_hz, together(far) / threads_hz
-    traffic = together(misses[-1]) * setting.line_s
-    latency = _latency(*idle, traffic)
-    wanted = idle[0] + idle[1] * latency
-    return Costs(misses, instructions, near + far * latency, wanted)
+    idle = np.stack([together(cpi) for cpi in (near + setting.sibling_cpi * guess[0] ** 2, far, link)]) / threads_hz
+    crossing = setting.crossing * capacity + across
+    use = np.stack([together(misses[-1]) * setting.line_s, together(crossing) * setting.link_s])
+    latency = _latencies(idle, use)
+    wanted = idle[0] + idle[1] * latency[0] + idle[2] * latency[1]
+    return Costs(misses, instructions, near + far * latency[0] + link * latency[1], wanted)
 
 
 @njit(cache=True, inline="always")
 def _latency_factor(utilisation: float) -> float:
-    """Return `sim.fleet.interference.latency_factor`: numba's cache does not look into other files."""
-    u = min(utilisation, UTILISATION_LIMIT)
-    return 1.0 + QUEUEING * u * u / (1.0 - u)
+    """Return `models.fleet.memory.latency_factor`: numba's cache does not look into other files."""
+    measured = min(utilisation, CUT)
+    bend: float = measured**POWER
+    return 1.0 + LINEAR * measured + POWER_GAIN * bend + BEYOND * (utilisation - measured)
 
 
 @njit(cache=True, error_model="numpy")
-def _latency(near: Floats, far: Floats, traffic: Floats) -> Floats:
-    """Return memory latency relative to idle: (n,).
+def _latencies(busy: Floats, use: Floats) -> Floats:
+    """Return latencies of memory and of the link between sockets relative to idle: (2, n).
 
     Parameters
     ----------
-    near, far : (n,) arrays, hardware threads kept busy over all, without memory and by memory while it is idle
-    traffic : (n,) array, bandwidth utilisation if all of it comes in time
+    busy : (3, n) array, hardware threads kept busy over all: by all else, by memory and by the link while they are idle
+    use : (2, n) array, bandwidth utilisation of memory and link if all traffic comes in time
     """
-    latency = np.empty(traffic.size)
-    for i in range(traffic.size):
-        low, high = 1.0, _latency_factor(traffic[i])
-        # Slower memory lets less traffic come: one crossing, so halve.
-        for _ in range(HALVINGS if near[i] + far[i] * high > 1.0 else 0):
-            middle = 0.5 * (low + high)
-            if _latency_factor(traffic[i] / max(1.0, near[i] + far[i] * middle)) > middle:
-                low = middle
+    latency = np.empty(use.shape)
+    for i in range(use.shape[1]):
+        near, far, link = busy[0, i], busy[1, i], busy[2, i]
+        memory_use, link_use = use[0, i], use[1, i]
+        low, high = 1.0, near + far * _latency_factor(memory_use) + link * _latency_factor(link_use)
+        # What takes longer than there is time for makes less traffic in it: one crossing, so halve.
+        for _ in range(HALVINGS if high > 1.0 else 0):
+            late = 0.5 * (low + high)
+            wait = far * _latency_factor(memory_use / late) + link * _latency_factor(link_use / late)
+            if near + wait > late:
+                low = late
             else:
-                high = middle
-        latency[i] = high
+                high = late
+        late = max(1.0, high)
+        latency[0, i], latency[1, i] = _latency_factor(memory_use / late), _latency_factor(link_use / late)
     return latency
 
 
-def _misses(setting: LoadedMachine, held_bytes: list[Floats]) -> tuple[Floats, ...]:
+def _misses(setting: LoadedMachine, held_bytes: list[Floats]) -> tuple[tuple[Floats, ...], Floats]:
     """Return misses per instruction of each level: of capacity, and of lines that another processor has written.
 
-    The latter are a share of the first level's misses; they miss again where the writer has another cache.
+    The latter are a share of the first level's misses; they miss again where the writer has another cache. Those of the
+    last level are returned alone, too.
     """
     first, *inner = (
         _of_capacity(setting.gains, setting.squares, np.square(capacity_bytes)) for capacity_bytes in held_bytes
     )
-    levels = [first]
+    levels, again = [first], np.zeros_like(first)
     for misses, chance in zip(inner, setting.elsewhere[1:].tolist(), strict=True):
         below = np.minimum(misses, levels[-1])
-        levels.append(below + setting.shared * chance * np.maximum(first - below, 0.0))
-    return tuple(levels)
+        again = setting.shared * chance * np.maximum(first - below, 0.0)
+        levels.append(below + again)
+    return tuple(levels), again
 
 
 @njit(cache=True, error_model="numpy")

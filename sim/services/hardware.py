@@ -1,21 +1,28 @@
 """The machines of a world: what its platforms really are, beside what their spec sheets say."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
+from models.fleet.cores import core_loadings, overlap_factor
+from models.fleet.memory import attainable_share
+from models.fleet.nodes import MemoryNodes, memory_nodes
 from models.platforms import Platform, SheetDepartures
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
 
+TRANSFER = 1.3
+"""Time of a line that another socket has changed, over that of idle memory, where sockets have memories of their own:
+76 to 178 ns were measured where the next memory takes 81 to 100 (KU Leuven 2016-2023; FD.io CSIT 2018-2022)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Machine:
-    """One machine as it behaves; L levels of data caches, the first first. It runs at its base frequency."""
+    """One machine as it behaves; L levels of data caches, the first first. Its clock stays as it is."""
 
     name: str
     frequency_hz: float
@@ -32,8 +39,16 @@ class Machine:
     """(L,) cores that share one cache of each level."""
     memory_latency_s: float
     memory_bandwidth_bytes_per_s: float
+    """What is attained, which is less than the spec sheet's."""
     overlap_factor: float
     """Misses that overlap relative to what the activity itself allows."""
+    loadings: Floats
+    """(FACTORS,) of its core, which the traits of activities meet: `models.fleet.cores`."""
+    sockets: int
+    nodes: MemoryNodes
+    """Its memories; one where all sockets share front-side buses."""
+    transfer: float
+    """Time of a line that another socket has changed, over that of idle memory."""
     smt_factor: float
     """Slowdown by a busy sibling thread relative to the activity's own."""
 
@@ -63,6 +78,10 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
     spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
     cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
     own = world.own_platforms.get(sheet.name)
+    server = sheet.variant_of or sheet.name
+    nodes = memory_nodes(replace(sheet, name=server), world.own_platforms)
+    window = overlap_factor(server, world.own_platforms) if mechanisms.cores else 1.0
+    attained = attainable_share(server, world.own_platforms)
     departs = (own.departs if own is not None else None) or SheetDepartures()
     share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
     return Machine(
@@ -76,8 +95,12 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
         cache_cycles=np.array([cache.latency_cycles for cache in sheet.caches]) * np.exp(how.latency_log_sd * latency),
         cache_cores=np.array([min(cache.cores, sheet.cores) for cache in sheet.caches], float),
         memory_latency_s=sheet.memory_latency_s * (departs.memory_latency or memory),
-        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0),
-        overlap_factor=overlap,
+        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0) * attained,
+        overlap_factor=overlap * window,
+        loadings=core_loadings(server, world.own_platforms) * mechanisms.cores,
+        sockets=sheet.sockets,
+        nodes=nodes,
+        transfer=how.bus_transfer if nodes.count == 1 else TRANSFER,
         smt_factor=smt,
     )
 

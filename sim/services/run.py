@@ -1,6 +1,7 @@
 """A world of services becomes tables: its requests are drawn once and served on every platform."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def services(
         "service_counts": frames.counts(load.start_s, service.names[: service.types], requests),
         "service_log": frames.log(world, load.start_s, response_s, runs),
         "service_cpu": frames.cpu(world.measured, load.start_s, runs),
-        "benchmarks": frames.benchmarks(world.measured, capacity.sites(world, "benchmark")),
+        "benchmarks": frames.benchmarks(world.measured, capacity.sites(replace(world, clocks={}), "benchmark")),
         "truth_service": frames.truth(load.start_s, world.interval_s, requests.sum(axis=1), response_s, runs),
         "truth_miss_curve": frames.miss_curve(service, _held(world)),
     }
@@ -89,6 +90,11 @@ def check(world: ServiceWorld) -> None:
     faults += [
         f"measured: {name} is not among the platforms, {', '.join(world.platforms)}"
         for name in world.measured
+        if name not in world.platforms
+    ]
+    faults += [
+        f"clocks: {name} is not among the platforms, {', '.join(world.platforms)}"
+        for name in world.clocks
         if name not in world.platforms
     ]
     if faults:

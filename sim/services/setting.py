@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats
+from models.fleet.nodes import MemoryNodes
 from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK
@@ -35,7 +36,7 @@ class LoadedMachine:
     cache_bytes: Floats
     """(L,)"""
     cycles: Floats
-    """(L,) to serve a miss of each level, memory idle."""
+    """(L,) to serve a miss of each level, memory idle and at the own socket."""
     mates: Floats
     """(L,) threads of other cores that use the same cache."""
     siblings: float
@@ -48,6 +49,17 @@ class LoadedMachine:
     frequency_hz: float
     line_s: float
     """Time on the bus for a miss of the last level; 0: the bus is never busy."""
+    across: float
+    """Of lines that another cache of the last level has changed, those at another socket."""
+    bus_cycles: float
+    """What such a line takes beyond `cycles` where it comes over the memory's bus."""
+    link_cycles: tuple[float, float]
+    """What a miss of capacity takes beyond `cycles` on the way to another node's memory, in the mean over all; and what
+    a line takes that another socket has changed."""
+    crossing: float
+    """Share of misses of capacity that go to another node's memory."""
+    link_s: float
+    """Time on the link for a miss that crosses it; 0: it is never busy."""
 
 
 def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rate_per_s: Floats) -> LoadedMachine:
@@ -65,9 +77,16 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
     memory_cycles = machine.memory_latency_s * machine.frequency_hz
     overlap = np.maximum(1.0, activities.overlap * machine.overlap_factor)
     branches = column(activities.branch_misses * machine.branch_miss_cycles, mechanisms.branches)
-    core = activities.core_cpi * machine.core_cpi_factor
+    core = activities.core_cpi * machine.core_cpi_factor * np.exp(activities.traits @ machine.loadings)
     mates = (machine.cache_cores - 1) * machine.threads_per_core * mechanisms.shared_cache
     siblings = (machine.threads_per_core - 1.0) * smt
+    nodes = machine.nodes if mechanisms.sockets else MemoryNodes(1)
+    sockets = machine.sockets if mechanisms.sockets else 1
+    linked, away = nodes.count > 1, 1.0 - 1.0 / sockets
+    crossing = (1.0 - 1.0 / nodes.count) * activities.interleaved
+    elsewhere = 1.0 - machine.cache_cores / machine.cores
+    line_s = LINE_BYTES * WRITE_BACK / machine.memory_bandwidth_bytes_per_s * mechanisms.bus
+    changed_cycles = memory_cycles * (machine.transfer - 1.0) * (sockets > 1)
     return LoadedMachine(
         rate_per_s=rate_per_s,
         instructions=column(activities.instructions),
@@ -83,8 +102,13 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
         mates=mates,
         siblings=siblings,
         crowded=mates + siblings > 0,
-        elsewhere=1.0 - machine.cache_cores / machine.cores,
+        elsewhere=elsewhere,
         threads=machine.vcpus,
         frequency_hz=machine.frequency_hz,
-        line_s=LINE_BYTES * WRITE_BACK / machine.memory_bandwidth_bytes_per_s * mechanisms.bus,
+        line_s=line_s,
+        across=float(away / elsewhere[-1]) if elsewhere[-1] > 0 else 0.0,
+        bus_cycles=changed_cycles * (not linked),
+        link_cycles=(memory_cycles * (nodes.latency_ratio - 1.0) * crossing, changed_cycles * linked),
+        crossing=crossing,
+        link_s=line_s / nodes.bandwidth_ratio * linked,
     )

@@ -49,13 +49,13 @@ def cycles(service, platform, machine, found, queueing):
 
 
 def traffic(service, platform, found, rate_per_s):
-    """Share of memory bandwidth in use."""
-    return rate_per_s * service.instructions * found[-1] * 64 * 1.3 / platform.memory_bandwidth_bytes_per_s
+    """Share of the memory bandwidth in use that is attained, three quarters of the spec sheet's."""
+    return rate_per_s * service.instructions * found[-1] * 64 * 1.3 / (0.75 * platform.memory_bandwidth_bytes_per_s)
 
 
 def queueing(used, growth=1.0):
     used = min(used, 0.97)
-    return 1.0 + growth * used**2 / (1.0 - used)
+    return 1.0 + growth * (0.3 * used + 0.67 * used**4.4)
 
 
 def seconds(service, platform, machine=NONE, rate_per_s=0.0):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from models.code.parts import PartError, is_part, name_problems
+from models.platforms import sheets_of
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.own_platforms import shallow
@@ -33,6 +34,17 @@ def cache_levels(scenario: ServiceScenario) -> Iterator[FieldFault]:
 def measured(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """A log is of a platform that serves, and each is there once."""
     yield from _named(("measured",), scenario.measured, scenario.platforms, "should be one of platforms")
+
+
+def clocks(scenario: ServiceScenario) -> Iterator[FieldFault]:
+    """Clocks are of platforms that serve, which can run at them."""
+    sheets = sheets_of(scenario.own_platforms)
+    for name, clock_hz in scenario.clocks.items():
+        if name not in scenario.platforms:
+            yield _unknown(("clocks", name), name, scenario.platforms, "should be one of platforms")
+        elif name in sheets and clock_hz > sheets[name].max_frequency_hz:
+            problem = f"should be at most {sheets[name].max_frequency_hz:g}, its highest clock with all cores busy"
+            yield FieldFault(("clocks", name), problem, f"{clock_hz:g}")
 
 
 def calibration(scenario: ServiceScenario) -> Iterator[FieldFault]:
@@ -114,6 +126,7 @@ CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
     platforms: ("platforms", "own_platforms.*"),
     cache_levels: ("platforms", "own_platforms"),
     measured: ("platforms", "measured"),
+    clocks: ("platforms", "own_platforms", "clocks"),
     calibration: ("measured", "analyses"),
     targets: ("platforms", "measured", "analyses"),
     methods: ("analyses",),

@@ -68,7 +68,7 @@ def test_machines_nobody_scored_depart_as_far_as_the_scores_of_others_say():
     calm, wild = (learn(evidence(scattered=size), measured_of(evidence()), Priors()) for size in (0.0, 0.5))
     assert "altra_q80_30" not in wild.models
     expected = Priors().of_hardware()
-    assert (calm.hardware_sd < 1.8 * expected).all()
+    assert (calm.hardware_sd < 2.0 * expected).all()
     assert (wild.hardware_sd > 2.5 * expected).all()
     unseen = np.sqrt(np.diag(wild.including("altra_q80_30").covariance))[-expected.size :]
     np.testing.assert_allclose(unseen, wild.hardware_sd)

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from analysis.crossplatform.choice import compare
 from analysis.crossplatform.evidence import Evidence, Prediction, PredictionMethod
 from analysis.crossplatform.logs import read
 from analysis.crossplatform.published import published
+from analysis.crossplatform.tailored import tailored
 from models.platforms import PLATFORMS
 from scenarios.commands.app import app
 from scenarios.crossplatform import calibration
@@ -584,3 +586,42 @@ def test_what_was_found_is_shown_in_part_if_it_is_very_long(tmp_path):
     ended = wsc("predict", tmp_path / "log.csv", "--from", "piii", "--to", "pres")
     assert ended.exit_code == 2
     assert max(map(len, ended.stderr.replace("n" * 5000, "n").splitlines())) < 700
+
+
+def test_a_clock_is_a_spec_sheet_with_that_clock(log):
+    """The published formula: s = I (CPI + H2 C2 + M Cmem) / f, memory's cycles in proportion to f."""
+    slow = replace(PLATFORMS["pres"], base_frequency_hz=1.6e9)
+    evidence = Evidence("piii", {"piii": read(log)}, PLATFORMS)
+    counts = evidence.log.counts.sum(axis=0, keepdims=True)
+    expected = published(evidence)(slow, counts, 3600.0).service_time_s[0]
+    made = predicted(ServiceQuestion(log, "piii", ("pres",), method="published", clock_hz={"pres": 1.6e9}))
+    assert made["targets"][0]["service_time_s"] == pytest.approx(expected, rel=1e-12)
+    assert made["notes"][0] == "pres runs at 1.6 GHz, not at the base clock of its sheet, 2.2 GHz"
+    plain = predicted(ServiceQuestion(log, "piii", ("pres",), method="published"))
+    assert 1.0 < expected / plain["targets"][0]["service_time_s"] < 2.2 / 1.6
+
+
+def test_a_log_made_at_another_clock_is_calibrated_at_that(log):
+    made = json.loads(wsc("predict", log, "--from", "piii", "--to", "pres", "--clock", "piii=800MHz", "--json").stdout)
+    mine = replace(PLATFORMS["piii"], base_frequency_hz=8e8)
+    evidence = Evidence("piii", {"piii": read(log)}, PLATFORMS | {"piii": mine})
+    expected = tailored(evidence)(PLATFORMS["pres"], evidence.log.counts.sum(axis=0, keepdims=True), 3600.0)
+    assert made["targets"][0]["service_time_s"] == pytest.approx(expected.service_time_s[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("clock", "problem"),
+    [
+        ("pres", "--clock: should be PLATFORM=CLOCK,… with a clock of"),
+        ("pres=fast", "--clock: should be PLATFORM=CLOCK,… with a clock of"),
+        ("pres=1GHz,pres=2GHz", "--clock: should be PLATFORM=CLOCK,… with a clock of"),
+        ("pres=2", "1MHz to 100GHz for each platform once"),
+        ("pros=1GHz", "--clock: there is no such platform (did you mean pres?)"),
+        ("pd4=1GHz", '--clock: should be of the log\'s platform or of one that is predicted for, got "pd4"'),
+        ("pres=3GHz", '--clock: should be at most 2.2 GHz, its highest clock with all cores busy, got "pres=3GHz"'),
+    ],
+)
+def test_a_clock_that_cannot_be_or_changes_nothing_is_refused(log, clock, problem):
+    made = wsc("predict", log, "--from", "piii", "--to", "pres", "--clock", clock)
+    assert made.exit_code == 2
+    assert problem in made.stderr.replace("\n", " ")

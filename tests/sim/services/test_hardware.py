@@ -1,6 +1,6 @@
 """Machines as they are, drawn around their spec sheets."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,9 @@ from models.services.world import Hardware, Mechanisms, ServiceWorld
 from sim.services.hardware import Machine, draw_machines
 
 XEONS = tuple(name for name, sheet in PLATFORMS.items() if sheet.variant_of == "xeon_2h_2c_2p")
-SPEC = Mechanisms(departure=False, effective_cache=False)
+SPEC = Mechanisms(departure=False, effective_cache=False, cores=False)
+
+EPYC = ("naples_7601", "rome_7742", "milan_7763")
 
 
 def _one(name: str, **world) -> Machine:
@@ -48,6 +50,9 @@ def test_without_departure_a_machine_is_its_spec_sheet(name):
     assert machine.core_cpi_factor == sheet.core_cpi_factor
     assert machine.memory_latency_s == sheet.memory_latency_s
     assert (machine.overlap_factor, machine.smt_factor) == (1.0, 1.0)
+    assert (machine.loadings == 0).all()
+    attained = machine.memory_bandwidth_bytes_per_s / sheet.memory_bandwidth_bytes_per_s
+    assert attained == pytest.approx(0.67 if name in EPYC else 0.75)
     np.testing.assert_array_equal(machine.cache_bytes, [cache.size_bytes for cache in sheet.caches])
     np.testing.assert_array_equal(machine.cache_cycles, [cache.latency_cycles for cache in sheet.caches])
     assert (machine.cache_cores <= machine.cores).all()
@@ -84,3 +89,19 @@ def test_machines_depart_as_much_as_is_asked_for():
 def test_all_faults_of_a_world_are_named_at_once():
     with pytest.raises(ValueError, match="no platform 'i486'; no platform 'i586'"):
         draw_machines(ServiceWorld(platforms=("i486", "piii", "i586")))
+
+
+def test_a_platform_of_ones_own_has_the_core_and_the_links_of_what_it_extends_or_varies():
+    rome, plain = PLATFORMS["rome_7742"].sheet, PLATFORMS["haswell_2698v3"].sheet
+    own = {
+        "bigger": replace(rome, extends="rome_7742", cores=128, sockets=2),
+        "half": replace(plain, variant_of="haswell_2698v3"),
+        "unknown": plain,
+    }
+    machines = draw_machines(ServiceWorld(platforms=(*own, "rome_7742", "haswell_2698v3", "pd4"), own_platforms=own))
+    np.testing.assert_array_equal(machines["bigger"].loadings, machines["rome_7742"].loadings)
+    np.testing.assert_array_equal(machines["unknown"].loadings, 0.0)
+    nodes = {name: machine.nodes for name, machine in machines.items()}
+    assert nodes["half"] == nodes["haswell_2698v3"] != nodes["unknown"]
+    assert (nodes["bigger"].count, nodes["rome_7742"].count, nodes["pd4"].count) == (2, 1, 1)
+    assert machines["pd4"].sockets == 4

@@ -8,7 +8,7 @@ import pytest
 
 from models.services.world import Mechanisms, ServiceLoad, ServiceWorld
 from models.tables import TABLES
-from sim.services.run import record, services
+from sim.services.run import check, record, services
 
 WORLD = ServiceWorld(seed=2, horizon_s=1800.0, platforms=("piii", "xeon_2h_1c_2p"), bounds_s=(0.15, 0.3))
 
@@ -116,3 +116,19 @@ def test_a_recorded_world_is_its_tables_and_progress_is_told(tmp_path, tables):
     assert [share for _, share in told] == sorted(share for _, share in told)
     assert outcome.counts["requests"] == tables["service_counts"]["requests"].sum()
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "benchmarks.parquet"), tables["benchmarks"])
+
+
+def test_public_scores_are_of_machines_at_their_base_clocks():
+    world = ServiceWorld(horizon_s=600.0, platforms=("piii", "pres"))
+    slow = replace(world, clocks={"pres": 1.1e9})
+    plain, throttled = (services(each, throughput=False, types=False) for each in (world, slow))
+    pd.testing.assert_frame_equal(plain["benchmarks"], throttled["benchmarks"])
+    used, more = (
+        each["truth_service"].query("platform == 'pres'")["utilisation"].mean() for each in (plain, throttled)
+    )
+    assert 1.3 * used < more < 2.0 * used
+
+
+def test_a_clock_of_a_platform_that_does_not_serve_is_refused():
+    with pytest.raises(ValueError, match="clocks: pd4 is not among the platforms, piii"):
+        check(ServiceWorld(platforms=("piii",), clocks={"pd4": 1e9}))

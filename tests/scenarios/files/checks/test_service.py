@@ -104,3 +104,8 @@ def test_draws_are_worlds_of_a_cross_platform_scenario_and_of_a_sweep_of_one(tmp
     assert draws_path("cross_rubis") == KINDS["cross_platform"].draws == "analyses.crossplatform.worlds"
     assert draws_path(str(tmp_path / "many.yaml")) == "analyses.crossplatform.worlds"
     assert [one.load.volume for one in load_each(str(tmp_path / "many.yaml"))] == [1, 3]
+
+
+def test_clocks_are_of_platforms_that_serve_and_can_have_them():
+    assert told(clocks={"piii": 8e8, "pd4": 3.4e9}) == []
+    assert told(clocks={"piii": 1.2e9, "rome_7742": 1e9}) == ["clocks.piii", "clocks.rome_7742"]
