@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
+from models.fleet.concentration import COMMON_RATIO, WSMETER, expected_places, stretched_quota
 from models.fleet.cores import FACTORS, Loadings
 from models.fleet.world import Population, Service, World
 from models.randomness import stream
@@ -267,26 +268,42 @@ def drawn_names(population: Population, seed: int) -> list[str]:
 
 
 def _quota_shares(world: World, size: dict[str, int]) -> Floats:
+    if world.population.preset == "google2011":
+        return _stretched_shares(world, size)
     population, heavy = world.population, world.population.heavyweights
+    classes = WSMETER if population.preset == "wsmeter" else population.stated_classes
     universe = stream(population.universe, "quota of common jobs")
     here = stream(world.seed, "quota of this WSC")
     shared = universe.standard_normal(size["common"])
-    log_heavy = population.heavyweight_log_sd * shared[:heavy]
-    log_light = population.light_log_sd * shared[heavy:] + COMMON_LOG_SHIFT
-    log_local = population.light_log_sd * here.standard_normal(size["local"])
+    log_heavy = classes.heavyweight_log_sd * shared[:heavy]
+    log_light = classes.light_log_sd * shared[heavy:] + COMMON_LOG_SHIFT
+    log_local = classes.light_log_sd * here.standard_normal(size["local"])
     jitter = WSC_LOG_SD * here.standard_normal(size["common"])
     heavyweights = np.exp(log_heavy + jitter[:heavy])
     light = np.exp(np.concatenate([log_light + jitter[heavy:], log_local]))
     if not (heavyweights.size and light.size):
         every = np.concatenate([heavyweights, light])
         return np.asarray(every / every.sum())
-    heavy_share = population.heavyweight_share
+    heavy_share = classes.heavyweight_share
     if not 0 < heavy_share < 1:
         raise InputError(
             f"population.heavyweight_share should leave quota to {heavy} heavyweights and {light.size} other jobs, "
             f"got {heavy_share:g}"
         )
     return np.concatenate([heavy_share * heavyweights / heavyweights.sum(), (1 - heavy_share) * light / light.sum()])
+
+
+def _stretched_shares(world: World, size: dict[str, int]) -> Floats:
+    """Return shares of quota that fall with rank along one smooth curve.
+
+    Common jobs stand at the expected places of the curve, the largest first, and move a little from WSC to WSC; local
+    jobs are drawn from it.
+    """
+    here = stream(world.seed, "quota of this WSC")
+    jitter = np.exp(WSC_LOG_SD * here.standard_normal(size["common"]))
+    common = COMMON_RATIO * stretched_quota(expected_places(size["common"])) * jitter
+    every = np.concatenate([common, stretched_quota(here.standard_exponential(size["local"]))])
+    return np.asarray(every / every.sum())
 
 
 def _traits(population: Population, rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 
 from models.code.parts import is_part
+from models.fleet.concentration import QuotaClasses
 from models.fleet.metrics import MetricName
 from models.platforms import Platform, Sheet, machines_of, sheets_of
 
@@ -143,6 +144,9 @@ class Service:
     """Share of its streaming misses whose latency prefetchers hide."""
 
 
+Preset = Literal["wsmeter", "google2011"]
+
+
 @dataclass(frozen=True, slots=True)
 class Population:
     """The jobs of this WSC, drawn from a universe that several WSCs share."""
@@ -175,6 +179,15 @@ class Population:
     """How they use the hardware."""
     services: tuple[Service, ...] = ()
     """Jobs described one by one, beside the drawn ones."""
+    preset: Preset | None = None
+    """How CPU quota is spread over jobs: wsmeter (two classes, the top 200 hold 91%), google2011 (one smooth curve, the
+    top 1% hold 54%) or, with null, as `heavyweight_share`, `heavyweight_log_sd` and `light_log_sd` say; a preset
+    decides these three. With google2011 the largest common jobs bear the heavyweights' names."""
+
+    @property
+    def stated_classes(self) -> QuotaClasses:
+        """What its keys say of the two classes, whatever the preset."""
+        return QuotaClasses(self.heavyweight_share, self.heavyweight_log_sd, self.light_log_sd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
-from models.fleet.world import Feature, World
+from models.fleet.world import Feature, Population, World
 from models.platforms import Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
@@ -115,6 +115,16 @@ def job_counts(scenario: World) -> Iterator[FieldFault]:
     if population.heavyweights > population.common_jobs:
         problem = f"should be at most common_jobs = {population.common_jobs}"
         yield FieldFault(("population", "heavyweights"), problem, str(population.heavyweights))
+
+
+def preset_decides(scenario: World) -> Iterator[FieldFault]:
+    """A preset spreads the quota: the keys that would spread it otherwise are at their defaults."""
+    preset, stated = scenario.population.preset, scenario.population.stated_classes
+    for name, value, default in zip(stated._fields, stated, Population().stated_classes, strict=True):
+        if preset and value != default:
+            yield FieldFault(
+                ("population", name), f"is decided by population.preset = {preset}: leave it out", f"{value:g}"
+            )
 
 
 def service_names(scenario: World) -> Iterator[FieldFault]:
@@ -363,6 +373,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
     job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
+    preset_decides: ("population",),
     service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
     service_sizes: ("population.services", "fleet", "platforms"),
     service_room: ("population.services", "population.allocated_share", "fleet", "platforms"),
