@@ -39,7 +39,8 @@ def own_copy(evidence: Evidence) -> Evidence:
     """Return the same evidence in arrays of its own, so that a method cannot change what others look at."""
     logs = {name: _copied(log) for name, log in evidence.logs.items()}
     scores = None if evidence.benchmarks is None else evidence.benchmarks.copy()
-    return replace(evidence, logs=logs, platforms=dict(evidence.platforms), benchmarks=scores)
+    scored = None if evidence.scored is None else dict(evidence.scored)
+    return replace(evidence, logs=logs, platforms=dict(evidence.platforms), benchmarks=scores, scored=scored)
 
 
 def _copied(log: ServiceLog) -> ServiceLog:

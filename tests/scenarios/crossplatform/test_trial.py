@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.crossplatform.departures import Priors
+from analysis.crossplatform.measured import measure
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.own_methods import named_methods
+from analysis.crossplatform.scores import scores
 from scenarios.crossplatform.trial import errors, trial
 from scenarios.files.schema import CrossPlatform, ServiceAnalyses, ServiceScenario
 from sim.services.run import services
@@ -97,3 +100,15 @@ def test_what_another_platform_did_changes_nothing_for_methods_that_go_from_one(
         first, second = (each.predict(each.fit(method), "pres") for each in (without, beside))
         np.testing.assert_array_equal(first.service_time_s, second.service_time_s, method.name)
         np.testing.assert_array_equal(first.response_high_s, second.response_high_s, method.name)
+
+
+def test_a_method_knows_clocks_set_by_hand_and_that_scores_are_of_base_clocks():
+    slow = ServiceScenario(name="slow", horizon_s=3600.0, platforms=("piii", "pres"), clocks={"pres": 1.1e9})
+    evidence = trial(services(slow, throughput=False, types=False), slow).evidence
+    assert evidence.platforms["pres"].base_frequency_hz == 1.1e9
+    assert evidence.scored is not None
+    assert evidence.scored["pres"].base_frequency_hz == 2.2e9
+    measured = measure(evidence.log, evidence.platform, Priors())
+    known = scores(evidence, measured)
+    assert known is not None
+    assert [each.base_frequency_hz for each in known.platforms] == [1.1e9, 2.2e9]
