@@ -160,7 +160,7 @@ def _said_of_clocks(
 ) -> Iterator[str]:
     """Yield which platforms run at other clocks than those of their sheets, as far as they are meant."""
     for name, hz in clock_hz.items():
-        if name in meant:
+        if name in meant and hz != sheets[name].base_frequency_hz:
             base = f"{sheets[name].base_frequency_hz / 1e9:g} GHz"
             yield f"{name} runs at {hz / 1e9:g} GHz, not at the base clock of its sheet, {base}"
 

@@ -259,6 +259,16 @@ def test_the_log_of_a_run_is_read_from_its_folder_without_its_truth(run, tmp_pat
     assert "pd4" in result.stderr
 
 
+def test_a_run_says_at_which_clocks_its_platforms_ran(tmp_path):
+    sets = settings(["horizon_s=1800", "application.types=4", "platforms=[piii, pres]", "clocks={pres: 1.1e+9}"])
+    slow = obtain(load("cross_rubis", sets), tmp_path, False, lambda _what, _share: None).path
+    made = predicted(ServiceQuestion(slow, "piii", ("pres",), method="published"))
+    assert "pres runs at 1.1 GHz, not at the base clock of its sheet, 2.2 GHz" in made["notes"]
+    again = predicted(ServiceQuestion(slow, "piii", ("pres",), method="published", clock_hz={"pres": 2.2e9}))
+    assert not any("GHz" in note for note in again["notes"])
+    assert made["targets"][0]["service_time_s"] > 1.2 * again["targets"][0]["service_time_s"]
+
+
 def test_a_run_of_another_kind_is_told(tmp_path):
     (tmp_path / "manifest.json").write_text('{"kind": "queue", "tables": {}}')
     result = wsc("predict", tmp_path, "--from", "piii", "--to", "pres")
