@@ -58,8 +58,8 @@ def _problems(value: Floats, broken: Bools, kind: Kind) -> Iterator[tuple[Bools,
     yield broken, "should be a number"
     infinite, negative = np.isinf(value), (value < 0) & ~np.isinf(value)
     yield infinite, "should be a finite number"
-    if kind == "time":
-        yield np.isnan(value) & ~broken, "should not be empty"
+    if kind in {"time", "count"}:
+        yield np.isnan(value) & ~broken & (kind == "time"), "should not be empty"
         yield negative, "should be at least 0"
         yield np.isfinite(value) & ~negative & (value != np.floor(value)), "should be a whole number"
         yield (value > MOST_COUNTED) & ~infinite & (value == np.floor(value)), f"should be at most {MOST_COUNTED}"

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["name", "maybe_name", "time", "amount", "amount_or_invalid"]
-"""What a column holds: a name, one that may be missing, a time, a number that may be missing, and one of which the
-trace says that -1 and 101 stand for values that are not valid."""
+Kind = Literal["name", "maybe_name", "time", "amount", "amount_or_invalid", "count"]
+"""What a column holds: a name, one that may be missing, a time, a number that may be missing, one of which the trace
+says that -1 and 101 stand for values that are not valid, and a count of events, which may be missing, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,23 @@ class Format:
     """What use is multiplied by to be a share of the request; 0: it is in CPUs."""
     cpu: str = "CPUs"
     """What CPU time is counted in."""
+    hosts: TraceTable | None = None
+    """Its table of machines: name, platform, and the clock of reference cycles in GHz."""
 
     @property
     def numbered(self) -> bool:
         """Whether an instance is a number within its job, which the table of use then says."""
         return any(column.field == "job" for column in self.usage.columns)
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows of use are counts of events, which do not say how long they stand for."""
+        return any(column.field == "instructions" for column in self.usage.columns)
+
+    @property
+    def requested(self) -> bool:
+        """Whether the table of requests says what an instance itself asked for."""
+        return any(column.field == "request" for column in self.requests.columns)
 
 
 def bare(name: str) -> str:
@@ -155,6 +167,37 @@ _CONTAINER_META = TraceTable(
     ),
     widths=(8,),
 )
+_CORE_PMU = TraceTable(
+    "core_pmu",
+    (
+        TraceColumn("start", ("ts",), "time", 0),
+        TraceColumn("machine", ("node_id",), "maybe_name", 1),
+        TraceColumn("index", ("container_id",), "name", 2),
+        TraceColumn("instructions", ("instructions",), "count", 6),
+        TraceColumn("cycles", ("cycles",), "count", 7),
+        TraceColumn("reference", ("ref_cycles",), "count", 8),
+        TraceColumn("misses", ("llc_misses",), "count", 9),
+    ),
+    widths=(10,),
+)
+_AMTRACE_META = TraceTable(
+    "container_meta",
+    (
+        TraceColumn("index", ("container_id",), "name", 1),
+        TraceColumn("job", ("app_name",), "maybe_name", 4),
+        TraceColumn("role", ("container_type",), "maybe_name", 6),
+    ),
+    widths=(11,),
+)
+_HOST_META = TraceTable(
+    "host_meta",
+    (
+        TraceColumn("machine", ("node_id",), "name", 0),
+        TraceColumn("platform", ("cpu_model",), "maybe_name", 3),
+        TraceColumn("clock_ghz", ("ref_freq_Ghz",), "amount", 4),
+    ),
+    widths=(6,),
+)
 
 FORMATS: Mapping[str, Format] = {
     trace.name: trace
@@ -162,11 +205,14 @@ FORMATS: Mapping[str, Format] = {
         Format("google2011", _TASK_USAGE, _TASK_EVENTS, 1, cpu="the CPUs of the trace's largest machine"),
         Format("google2019", _INSTANCE_USAGE, _INSTANCE_EVENTS, 1, cpu="normalised compute units"),
         Format("alibaba2018", _CONTAINER_USAGE, _CONTAINER_META, 1_000_000, 10_000_000, 0.01, 0.01),
+        Format("amtrace", _CORE_PMU, _AMTRACE_META, 1_000_000, cpu="billions of reference cycles", hosts=_HOST_META),
     )
 }
 """The traces by name.
 
 Reiss, Wilkes, Hellerstein: *Google cluster-usage traces: format + schema*, version 2.1, 2014, table of task resource
 usage; Wilkes: *Google cluster-usage traces v3*, 2020, InstanceUsage; Alibaba: *cluster-trace-v2018*, container_usage
-and container_meta, where use is a percentage of the request and 100 units of a request are a core.
+and container_meta, where use is a percentage of the request and 100 units of a request are a core; Alibaba:
+*cluster-trace-microarchitecture-v2022* (AMTrace), core_pmu_metrics, container_meta and host_meta, as corrected in July
+2023: the published files of counters have ten columns, without a pod.
 """

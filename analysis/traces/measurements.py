@@ -28,11 +28,15 @@ SCHEMA = pa.schema(
         ("cpu_ns", pa.int64()),
         ("counted_ns", pa.int64()),
         ("work_ns", pa.int64()),
+        ("cycles", pa.int64()),
+        ("misses", pa.int64()),
     ]
 )
 """Of measurements: number of the period; time present; CPU time, and that of which cycles and instructions were
 counted; the latter over its CPI, which is instructions in units of cycles. Where use is a share of the request, CPU
-times are of one requested CPU."""
+times are of one requested CPU. Of a trace of counters CPU times are reference cycles, the work is instructions, cycles
+and cache misses are those of the rows that are counted, and an instance is present for the whole period; elsewhere the
+last two are null."""
 REQUESTS = pa.schema([("instance", pa.string()), ("job", pa.string()), ("request_n", pa.int64())])
 """Of requests: what an instance asked for, in billionths of a CPU; null if it does not say."""
 _NO_MACHINE = ("", "0", "-1")
@@ -90,8 +94,9 @@ def measurements(path: Path, form: Format, period_us: int, faults: Faults, tally
     >>> batch.to_pylist()[0]["cpu_ns"], batch.to_pylist()[0]["work_ns"]
     (30000000000, 15000000000)
     """
+    measured = _counters if form.counted else _measured
     for block in blocks(path, form.usage, faults):
-        yield _measured(block, form, period_us, faults, tally)
+        yield measured(block, form, period_us, faults, tally)
 
 
 def requests(path: Path, form: Format, faults: Faults) -> Iterator[pa.RecordBatch]:
@@ -114,7 +119,8 @@ def requests(path: Path, form: Format, faults: Faults) -> Iterator[pa.RecordBatc
     """
     for block in blocks(path, form.requests, faults):
         texts, amounts, wrong = _cells(block, form.requests, faults)
-        requested = np.round(amounts["request"] * form.requested_cpus * 1e9)
+        request = amounts.get("request", np.zeros(len(wrong)))
+        requested = np.round(request * form.requested_cpus * 1e9)
         billionths = pa.array(np.nan_to_num(requested).astype(np.int64), mask=~(requested > 0))
         columns = [_instance(texts, form), _job(texts), billionths]
         yield pa.record_batch(columns, REQUESTS).filter(pa.array(~wrong))
@@ -142,6 +148,36 @@ def _measured(block: TraceBlock, form: Format, period_us: int, faults: Faults, t
         _whole(cpu_ns),
         _whole(np.where(counted, cpu_ns, 0.0)),
         _whole(np.where(counted, np.round(cpu_ns / cpi), 0.0)),
+        *[pa.nulls(len(counts), pa.int64())] * 2,
+    ]
+    return pa.record_batch(columns, SCHEMA).filter(pa.array(counts))
+
+
+def _counters(block: TraceBlock, form: Format, period_us: int, faults: Faults, tally: RowTally) -> pa.RecordBatch:
+    """Return rows of counts; those of an instance that ran on several CPUs at a time are several rows of one stay."""
+    texts, amounts, wrong = _cells(block, form.usage, faults)
+    start_us = amounts["start"] * form.tick_us
+    tally.rows += len(start_us)
+    counts = ~wrong & _placed(texts, start_us, form, wrong, tally)
+    reference = np.where(counts, np.nan_to_num(amounts["reference"]), 0.0)
+    missing = counts & (np.isnan(amounts["instructions"]) | np.isnan(amounts["cycles"]) | np.isnan(amounts["misses"]))
+    tally.leave_out("count missing", missing & (reference > 0))
+    instructions = np.where(counts & ~missing, amounts["instructions"], 1.0)
+    cpi = np.where(missing, 1.0, np.nan_to_num(amounts["cycles"]) / np.where(instructions > 0, instructions, np.inf))
+    counted = counts & ~missing & _counted(cpi, reference, counts, tally)
+    tally.first_us = int(min(tally.first_us, start_us[counts].min(initial=tally.first_us)))
+    tally.last_us = int(max(tally.last_us, start_us[counts].max(initial=tally.last_us)))
+    columns = [
+        _whole(np.floor(np.where(counts, start_us, 0.0) / period_us)),
+        _job(texts),
+        texts["machine"],
+        _instance(texts, form),
+        _whole(np.where(counts, float(period_us), 0.0)),
+        _whole(reference),
+        _whole(np.where(counted, reference, 0.0)),
+        _whole(np.where(counted, amounts["instructions"], 0.0)),
+        _whole(np.where(counted, amounts["cycles"], 0.0)),
+        _whole(np.where(counted, amounts["misses"], 0.0)),
     ]
     return pa.record_batch(columns, SCHEMA).filter(pa.array(counts))
 
@@ -213,7 +249,14 @@ def _instance(texts: dict[str, pa.Array], form: Format) -> pa.Array:
 
 
 def _job(texts: dict[str, pa.Array]) -> pa.Array:
-    return texts.get("job", pa.nulls(len(texts["index"]), pa.string()))
+    """Return the names of jobs, null where there is none, with the role of an instance where the trace has roles."""
+    if "job" not in texts:
+        return pa.nulls(len(texts["index"]), pa.string())
+    job = texts["job"]
+    if "role" in texts:
+        with_role = pc.binary_join_element_wise(job, texts["role"], "/")
+        job = pc.if_else(pc.equal(texts["role"], ""), job, with_role)
+    return pc.if_else(pc.equal(texts["job"], ""), pa.scalar(None, pa.string()), job)
 
 
 def _whole(value: Floats) -> pa.Array:

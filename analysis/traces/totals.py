@@ -28,8 +28,9 @@ MACHINES = (
 
 _SUMS = """
 CREATE TABLE sums AS
-SELECT period, any_value(job) AS own_job, machine, instance, sum(present_us) AS present_us, sum(cpu_ns) AS cpu_ns,
-       sum(counted_ns) AS counted_ns, sum(work_ns) AS work_ns
+SELECT period, any_value(job) AS own_job, machine, instance, {present}(present_us) AS present_us,
+       sum(cpu_ns) AS cpu_ns, sum(counted_ns) AS counted_ns, sum(work_ns) AS work_ns, sum(cycles) AS cycles,
+       sum(misses) AS misses
 FROM measured GROUP BY period, machine, instance
 """
 _ASKED = """
@@ -48,11 +49,11 @@ FROM sums LEFT JOIN asked USING (instance) LEFT JOIN known USING (machine)
 """
 _BY_REQUEST = "request_n::HUGEINT * present_us"
 _BY_USE = "cpu_ns * 1000000"
+_BY_CLOCK = "cpu_ns::HUGEINT * 1000000 * 1000000000 // clock_hz::HUGEINT"
 """Weight times time present, in billionths of a CPU times microseconds."""
 _OBSERVATIONS = """
 SELECT (period * {length})::DOUBLE AS period, job, machine, weighed::DOUBLE / present_us::DOUBLE / 1e9 AS weight,
-       work_ns::DOUBLE / counted_ns::DOUBLE {clock} AS value, has::BIGINT AS treated, instance,
-       present_us::DOUBLE / 1e6 AS present_s, {cpu} / 1e9 AS cpu_s {more}
+       work_ns::DOUBLE / {per}::DOUBLE {clock} AS value, has::BIGINT AS treated, instance, {more}
 FROM stays WHERE {usable} ORDER BY stays.period, job, machine, instance
 """
 _JOBS = """
@@ -77,7 +78,7 @@ class TraceTotals:
     --------
     >>> import tempfile
     >>> from analysis.traces.layouts import FORMATS
-    >>> row = [0], ["7"], ["m"], ["7/0"], [300_000_000], [30_000_000_000], [30_000_000_000], [15_000_000_000]
+    >>> row = [0], ["7"], ["m"], ["7/0"], [300_000_000], *[[30_000_000_000]] * 2, [15_000_000_000], [None], [None]
     >>> batch = pa.record_batch([pa.array(value, field.type) for value, field in zip(row, SCHEMA)], SCHEMA)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with TraceTotals(FORMATS["google2011"], 3_600_000_000, Path(folder)) as totals:
@@ -126,32 +127,53 @@ class TraceTotals:
         Exception
             Whatever the iterables raise.
         """
-        self._create(_SUMS, measured=(SCHEMA, measured))
+        self._create(_SUMS.format(present="max" if self._form.counted else "sum"), measured=(SCHEMA, measured))
         self._create(_ASKED, requested=(REQUESTS, requested or []))
         known = pd.DataFrame({"machine": pd.Series(dtype=object)}) if machines is None else machines
         self._known = {str(name) for name in known.columns}
         self._connection.register("given", pa.Table.from_pandas(_whole(known), _KNOWN, preserve_index=False))
         self._connection.execute("CREATE TABLE known AS SELECT * FROM given")
-        weighed = _BY_REQUEST if requested is not None else _BY_USE
+        by_use = _BY_CLOCK if self._form.counted and self._clocked else _BY_USE
+        weighed = _BY_REQUEST if requested is not None and self._form.requested else by_use
         self._connection.execute(_STAYS.format(length=self._length, weighed=weighed))
 
     def observations(self) -> pa.RecordBatchReader:
         """Return the observations: columns of `analysis.effects.observations.FIELDS`, ordered, in batches."""
-        clocked = "clock_hz" in self._known
-        extra = [", instance AS shard"] if self._form.numbered else []
-        extra += [", clock_hz AS mean_frequency_hz"] if clocked else []
-        extra += [f", {name}" for name in ("platform", "rack") if name in self._known]
         query = _OBSERVATIONS.format(
             length=self._length,
-            clock="* clock_hz" if clocked else "",
-            cpu="(cpu_ns * request_n)::DOUBLE / 1e9" if self._form.use_of_request else "cpu_ns::DOUBLE",
-            more="".join(extra),
+            per="cycles" if self._form.counted and not self._clocked else "counted_ns",
+            clock="* clock_hz" if self._clocked else "",
+            more=", ".join(self._more()),
             usable=" AND ".join(self._usable()),
         )
         return self._connection.sql(query).to_arrow_reader()
 
+    @property
+    def _clocked(self) -> bool:
+        return "clock_hz" in self._known
+
+    def _more(self) -> Iterator[str]:
+        """Yield the columns that not every trace has, and those that depend on what is known of its machines."""
+        if self._form.counted:
+            yield f"cpu_ns::DOUBLE / {'clock_hz' if self._clocked else '1e9'} AS cpu_s"
+            yield "cycles::DOUBLE AS cycles, misses::DOUBLE / work_ns::DOUBLE AS misses_per_instruction"
+        else:
+            cpu = "(cpu_ns * request_n)::DOUBLE / 1e9" if self._form.use_of_request else "cpu_ns::DOUBLE"
+            yield f"present_us::DOUBLE / 1e6 AS present_s, {cpu} / 1e9 AS cpu_s"
+        if self._form.numbered:
+            yield "instance AS shard"
+        if self._clocked:
+            clock = "cycles::DOUBLE / counted_ns::DOUBLE * clock_hz" if self._form.counted else "clock_hz"
+            yield f"{clock} AS mean_frequency_hz"
+        yield from (name for name in ("platform", "rack") if name in self._known)
+
     def jobs(self, span_us: int) -> pd.DataFrame:
-        """Return the jobs of the whole trace: job, quota (mean over the time span), instances (all that there were)."""
+        """Return the jobs of the whole trace: job, quota (mean over the time span), instances (all that there were).
+
+        Where instances are present for whole periods, the time span is that of all periods in which any is.
+        """
+        if self._form.counted:
+            span_us = self._period_us * self._row("SELECT count(DISTINCT period) FROM sums")[0]
         table: pd.DataFrame = self._connection.sql(_JOBS.format(span=int(span_us))).to_arrow_table().to_pandas()
         return table
 
@@ -169,7 +191,7 @@ class TraceTotals:
             "of instances without a job": "job IS NULL",
             "on machines that got or lost the feature within the period": "has IS NULL",
         }
-        if "clock_hz" in self._known:
+        if self._clocked:
             cases["on machines without a clock"] = "clock_hz IS NULL"
         columns = ", ".join(f"count(*) FILTER ({case})" for case in cases.values())
         counts = self._row(f"SELECT {columns} FROM stays WHERE counted_ns > 0")
@@ -196,7 +218,7 @@ class TraceTotals:
     def _usable(self) -> Iterator[str]:
         """Yield what makes a stay an observation."""
         yield "counted_ns > 0 AND weighed > 0 AND job IS NOT NULL AND has IS NOT NULL"
-        if "clock_hz" in self._known:
+        if self._clocked:
             yield "clock_hz IS NOT NULL"
 
     def _create(self, statement: str, **source: tuple[pa.Schema, Iterable[pa.RecordBatch]]) -> None:

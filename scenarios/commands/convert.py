@@ -22,13 +22,15 @@ def _period_s(option: str, text: str) -> float:
 @guard
 def convert(
     trace: Annotated[
-        Literal["google2011", "google2019", "alibaba2018"], typer.Argument(metavar="TRACE", help="Format of the trace.")
+        Literal["google2011", "google2019", "alibaba2018", "amtrace"],
+        typer.Argument(metavar="TRACE", help="Format of the trace."),
     ],
     files: Annotated[
         list[Path],
         typer.Argument(
             metavar="FILE…",
-            help="Tables of resource use: task_usage, instance_usage or container_usage; CSV, JSON lines, Parquet.",
+            help="Tables of resource use: task_usage, instance_usage, container_usage or core_pmu; CSV, JSON lines, "
+            "Parquet.",
         ),
     ],
     *,
@@ -56,6 +58,9 @@ def convert(
             metavar="FILE", help="File for the table of jobs (job, quota, instances); by default none is written."
         ),
     ] = None,
+    hosts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="amtrace: its table of machines, host_meta, for their clocks.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Convert a public trace of a cluster to the observations that effect, audit, design and monitor read."""
@@ -63,7 +68,7 @@ def convert(
     from scenarios.effects.convert import convert as converted
     from scenarios.views.terminal import progress
 
-    conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, float(period))
+    conversion = Conversion(trace, tuple(files), out, tuple(requests or ()), machines, jobs_out, float(period), hosts)
     with progress(quiet=json) as tell:
         conclusion = converted(conversion, tell)
     answer(conclusion, json)

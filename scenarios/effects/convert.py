@@ -38,6 +38,8 @@ class Conversion:
     """What the fleet's owner knows of machines: machine, treated and others."""
     jobs_out: Path | None = None
     period_s: float = 3600.0
+    hosts: Path | None = None
+    """The trace's own table of its machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -119,7 +121,7 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
     _check(conversion, form)
     period_us = round(conversion.period_s * 1e6)
     faults, tally = list[Fault](), RowTally()
-    machines = _machines(conversion.machines, faults)
+    machines = _known(_machines(conversion.machines, faults), _hosts(conversion, form, faults))
     with _hidden(conversion.out) as folder, TraceTotals(form, period_us, folder) as totals:
         totals.take(
             _measured(conversion, form, period_us=period_us, tally=tally, faults=faults, progress=progress),
@@ -158,14 +160,17 @@ def _check(conversion: Conversion, form: "Format") -> None:
     """Raise the faults of what is asked, before anything is read."""
     faults = [
         Fault(str(path), 0, 0, "", "is a folder" if path.is_dir() else "is not there")
-        for path in (*conversion.usage, *conversion.requests)
+        for path in _given(conversion)
         if not path.is_file()
     ]
-    given = [path.resolve() for path in (*conversion.usage, *conversion.requests)]
+    given = [path.resolve() for path in _given(conversion)]
     faults += [Fault(str(path), 0, 0, "", "is given twice") for path in {p for p in given if given.count(p) > 1}]
-    if form.use_of_request and not conversion.requests:
-        problem = f"is needed: {form.name} says only in {form.requests.table} what an instance's job and request are"
+    if not form.numbered and not conversion.requests:
+        what = "job and request are" if form.requested else "job is"
+        problem = f"is needed: {form.name} says only in {form.requests.table} what an instance's {what}"
         faults.append(Fault("", 0, 0, "requests", problem))
+    if conversion.hosts is not None and form.hosts is None:
+        faults.append(Fault("", 0, 0, "hosts", f"is of no use: {form.name} has no table of its machines' clocks"))
     for name, path in (("out", conversion.out), ("jobs_out", conversion.jobs_out)):
         if path is not None and (problem := unwritable(path)):
             faults.append(Fault("", 0, 0, name, problem))
@@ -174,11 +179,15 @@ def _check(conversion: Conversion, form: "Format") -> None:
         raise FaultsError(faults)
 
 
+def _given(conversion: Conversion) -> tuple[Path, ...]:
+    """Return the files of the trace."""
+    hosts = () if conversion.hosts is None else (conversion.hosts,)
+    return (*conversion.usage, *conversion.requests, *hosts)
+
+
 def _overwritten(conversion: Conversion) -> Iterator[Fault]:
     """Yield the outputs that would take the place of what is read, or of each other."""
-    read = {
-        path.resolve() for path in (*conversion.usage, *conversion.requests, conversion.machines) if path is not None
-    }
+    read = {path.resolve() for path in (*_given(conversion), conversion.machines) if path is not None}
     for name, path in (("out", conversion.out), ("jobs_out", conversion.jobs_out)):
         if path is None:
             continue
@@ -201,6 +210,27 @@ def _machines(path: Path | None, faults: list[Fault]) -> "pd.DataFrame | None":
     except FaultsError as error:
         faults += error.faults
         return None
+
+
+def _hosts(conversion: Conversion, form: "Format", faults: list[Fault]) -> "pd.DataFrame | None":
+    """Return what the trace says of its machines; its faults go to the list."""
+    if conversion.hosts is None or form.hosts is None:
+        return None
+    from analysis.tables.faults import Faults
+    from analysis.traces.hosts import hosts
+
+    in_file, table = Faults(), None
+    with faults_in(conversion.hosts):
+        table = hosts(conversion.hosts, form.hosts, in_file)
+    faults += _located(conversion.hosts, in_file)
+    return table
+
+
+def _known(machines: "pd.DataFrame | None", hosts: "pd.DataFrame | None") -> "pd.DataFrame | None":
+    """Return what is known of machines from both tables; what the owner says comes first."""
+    if machines is None or hosts is None:
+        return hosts if machines is None else machines
+    return machines.set_index("machine").combine_first(hosts.set_index("machine")).reset_index()
 
 
 def _measured(
@@ -259,10 +289,15 @@ def _jobs(totals: "TraceTotals", tally: "RowTally") -> "pa.RecordBatchReader":
 
 
 def _notes(conversion: Conversion, form: "Format") -> Iterator[str]:
-    if not conversion.requests:
-        yield "no table of requests: instances weigh by the CPU time that they use"
+    if not (conversion.requests and form.requested):
+        of_pods = f"{form.requests.table} has requests of pods, not of containers"
+        lacking = "no table of requests" if form.requested else of_pods
+        yield f"{lacking}: instances weigh by the CPU time that they use"
+    if form.counted and conversion.hosts is not None:
+        yield "value is instructions per CPU second, which takes different clocks into account"
+        return
     if form.cpu != "CPUs":
-        yield f"CPU time is in {form.cpu}"
+        yield f"CPU time is in {form.cpu}" + (": give --hosts for seconds" if form.hosts else "")
     yield "value is instructions per cycle, which a slower clock raises: give clock_hz of machines if clocks differ"
 
 

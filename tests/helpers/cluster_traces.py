@@ -145,3 +145,81 @@ def _without_none(given):
 
 def _cell(value):
     return "" if value is None else repr(value)
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a container did on one logical CPU since the time stamp before."""
+
+    at_s: int
+    node: str
+    container: str
+    cpu: int
+    instructions: int
+    cycles: int
+    reference: int
+    misses: int
+
+
+NODES = {f"n{at}": ("skylake", 2.5) if at < 4 else ("cascadelake", 2.6) for at in range(8)}
+"""Platform and GHz of the nodes of `counts`."""
+APPS = {"search": ("shop", "biz"), "helper": ("shop", "other"), "batch": ("Batch", "Batch-Share"), "lost": ("", "")}
+BESIDE = 1.25
+"""How many times the cycles per instruction of the shop's search beside a batch job are those without one."""
+
+
+def counts(stamps=6, step_s=1200, seed=1):
+    """Counters of containers on nodes, several CPUs at a time: batch jobs run on every second node."""
+    rng = random.Random(seed)
+    made = []
+    for at_s in range(0, stamps * step_s, step_s):
+        for number, node in enumerate(NODES):
+            for app in APPS:
+                if app == "batch" and number % 2:
+                    continue
+                cpi = {"search": 1.5 * (1 if number % 2 else BESIDE), "helper": 1.0, "batch": 0.8, "lost": 2.0}[app]
+                for cpu in range(3 if app == "batch" else 2):
+                    reference = rng.randrange(200_000_000, 900_000_000)
+                    cycles = int(reference * rng.uniform(1.0, 1.2))
+                    instructions = int(cycles / cpi * rng.uniform(0.98, 1.02))
+                    misses = int(instructions * rng.uniform(0.004, 0.012))
+                    made.append(Count(at_s, node, f"{app}-{node}", cpu, instructions, cycles, reference, misses))
+    return made
+
+
+def amtrace(given, apps=None):
+    """Texts of core_pmu, container_meta and host_meta, without lines of names."""
+    core = "".join(
+        f"{row.at_s},{row.node},{row.container},{row.cpu},{row.cpu},0,{row.instructions},{row.cycles},{row.reference},"
+        f"{row.misses}\n"
+        for row in given
+    )
+    meta = dict.fromkeys((row.node, row.container) for row in given)
+    app, role = ({name: both[at] for name, both in (apps or APPS).items()} for at in (0, 1))
+    containers = "".join(
+        f"{node},{name},pod-{node},CPUShare,{app[kind]},{app[kind]},{role[kind]},0.04,0.003,0.04,0.003\n"
+        if app[kind := name.partition("-")[0]]
+        else f"{node},{name},,,,,,,,,\n"
+        for node, name in meta
+    )
+    hosts = "".join(f"{node},96,machine-1,{platform},{ghz},2\n" for node, (platform, ghz) in NODES.items())
+    return core, containers, hosts
+
+
+def counted(given, period_s=3600, clocked=False):
+    """Observations by (period, job, machine, instance): value, cpu_s, mean clock in Hz, misses, exactly."""
+    sums = defaultdict(lambda: [0] * 4)
+    for row in given:
+        app, role = APPS[row.container.partition("-")[0]]
+        key = (row.at_s // period_s * period_s, f"{app}/{role}", row.node, row.container)
+        new = (row.instructions, row.cycles, row.reference, row.misses)
+        if app:
+            sums[key] = [a + b for a, b in zip(sums[key], new, strict=True)]
+    made = {}
+    for key, (instructions, cycles, reference, misses) in sums.items():
+        hertz = Fraction(str(NODES[key[2]][1])) * 10**9
+        value = Fraction(instructions, reference) * hertz if clocked else Fraction(instructions, cycles)
+        cpu_s = reference / hertz if clocked else Fraction(reference, 10**9)
+        made[key] = tuple(map(float, (value, cpu_s, cycles, Fraction(misses, instructions))))
+        made[key] += (float(Fraction(cycles, reference) * hertz), float(cpu_s / period_s))
+    return made
