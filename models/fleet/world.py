@@ -295,6 +295,20 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """How load and clocks move within an epoch, on the event-driven machine alone (`simulation: events`)."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    load_s: Positive = 60.0
+    """From one step of load to the next, of all residents of a machine at once."""
+    load_log_sd: NonNegative = 0.39
+    """Spread of an instance's load from step to step around that of the epoch, independent between steps; 0: none."""
+    governor_s: Positive = 1.0
+    """From one look of a machine's governor to the next."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """Conditions that racks and machines have; they cause the co-variance between co-located jobs."""
 
@@ -469,7 +483,7 @@ class World:
     horizon_s: Annotated[float, Gt(0), Le(366 * 86400)] = 86400.0
     """Simulated time, a multiple of the epoch."""
     epoch_s: Positive = 300.0
-    """Time step of the machines' physics."""
+    """Time step of the machines' physics; on the event-driven machine of what changes slowly, and of what is recorded."""
     fleet: Fleet = field(default_factory=Fleet)
     """Machines."""
     population: Population = field(default_factory=Population)
@@ -491,6 +505,11 @@ class World:
     platforms: Mapping[str, Sheet] = field(default_factory=dict)
     """Platforms of your own by name: the name of a file that has them, as ``wsc predict --platforms`` reads it, or the
     sheets themselves."""
+    simulation: Literal["epochs", "events"] = "epochs"
+    """epochs: every machine is solved once an epoch, stays begin and end with epochs. events: the event-driven machine,
+    solved again whenever residents, load or clocks change, at their own times."""
+    steps: Steps = field(default_factory=Steps)
+    """Load and clocks within an epoch, for `simulation: events`."""
 
     @property
     def sheets(self) -> Mapping[str, Platform]:

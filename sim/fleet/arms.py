@@ -14,7 +14,7 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.world import World
-from sim.fleet import kernel, slots
+from sim.fleet import events, kernel, slots
 from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import (
     Day,
@@ -137,7 +137,7 @@ class Block:
 
     Arrays are those of `sim.fleet.layout.Outputs`: `rows` (rows, sums), `machine_rows` (machines, windows, 2),
     `epoch_sums` (domains, epochs, sums), `trace` (traced epochs of stays, 5), `machine_trace` (traced machines, epochs,
-    4).
+    4), `events` (domains, events, 3).
     """
 
     machines: slice
@@ -150,6 +150,7 @@ class Block:
     visit_sums: Floats
     visit_rows: Ints
     visit_power_w: Floats
+    events: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,12 @@ class Visits:
 
 
 def run_arm(
-    day: Day, arm: Arm, threads: int | None = None, around: Ints | None = None, visits: Visits | None = None
+    day: Day,
+    arm: Arm,
+    threads: int | None = None,
+    around: Ints | None = None,
+    visits: Visits | None = None,
+    logged: int = 0,
 ) -> Iterator[Block]:
     """Simulate one arm and yield its blocks in the order of machines.
 
@@ -178,6 +184,7 @@ def run_arm(
     threads : at most this many, at least 1; the default is all
     around : machines; only the power domains that hold one of them are simulated, and each of those is a block
     visits : when a profiler looks where; its view of residents goes into the blocks, in the order of `visits`
+    logged : so many events of each power domain are logged at most, with `simulation: events`
 
     Yields
     ------
@@ -204,7 +211,9 @@ def run_arm(
     if threads is not None and threads < 1:
         raise InputError(f"threads should be at least 1, is {threads}")
     inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
-    bounds, run = inputs.domain_start, partial(_run_block, day, threads=count, own=own_functions(day.world))
+    bounds, run = inputs.domain_start, partial(
+        _run_block, day, threads=count, own=own_functions(day.world), logged=logged
+    )
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):
             yield run(inputs, arm.stay_from, bounds[at : at + 2], visits)
@@ -248,6 +257,7 @@ def _run_block(
     *,
     threads: int,
     own: OwnFunctions,
+    logged: int,
 ) -> Block:
     first, last = int(bounds[0]), int(bounds[-1])
     visit = _visit_table(day.world, visits, first, last)
@@ -272,8 +282,10 @@ def _run_block(
         visit_sums=np.zeros((visited, day.slots, 5)),
         visit_rows=np.full((visited, day.slots), -1),
         visit_power_w=np.zeros(visited),
+        events=np.full((bounds.size - 1, logged, 3), np.nan),
     )
-    kernel.simulate(inputs, outputs, threads, own)
+    simulate = events.simulate if world.simulation == "events" else kernel.simulate
+    simulate(inputs, outputs, threads, own)
     return Block(slice(first, last), stays, *outputs)
 
 
@@ -295,6 +307,7 @@ def _stay_table(day: Day, stay_from: Ints, stays: slice) -> tuple[Records, int]:
         column[which] for column in (timeline.job, timeline.shard, timeline.instance)
     )
     table["start"], table["end"], table["soft_from"] = start, end, stay_from[which]
+    table["start_s"], table["end_s"] = timeline.start_s[which], timeline.end_s[which]
     first_window, _ = windows_touched(day.world, start, end)
     table["row"] = day.row_start[:-1][stays] - day.row_start[stays.start] - first_window
     length = np.where(day.traced[stays], end - start, 0)

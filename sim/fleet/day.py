@@ -1,6 +1,6 @@
 """A fleet's day: the arrays of its world, prepared once for all arms, and the tables that the kernel reads of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,7 +33,7 @@ class Day:
     jobs: Jobs
     timeline: Timeline
     order: Ints
-    """Stays that run at least one epoch, by machine and start."""
+    """Stays that run at least one epoch (on the event-driven machine: at all), by machine and start."""
     machine_start: Ints
     row_start: Ints
     """First counter row of each stay in `order`, and the number of rows."""
@@ -45,6 +45,14 @@ class Day:
     rack_access: Floats
     rack_network: Floats
     followed: Bools | None = None
+
+    def present_s(self, stay: Ints, opens_s: Floats, closes_s: Floats) -> Floats:
+        """Return for how much of some periods stays run, in seconds; below 0 where they do not."""
+        timeline, epoch_s = self.timeline, self.world.epoch_s
+        if self.world.simulation == "events":
+            return np.minimum(timeline.end_s[stay], closes_s) - np.maximum(timeline.start_s[stay], opens_s)
+        start_s, end_s = timeline.start_epoch[stay] * epoch_s, timeline.end_epoch[stay] * epoch_s
+        return np.minimum(end_s, closes_s) - np.maximum(start_s, opens_s)
 
     @property
     def traced(self) -> Bools:
@@ -89,8 +97,11 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
         If two counting windows overlap.
     """
     _refuse_overlap(world)
+    by_events = world.simulation == "events"
+    timeline = _touching(world, timeline) if by_events else timeline
     runs = np.flatnonzero(timeline.end_epoch > timeline.start_epoch)
-    order = runs[np.lexsort((runs, timeline.start_epoch[runs], timeline.machine[runs]))]
+    start = (timeline.start_s if by_events else timeline.start_epoch)[runs]
+    order = runs[np.lexsort((runs, start, timeline.machine[runs]))]
     machine_start = np.searchsorted(timeline.machine[order], np.arange(machines.count + 1))
     first, last = windows_touched(world, timeline.start_epoch[order], timeline.end_epoch[order])
     row_start = np.concatenate([[0], np.cumsum(last - first)])
@@ -112,6 +123,14 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
         rack_access=wander(world, "accesses of racks", np.full(racks, access)),
         rack_network=wander(world, "network of racks", np.full(racks, network)),
     )
+
+
+def _touching(world: World, timeline: Timeline) -> Timeline:
+    """Return the timeline with the epochs that stays reach into, instead of those that begin during them."""
+    boundary_s = np.arange(world.epochs + 1) * np.float64(world.epoch_s)
+    start = np.searchsorted(boundary_s, timeline.start_s, side="right") - 1
+    end = np.minimum(np.searchsorted(boundary_s, timeline.end_s), world.epochs)
+    return replace(timeline, start_epoch=start, end_epoch=np.where(timeline.end_s > timeline.start_s, end, start))
 
 
 def window_of_epoch(world: World) -> Ints:
@@ -229,6 +248,9 @@ def settings_table(world: World) -> Records:
     table["budget_share"] = world.power.domain_budget_share
     table["rho"] = own_autocorrelation(world, world.epoch_s)
     table["machine_sd"] = world.conditions.machine_access_log_sd
+    steps = world.steps
+    table["load_s"], table["load_log_sd"] = steps.load_s if steps.load_log_sd > 0.0 else np.inf, steps.load_log_sd
+    table["governor_s"] = steps.governor_s
     return table
 
 

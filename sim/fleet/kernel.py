@@ -12,10 +12,11 @@ Numba's cache looks into the file of a function and at what it closes over, but 
 alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from inspect import getsource
+from types import ModuleType
 
 import numpy as np
 
@@ -199,15 +200,21 @@ def _guess(residents: Residents, contention: Contention, frequency: float) -> No
 
 
 @njit(cache=False, error_model="numpy")
-def _demand(residents: Residents, load: Floats, network: float) -> float:
-    """Set how many hardware threads every resident keeps busy; return their sum.
+def _load(residents: Residents, load: Floats) -> None:
+    """Set how many hardware threads every resident would keep busy at the pace of its mean load."""
+    hot, mark, n = residents
+    for i in range(n):
+        hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]]
+
+
+@njit(cache=False, error_model="numpy")
+def _demand(residents: Residents, network: float) -> float:
+    """Set how many hardware threads every resident keeps busy under its load; return their sum.
 
     Busy threads follow the pace of the epoch before: a job that serves a given load needs less CPU time on a faster
     machine, and time spent waiting for the network is not busy.
     """
-    hot, mark, n = residents
-    for i in range(n):
-        hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]]
+    hot, _, n = residents
     for i in range(n):
         pace_s = hot[CPI, i] / hot[FREQUENCY, i]
         want = hot[USE, i] * (1.0 + hot[ELASTIC, i] * (pace_s / hot[PACE, i] - 1.0))
@@ -390,7 +397,8 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
     _guess(residents, contention, platform.max_hz)
-    busy = _demand(residents, inputs.load[epoch], conditions.network)
+    _load(residents, inputs.load[epoch])
+    busy = _demand(residents, conditions.network)
     utilisation = busy / platform.threads
     sibling = _sibling(inputs.settings[0], utilisation)
     _slow_down_siblings(residents, sibling, inputs.settings[0].sibling_relief)
@@ -455,36 +463,47 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
 
 
 @njit(cache=False, error_model="numpy")
-def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> None:
-    """Simulate one epoch of a power domain."""
-    sums, window, power_w, peak_w = domain.sums[epoch], inputs.window_of_epoch[epoch], 0.0, 0.0
-    for local in range(domain.residents.size):
-        new_window = window != inputs.window_of_epoch[epoch - 1]
-        if epoch >= domain.change[local] or new_window or switches(inputs, domain.first + local, epoch):
-            turn_over(inputs, outputs.rows, domain, local, epoch)
-        result = _step(inputs, outputs, domain, local, epoch)
-        sums[E_ENERGY_J] += result.energy_j
-        sums[E_CAPPED] += result.capped
-        sums[E_RESIDUAL] = max(sums[E_RESIDUAL], result.residual)
-        power_w += result.power_w
-        peak_w += result.peak_w
-        if window >= 0:
-            outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += result.energy_j
-            outputs.machine_rows[domain.first + local, window, M_CAPPED] += result.capped
-        if outputs.machine_trace.shape[0] > 0:
-            row = outputs.machine_trace[domain.first + local, epoch]
-            row[0], row[1], row[2], row[3] = (
-                result.state_hz,
-                result.power_w,
-                result.utilisation,
-                result.bandwidth_utilisation,
-            )
+def _write_down(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int, did: MachineEpoch) -> None:
+    """Write down what a machine did in an epoch."""
+    sums, window = domain.sums[epoch], inputs.window_of_epoch[epoch]
+    sums[E_ENERGY_J] += did.energy_j
+    sums[E_CAPPED] += did.capped
+    sums[E_RESIDUAL] = max(sums[E_RESIDUAL], did.residual)
+    if window >= 0:
+        outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += did.energy_j
+        outputs.machine_rows[domain.first + local, window, M_CAPPED] += did.capped
+    if outputs.machine_trace.shape[0] > 0:
+        row = outputs.machine_trace[domain.first + local, epoch]
+        row[0], row[1], row[2], row[3] = did.state_hz, did.power_w, did.utilisation, did.bandwidth_utilisation
+
+
+@njit(cache=False, error_model="numpy")
+def _allow(inputs: Inputs, domain: PowerDomain, power_w: float, peak_w: float) -> None:
+    """Let the allowance of a domain's machines follow the gap between its budget and its power."""
     budget_w = inputs.settings[0].budget_share * peak_w
     wish = domain.allowance[0] + CAPPING_GAIN * (budget_w - power_w) / budget_w
     domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
 
 
-def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int, OwnPhysics], None]:
+@njit(cache=False, error_model="numpy")
+def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> None:
+    """Simulate one epoch of a power domain."""
+    window, power_w, peak_w = inputs.window_of_epoch[epoch], 0.0, 0.0
+    for local in range(domain.residents.size):
+        new_window = window != inputs.window_of_epoch[epoch - 1]
+        if epoch >= domain.change[local] or new_window or switches(inputs, domain.first + local, epoch):
+            turn_over(inputs, outputs.rows, domain, local, epoch)
+        did = _step(inputs, outputs, domain, local, epoch)
+        _write_down(inputs, outputs, domain, local, epoch, did)
+        power_w += did.power_w
+        peak_w += did.peak_w
+    _allow(inputs, domain, power_w, peak_w)
+
+
+Simulation = Callable[[Inputs, Outputs, int, int, OwnPhysics], None]
+
+
+def _cached(parts: int) -> Simulation:
     """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
 
     @njit(nogil=True, cache=True)
@@ -498,22 +517,32 @@ def _cached(parts: int) -> Callable[[Inputs, Outputs, int, int, OwnPhysics], Non
                 for i in range(domain.residents[local]):
                     write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
 
-    compiled: Callable[[Inputs, Outputs, int, int, OwnPhysics], None] = simulated
+    compiled: Simulation = simulated
     return compiled
 
 
-_PARTS = "".join(getsource(part) for part in (draws, interference, layout, own_physics, power, slots, turnover))
-_simulated = _cached(int.from_bytes(sha256(_PARTS.encode()).digest()[:7]))
+PARTS = draws, interference, layout, own_physics, power, slots, turnover
 
 
-def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) -> None:
-    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked conditions.
+def digest_of(modules: Iterable[ModuleType]) -> int:
+    """Return a number that differs where the source of a module does."""
+    return int.from_bytes(sha256("".join(map(getsource, modules)).encode()).digest()[:7])
+
+
+_simulated = _cached(digest_of(PARTS))
+
+
+def simulate(
+    inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions, compiled: Simulation = _simulated
+) -> None:
+    """Simulate several power domains over the whole horizon; fill the outputs. Nothing is checked.
 
     Parameters
     ----------
     inputs, outputs : of these domains
     threads : at most this many, each with one domain at a time; results do not depend on it
     own : governors and mechanisms of somebody's own
+    compiled : simulation of the domains from one number to another
 
     Raises
     ------
@@ -521,7 +550,7 @@ def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) 
         If one of those cannot be compiled, raises an error, or returns what it must not.
     """
     domains, physics = range(inputs.domain_start.size - 1), own.physics()
-    simulated = with_functions(_simulated, inputs, outputs, 0, 0, physics)  # in the thread that interrupts reach
+    simulated = with_functions(compiled, inputs, outputs, 0, 0, physics)  # in the thread that interrupts reach
 
     def whole(number: int) -> None:
         here = physics._replace(call=physics.call.copy())

@@ -17,6 +17,8 @@ STAY = np.dtype(
         ("instance", np.int64),
         ("start", np.int64),  # first epoch
         ("end", np.int64),  # first epoch after
+        ("start_s", np.float64),
+        ("end_s", np.float64),
         ("soft_from", np.int64),  # epoch from which it runs new code
         ("row", np.int64),  # first counter row minus first window
         ("traced", np.int64),  # first trace row minus first epoch, or `slots.NO_TRACE`
@@ -90,6 +92,9 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("budget_share", np.float64),  # budget of a power domain relative to its peak power
         ("rho", np.float64),  # autocorrelation from epoch to epoch of what instances and machines do of their own
         ("machine_sd", np.float64),
+        ("load_s", np.float64),  # from one step of load to the next; inf: load moves with the epochs alone
+        ("load_log_sd", np.float64),
+        ("governor_s", np.float64),  # from one look of a governor to the next
     ]
 )
 
@@ -141,7 +146,7 @@ class Outputs(NamedTuple):
     rows: Floats
     """(N, 6) sums per stay and window: cycles, instructions, misses, CPU seconds, requests, cycles but for stalls."""
     machine_rows: Floats
-    """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state."""
+    """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state, parts of epochs included."""
     epoch_sums: Floats
     """(D, E, 9) `sim.fleet.slots` names the columns."""
     trace: Floats
@@ -154,6 +159,8 @@ class Outputs(NamedTuple):
     """(V, slots) counter row of each resident, among those of the block; −1: nobody."""
     visit_power_w: Floats
     """(V,) power of the machine."""
+    events: Floats
+    """(D, L, 3) the first L events of each domain: time, machine and `sim.fleet.events`' bits of what happened."""
 
 
 class Contention(NamedTuple):
@@ -270,10 +277,10 @@ class Clocked(NamedTuple):
 
 
 class MachineEpoch(NamedTuple):
-    """What a machine did in one epoch."""
+    """What a machine did in one epoch: means over its time."""
 
     state_hz: float
-    capped: bool
+    capped: float  # share of the time in which the cap lowered the P-state
     power_w: float
     energy_j: float
     peak_w: float  # all cores computing at base frequency

@@ -24,6 +24,7 @@ from sim.fleet.slots import (
     SOFT_FROM,
     TRACE,
     TRAITS,
+    UNTIL_S,
     WANDER,
 )
 
@@ -43,14 +44,14 @@ def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
 
 
 @njit(cache=False)
-def _enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -> None:
+def enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -> None:
     """Fill a slot with the stay that starts now."""
     job, key = stay.job, inputs.settings[0].key
     own_key = mix(mix(key ^ _OWN) + np.uint64(stay.instance))
     hot[TRAITS:, slot] = 0.0
     _old_code(hot[:TRAITS, slot], job, stay.shard, inputs)
     mark[SHARD, slot], mark[SLICE, slot] = stay.shard, NOWHERE
-    hot[WANDER, slot] = normal(mix(own_key), stay.start)
+    hot[WANDER, slot], hot[UNTIL_S, slot] = normal(mix(own_key), stay.start), stay.end_s
     mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
     mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)
     if stay.soft_from < stay.start:
@@ -66,7 +67,7 @@ def write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> 
 
 
 @njit(cache=False)
-def _leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
+def leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
     """Write out residents whose stay ends and fill their slots with the last ones; return how many stay."""
     (hot, mark, n), slot = residents, 0
     while slot < n:
@@ -100,7 +101,7 @@ def switches(inputs: Inputs, machine: int, epoch: int) -> bool:
 
 
 @njit(cache=False)
-def _switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, epoch: int) -> None:
+def switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, epoch: int) -> None:
     """Give residents the code of the machine's state: newcomers, or all of them when that has changed."""
     hot, mark, n = residents
     for i in range(0 if switches(inputs, machine, epoch) else newcomers, n):
@@ -117,18 +118,18 @@ def turn_over(inputs: Inputs, rows: Floats, domain: PowerDomain, local: int, epo
     if previous != inputs.window_of_epoch[epoch]:
         for i in range(n):
             write_out(hot, mark, i, previous, rows)
-    n = _leave(Residents(hot, mark, n), epoch, previous, rows)
+    n = leave(Residents(hot, mark, n), epoch, previous, rows)
     newcomers = n
     following, end = domain.upcoming[local], inputs.stay_start[domain.first + local + 1]
     while following < end and inputs.stays[following].start <= epoch:
-        _enter(hot, mark, n, inputs.stays[following], inputs)
+        enter(hot, mark, n, inputs.stays[following], inputs)
         n += 1
         following += 1
     for i in range(n):
         if mark[SOFT_FROM, i] == epoch:
             hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
     if inputs.switched.shape[0] > 0:
-        _switch(inputs, Residents(hot, mark, n), newcomers, domain.first + local, epoch)
+        switch(inputs, Residents(hot, mark, n), newcomers, domain.first + local, epoch)
     entering = inputs.stays[following].start if following < end else inputs.window_of_epoch.size
     domain.residents[local], domain.upcoming[local] = n, following
     domain.change[local] = _next_change(Residents(hot, mark, n), epoch, entering)

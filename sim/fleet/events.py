@@ -1,0 +1,405 @@
+"""The event-driven machine: a power domain's whole horizon, a machine solved again only when something changes; compiled.
+
+Events of a machine are these; rates are constant between them, and counters are integrals:
+
+- conditions, with every epoch: what changes slowly (a job's mean load and phase, what machines and instances do of their
+  own, the power allowance, the feature);
+- residents that leave, then enter, at their own times;
+- a step of load, every `load_s` seconds, of all residents at once: each one's load is that of the epoch times a draw of
+  its own, nearly lognormal (`sim.fleet.draws.noise`), of mean 1, independent between steps;
+- a look of the governor, at the next multiple of `governor_s` seconds after rates have changed, and at time 0. It sees
+  what the machine does since then. If clocks change, so do rates, and it looks again; if not, it sees nothing new until
+  the next event and need not look.
+
+What happens at one moment is one event: residents, conditions and load first, then the look, then one solution. As in
+the epoch kernel (`sim.fleet.kernel`), whose parts this is made of, a resident's busy threads follow its pace before the
+event. A request that begins or ends would be one more time in `_next_s` and one more bit in `_happens`.
+"""
+
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from models.arrays import Floats, Ints
+from models.code.compiled import njit
+from sim.fleet import kernel
+from sim.fleet.draws import mix, noise
+from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by, solve
+from sim.fleet.kernel import (
+    _allow,
+    _behave,
+    _conditions,
+    _count,
+    _demand,
+    _divide_cache,
+    _give_places,
+    _guess,
+    _load,
+    _note,
+    _open,
+    _own_governor,
+    _slow_down_siblings,
+    _wander,
+    _write_down,
+)
+from sim.fleet.layout import (
+    OWN_POLICY,
+    Inputs,
+    MachineEpoch,
+    OperatingConditions,
+    Outputs,
+    OwnPhysics,
+    PowerDomain,
+    Residents,
+)
+from sim.fleet.own_physics import OwnFunctions
+from sim.fleet.power import govern, govern_by, heat
+from sim.fleet.slots import (
+    E_CPU_S,
+    E_CYCLES,
+    E_INSTANCES,
+    E_INSTRUCTIONS,
+    E_MISSES,
+    E_QUOTA,
+    END,
+    EPOCH_COLUMNS,
+    FREQUENCY,
+    JOB,
+    KEY,
+    NO_TRACE,
+    NOWHERE,
+    ROW,
+    SOFT_FROM,
+    TRACE,
+    TRAITS,
+    UNTIL_S,
+    USE,
+)
+from sim.fleet.turnover import enter, leave, switch, switches, write_out
+
+RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK = 1, 2, 4, 8, 16
+"""Bits of what happens in one event; `CLOCK` is a look after which somebody's clock is another one."""
+STATE_HZ, CAPPED, POWER_W, UTILISATION, TRAFFIC, RESIDUAL = range(6)
+_RATES = 6
+_OF_LOAD = np.uint64(0xA0761D6478BD642F)  # tells the draws of load from an instance's others
+
+
+class Moments(NamedTuple):
+    """What an event-driven power domain's m machines do from one event to the next."""
+
+    change_s: Floats  # (m,) when somebody leaves or enters next; inf: nobody does
+    step: Ints  # (m,) number of the step of load in force
+    look_s: Floats  # (m,) when the governor looks next; inf: there is nothing new to see
+    rates: Floats  # (m, _RATES) what machines do since the last event
+    means: Floats  # (_RATES,) of the machine and epoch at hand
+    piece: Floats  # (EPOCH_COLUMNS,) sums between two events
+    clocks: Floats  # (slots,) before a look
+    log: Floats  # (L, 3)
+    logged: Ints  # (1,)
+
+
+@njit(cache=False)
+def _begin(inputs: Inputs, outputs: Outputs, number: int, machines: int) -> Moments:
+    """Return a power domain's moments before the first."""
+    return Moments(
+        change_s=np.zeros(machines),
+        step=np.zeros(machines, np.int64),
+        look_s=np.zeros(machines),
+        rates=np.zeros((machines, _RATES)),
+        means=np.zeros(_RATES),
+        piece=np.zeros(EPOCH_COLUMNS),
+        clocks=np.zeros(inputs.slots),
+        log=outputs.events[number],
+        logged=np.zeros(1, np.int64),
+    )
+
+
+@njit(cache=False)
+def _turn_over(
+    inputs: Inputs, rows: Floats, domain: PowerDomain, moments: Moments, local: int, epoch: int, at_s: float
+) -> tuple[int, bool]:
+    """Let residents leave and enter whose time has come; return the first newcomer's slot, and whether anybody did.
+
+    At the beginning of an epoch sums of a window that has ended are written out, and new code comes in.
+    """
+    hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
+    machine, window, begins = domain.first + local, inputs.window_of_epoch[epoch], at_s == epoch * inputs.settings[0].epoch_s
+    if begins:
+        previous = inputs.window_of_epoch[epoch - 1] if epoch > 0 else -1
+        if previous != window:
+            for i in range(n):
+                write_out(hot, mark, i, previous, rows)
+        window = previous
+    for i in range(n):
+        if hot[UNTIL_S, i] <= at_s:
+            mark[END, i] = epoch
+    newcomers = leave(Residents(hot, mark, n), epoch, window, rows)
+    changed = newcomers < n
+    n, following, end = newcomers, domain.upcoming[local], inputs.stay_start[machine + 1]
+    while following < end and inputs.stays[following].start_s <= at_s:
+        enter(hot, mark, n, inputs.stays[following], inputs)
+        n += 1
+        following += 1
+    for i in range(0 if begins else newcomers, n):
+        if mark[SOFT_FROM, i] == epoch:
+            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+    if inputs.switched.shape[0] > 0 and (begins or n > newcomers):
+        switch(inputs, Residents(hot, mark, n), newcomers, machine, epoch)
+    domain.residents[local], domain.upcoming[local] = n, following
+    change_s = inputs.stays[following].start_s if following < end else np.inf
+    for i in range(n):
+        change_s = min(change_s, hot[UNTIL_S, i])
+    moments.change_s[local] = change_s
+    return int(newcomers), bool(changed or n > newcomers)
+
+
+@njit(cache=False, error_model="numpy")
+def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
+    """Let every resident's load depart from that of the epoch by a draw of its own for this step, of mean 1."""
+    hot, mark, n = residents
+    half = 0.5 * np.sqrt(3.0) * log_sd
+    scale = (half / np.sinh(half)) ** 4  # `noise` is the sum of four uniforms
+    for i in range(n):
+        hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ _OF_LOAD), step))
+
+
+@njit(cache=False, error_model="numpy")
+def _choose_clocks(
+    inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions, utilisation: float
+) -> tuple[float, bool]:
+    """Let the governor set clocks by what the machine does; return the P-state and whether the cap lowered it."""
+    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
+    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
+    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
+    if governor.policy == OWN_POLICY:
+        own = _own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold)
+        return govern_by(own, residents, platform, domain.activity[local], room)
+    return govern(residents, platform, governor, domain.activity[local], room)
+
+
+@njit(cache=False, error_model="numpy")
+def _solve(
+    inputs: Inputs,
+    domain: PowerDomain,
+    moments: Moments,
+    local: int,
+    epoch: int,
+    conditions: OperatingConditions,
+    newcomers: int,
+    look: bool,
+) -> None:
+    """Solve the machine as it is now: demand, clocks if the governor looks, interference, power."""
+    residents = Residents(hot=domain.hot[local], mark=domain.mark[local], n=domain.residents[local])
+    settings, rates, contention = inputs.settings[0], moments.rates[local], conditions.contention
+    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
+    _give_places(inputs, domain, local, conditions)
+    core_cpi = inputs.core_cpi[conditions.platform]
+    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
+    _guess(residents, contention, platform.max_hz)
+    _load(residents, inputs.load[epoch])
+    if settings.load_log_sd > 0.0:
+        _vary_load(residents, moments.step[local], settings.load_log_sd)
+    utilisation = _demand(residents, conditions.network) / platform.threads
+    sibling = utilisation**2 if settings.smt else 0.0
+    _slow_down_siblings(residents, sibling, settings.sibling_relief)
+    _divide_cache(residents, contention, platform.threads)
+    if domain.own.slows:
+        slow_down_by(domain.own, residents, contention, platform.threads, sibling)
+    activity = domain.activity[local]
+    if look:
+        if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
+            heat(residents, platform, governor.stall_threshold, sibling, activity)
+        rates[STATE_HZ], rates[CAPPED] = _choose_clocks(inputs, domain, local, conditions, utilisation)
+    else:
+        for i in range(newcomers, residents.n):
+            residents.hot[FREQUENCY, i] = rates[STATE_HZ]
+    misses_per_s, residual = solve(residents, contention, domain.latency_s[local], domain.scratch)
+    dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
+    rates[POWER_W] = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
+    rates[UTILISATION] = utilisation
+    rates[TRAFFIC] = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
+    rates[RESIDUAL] = residual if residents.n > 0 else 0.0
+
+
+@njit(cache=False, error_model="numpy")
+def _look(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int, conditions: OperatingConditions) -> bool:
+    """Let the governor look at what the machine does; return whether somebody's clock, or the P-state, changed."""
+    rates = moments.rates[local]
+    state_hz = rates[STATE_HZ]
+    moments.clocks[:] = domain.hot[local, FREQUENCY]
+    rates[STATE_HZ], rates[CAPPED] = _choose_clocks(inputs, domain, local, conditions, rates[UTILISATION])
+    return _clocked(domain, moments, local, domain.residents[local], state_hz)
+
+
+@njit(cache=False)
+def _clocked(domain: PowerDomain, moments: Moments, local: int, n: int, state_hz: float) -> bool:
+    """Return whether the P-state or a clock of the first n residents is another one than before."""
+    changed = moments.rates[local, STATE_HZ] != state_hz
+    for i in range(n):
+        changed = changed or domain.hot[local, FREQUENCY, i] != moments.clocks[i]
+    return bool(changed)
+
+
+@njit(cache=False)
+def _next_s(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int) -> float:
+    """Return when something happens next on a machine, new epochs aside."""
+    next_s = min(moments.change_s[local], moments.look_s[local])
+    if domain.residents[local] > 0:
+        next_s = min(next_s, (moments.step[local] + 1) * inputs.settings[0].load_s)
+    return float(next_s)
+
+
+@njit(cache=False, error_model="numpy")
+def _happens(
+    inputs: Inputs,
+    outputs: Outputs,
+    domain: PowerDomain,
+    moments: Moments,
+    local: int,
+    epoch: int,
+    conditions: OperatingConditions,
+    at_s: float,
+) -> int:
+    """Let everything happen on a machine that is due now; return the bits of what that was."""
+    settings, begins = inputs.settings[0], at_s == epoch * inputs.settings[0].epoch_s
+    what, newcomers = CONDITIONS if begins else 0, domain.residents[local]
+    if begins or moments.change_s[local] <= at_s:
+        newcomers, changed = _turn_over(inputs, outputs.rows, domain, moments, local, epoch, at_s)
+        what |= RESIDENTS if changed else 0
+    if settings.load_log_sd > 0.0 and (moments.step[local] + 1) * settings.load_s <= at_s:
+        while (moments.step[local] + 1) * settings.load_s <= at_s:
+            moments.step[local] += 1
+        what |= LOAD
+    look = moments.look_s[local] <= at_s or domain.divided[local] != conditions.platform
+    if begins:
+        _wander(Residents(domain.hot[local], domain.mark[local], domain.residents[local]), settings.rho, epoch)
+    if what == 0:
+        what = LOOK | (CLOCK if _look(inputs, domain, moments, local, conditions) else 0)
+        look, newcomers = False, domain.residents[local]
+    if what != LOOK:
+        state_hz = moments.rates[local, STATE_HZ]
+        moments.clocks[:] = domain.hot[local, FREQUENCY]
+        _solve(inputs, domain, moments, local, epoch, conditions, newcomers, look)
+        what |= LOOK if look else 0
+        what |= CLOCK if _clocked(domain, moments, local, newcomers, state_hz) else 0
+    if what == LOOK:
+        moments.look_s[local] = np.inf
+    else:
+        tick = np.floor(at_s / settings.governor_s) + 1.0
+        tick += 1.0 if tick * settings.governor_s <= at_s else 0.0
+        moments.look_s[local] = tick * settings.governor_s
+    if moments.logged[0] < moments.log.shape[0]:
+        row = moments.log[moments.logged[0]]
+        row[0], row[1], row[2] = at_s, inputs.machines[domain.first + local].number, what
+        moments.logged[0] += 1
+    return int(what)
+
+
+@njit(cache=False, error_model="numpy")
+def _integrate(
+    inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int, time_s: float
+) -> None:
+    """Add the time since the last event to all counters: rates times seconds."""
+    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
+    rates, sums, piece = moments.rates[local], domain.sums[epoch], moments.piece
+    part = time_s / inputs.settings[0].epoch_s
+    piece[:] = 0.0
+    _count(residents, time_s, rates[UTILISATION], piece)
+    sums[E_INSTANCES] += piece[E_INSTANCES] * part
+    sums[E_QUOTA] += piece[E_QUOTA] * part
+    sums[E_CYCLES] += piece[E_CYCLES]
+    sums[E_INSTRUCTIONS] += piece[E_INSTRUCTIONS]
+    sums[E_MISSES] += piece[E_MISSES]
+    sums[E_CPU_S] += piece[E_CPU_S]
+    moments.means[:RESIDUAL] += rates[:RESIDUAL] * part
+    moments.means[RESIDUAL] = max(moments.means[RESIDUAL], rates[RESIDUAL])
+    if outputs.trace.size > 0:
+        for i in range(residents.n):
+            if residents.mark[TRACE, i] > NO_TRACE:
+                _note(residents.hot, i, time_s, piece)
+                outputs.trace[residents.mark[TRACE, i] + epoch] += piece[:5]
+    if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
+        at = inputs.visit[domain.first + local, epoch]
+        outputs.visit_power_w[at] += rates[POWER_W] * part
+        _visit(residents, inputs.window_of_epoch[epoch], time_s, outputs.visit_sums[at], outputs.visit_rows[at], piece)
+
+
+@njit(cache=False, error_model="numpy")
+def _visit(residents: Residents, window: int, time_s: float, sums: Floats, rows: Ints, piece: Floats) -> None:
+    """Add what each resident of a visited machine did, beside its counter row; who has left stays in the table."""
+    hot, mark, n = residents
+    for i in range(n):
+        at = 0
+        while rows[at] != NOWHERE and rows[at] != mark[ROW, i] + window:
+            at += 1
+        rows[at] = mark[ROW, i] + window
+        _note(hot, i, time_s, piece)
+        sums[at] += piece[:5]
+
+
+@njit(cache=False, error_model="numpy")
+def _run(
+    inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int
+) -> MachineEpoch:
+    """Simulate one epoch of one machine from event to event."""
+    epoch_s, means = inputs.settings[0].epoch_s, moments.means
+    at_s, end_s = epoch * epoch_s, (epoch + 1) * epoch_s
+    conditions = _conditions(inputs, domain, local, epoch)
+    means[:] = 0.0
+    while at_s < end_s:
+        _happens(inputs, outputs, domain, moments, local, epoch, conditions, at_s)
+        next_s = min(end_s, _next_s(inputs, domain, moments, local))
+        _integrate(inputs, outputs, domain, moments, local, epoch, next_s - at_s)
+        at_s = next_s
+    platform = inputs.platforms[conditions.platform]
+    return MachineEpoch(
+        state_hz=means[STATE_HZ],
+        capped=means[CAPPED],
+        power_w=means[POWER_W],
+        energy_j=means[POWER_W] * epoch_s,
+        peak_w=platform.idle_w + platform.dynamic_w,
+        utilisation=means[UTILISATION],
+        bandwidth_utilisation=means[TRAFFIC],
+        residual=means[RESIDUAL],
+    )
+
+
+def _cached(parts: int) -> kernel.Simulation:
+    """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
+
+    @njit(nogil=True, cache=True)
+    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
+        _ = parts
+        for number in range(first, last):
+            domain = _open(inputs, outputs, number, own)
+            machines = domain.residents.size
+            moments = _begin(inputs, outputs, number, machines)
+            for epoch in range(inputs.window_of_epoch.size):
+                power_w = peak_w = 0.0
+                for local in range(machines):
+                    did = _run(inputs, outputs, domain, moments, local, epoch)
+                    _write_down(inputs, outputs, domain, local, epoch, did)
+                    power_w += did.power_w
+                    peak_w += did.peak_w
+                _allow(inputs, domain, power_w, peak_w)
+            for local in range(machines):
+                for i in range(domain.residents[local]):
+                    write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
+
+    compiled: kernel.Simulation = simulated
+    return compiled
+
+
+_MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel)
+_simulated = _cached(kernel.digest_of(_MADE_OF))
+
+
+def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) -> None:
+    """Simulate several power domains over the whole horizon, from event to event; otherwise like the epoch kernel.
+
+    Parameters
+    ----------
+    inputs, outputs, threads, own : as for `sim.fleet.kernel.simulate`
+    """
+    kernel.simulate(inputs, outputs, threads, own, _simulated)
