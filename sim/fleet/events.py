@@ -164,7 +164,7 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
         hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ _OF_LOAD), step))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _choose_clocks(
     inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions, utilisation: float
 ) -> tuple[float, bool]:
@@ -178,7 +178,7 @@ def _choose_clocks(
     return govern(residents, platform, governor, domain.activity[local], room)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _solve(
     inputs: Inputs,
     domain: PowerDomain,
@@ -222,7 +222,7 @@ def _solve(
     rates[RESIDUAL] = residual if residents.n > 0 else 0.0
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _look(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int, conditions: OperatingConditions) -> bool:
     """Let the governor look at what the machine does; return whether somebody's clock, or the P-state, changed."""
     rates = moments.rates[local]
@@ -232,7 +232,7 @@ def _look(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int, con
     return _clocked(domain, moments, local, domain.residents[local], state_hz)
 
 
-@njit(cache=False)
+@njit(cache=False, inline="always")
 def _clocked(domain: PowerDomain, moments: Moments, local: int, n: int, state_hz: float) -> bool:
     """Return whether the P-state or a clock of the first n residents is another one than before."""
     changed = moments.rates[local, STATE_HZ] != state_hz
@@ -241,7 +241,7 @@ def _clocked(domain: PowerDomain, moments: Moments, local: int, n: int, state_hz
     return bool(changed)
 
 
-@njit(cache=False)
+@njit(cache=False, inline="always")
 def _next_s(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int) -> float:
     """Return when something happens next on a machine, new epochs aside."""
     next_s = min(moments.change_s[local], moments.look_s[local])
@@ -250,7 +250,7 @@ def _next_s(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int) -
     return float(next_s)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _happens(
     inputs: Inputs,
     outputs: Outputs,
@@ -296,7 +296,7 @@ def _happens(
     return int(what)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _integrate(
     inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int, time_s: float
 ) -> None:
@@ -338,7 +338,7 @@ def _visit(residents: Residents, window: int, time_s: float, sums: Floats, rows:
         sums[at] += piece[:5]
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", inline="always")
 def _run(
     inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int
 ) -> MachineEpoch:

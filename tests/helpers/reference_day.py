@@ -79,6 +79,7 @@ class Instance:
     overlap_here: float = 1.0
     places: tuple[int, ...] = ()
     remote: float = 0.0
+    load_factor: float = 1.0
     waited: float = 0.0
 
     def mpi(self, share):
@@ -346,6 +347,7 @@ class ReferenceDay:
             self.settle(host, platform)
         idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
         bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
+        self.wander(host, epoch)
         self.behave(host, platform, epoch)
         for one in host.here:
             if one.cpi is None:
@@ -491,15 +493,18 @@ class ReferenceDay:
                 one.instructions *= software.instructions_factor
                 one.network_s *= software.network_factor
 
-    def behave(self, host, platform, epoch):
-        day, given = self.day, self.world.conditions
+    def wander(self, host, epoch):
         own_key = self.key ^ scatter(host.number + 1)
         before = host.wander if epoch else noise(own_key, -1)
         host.wander = self.rho * before + math.sqrt(1 - self.rho**2) * noise(own_key, epoch)
+        for one in host.here:
+            one.wander = self.rho * one.wander + math.sqrt(1 - self.rho**2) * noise(one.own_key, epoch)
+
+    def behave(self, host, platform, epoch):
+        day, given = self.day, self.world.conditions
         shared = day.rack_access[epoch, day.machines.rack[host.number]]
         shared *= max(0.2, 1 + given.machine_access_log_sd * host.wander)
         for one in host.here:
-            one.wander = self.rho * one.wander + math.sqrt(1 - self.rho**2) * noise(one.own_key, epoch)
             mood = day.phase[epoch, one.job] * max(0.2, 1 + day.jobs.instance_log_sd[one.job] * one.wander)
             one.core_now = one.core_cpi * self.core_factor(platform, one.job) * mood
             one.overlap_here = overlap_factor(platform.name, {}) if self.world.interference.windows else 1.0
@@ -528,6 +533,7 @@ class ReferenceDay:
         day, jobs = self.day, self.day.jobs
         pace_s = one.cpi / one.frequency
         load = jobs.utilisation[one.job] * jobs.instance_quota_vcpu[one.job] * day.load[epoch, one.job]
+        load *= one.load_factor
         if jobs.open_load[one.job]:
             load *= pace_s / (1.15 * jobs.reference_cpi[one.job] / 2.8e9)
         waiting_s = one.network_s * day.rack_network[epoch, day.machines.rack[machine]]
