@@ -483,7 +483,7 @@ class World:
     horizon_s: Annotated[float, Gt(0), Le(366 * 86400)] = 86400.0
     """Simulated time, a multiple of the epoch."""
     epoch_s: Positive = 300.0
-    """Time step of the machines' physics; on the event-driven machine of what changes slowly, and of what is recorded."""
+    """Time step of the machines' physics; on the event-driven machine, that of slow changes and of records."""
     fleet: Fleet = field(default_factory=Fleet)
     """Machines."""
     population: Population = field(default_factory=Population)

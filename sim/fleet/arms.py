@@ -171,6 +171,7 @@ def run_arm(
     threads: int | None = None,
     around: Ints | None = None,
     visits: Visits | None = None,
+    *,
     logged: int = 0,
 ) -> Iterator[Block]:
     """Simulate one arm and yield its blocks in the order of machines.
@@ -211,8 +212,9 @@ def run_arm(
     if threads is not None and threads < 1:
         raise InputError(f"threads should be at least 1, is {threads}")
     inputs, count = _inputs(day, arm, visits), min(threads or _MOST_THREADS, _MOST_THREADS)
-    bounds, run = inputs.domain_start, partial(
-        _run_block, day, threads=count, own=own_functions(day.world), logged=logged
+    bounds, run = (
+        inputs.domain_start,
+        partial(_run_block, day, threads=count, own=own_functions(day.world), logged=logged),
     )
     if around is not None:
         for at in np.unique(np.searchsorted(bounds, around, side="right") - 1):

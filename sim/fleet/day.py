@@ -46,13 +46,14 @@ class Day:
     rack_network: Floats
     followed: Bools | None = None
 
-    def present_s(self, stay: Ints, opens_s: Floats, closes_s: Floats) -> Floats:
-        """Return for how much of some periods stays run, in seconds; below 0 where they do not."""
+    def present_s(self, stay: Ints, opens: Ints, closes: Ints) -> Floats:
+        """Return for how much of some periods, from one epoch to before another, stays run, in seconds."""
         timeline, epoch_s = self.timeline, self.world.epoch_s
-        if self.world.simulation == "events":
-            return np.minimum(timeline.end_s[stay], closes_s) - np.maximum(timeline.start_s[stay], opens_s)
-        start_s, end_s = timeline.start_epoch[stay] * epoch_s, timeline.end_epoch[stay] * epoch_s
-        return np.minimum(end_s, closes_s) - np.maximum(start_s, opens_s)
+        if self.world.simulation == "epochs":
+            present = np.minimum(timeline.end_epoch[stay], closes) - np.maximum(timeline.start_epoch[stay], opens)
+            return np.asarray(present * epoch_s)
+        start_s, end_s = timeline.start_s[stay], timeline.end_s[stay]
+        return np.minimum(end_s, closes * epoch_s) - np.maximum(start_s, opens * epoch_s)
 
     @property
     def traced(self) -> Bools:

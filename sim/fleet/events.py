@@ -1,9 +1,9 @@
-"""The event-driven machine: a power domain's whole horizon, a machine solved again only when something changes; compiled.
+"""The event-driven machine: a power domain's whole horizon, machines solved only when something changes; compiled.
 
 Events of a machine are these; rates are constant between them, and counters are integrals:
 
-- conditions, with every epoch: what changes slowly (a job's mean load and phase, what machines and instances do of their
-  own, the power allowance, the feature);
+- conditions, with every epoch: what changes slowly (a job's mean load and phase, what machines and instances do of
+  their own, the power allowance, the feature);
 - residents that leave, then enter, at their own times;
 - a step of load, every `load_s` seconds, of all residents at once: each one's load is that of the epoch times a draw of
   its own, nearly lognormal (`sim.fleet.draws.noise`), of mean 1, independent between steps;
@@ -11,9 +11,11 @@ Events of a machine are these; rates are constant between them, and counters are
   what the machine does since then. If clocks change, so do rates, and it looks again; if not, it sees nothing new until
   the next event and need not look.
 
-What happens at one moment is one event: residents, conditions and load first, then the look, then one solution. As in
-the epoch kernel (`sim.fleet.kernel`), whose parts this is made of, a resident's busy threads follow its pace before the
-event. A request that begins or ends would be one more time in `_next_s` and one more bit in `_happens`.
+Where processors keep their TDP themselves (`power.packages`), they do so within milliseconds: every event chooses
+clocks anew, and there are no looks. What happens at one moment is one event: residents, conditions and load first, then
+the look, then one solution. As in the epoch kernel (`sim.fleet.kernel`), whose parts this is made of, a resident's busy
+threads follow its pace before the event. A request that begins or ends would be one more time in `_next_s` and one more
+bit in `_happens`.
 """
 
 from types import ModuleType
@@ -27,8 +29,10 @@ from sim.fleet import kernel
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by, solve
 from sim.fleet.kernel import (
+    _add,
     _allow,
     _behave,
+    _clocked,
     _conditions,
     _count,
     _demand,
@@ -39,6 +43,7 @@ from sim.fleet.kernel import (
     _note,
     _open,
     _own_governor,
+    _sibling,
     _slow_down_siblings,
     _wander,
     _write_down,
@@ -46,6 +51,7 @@ from sim.fleet.kernel import (
 from sim.fleet.layout import (
     OWN_POLICY,
     Inputs,
+    LoadedHost,
     MachineEpoch,
     OperatingConditions,
     Outputs,
@@ -99,6 +105,18 @@ class Moments(NamedTuple):
     logged: Ints  # (1,)
 
 
+class EventHost(NamedTuple):
+    """One machine in one epoch, among all that it is part of."""
+
+    inputs: Inputs
+    outputs: Outputs
+    domain: PowerDomain
+    moments: Moments
+    local: int
+    epoch: int
+    conditions: OperatingConditions
+
+
 @njit(cache=False)
 def _begin(inputs: Inputs, outputs: Outputs, number: int, machines: int) -> Moments:
     """Return a power domain's moments before the first."""
@@ -115,16 +133,21 @@ def _begin(inputs: Inputs, outputs: Outputs, number: int, machines: int) -> Mome
     )
 
 
+@njit(cache=False, inline="always")
+def _residents(host: EventHost) -> Residents:
+    """Return who is on a machine now."""
+    return Residents(host.domain.hot[host.local], host.domain.mark[host.local], host.domain.residents[host.local])
+
+
 @njit(cache=False)
-def _turn_over(
-    inputs: Inputs, rows: Floats, domain: PowerDomain, moments: Moments, local: int, epoch: int, at_s: float
-) -> tuple[int, bool]:
+def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     """Let residents leave and enter whose time has come; return the first newcomer's slot, and whether anybody did.
 
     At the beginning of an epoch sums of a window that has ended are written out, and new code comes in.
     """
-    hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
-    machine, window, begins = domain.first + local, inputs.window_of_epoch[epoch], at_s == epoch * inputs.settings[0].epoch_s
+    inputs, rows, domain, local, epoch = host.inputs, host.outputs.rows, host.domain, host.local, host.epoch
+    (hot, mark, n), begins = _residents(host), _begins(host, at_s)
+    machine, window = domain.first + local, inputs.window_of_epoch[epoch]
     if begins:
         previous = inputs.window_of_epoch[epoch - 1] if epoch > 0 else -1
         if previous != window:
@@ -150,7 +173,7 @@ def _turn_over(
     change_s = inputs.stays[following].start_s if following < end else np.inf
     for i in range(n):
         change_s = min(change_s, hot[UNTIL_S, i])
-    moments.change_s[local] = change_s
+    host.moments.change_s[local] = change_s
     return int(newcomers), bool(changed or n > newcomers)
 
 
@@ -164,201 +187,208 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
         hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ _OF_LOAD), step))
 
 
-@njit(cache=False, error_model="numpy", inline="always")
-def _choose_clocks(
-    inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions, utilisation: float
-) -> tuple[float, bool]:
-    """Let the governor set clocks by what the machine does; return the P-state and whether the cap lowered it."""
-    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
-    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
+@njit(cache=False, inline="always")
+def _begins(host: EventHost, at_s: float) -> bool:
+    """Return whether this is the beginning of the epoch."""
+    return bool(at_s == host.epoch * host.inputs.settings[0].epoch_s)
+
+
+@njit(cache=False, error_model="numpy")
+def _choose_clocks(host: EventHost, utilisation: float) -> None:
+    """Let the governor set clocks by what the machine does, and note the P-state and whether the cap lowered it."""
+    domain, conditions, rates = host.domain, host.conditions, host.moments.rates[host.local]
+    residents, activity = _residents(host), domain.activity[host.local]
+    platform, governor = host.inputs.platforms[conditions.platform], host.inputs.governors[conditions.governor]
     room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
     if governor.policy == OWN_POLICY:
         own = _own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold)
-        return govern_by(own, residents, platform, domain.activity[local], room)
-    return govern(residents, platform, governor, domain.activity[local], room)
+        rates[STATE_HZ], rates[CAPPED] = govern_by(own, residents, platform, activity, room)
+    else:
+        rates[STATE_HZ], rates[CAPPED] = govern(residents, platform, governor, activity, room)
 
 
 @njit(cache=False, error_model="numpy", inline="always")
-def _solve(
-    inputs: Inputs,
-    domain: PowerDomain,
-    moments: Moments,
-    local: int,
-    epoch: int,
-    conditions: OperatingConditions,
-    newcomers: int,
-    look: bool,
-) -> None:
-    """Solve the machine as it is now: demand, clocks if the governor looks, interference, power."""
-    residents = Residents(hot=domain.hot[local], mark=domain.mark[local], n=domain.residents[local])
-    settings, rates, contention = inputs.settings[0], moments.rates[local], conditions.contention
-    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
-    _give_places(inputs, domain, local, conditions)
+def _load_up(host: EventHost) -> float:
+    """Set how many threads everybody keeps busy, and everybody's core CPI beside siblings; return the utilisation."""
+    inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
+    settings, contention, platform = inputs.settings[0], conditions.contention, inputs.platforms[conditions.platform]
+    _give_places(inputs, domain, host.local, conditions)
     core_cpi = inputs.core_cpi[conditions.platform]
-    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
+    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[host.epoch])
     _guess(residents, contention, platform.max_hz)
-    _load(residents, inputs.load[epoch])
+    _load(residents, inputs.load[host.epoch])
     if settings.load_log_sd > 0.0:
-        _vary_load(residents, moments.step[local], settings.load_log_sd)
+        _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     utilisation = _demand(residents, conditions.network) / platform.threads
-    sibling = utilisation**2 if settings.smt else 0.0
+    sibling = _sibling(settings, utilisation)
     _slow_down_siblings(residents, sibling, settings.sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
-    activity = domain.activity[local]
-    if look:
-        if activity[0] + activity[1] == 0.0 or switches(inputs, domain.first + local, epoch):
-            heat(residents, platform, governor.stall_threshold, sibling, activity)
-        rates[STATE_HZ], rates[CAPPED] = _choose_clocks(inputs, domain, local, conditions, utilisation)
+    return float(utilisation)
+
+
+@njit(cache=False, error_model="numpy", inline="always")
+def _solve(host: EventHost, newcomers: int, look: bool) -> None:
+    """Solve the machine as it is now: demand, clocks if the governor looks, interference, power."""
+    inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
+    settings, rates, contention = inputs.settings[0], host.moments.rates[host.local], conditions.contention
+    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
+    utilisation = _load_up(host)
+    sibling = _sibling(settings, utilisation)
+    if settings.packages:
+        running = LoadedHost(
+            residents=residents,
+            platform=platform,
+            governor=governor,
+            own=_own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold),
+            conditions=conditions,
+            latency_s=domain.latency_s[host.local],
+            scratch=domain.scratch,
+            utilisation=utilisation,
+            sibling=sibling,
+        )
+        clocked = _clocked(running)
+        rates[STATE_HZ], rates[CAPPED], rates[POWER_W] = clocked.state_hz, clocked.capped, clocked.power_w
+        misses_per_s, residual = clocked.misses_per_s, clocked.residual
     else:
-        for i in range(newcomers, residents.n):
-            residents.hot[FREQUENCY, i] = rates[STATE_HZ]
-    misses_per_s, residual = solve(residents, contention, domain.latency_s[local], domain.scratch)
-    dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
-    rates[POWER_W] = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
+        activity, switched = domain.activity[host.local], switches(inputs, domain.first + host.local, host.epoch)
+        if look and (activity[0] + activity[1] == 0.0 or switched):
+            heat(residents, platform, governor.stall_threshold, sibling, activity)
+        if look:
+            _choose_clocks(host, utilisation)
+        else:
+            residents.hot[FREQUENCY, newcomers : residents.n] = rates[STATE_HZ]
+        misses_per_s, residual = solve(residents, contention, domain.latency_s[host.local], domain.scratch)
+        dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
+        rates[POWER_W] = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
     rates[UTILISATION] = utilisation
     rates[TRAFFIC] = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
     rates[RESIDUAL] = residual if residents.n > 0 else 0.0
 
 
-@njit(cache=False, error_model="numpy", inline="always")
-def _look(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int, conditions: OperatingConditions) -> bool:
-    """Let the governor look at what the machine does; return whether somebody's clock, or the P-state, changed."""
-    rates = moments.rates[local]
-    state_hz = rates[STATE_HZ]
-    moments.clocks[:] = domain.hot[local, FREQUENCY]
-    rates[STATE_HZ], rates[CAPPED] = _choose_clocks(inputs, domain, local, conditions, rates[UTILISATION])
-    return _clocked(domain, moments, local, domain.residents[local], state_hz)
-
-
-@njit(cache=False, inline="always")
-def _clocked(domain: PowerDomain, moments: Moments, local: int, n: int, state_hz: float) -> bool:
+@njit(cache=False)
+def _changed(host: EventHost, n: int, state_hz: float) -> bool:
     """Return whether the P-state or a clock of the first n residents is another one than before."""
-    changed = moments.rates[local, STATE_HZ] != state_hz
+    changed = host.moments.rates[host.local, STATE_HZ] != state_hz
     for i in range(n):
-        changed = changed or domain.hot[local, FREQUENCY, i] != moments.clocks[i]
+        changed = changed or host.domain.hot[host.local, FREQUENCY, i] != host.moments.clocks[i]
     return bool(changed)
 
 
 @njit(cache=False, inline="always")
-def _next_s(inputs: Inputs, domain: PowerDomain, moments: Moments, local: int) -> float:
+def _next_s(host: EventHost) -> float:
     """Return when something happens next on a machine, new epochs aside."""
+    moments, local = host.moments, host.local
     next_s = min(moments.change_s[local], moments.look_s[local])
-    if domain.residents[local] > 0:
-        next_s = min(next_s, (moments.step[local] + 1) * inputs.settings[0].load_s)
+    if host.domain.residents[local] > 0:
+        next_s = min(next_s, (moments.step[local] + 1) * host.inputs.settings[0].load_s)
     return float(next_s)
 
 
 @njit(cache=False, error_model="numpy", inline="always")
-def _happens(
-    inputs: Inputs,
-    outputs: Outputs,
-    domain: PowerDomain,
-    moments: Moments,
-    local: int,
-    epoch: int,
-    conditions: OperatingConditions,
-    at_s: float,
-) -> int:
-    """Let everything happen on a machine that is due now; return the bits of what that was."""
-    settings, begins = inputs.settings[0], at_s == epoch * inputs.settings[0].epoch_s
-    what, newcomers = CONDITIONS if begins else 0, domain.residents[local]
+def _begun(host: EventHost, at_s: float) -> tuple[int, int]:
+    """Let epoch, residents and load change that are due; return the bits of what did and the first newcomer's slot."""
+    settings, moments, local, residents = host.inputs.settings[0], host.moments, host.local, _residents(host)
+    begins = _begins(host, at_s)
+    what, newcomers = CONDITIONS if begins else 0, residents.n
     if begins or moments.change_s[local] <= at_s:
-        newcomers, changed = _turn_over(inputs, outputs.rows, domain, moments, local, epoch, at_s)
+        newcomers, changed = _turn_over(host, at_s)
         what |= RESIDENTS if changed else 0
     if settings.load_log_sd > 0.0 and (moments.step[local] + 1) * settings.load_s <= at_s:
         while (moments.step[local] + 1) * settings.load_s <= at_s:
             moments.step[local] += 1
         what |= LOAD
-    look = moments.look_s[local] <= at_s or domain.divided[local] != conditions.platform
     if begins:
-        _wander(Residents(domain.hot[local], domain.mark[local], domain.residents[local]), settings.rho, epoch)
+        _wander(_residents(host), settings.rho, host.epoch)
+    return what, newcomers
+
+
+@njit(cache=False, error_model="numpy", inline="always")
+def _happens(host: EventHost, at_s: float) -> None:
+    """Let everything happen on a machine that is due now; log it."""
+    settings, moments, local = host.inputs.settings[0], host.moments, host.local
+    what, newcomers = _begun(host, at_s)
+    look = moments.look_s[local] <= at_s or host.domain.divided[local] != host.conditions.platform
+    look = look and not settings.packages
+    state_hz, residents = moments.rates[local, STATE_HZ], _residents(host)
+    moments.clocks[:] = residents.hot[FREQUENCY]
     if what == 0:
-        what = LOOK | (CLOCK if _look(inputs, domain, moments, local, conditions) else 0)
-        look, newcomers = False, domain.residents[local]
+        what, look, newcomers = LOOK, False, residents.n
+        _choose_clocks(host, moments.rates[local, UTILISATION])
+        what |= CLOCK if _changed(host, newcomers, state_hz) else 0
     if what != LOOK:
-        state_hz = moments.rates[local, STATE_HZ]
-        moments.clocks[:] = domain.hot[local, FREQUENCY]
-        _solve(inputs, domain, moments, local, epoch, conditions, newcomers, look)
+        _solve(host, newcomers, look)
         what |= LOOK if look else 0
-        what |= CLOCK if _clocked(domain, moments, local, newcomers, state_hz) else 0
-    if what == LOOK:
-        moments.look_s[local] = np.inf
-    else:
+        what |= CLOCK if _changed(host, newcomers, state_hz) else 0
+    moments.look_s[local] = np.inf
+    if what != LOOK and not settings.packages:
         tick = np.floor(at_s / settings.governor_s) + 1.0
         tick += 1.0 if tick * settings.governor_s <= at_s else 0.0
         moments.look_s[local] = tick * settings.governor_s
     if moments.logged[0] < moments.log.shape[0]:
         row = moments.log[moments.logged[0]]
-        row[0], row[1], row[2] = at_s, inputs.machines[domain.first + local].number, what
+        row[0], row[1], row[2] = at_s, host.inputs.machines[host.domain.first + local].number, what
         moments.logged[0] += 1
-    return int(what)
 
 
 @njit(cache=False, error_model="numpy", inline="always")
-def _integrate(
-    inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int, time_s: float
-) -> None:
+def _integrate(host: EventHost, time_s: float) -> None:
     """Add the time since the last event to all counters: rates times seconds."""
-    residents = Residents(domain.hot[local], domain.mark[local], domain.residents[local])
-    rates, sums, piece = moments.rates[local], domain.sums[epoch], moments.piece
+    residents, inputs, outputs, moments = _residents(host), host.inputs, host.outputs, host.moments
+    rates, sums, piece = moments.rates[host.local], host.domain.sums[host.epoch], moments.piece
     part = time_s / inputs.settings[0].epoch_s
     piece[:] = 0.0
     _count(residents, time_s, rates[UTILISATION], piece)
     sums[E_INSTANCES] += piece[E_INSTANCES] * part
     sums[E_QUOTA] += piece[E_QUOTA] * part
-    sums[E_CYCLES] += piece[E_CYCLES]
-    sums[E_INSTRUCTIONS] += piece[E_INSTRUCTIONS]
-    sums[E_MISSES] += piece[E_MISSES]
-    sums[E_CPU_S] += piece[E_CPU_S]
+    for column in (E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S):
+        sums[column] += piece[column]
     moments.means[:RESIDUAL] += rates[:RESIDUAL] * part
     moments.means[RESIDUAL] = max(moments.means[RESIDUAL], rates[RESIDUAL])
     if outputs.trace.size > 0:
         for i in range(residents.n):
             if residents.mark[TRACE, i] > NO_TRACE:
                 _note(residents.hot, i, time_s, piece)
-                outputs.trace[residents.mark[TRACE, i] + epoch] += piece[:5]
-    if inputs.visit.shape[0] > 0 and inputs.visit[domain.first + local, epoch] >= 0:
-        at = inputs.visit[domain.first + local, epoch]
-        outputs.visit_power_w[at] += rates[POWER_W] * part
-        _visit(residents, inputs.window_of_epoch[epoch], time_s, outputs.visit_sums[at], outputs.visit_rows[at], piece)
+                outputs.trace[residents.mark[TRACE, i] + host.epoch] += piece[:5]
+    if inputs.visit.shape[0] > 0 and inputs.visit[host.domain.first + host.local, host.epoch] >= 0:
+        outputs.visit_power_w[inputs.visit[host.domain.first + host.local, host.epoch]] += rates[POWER_W] * part
+        _visit(host, time_s)
 
 
 @njit(cache=False, error_model="numpy")
-def _visit(residents: Residents, window: int, time_s: float, sums: Floats, rows: Ints, piece: Floats) -> None:
+def _visit(host: EventHost, time_s: float) -> None:
     """Add what each resident of a visited machine did, beside its counter row; who has left stays in the table."""
-    hot, mark, n = residents
+    (hot, mark, n), piece = _residents(host), host.moments.piece
+    visit = host.inputs.visit[host.domain.first + host.local, host.epoch]
+    window, rows = host.inputs.window_of_epoch[host.epoch], host.outputs.visit_rows[visit]
     for i in range(n):
         at = 0
         while rows[at] != NOWHERE and rows[at] != mark[ROW, i] + window:
             at += 1
         rows[at] = mark[ROW, i] + window
         _note(hot, i, time_s, piece)
-        sums[at] += piece[:5]
+        host.outputs.visit_sums[visit, at] += piece[:5]
 
 
 @njit(cache=False, error_model="numpy", inline="always")
-def _run(
-    inputs: Inputs, outputs: Outputs, domain: PowerDomain, moments: Moments, local: int, epoch: int
-) -> MachineEpoch:
+def _run(host: EventHost) -> MachineEpoch:
     """Simulate one epoch of one machine from event to event."""
-    epoch_s, means = inputs.settings[0].epoch_s, moments.means
-    at_s, end_s = epoch * epoch_s, (epoch + 1) * epoch_s
-    conditions = _conditions(inputs, domain, local, epoch)
+    settings, means = host.inputs.settings[0], host.moments.means
+    at_s, end_s = host.epoch * settings.epoch_s, (host.epoch + 1) * settings.epoch_s
     means[:] = 0.0
     while at_s < end_s:
-        _happens(inputs, outputs, domain, moments, local, epoch, conditions, at_s)
-        next_s = min(end_s, _next_s(inputs, domain, moments, local))
-        _integrate(inputs, outputs, domain, moments, local, epoch, next_s - at_s)
+        _happens(host, at_s)
+        next_s = min(end_s, _next_s(host))
+        _integrate(host, next_s - at_s)
         at_s = next_s
-    platform = inputs.platforms[conditions.platform]
+    platform = host.inputs.platforms[host.conditions.platform]
     return MachineEpoch(
         state_hz=means[STATE_HZ],
         capped=means[CAPPED],
         power_w=means[POWER_W],
-        energy_j=means[POWER_W] * epoch_s,
-        peak_w=platform.idle_w + platform.dynamic_w,
+        energy_j=means[POWER_W] * settings.epoch_s,
+        peak_w=platform.peak_w if settings.packages else platform.idle_w + platform.dynamic_w,
         utilisation=means[UTILISATION],
         bandwidth_utilisation=means[TRAFFIC],
         residual=means[RESIDUAL],
@@ -378,8 +408,10 @@ def _cached(parts: int) -> kernel.Simulation:
             for epoch in range(inputs.window_of_epoch.size):
                 power_w = peak_w = 0.0
                 for local in range(machines):
-                    did = _run(inputs, outputs, domain, moments, local, epoch)
-                    _write_down(inputs, outputs, domain, local, epoch, did)
+                    conditions = _conditions(inputs, domain, local, epoch)
+                    did = _run(EventHost(inputs, outputs, domain, moments, local, epoch, conditions))
+                    _add(domain.sums[epoch], did)
+                    _write_down(inputs, outputs, domain.first + local, epoch, did)
                     power_w += did.power_w
                     peak_w += did.peak_w
                 _allow(inputs, domain, power_w, peak_w)

@@ -296,7 +296,6 @@ def counter_columns(day: Day, block: Block) -> Columns:
     window = day.row_window[rows]
     opens = np.array([round(w.start_s / epoch_s) for w in windows])[window]
     closes = np.array([round(w.end_s / epoch_s) for w in windows])[window]
-    present = np.minimum(day.timeline.end_epoch[stay], closes) - np.maximum(day.timeline.start_epoch[stay], opens)
     cycles, instructions, misses, cpu_s, requests, _ = block.rows.T
     with np.errstate(invalid="ignore"):
         frequency = cycles / cpu_s
@@ -307,7 +306,7 @@ def counter_columns(day: Day, block: Block) -> Columns:
         "instructions": instructions,
         "llc_misses": misses,
         "cpu_s": cpu_s,
-        "wall_s": present * epoch_s,
+        "wall_s": day.present_s(stay, opens, closes),
         "mean_frequency_hz": frequency,
         "requests": requests,
     }
@@ -375,7 +374,7 @@ def _epoch_columns(day: Day, sums: Floats) -> Columns:
     return {
         "epoch": np.arange(day.world.epochs),
         "start_s": np.arange(day.world.epochs) * day.world.epoch_s,
-        "instances": total[:, slots.E_INSTANCES].astype(np.int64),
+        "instances": np.rint(total[:, slots.E_INSTANCES]).astype(np.int64),
         "quota_vcpu": total[:, slots.E_QUOTA],
         "cycles": total[:, slots.E_CYCLES],
         "instructions": total[:, slots.E_INSTRUCTIONS],

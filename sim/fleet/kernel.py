@@ -462,18 +462,23 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
     )
 
 
-@njit(cache=False, error_model="numpy")
-def _write_down(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int, did: MachineEpoch) -> None:
-    """Write down what a machine did in an epoch."""
-    sums, window = domain.sums[epoch], inputs.window_of_epoch[epoch]
+@njit(cache=False)
+def _add(sums: Floats, did: MachineEpoch) -> None:
+    """Add what a machine did in an epoch to the sums of its domain."""
     sums[E_ENERGY_J] += did.energy_j
     sums[E_CAPPED] += did.capped
     sums[E_RESIDUAL] = max(sums[E_RESIDUAL], did.residual)
+
+
+@njit(cache=False)
+def _write_down(inputs: Inputs, outputs: Outputs, machine: int, epoch: int, did: MachineEpoch) -> None:
+    """Write down what a machine did in an epoch."""
+    window = inputs.window_of_epoch[epoch]
     if window >= 0:
-        outputs.machine_rows[domain.first + local, window, M_ENERGY_J] += did.energy_j
-        outputs.machine_rows[domain.first + local, window, M_CAPPED] += did.capped
+        outputs.machine_rows[machine, window, M_ENERGY_J] += did.energy_j
+        outputs.machine_rows[machine, window, M_CAPPED] += did.capped
     if outputs.machine_trace.shape[0] > 0:
-        row = outputs.machine_trace[domain.first + local, epoch]
+        row = outputs.machine_trace[machine, epoch]
         row[0], row[1], row[2], row[3] = did.state_hz, did.power_w, did.utilisation, did.bandwidth_utilisation
 
 
@@ -494,7 +499,8 @@ def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> 
         if epoch >= domain.change[local] or new_window or switches(inputs, domain.first + local, epoch):
             turn_over(inputs, outputs.rows, domain, local, epoch)
         did = _step(inputs, outputs, domain, local, epoch)
-        _write_down(inputs, outputs, domain, local, epoch, did)
+        _add(domain.sums[epoch], did)
+        _write_down(inputs, outputs, domain.first + local, epoch, did)
         power_w += did.power_w
         peak_w += did.peak_w
     _allow(inputs, domain, power_w, peak_w)

@@ -18,8 +18,8 @@ class Timeline:
     """Who runs where and when, decided from requests alone; and when each machine gets the feature.
 
     The first nine arrays have one entry per residence, in order of their starts. `start_s` and `end_s` are event
-    times, the horizon at most; epochs ``start_epoch <= epoch < end_epoch`` are those that begin during the stay, or on the
-    event-driven machine those that it reaches into.
+    times, the horizon at most; epochs ``start_epoch <= epoch < end_epoch`` are those that begin during the stay, or on
+    the event-driven machine those that it reaches into.
     `shard` counts within the job; `ended_by` is an index into `ENDINGS`. `feature_from_s` has one entry per machine
     and `instance_feature_from_s` one per instance; NaN: never. `event_*` are the rows of the events table in order of
     time; `event_kind` is an index into `KINDS`, −1 stands for no machine or no instance.

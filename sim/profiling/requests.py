@@ -194,6 +194,8 @@ class ServicesAtWork:
                 round(float(jobs.instance_quota_vcpu[job])),
             )
             edges_s = np.arange(epochs.start, epochs.stop + 1, dtype=np.float64) * day.world.epoch_s
+            if day.world.simulation == "events":
+                edges_s = edges_s.clip(day.timeline.start_s[number], day.timeline.end_s[number])
             stay = ServedStay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], per_request, servers)
             rows = slice(int(day.row_start[place]) - first_row, int(day.row_start[place + 1]) - first_row)
             domain = int(where[day.timeline.machine[number]] - where[block.machines.start])

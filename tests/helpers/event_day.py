@@ -8,10 +8,9 @@ leave, others enter; load steps; the governor looks; the machine is solved.
 import math
 
 import simpy
-from simpy.events import EventPriority
 
 from sim.queues.readable import Moment
-from tests.helpers.reference_day import ReferenceDay, fixed_point, noise, scatter
+from tests.helpers.reference_day import ReferenceDay, clocked, noise, scatter
 
 RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK = 1, 2, 4, 8, 16
 CHANGE, TICK, DO = 1, 2, 3
@@ -62,7 +61,7 @@ class EventDay(ReferenceDay):
         for host in hosts:
             self.integrate(host, self.clock.now)
         if epoch:
-            peak_w = sum(self.platform(host.number, epoch - 1).peak_power_w for host in hosts)
+            peak_w = sum(self.peak_power_w(self.platform(host.number, epoch - 1)) for host in hosts)
             budget_w = self.world.power.domain_budget_share * peak_w
             power_w = sum(host.energy_j for host in hosts) / self.world.epoch_s
             self.allowance = min(1.0, max(0.5, self.allowance + 0.5 * (budget_w - power_w) / budget_w))
@@ -84,6 +83,8 @@ class EventDay(ReferenceDay):
 
     def tick(self, host):
         """Let the governor look; where nothing has happened since it looked last, it must see what it saw."""
+        if self.world.power.packages:
+            return
         if host.fresh:
             self.note(host, LOOK)
         if host.what:
@@ -102,7 +103,7 @@ class EventDay(ReferenceDay):
     def happen(self, host):
         what, host.what, now, timeline = host.what, 0, self.clock.now, self.day.timeline
         platform, before = self.platform(host.number, host.epoch), host.state
-        look = bool(what & LOOK) or platform is not host.sheet
+        look = (bool(what & LOOK) or platform is not host.sheet) and not self.world.power.packages
         host.sheet = platform
         if self.step_now() > host.step:
             host.step, what = self.step_now(), what | LOAD
@@ -149,22 +150,27 @@ class EventDay(ReferenceDay):
         half = sd * math.sqrt(3) / 2
         return math.exp(sd * noise(scatter(one.own_key ^ 0xA0761D6478BD642F), step)) / (math.sinh(half) / half) ** 4
 
-    def solve(self, host, platform, newcomers, look):
-        day, world, number, epoch = self.day, self.world, host.number, host.epoch
-        governor = self.governor(number, epoch)
-        idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
-        bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
-        self.behave(host, platform, epoch)
+    def load_up(self, host, platform, idle_s):
         for one in host.here:
             if one.cpi is None:
                 one.frequency = platform.max_frequency_hz
                 one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
                 one.waited = one.stall
             one.load_factor = self.load_factor(one, host.step)
-            self.want(one, number, epoch)
+            self.want(one, host.number, host.epoch)
+
+    def solve(self, host, platform, newcomers, look):
+        day, world, number, epoch = self.day, self.world, host.number, host.epoch
+        governor = self.governor(number, epoch)
+        idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
+        bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
+        if world.interference.sockets:
+            self.settle(host, platform)
+        self.behave(host, platform, epoch)
+        self.load_up(host, platform, idle_s)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
-        sibling = crowding**2 if world.interference.smt else 0.0
+        sibling = self.sibling(crowding)
         waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
@@ -179,15 +185,23 @@ class EventDay(ReferenceDay):
                 one.frequency = host.state
         for one in host.here:
             one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        switches = {"share_llc": world.interference.llc, "share_bandwidth": world.interference.bandwidth}
-        latency_s, misses, shares = fixed_point(host.here, idle_s, bandwidth, platform.llc_bytes, **switches)
-        for one, share in zip(host.here, shares, strict=True):
-            one.share, one.cpi = share, one.cpi_at(share, latency_s)
+        memory = idle_s, bandwidth, platform.llc_bytes
+        if world.power.packages:
+            cap_w = world.power.cap_share * self.peak_power_w(platform) * self.allowance
+            given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling}
+            solved = clocked(host.here, platform, governor, **given, solved=lambda: self.solved(host, memory))
+            power_w, host.state, host.capped, solution = solved
+        else:
+            solution = self.solved(host, memory)
+        cpis, misses, shares = solution
+        for one, share, cpi in zip(host.here, shares, cpis, strict=True):
+            one.share, one.cpi = share, cpi
         self.heat(host, core_share, governor)
         for one in host.here:
             one.waited = one.stall
-        dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
-        power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
+        if not world.power.packages:
+            dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
+            power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
         host.rates = power_w, crowding, misses * 64 * 1.3 / bandwidth
 
     def integrate(self, host, now):

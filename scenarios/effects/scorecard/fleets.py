@@ -259,8 +259,7 @@ def _places(day: Day, chosen: Bools) -> dict[str, NDArray[Any]]:
     timeline, epoch_s = day.timeline, day.world.epoch_s
     stay = np.repeat(day.order, np.diff(day.row_start))[chosen]
     period = day.row_window[chosen]
-    opens, closes = np.array([(w.start_s, w.end_s) for w in day.world.windows]).T
-    start_s, end_s = timeline.start_epoch[stay] * epoch_s, timeline.end_epoch[stay] * epoch_s
+    opens, closes = np.array([(round(w.start_s / epoch_s), round(w.end_s / epoch_s)) for w in day.world.windows]).T
     return {
         "period": period.astype(np.int16),
         "job": timeline.job[stay].astype(np.int32),
@@ -270,5 +269,5 @@ def _places(day: Day, chosen: Bools) -> dict[str, NDArray[Any]]:
         "shard": timeline.shard[stay].astype(np.int32),
         "weight": day.jobs.instance_quota_vcpu[timeline.job[stay]],
         "treated": np.zeros(stay.size, np.bool_),
-        "present_s": np.minimum(end_s, closes[period]) - np.maximum(start_s, opens[period]),
+        "present_s": day.present_s(stay, opens[period], closes[period]),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
-from models.fleet.world import Feature, Population, World
+from models.fleet.world import Feature, Population, Steps, World
 from models.platforms import Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
@@ -20,6 +20,7 @@ from sim.fleet.own_physics import WAYS, own_function
 _ROUNDING = 1e-9
 _MOST_NAMES = 20
 _MOST_EPOCHS = 100_000
+_MOST_STEPS, _MOST_LOOKS = 1_000_000, 100_000_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
 EVERY_SHEET = "platforms.*"
@@ -68,6 +69,21 @@ def epochs(scenario: World) -> Iterator[FieldFault]:
         yield FieldFault(("epoch_s",), problem, f"{scenario.epoch_s:g}")
     elif not multiple(scenario.horizon_s, scenario.epoch_s):
         yield FieldFault(("epoch_s",), f"should divide horizon_s = {scenario.horizon_s:g}", f"{scenario.epoch_s:g}")
+
+
+def steps(scenario: World) -> Iterator[FieldFault]:
+    """Steps within epochs are for the event-driven machine, and not more than can be simulated."""
+    if scenario.simulation == "epochs" and scenario.steps != Steps():
+        yield FieldFault(("steps",), "has no effect with simulation: epochs; give simulation: events")
+    for key, most, time_s in (
+        ("load_s", _MOST_STEPS, scenario.steps.load_s),
+        ("governor_s", _MOST_LOOKS, scenario.steps.governor_s),
+    ):
+        if scenario.horizon_s / time_s > most:
+            problem = (
+                f"should be at least {scenario.horizon_s / most:.6g}, {most} in horizon_s = {scenario.horizon_s:g}"
+            )
+            yield FieldFault(("steps", key), problem, f"{time_s:g}")
 
 
 def machine_epochs(scenario: World) -> Iterator[FieldFault]:
@@ -369,6 +385,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     platform_names: (EVERY_SHEET,),
     replaced_platforms: ("fleet.platforms", "feature.platforms", "platforms"),
     epochs: ("horizon_s", "epoch_s"),
+    steps: ("simulation", "steps", "horizon_s"),
     machine_epochs: ("horizon_s", "epoch_s", "fleet.machines", "recording.machine_epochs"),
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),

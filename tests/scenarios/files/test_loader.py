@@ -239,6 +239,8 @@ def test_the_digest_sees_every_field_of_the_world(field):
 
 
 CHANGES = (
+    "simulation=events",
+    "steps.load_s=30",
     "scheduler.policy=random",
     "churn.drain_s=1.0",
     "interference.llc=false",
