@@ -82,6 +82,7 @@ figures: $(READY) ## draw every figure and table of the papers into figures/
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
+	$(BIN)/python benchmarks/events.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/queues.py
 	$(BIN)/python benchmarks/crossplatform.py

@@ -53,7 +53,7 @@ class Day:
             present = np.minimum(timeline.end_epoch[stay], closes) - np.maximum(timeline.start_epoch[stay], opens)
             return np.asarray(present * epoch_s)
         start_s, end_s = timeline.start_s[stay], timeline.end_s[stay]
-        return np.minimum(end_s, closes * epoch_s) - np.maximum(start_s, opens * epoch_s)
+        return np.asarray(np.minimum(end_s, closes * epoch_s) - np.maximum(start_s, opens * epoch_s))
 
     @property
     def traced(self) -> Bools:

@@ -423,8 +423,8 @@ def _cached(parts: int) -> kernel.Simulation:
     return compiled
 
 
-_MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel)
-_simulated = _cached(kernel.digest_of(_MADE_OF))
+MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel)
+_simulated = _cached(kernel.digest_of(MADE_OF))
 
 
 def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) -> None:

@@ -1,13 +1,11 @@
 """What the compiled simulation is made of keys its cache: no file that it needs can change behind it."""
 
 import ast
-from importlib import import_module
-from inspect import getsource
 from pathlib import Path
 
 import pytest
 
-from sim.fleet import kernel
+from sim.fleet import events, kernel
 
 FOLDER = Path(kernel.__file__).parent
 
@@ -23,9 +21,9 @@ def imported(name):
     return found
 
 
-def parts():
+def parts(of="kernel"):
     """Names of all modules of sim.fleet that the kernel is made of, itself left out."""
-    found, waiting = set(), {"kernel"}
+    found, waiting = set(), {of}
     while waiting:
         new = imported(waiting.pop()) - found
         found |= new
@@ -34,8 +32,15 @@ def parts():
 
 
 def test_the_cache_is_keyed_by_every_module_that_the_kernel_is_made_of():
-    assert "".join(getsource(import_module(f"sim.fleet.{name}")) for name in parts()) == kernel._PARTS
     assert parts() == ["draws", "interference", "layout", "own_physics", "power", "slots", "turnover"]
+    for name, of in (("kernel", kernel.PARTS), ("events", events.MADE_OF)):
+        assert sorted(part.__name__.removeprefix("sim.fleet.") for part in of) == parts(name)
+
+
+def test_the_digest_of_parts_sees_their_source(monkeypatch):
+    before = kernel.digest_of(kernel.PARTS)
+    monkeypatch.setattr(kernel, "getsource", lambda part: f"# another {part.__name__}")
+    assert kernel.digest_of(kernel.PARTS) != before
 
 
 def test_another_digest_is_another_entry_of_the_cache():
@@ -43,7 +48,7 @@ def test_another_digest_is_another_entry_of_the_cache():
     assert digests == ["one", "another"]
 
 
-@pytest.mark.parametrize("name", ["kernel", *parts()])
+@pytest.mark.parametrize("name", ["events", "kernel", *parts()])
 def test_what_needs_another_module_is_not_cached_by_itself(name):
     functions = [
         node for node in ast.parse((FOLDER / f"{name}.py").read_text()).body if isinstance(node, ast.FunctionDef)
