@@ -263,7 +263,7 @@ def same_instructions(platform: Platform, other: Platform) -> bool:
 
 
 REFERENCE_CORE_CPI = 0.85
-"""Cycles per instruction of server code on a Haswell core that waits for no memory: the median of the fleet's jobs."""
+"""Cycles per instruction of server code on a Haswell core that waits for no memory, as predictors take it."""
 
 SWITCHED_SHARE_OF_TDP = 0.85
 """Share of the TDP that busy cores add; the rest is drawn by uncore and leakage already when idle."""

@@ -318,7 +318,7 @@ def _traits(population: Population, rng: np.random.Generator, count: int) -> dic
         return rng.beta(mean * concentration, (1 - mean) * concentration, count)
 
     critical = rng.random(count) < how.latency_critical_share
-    return {
+    traits = {
         "instance_quota_vcpu": lognormal(population.instance_quota_vcpu, population.instance_quota_log_sd),
         "memory_bytes_per_vcpu": lognormal(population.memory_bytes_per_vcpu, 0.3),
         "latency_critical": critical,
@@ -341,6 +341,8 @@ def _traits(population: Population, rng: np.random.Generator, count: int) -> dic
         "core_traits": how.core_trait_sd * rng.standard_normal((count, FACTORS)),
         "prefetched_share": share(how.prefetched_share, 6.0),
     }
+    traits["core_cpi"] += how.inner_miss_cycles * traits["memory_accesses_per_instruction"]
+    return traits
 
 
 def _said(service: Service) -> dict[str, float | int | bool | Loadings]:

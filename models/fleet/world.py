@@ -48,19 +48,19 @@ class Behaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 0.85
-    """Median cycles per instruction without last-level-cache misses, alone on a core."""
-    core_cpi_log_sd: NonNegative = 0.72
-    """Spread of core CPI between jobs."""
+    core_cpi: Positive = 0.6
+    """Median cycles per instruction without last-level-cache misses and `inner_miss_cycles`, alone on a core."""
+    core_cpi_log_sd: NonNegative = 0.56
+    """Spread of `core_cpi` between jobs."""
     memory_accesses_per_instruction: Positive = 0.0115
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
-    memory_accesses_log_sd: NonNegative = 0.62
+    memory_accesses_log_sd: NonNegative = 0.58
     """Spread of memory accesses per instruction between jobs."""
-    size_exponent: float = -0.06
+    size_exponent: float = -0.075
     """Core CPI and memory accesses are proportional to the job's quota to this power: large jobs are better tuned."""
-    overlap: Annotated[float, Ge(1)] = 2.25
+    overlap: Annotated[float, Ge(1)] = 3.0
     """Median number of overlapping misses (memory-level parallelism)."""
-    overlap_log_sd: NonNegative = 0.40
+    overlap_log_sd: NonNegative = 0.85
     """Spread of the number of overlapping misses between jobs."""
     working_set_bytes: Positive = 3.0e6
     """Median size of the larger of a job's two working sets that compete for the last-level cache."""
@@ -72,7 +72,7 @@ class Behaviour:
     """Median relative growth of core CPI while the sibling hardware thread is busy."""
     utilisation: Share = 0.55
     """Mean CPU use of an instance as a share of its quota."""
-    input_log_sd: NonNegative = 0.15
+    input_log_sd: NonNegative = 0.165
     """Median over jobs of the persistent spread between shards (input data)."""
     input_log_sd_spread: NonNegative = 0.45
     """Spread of `input_log_sd` between jobs."""
@@ -84,14 +84,17 @@ class Behaviour:
     """Factor on the time constants of random changes: half an hour and eight hours for behaviour of jobs and shared
     conditions, half an hour for changes of single instances and machines. The latter have an autocorrelation from hour
     to hour of 0.14 with factor 1, and of 0.8, 0.5 and 0 with 8.96, 2.89 and 0.2."""
-    core_trait_sd: NonNegative = 0.0
+    core_trait_sd: NonNegative = 1.0
     """Spread between jobs of the three traits in which cores differ (`models.fleet.cores`): 1 as measured, 0 for cores
     that treat all jobs alike."""
-    prefetched_share: Share = 0.0
+    prefetched_share: Share = 0.5
     """Share of the streaming misses whose latency prefetchers hide; their traffic stays."""
+    inner_miss_cycles: NonNegative = 58.0
+    """Core cycles that go along with a memory access: who misses the last-level cache more often also misses inner
+    caches, address translation and instruction caches more often. Part of core CPI."""
     latency_critical_share: Share = 0.6
     """Share of jobs that serve requests; the rest are best-effort."""
-    diurnal_amplitude: Share = 0.09
+    diurnal_amplitude: Share = 0.11
     """Median half-amplitude of the daily load swing of latency-critical jobs."""
     spin_share: Share = 0.03
     """Median share of instructions spent spinning on locks on a fully busy machine."""
@@ -244,16 +247,16 @@ class Interference:
     """Iterations of the fixed point at most; the residual left is recorded."""
     mechanism: PartName | None = None
     """How neighbours slow each other down besides: a function of your own, as `file.py:name` (docs/extend.md)."""
-    sibling_relief: Share = 0.0
+    sibling_relief: Share = 0.5
     """By how much less a sibling thread slows down that always waits for memory than one that always computes, in
     shares of `smt_slowdown`; the mean of both stays."""
-    sockets: bool = False
+    sockets: bool = True
     """Every processor has caches and a memory of its own, and an EPYC a last-level cache for each complex: an instance
     lives on as few of them as its quota needs; off: all of a machine's are pooled."""
     remote_share: Share = 0.25
     """Mean share of an instance's memory accesses that go to another socket's memory where there are several; drawn
     for each stay, uniform from 0 to twice the mean. 0: threads and memory are bound to one socket."""
-    windows: bool = False
+    windows: bool = True
     """Cores with larger reorder buffers overlap more misses; off: as many on every core."""
 
 
@@ -284,14 +287,10 @@ class Power:
     governor: Governor = field(default_factory=Governor)
     """The DVFS policy of the current fleet."""
     cap_share: Positive = 0.85
-    """Machine power cap as a share of its peak power; 10 switches the cap off."""
+    """Machine power cap as a share of its peak power, which is that of all threads computing at the all-core turbo; 10
+    switches the cap off. The processors' own limit, their TDP, always holds."""
     domain_budget_share: Positive = 0.82
     """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
-    packages: bool = False
-    """Processors draw what measured servers show (`models.fleet.packages`): deep sleep, mesh and memory power with the
-    traffic, leakage, single-core turbo; and their TDP limits them besides, within the epoch. Peak power is then that
-    of all threads computing at the all-core turbo. Off: a busy core at base frequency draws its share of 85% of the
-    TDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +313,7 @@ class Conditions:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    machine_latency_log_sd: NonNegative = 0.05
+    machine_latency_log_sd: NonNegative = 0.033
     """Persistent spread of memory latency between machines of one platform."""
     machine_bandwidth_log_sd: NonNegative = 0.05
     """Persistent spread of memory bandwidth between machines."""
@@ -330,7 +329,7 @@ class Conditions:
     """Spread over time of the memory accesses that all instances of a machine share (kernel, daemons)."""
     network_log_sd: NonNegative = 0.25
     """Spread of the time that requests wait for the network, between racks and over time."""
-    slow_memory_share: Share = 0.0
+    slow_memory_share: Share = 0.023
     """Share of machines whose memory is slower for good (a failing module, a wrong setting)."""
     slow_memory_factor: Positive = 1.62
     """Memory latency of those relative to the others."""

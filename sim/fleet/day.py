@@ -10,10 +10,11 @@ from models.code.parts import is_part
 from models.errors import InputError
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines
+from models.fleet.memory import attainable_share
 from models.fleet.nodes import memory_nodes
 from models.fleet.packages import LONE_THREAD, package, peak_power_w
 from models.fleet.world import Governor, World
-from models.platforms import SWITCHED_SHARE_OF_TDP, Platform
+from models.platforms import Platform
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
@@ -243,7 +244,6 @@ def settings_table(world: World) -> Records:
     table["key"] = key(f"behaviour {world.seed}")
     table["epoch_s"] = world.epoch_s
     table["llc"], table["bandwidth"], table["smt"] = physics.llc, physics.bandwidth, physics.smt
-    table["packages"] = world.power.packages
     table["sibling_relief"], table["remote_share"] = physics.sibling_relief, physics.remote_share
     table["tolerance"], table["iterations"] = physics.tolerance, physics.max_iterations
     table["budget_share"] = world.power.domain_budget_share
@@ -331,12 +331,13 @@ def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
 
 def _platform_row(world: World, name: str) -> tuple[float, ...]:
     sheet = world.machines[name]
-    peak_w = peak_power_w(sheet, world.platforms) if world.power.packages else sheet.peak_power_w
+    peak_w = peak_power_w(sheet, world.platforms)
     overlap = overlap_factor(name, world.platforms) if world.interference.windows else 1.0
     return (
         sheet.cores, sheet.vcpus, sheet.sockets, sheet.min_frequency_hz, sheet.max_frequency_hz,
-        sheet.frequency_step_hz, sheet.base_frequency_hz, sheet.llc_bytes, sheet.memory_latency_s,
-        sheet.memory_bandwidth_bytes_per_s, sheet.idle_power_w, SWITCHED_SHARE_OF_TDP * sheet.tdp_w,
+        sheet.frequency_step_hz, sheet.llc_bytes, sheet.memory_latency_s,
+        sheet.memory_bandwidth_bytes_per_s,
+        attainable_share(name, world.platforms), sheet.idle_power_w,
         *_division(world, sheet), *_watts(world, sheet), peak_w, overlap, world.power.cap_share * peak_w,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.code.compiled import njit
+from models.fleet.memory import BEYOND, CUT, LINEAR, POWER, POWER_GAIN
 from sim.fleet.draws import uniform
 from sim.fleet.layout import MECHANISM, Contention, OwnPhysics, Residents
 from sim.fleet.slots import (
@@ -34,20 +35,23 @@ from sim.fleet.slots import (
 )
 
 LINE_BYTES, WRITE_BACK = 64.0, 1.3  # a cache line; bytes moved per missed one: three in ten are dirty when evicted
-QUEUEING = 0.9  # latency at bandwidth utilisation U is idle latency × (1 + QUEUEING · U² / (1 − U))
-UTILISATION_LIMIT = 0.97  # bandwidth utilisation at which the latency curve is cut
 LEAST = 1e-300  # misses per second of a cache that nobody uses
-LATENCY, WANTED, PRESSURE = range(3)  # rows of scratch: residents' memory latency and cache share, slices' misses
-SCRATCH = 3
+# Rows of scratch: residents' memory latency and cache share, slices' misses, nodes' latency wanted now, that of the
+# guess before, and what was wanted at that.
+LATENCY, WANTED, PRESSURE, NODES, SEEN, ASKED = range(6)
+SCRATCH = 6
+LEAST_MOVE = 1e-12  # by which part a latency has moved at least if a slope follows from it
 ROUNDING = 1e-9  # by which part of a slice a quota may be above a whole number
-DAMPING = 0.6  # first step of the fixed point to new cache shares and latency; halved when the residual grows
+DAMPING = (
+    0.6  # first step of the fixed point to new cache shares and latency; shares' is halved when the residual grows
+)
 
 
 @njit(cache=False)
-def latency_factor(utilisation: float) -> float:
-    """Return memory latency relative to idle at a bandwidth utilisation."""
-    u = min(utilisation, UTILISATION_LIMIT)
-    return 1.0 + QUEUEING * u * u / (1.0 - u)
+def latency_factor(use: float) -> float:
+    """Return `models.fleet.memory.latency_factor` of one number."""
+    measured = min(use, CUT)
+    return float(1.0 + LINEAR * measured + POWER_GAIN * measured**POWER + BEYOND * (use - measured))
 
 
 @njit(cache=False, error_model="numpy")
@@ -125,7 +129,8 @@ def _wanted_latency(residents: Residents, contention: Contention, node: int, tot
         return contention.idle_latency_s
     bytes_per_s, nodes = LINE_BYTES * WRITE_BACK, contention.nodes
     if nodes == 1:
-        return contention.idle_latency_s * latency_factor(total * bytes_per_s / contention.bandwidth)
+        use = total * bytes_per_s / (contention.bandwidth * contention.attainable)
+        return contention.idle_latency_s * latency_factor(use)
     hot, mark, n = residents
     own = remote = 0.0
     for i in range(n):
@@ -134,10 +139,23 @@ def _wanted_latency(residents: Residents, contention: Contention, node: int, tot
             own += hot[RATE, i] - there
         else:
             remote += there / (nodes - 1)
-    of_node = contention.bandwidth / nodes
+    of_node = contention.bandwidth * contention.attainable / nodes
     here = (own + remote) * bytes_per_s / of_node
     links = remote * bytes_per_s / (of_node * contention.remote_bandwidth)
     return contention.idle_latency_s * latency_factor(max(here, links))
+
+
+@njit(cache=False, inline="always")
+def _next_latency(now_s: float, wanted_s: float, before_s: float, wanted_before_s: float) -> float:
+    """Return the next guess of a memory's latency: where the line through the last two answers meets what was asked.
+
+    Slower memory makes less traffic, so the line falls; where it seems to rise, cache shares moved more.
+    """
+    moved_s = now_s - before_s
+    if before_s == 0.0 or abs(moved_s) < LEAST_MOVE * now_s:
+        return now_s + DAMPING * (wanted_s - now_s)
+    slope = min(0.0, (wanted_s - wanted_before_s) / moved_s)
+    return now_s + (wanted_s - now_s) / (1.0 - slope)
 
 
 @njit(cache=False, error_model="numpy")
@@ -158,6 +176,8 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
     """
     hot, _, n = residents
     share, wanted = hot[SHARE], scratch[WANTED]
+    wanted_s, seen_s, asked_s = scratch[NODES], scratch[SEEN], scratch[ASKED]
+    seen_s[: contention.nodes] = 0.0
     residual, total, damping = np.inf, 0.0, DAMPING
     for _ in range(contention.iterations):
         _reach(residents, contention, latency_s, scratch[LATENCY])
@@ -165,8 +185,8 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
         total = _total(hot[RATE], n)
         before, residual = residual, 0.0
         for node in range(contention.nodes):
-            wanted_s = _wanted_latency(residents, contention, node, total)
-            residual = max(residual, abs(wanted_s - latency_s[node]) / latency_s[node])
+            wanted_s[node] = _wanted_latency(residents, contention, node, total)
+            residual = max(residual, abs(wanted_s[node] - latency_s[node]) / latency_s[node])
         if contention.share_llc:
             _divide(residents, contention, scratch)
             for i in range(n):
@@ -175,7 +195,9 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
             break
         damping *= 0.5 if residual > before else 1.0
         for node in range(contention.nodes):
-            latency_s[node] += damping * (_wanted_latency(residents, contention, node, total) - latency_s[node])
+            now_s = latency_s[node]
+            latency_s[node] = _next_latency(now_s, wanted_s[node], seen_s[node], asked_s[node])
+            seen_s[node], asked_s[node] = now_s, wanted_s[node]
         if contention.share_llc:
             for i in range(n):
                 share[i] += damping * (wanted[i] - share[i])

@@ -26,7 +26,6 @@ from sim.fleet import draws, interference, layout, own_physics, power, slots, tu
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
 from sim.fleet.layout import (
-    OWN_POLICY,
     Clocked,
     Contention,
     Inputs,
@@ -40,7 +39,7 @@ from sim.fleet.layout import (
     Residents,
 )
 from sim.fleet.own_physics import OwnFunctions
-from sim.fleet.power import draw, govern, govern_by, heat, set_clocks, turbo_hz
+from sim.fleet.power import draw, set_clocks, turbo_hz
 from sim.fleet.slots import (
     ACCESS_NOW,
     AHEAD,
@@ -120,6 +119,7 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
     contention = Contention(
         idle_latency_s=platform.latency_s * machine.latency_factor,
         bandwidth=platform.bandwidth * machine.bandwidth_factor,
+        attainable=platform.attainable,
         llc_bytes=platform.llc_bytes,
         slices=platform.slices,
         nodes=platform.nodes,
@@ -306,10 +306,10 @@ def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows
 
 
 @njit(cache=False, error_model="numpy")
-def _own_governor(own: OwnPhysics, number: int, utilisation: float, stall_threshold: float) -> OwnGovernor:
+def _own_governor(own: OwnPhysics, number: int, utilisation: float, most_hz: float) -> OwnGovernor:
     """Return somebody's own governor, before the feature or with it, on a machine."""
     own.call[0] = number
-    return OwnGovernor(own.after if number else own.before, utilisation, stall_threshold, own.call)
+    return OwnGovernor(own.after if number else own.before, utilisation, most_hz, own.call)
 
 
 @njit(cache=False)
@@ -320,25 +320,8 @@ def _sibling(settings: np.record, utilisation: float) -> float:
     """
     if not settings.smt:
         return 0.0
-    least = 2.0 - 1.0 / utilisation if settings.packages and utilisation > 0.5 else 0.0
+    least = 2.0 - 1.0 / utilisation if utilisation > 0.5 else 0.0
     return float(max(utilisation**2, least))
-
-
-@njit(cache=False, error_model="numpy")
-def _capped(it: LoadedHost, activity: Floats, fresh: bool) -> Clocked:
-    """Choose clocks under the power cap from the activity of the epoch before, and solve the machine at them."""
-    platform, governor, conditions = it.platform, it.governor, it.conditions
-    if activity[0] + activity[1] == 0.0 or fresh:
-        heat(it.residents, platform, governor.stall_threshold, it.sibling, activity)
-    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
-    if governor.policy == OWN_POLICY:
-        state_hz, capped = govern_by(it.own, it.residents, platform, activity, room)
-    else:
-        state_hz, capped = govern(it.residents, platform, governor, activity, room)
-    misses_per_s, residual = solve(it.residents, conditions.contention, it.latency_s, it.scratch)
-    dynamic = heat(it.residents, platform, governor.stall_threshold, it.sibling, activity)
-    power_w = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
-    return Clocked(state_hz, capped, power_w, misses_per_s, residual)
 
 
 @njit(cache=False, error_model="numpy")
@@ -363,7 +346,7 @@ def _clocked(it: LoadedHost) -> Clocked:
     Processors find that limit within milliseconds, so it holds for the whole epoch: where it lies between two P-states
     they dither, and the clock is the mean. It is sought by false position (Illinois).
     """
-    run, over = _run_at(it, turbo_hz(it.platform, it.utilisation, it.sibling))
+    run, over = _run_at(it, it.own.most_hz)
     capped = over > 0.0
     if capped:
         low, high, side = it.platform.min_hz, run.state_hz, 0
@@ -409,17 +392,14 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         residents=residents,
         platform=platform,
         governor=governor,
-        own=_own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold),
+        own=_own_governor(domain.own, conditions.governor, utilisation, turbo_hz(platform, utilisation, sibling)),
         conditions=conditions,
         latency_s=domain.latency_s[local],
         scratch=domain.scratch,
         utilisation=utilisation,
         sibling=sibling,
     )
-    if inputs.settings[0].packages:
-        clocked = _clocked(running)
-    else:
-        clocked = _capped(running, domain.activity[local], switches(inputs, domain.first + local, epoch))
+    clocked = _clocked(running)
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)
@@ -432,7 +412,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         capped=clocked.capped,
         power_w=clocked.power_w,
         energy_j=clocked.power_w * epoch_s,
-        peak_w=platform.peak_w if inputs.settings[0].packages else platform.idle_w + platform.dynamic_w,
+        peak_w=platform.peak_w,
         utilisation=utilisation,
         bandwidth_utilisation=clocked.misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth,
         residual=clocked.residual if residents.n > 0 else 0.0,
@@ -454,7 +434,6 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
         latency_s=np.zeros((m, inputs.platforms["nodes"].max())),
         divided=np.full(m, NOWHERE),
         scratch=np.zeros((SCRATCH, max(inputs.slots, inputs.platforms["slices"].max()))),
-        activity=np.zeros((m, 2)),
         wander=np.zeros(m),
         allowance=np.ones(1),
         sums=outputs.epoch_sums[number],

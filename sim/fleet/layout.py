@@ -32,12 +32,11 @@ PLATFORM = np.dtype(
         ("min_hz", np.float64),
         ("max_hz", np.float64),
         ("step_hz", np.float64),
-        ("base_hz", np.float64),
         ("llc_bytes", np.float64),
         ("latency_s", np.float64),
         ("bandwidth", np.float64),  # bytes per second
+        ("attainable", np.float64),  # share of it
         ("idle_w", np.float64),
-        ("dynamic_w", np.float64),  # what all cores add, computing at base frequency
         ("slices", np.int64),  # last-level caches
         ("nodes", np.int64),  # memories, each with as many of them
         ("remote_latency", np.float64),  # of another node's memory over one's own
@@ -84,7 +83,6 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("llc", np.bool_),
         ("bandwidth", np.bool_),
         ("smt", np.bool_),
-        ("packages", np.bool_),
         ("sibling_relief", np.float64),
         ("remote_share", np.float64),  # mean over stays where a machine has several memories
         ("tolerance", np.float64),
@@ -169,6 +167,8 @@ class Contention(NamedTuple):
     idle_latency_s: float
     bandwidth: float
     """Bytes per second, of all nodes."""
+    attainable: float
+    """Share of that which traffic can reach."""
     llc_bytes: float
     """Of all slices."""
     slices: int
@@ -209,7 +209,8 @@ class OwnGovernor(NamedTuple):
 
     function: NumberFunction
     utilisation: float
-    stall_threshold: float
+    most_hz: float
+    """Highest clock that the processor allows with so many cores active."""
     call: Floats
 
 
@@ -225,7 +226,6 @@ class PowerDomain(NamedTuple):
     latency_s: Floats  # (m, nodes at most)
     divided: Ints  # (m,) platform for which residents have their places
     scratch: Floats
-    activity: Floats  # (m, 2) busy cores × activity / cores: residents below and above the stall threshold
     wander: Floats
     allowance: Floats  # (1,) power cap relative to the machines' own
     sums: Floats  # (E, 9)

@@ -26,14 +26,14 @@ class GovernorFunction(Protocol):
     """
 
     def __call__(self, utilisation: float, stalled: float, limit_hz: float, min_hz: float, max_hz: float) -> float:
-        """Return a clock from `min_hz` to `limit_hz`, in Hz; it becomes the next higher clock of the platform.
+        """Return a clock from `min_hz` to `limit_hz`, in Hz; between two clocks of the platform the core dithers.
 
         Parameters
         ----------
         utilisation : busy hardware threads of the machine over all
         stalled : share of its cycles in which the instance waited for memory in the epoch before, 0..1
         limit_hz : the highest clock that the power limit allows
-        min_hz, max_hz : the lowest and the highest clock of the platform
+        min_hz, max_hz : the lowest clock of the platform, and the highest that it allows with so many cores active
         """
 
 

@@ -48,9 +48,10 @@ def uniform(own_key, counter):
     return ((scatter(own_key ^ scatter(counter + 1)) >> 11) + 0.5) / 2**53
 
 
-def latency_factor(utilisation):
-    used = min(utilisation, 0.97)
-    return 1 + 0.9 * used**2 / (1 - used)
+def latency_factor(use):
+    """The measured curve over the attainable bandwidth, and a steep line where nothing more is served."""
+    measured = min(use, 0.97)
+    return 1 + 0.30 * measured + 0.67 * measured**4.4 + 20 * (use - measured)
 
 
 @dataclass
@@ -107,11 +108,6 @@ class Instance:
     def stall(self):
         return 1 - self.core_now / self.cpi
 
-    @property
-    def activity(self):
-        """Power of the core it runs on, relative to a computing one."""
-        return 1 - (1 - 0.45) * self.stall
-
 
 def root(function, low, high):
     """Where a falling function crosses zero between two points, or the end nearest to that."""
@@ -151,7 +147,7 @@ def fixed_point(residents, idle_s, bandwidth, llc_bytes, *, share_llc=True, shar
     def gap(latency_s):
         return idle_s * latency_factor(misses(latency_s) * 64 * 1.3 / bandwidth) - latency_s
 
-    latency_s = root(gap, idle_s, idle_s * latency_factor(1.0)) if share_bandwidth and residents else idle_s
+    latency_s = root(gap, idle_s, idle_s * 1e3) if share_bandwidth and residents else idle_s
     return latency_s, misses(latency_s), shares(latency_s)
 
 
@@ -226,13 +222,14 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
     active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
     two = 2 * platform.sockets / platform.cores
     ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
-    top_hz = platform.max_frequency_hz + ramp * (its.single_core_hz - platform.max_frequency_hz)
+    bins = math.floor(ramp * (its.single_core_hz - platform.max_frequency_hz) / platform.frequency_step_hz + 1e-9)
+    top_hz = platform.max_frequency_hz + bins * platform.frequency_step_hz
     before = [one.waited for one in residents]
 
     def run(limit_hz):
         state = limit_hz
         if governor.policy == "ondemand":
-            state = min(limit_hz, ondemand_hz(platform, governor, busy))
+            state = min(limit_hz, ondemand_hz(platform, governor, busy, top_hz))
         slow = max(state - governor.step_down_hz, platform.min_frequency_hz)
         for one, waited in zip(residents, before, strict=True):
             one.frequency = slow if governor.policy == "stall_aware" and waited > governor.stall_threshold else state
@@ -260,12 +257,9 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
     return power_w, state, True, solution
 
 
-def ondemand_hz(platform, governor, busy):
-    """The lowest P-state that serves the load at the governor's threshold."""
-    wish = platform.max_frequency_hz * busy / governor.ondemand_threshold
-    steps = math.ceil((wish - platform.min_frequency_hz) / platform.frequency_step_hz)
-    state = platform.min_frequency_hz + steps * platform.frequency_step_hz
-    return min(platform.max_frequency_hz, max(platform.min_frequency_hz, state))
+def ondemand_hz(platform, governor, busy, top_hz):
+    """The clock that serves the load at the governor's threshold."""
+    return min(top_hz, max(platform.min_frequency_hz, top_hz * busy / governor.ondemand_threshold))
 
 
 @dataclass
@@ -276,8 +270,6 @@ class Host:
     here: list = field(default_factory=list)
     division: Division | None = None
     wander: float = 0.0
-    active: float = 0.0
-    stalled: float = 0.0
 
 
 class ReferenceDay:
@@ -306,8 +298,6 @@ class ReferenceDay:
             allowance = min(1.0, max(0.5, allowance))
 
     def peak_power_w(self, platform):
-        if not self.world.power.packages:
-            return platform.peak_power_w
         its = package(platform, {})
         more = its.awake + its.cores
         return platform.idle_power_w + platform.tdp_w * (1.1 * more + 0.2 * more**3)
@@ -362,34 +352,24 @@ class ReferenceDay:
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
             one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * beside
-        core_share = (1 - 0.4 * sibling) / platform.cores
-        if host.active + host.stalled == 0 or self.switches(number, epoch):
-            self.heat(host, core_share, governor)
         for one in host.here:
             one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        memory = idle_s, bandwidth, platform.llc_bytes
+        attainable = bandwidth * (0.67 if platform.name in {"naples_7601", "rome_7742", "milan_7763"} else 0.75)
+        memory = idle_s, attainable, platform.llc_bytes
 
         def solved():
             return self.solved(host, memory)
 
         cap_w = world.power.cap_share * self.peak_power_w(platform) * allowance
-        if world.power.packages:
-            silicon = day.machines.power_factor[number]
-            given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved}
-            power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
-        else:
-            state, capped = self.govern(host, platform, governor, cap_w, busy)
-            solution = solved()
+        silicon = day.machines.power_factor[number]
+        given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved}
+        power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
         cpis, misses, shares = solution
         for one, share, cpi in zip(host.here, shares, cpis, strict=True):
             one.cpi = cpi
             self.count(one, share, epoch, crowding)
-        self.heat(host, core_share, governor)
         for one in host.here:
             one.waited = one.stall
-        if not world.power.packages:
-            dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
-            power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
         self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
         self.epoch_energy_j[epoch] += power_w * world.epoch_s
         if self.window(epoch) is not None:
@@ -401,7 +381,7 @@ class ReferenceDay:
         """The chance that the other thread of a core is busy; with more busy threads than cores some must be."""
         if not self.world.interference.smt:
             return 0.0
-        least = 2 - 1 / crowding if self.world.power.packages and crowding > 0.5 else 0.0
+        least = 2 - 1 / crowding if crowding > 0.5 else 0.0
         return max(crowding**2, least)
 
     def solved(self, host, memory):
@@ -517,11 +497,6 @@ class ReferenceDay:
         gain = sum(trait * loading for trait, loading in zip(self.day.jobs.core_traits[job], loadings, strict=True))
         return platform.core_cpi_factor * math.exp(gain - mean)
 
-    def heat(self, host, core_share, governor):
-        stalling = [one for one in host.here if one.stall > governor.stall_threshold]
-        host.stalled = sum(one.use * core_share * one.activity for one in stalling)
-        host.active = sum(one.use * core_share * one.activity for one in host.here) - host.stalled
-
     def expected(self, one, share, idle_s):
         """Memory CPI of a newcomer with an equal share of the cache, before its surroundings are known."""
         access, one.access_now = one.access_now, 1.0
@@ -539,30 +514,6 @@ class ReferenceDay:
         waiting_s = one.network_s * day.rack_network[epoch, day.machines.rack[machine]]
         computing_s = one.instructions * pace_s
         one.use = min(load, jobs.instance_quota_vcpu[one.job]) * computing_s / (computing_s + waiting_s)
-
-    def cube(self, frequency, platform):
-        relative = frequency / platform.base_frequency_hz
-        return relative * (0.6 + 0.4 * relative) ** 2
-
-    def govern(self, host, platform, governor, cap_w, busy):
-        lowest, step = platform.min_frequency_hz, platform.frequency_step_hz
-        states = [lowest + k * step for k in range(round((platform.max_frequency_hz - lowest) / step) + 1)]
-        if governor.policy == "ondemand":
-            wish = platform.max_frequency_hz * busy / (platform.vcpus * governor.ondemand_threshold)
-            states = states[: max(0, sum(state < wish for state in states)) + 1]
-        slower = governor.step_down_hz if governor.policy == "stall_aware" else 0.0
-
-        def fits(state):
-            low = max(state - slower, lowest)
-            dynamic = host.active * self.cube(state, platform) + host.stalled * self.cube(low, platform)
-            factor = self.day.machines.power_factor[host.number]
-            return platform.idle_power_w + 0.85 * platform.tdp_w * factor * dynamic <= cap_w
-
-        chosen = next((state for state in reversed(states) if fits(state)), states[0])
-        for one in host.here:
-            slow = slower > 0 and one.stall > governor.stall_threshold
-            one.frequency = max(chosen - slower, lowest) if slow else chosen
-        return chosen, chosen < states[-1]
 
     def count(self, one, share, epoch, crowding):
         cycles = one.use * one.frequency * self.world.epoch_s

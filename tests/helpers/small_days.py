@@ -89,11 +89,10 @@ TWINS = {
     "sockets": {"interference": replace(SHARP, sockets=True), "fleet": DIVIDED},
     "bound": {"interference": replace(SHARP, sockets=True, remote_share=0.0)},
     "moved": {"interference": replace(SHARP, sockets=True), "feature": ROME},
-    "packages": {"power": Power(packages=True)},
-    "tdp": {"power": Power(Governor("stall_aware", stall_threshold=0.4), cap_share=0.44, packages=True)},
+    "tdp": {"power": Power(Governor("stall_aware", stall_threshold=0.4), cap_share=0.44)},
     "all": {
         "interference": replace(SHARP, sockets=True, windows=True, sibling_relief=0.6),
-        "power": Power(Governor("ondemand", ondemand_threshold=0.3), cap_share=0.4, packages=True),
+        "power": Power(Governor("ondemand", ondemand_threshold=0.3), cap_share=0.4),
         "population": CORES,
         "fleet": DIVIDED,
     },

@@ -186,7 +186,8 @@ def test_memory_is_requested_by_the_vcpu():
 
 def test_reference_cpi_is_core_cycles_plus_252_cycles_a_miss_over_those_that_overlap():
     """90 ns at 2.8 GHz are 252 cycles; 80 MiB are shared by 20 instances."""
-    jobs = jobs_of(WORLD)
+    behaviour = Behaviour(prefetched_share=0.0)
+    jobs = jobs_of(replace(WORLD, population=replace(WORLD.population, behaviour=behaviour)))
     haswell = PLATFORMS["haswell_2698v3"]
     stalled = 252 * jobs.memory_accesses_per_instruction / jobs.overlap
     np.testing.assert_allclose(jobs.reference_cpi, jobs.core_cpi + stalled, rtol=1e-12)

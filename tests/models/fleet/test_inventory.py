@@ -64,6 +64,7 @@ def test_conditions_have_the_spread_asked_for_and_racks_share_their_part():
         machine_power_log_sd=0.04,
         rack_latency_log_sd=0.03,
         rack_power_log_sd=0.02,
+        slow_memory_share=0.0,
     )
     machines = build_machines(replace(fleet(40_000, machines_per_rack=10), conditions=given_))
     for logs, own, shared in (
@@ -79,7 +80,7 @@ def test_conditions_have_the_spread_asked_for_and_racks_share_their_part():
 
 
 def test_without_conditions_machines_are_their_spec_sheets():
-    machines = build_machines(replace(fleet(30), conditions=Conditions(*[0.0] * 8)))
+    machines = build_machines(replace(fleet(30), conditions=Conditions(*[0.0] * 9)))
     for factor in (machines.latency_factor, machines.bandwidth_factor, machines.power_factor):
         np.testing.assert_array_equal(factor, 1.0)
 
@@ -204,7 +205,7 @@ def test_services_that_do_not_fit_are_refused():
 @pytest.mark.statistical
 def test_behaviour_has_the_medians_and_spreads_asked_for():
     """Four medians and two spreads of 20,000 jobs within 4.5 standard errors each: 4 in 100,000 runs."""
-    how = Behaviour(size_exponent=0.0)
+    how = Behaviour(size_exponent=0.0, inner_miss_cycles=0.0)
     jobs = jobs_of(replace(WORLD, fleet=Fleet(6000), population=Population(20_000, 10_000, behaviour=how)))
     asked = {
         "core_cpi": (how.core_cpi, how.core_cpi_log_sd),

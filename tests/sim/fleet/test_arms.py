@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from models.errors import InputError
 from models.fleet.inventory import build_jobs, build_machines
+from models.fleet.packages import peak_power_w
 from models.fleet.world import (
     Behaviour,
     Crossover,
@@ -26,6 +27,7 @@ from models.fleet.world import (
     Window,
     World,
 )
+from models.platforms import PLATFORMS
 from sim.fleet import arms, slots
 from sim.fleet.arms import NEVER, crossover, everywhere, nowhere, on_instances, on_machines, recorded, run_arm
 from sim.fleet.day import day_of, prepare, window_of_epoch
@@ -134,13 +136,15 @@ def test_a_higher_cap_never_lowers_a_frequency():
         power = Power(cap_share=cap_share, domain_budget_share=10.0)
         behaviour = Behaviour(utilisation=0.9)
         population = replace(WORLD.population, behaviour=behaviour)
-        day = prepare(replace(WORLD, power=power, population=population, recording=Recording((), True, 0.0, True)))
+        recording = Recording((), True, 0.0, True)
+        world = replace(WORLD, power=power, population=population, recording=recording, interference=SHARP)
+        day = prepare(world)
         return arrays(run_arm(day, nowhere(day)))["machine_trace"][:, :, 0]
 
     caps = [states(share) for share in (0.3, 0.5, 0.6, 0.7, 0.9, 10.0)]
-    assert all((low <= high).all() for low, high in pairwise(caps))
+    assert all((low <= high * (1 + 1e-9)).all() for low, high in pairwise(caps))
     assert (caps[0] < caps[-1]).mean() > 0.9
-    assert (caps[-1] == 2.8e9).all()
+    assert (caps[-1] >= 2.8e9).all()
 
 
 def test_a_domain_keeps_its_budget_once_it_has_learnt_it():
@@ -151,7 +155,7 @@ def test_a_domain_keeps_its_budget_once_it_has_learnt_it():
     for each in (world, loose):
         day = prepare(each)
         sums = arrays(run_arm(day, nowhere(day)))["epoch_sums"][:, 20:, slots.E_ENERGY_J]
-        energy.append(sums.mean(axis=1) / EPOCH_S / (8 * 319.5))
+        energy.append(sums.mean(axis=1) / EPOCH_S / (8 * peak_power_w(PLATFORMS["haswell_2698v3"], {})))
     assert (energy[0] < 0.66).all()
     assert (energy[1] > 0.68).all()
 

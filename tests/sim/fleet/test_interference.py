@@ -63,7 +63,9 @@ def held(instances, spare=2):
 
 
 def contention(bandwidth, *, share_llc=True, share_bandwidth=True, tolerance=1e-10, iterations=20_000):
-    return Contention(IDLE_S, bandwidth, LLC_BYTES, 1, 1, 1.0, 1.0, share_llc, share_bandwidth, tolerance, iterations)
+    return Contention(
+        IDLE_S, bandwidth, 1.0, LLC_BYTES, 1, 1, 1.0, 1.0, share_llc, share_bandwidth, tolerance, iterations
+    )
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
@@ -134,8 +136,7 @@ def test_a_machine_with_nobody_has_idle_latency():
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.0, 2.0), min_size=2))
-def test_latency_never_falls_with_traffic_and_is_cut(utilisations):
+def test_latency_never_falls_with_traffic(utilisations):
     factors = [interference.latency_factor(u) for u in sorted(utilisations)]
     assert factors == sorted(factors)
     assert factors[0] >= 1.0
-    assert factors[-1] <= interference.latency_factor(0.97)

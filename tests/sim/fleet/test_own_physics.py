@@ -53,13 +53,13 @@ def test_a_governor_written_like_ours_makes_the_same_day(tmp_path, how):
         np.testing.assert_array_equal(own[name], array, err_msg=name)
 
 
-def test_a_clock_becomes_the_next_state_and_one_kernel_calls_all(tmp_path):
+def test_between_two_states_a_core_dithers_and_one_kernel_calls_all(tmp_path):
     states, kernels = [], set()
-    for clock in ("min_hz", "min_hz + 0.5e8", "min_hz + 1e8 * (1 + 1e-15)"):
+    for clock in ("min_hz", "min_hz + 0.5e8"):
         power = Power(Governor(written(tmp_path, GOVERNOR, clock)))
         states.append(np.unique(day_of(small_and_busy("gaps"), power=power)["machine_trace"][..., 0]).tolist())
         kernels.add(len(kernel._simulated.overloads))
-    assert states == [[1.0e9, 1.2e9], [1.1e9, 1.3e9], [1.1e9, 1.3e9]]  # two platforms
+    assert states == [[1.0e9, 1.2e9], [1.05e9, 1.25e9]]  # two platforms
     assert len(kernels) == 1
 
 
@@ -92,7 +92,7 @@ def test_what_a_mechanism_is_given_is_of_the_neighbours(tmp_path):
     terms = " + ".join(f"{10.0**-k} * {name}" for k, name in enumerate(MECHANISM))
     name = written(tmp_path, MECHANISM, terms)
     own = OwnFunctions(mechanism=own_function(world_of(mechanism=name), ("interference", "mechanism"))).physics()
-    contention = Contention(1e-7, 64.0, 4.0, 1, 1, 1.0, 1.0, True, True, 1e-4, 10)
+    contention = Contention(1e-7, 64.0, 1.0, 4.0, 1, 1, 1.0, 1.0, True, True, 1e-4, 10)
     slow_down_by.py_func(own, Residents(hot, np.zeros((slots.MARKS, 3), np.int64), 3), contention, 8.0, 0.25)
     traffic = use * hz / cpi * mpi * LINE_BYTES * WRITE_BACK / 64.0
     others = [each.sum() - each for each in (use / 8.0, traffic, share / 4.0)]
@@ -108,10 +108,10 @@ def world_of(**interference):
 @pytest.mark.parametrize(
     ("clock", "problem"),
     [
-        ("limit_hz / 1e9", r"mine\.py:4: mine\(.*limit_hz=2.8e\+09.*\): should return a clock in Hz, .* got 2\.8"),
-        ("max_hz + 1e8", "got 2.9e"),
+        ("limit_hz / 1e9", r"mine\.py:4: mine\(.*limit_hz=3.6e\+09.*\): should return a clock in Hz, .* got 3\.6"),
+        ("max_hz + 1e8", "got 3.7e"),
         ("math.nan", "got nan"),
-        ("-limit_hz", "got -2.8e"),
+        ("-limit_hz", "got -3.6e"),
         ("limit_hz / (min_hz - min_hz)", r"mine\.py:5: ZeroDivisionError"),
         ("limit_hz.mine", r"mine\.py:5: mine: cannot be compiled: Unknown attribute 'mine'"),
     ],

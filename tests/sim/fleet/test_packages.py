@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from models.fleet.inventory import build_machines
 from models.fleet.packages import peak_power_w
-from models.fleet.world import Fleet, Power, World
+from models.fleet.world import Fleet, World
 from models.platforms import MODERN_SERVERS, PLATFORMS, SERVERS_2008
 from sim.fleet import power, slots
 from sim.fleet.day import platform_table
@@ -45,7 +45,7 @@ def measured(name):
 
 def row_of(sheet):
     """What the kernel knows of it."""
-    world = World(fleet=Fleet(1, {"mine": 1.0}), platforms={"mine": sheet}, power=Power(packages=True))
+    world = World(fleet=Fleet(1, {"mine": 1.0}), platforms={"mine": sheet})
     return platform_table(world, build_machines(world))[0]
 
 

@@ -182,7 +182,7 @@ def test_the_stack_is_what_small_steps_of_a_plain_loop_come_to(name, per_s):
     assert found.busy_share[0] == pytest.approx(busy, abs=1e-5)
 
 
-FLEET = replace(NOTHING, overlap=True, shared_cache=True)
+FLEET = replace(NOTHING, bus=True, overlap=True, shared_cache=True)
 
 
 def _in_kernel(service: Activities, machine: Machine, use, *, share_llc: bool):
@@ -196,8 +196,8 @@ def _in_kernel(service: Activities, machine: Machine, use, *, share_llc: bool):
     hot[slots.ACCESS_NOW], hot[slots.FREQUENCY], hot[slots.USE] = 1.0, machine.frequency_hz, use
     hot[slots.SHARE] = machine.cache_bytes[0] / (use.size if share_llc else 1)
     contention = Contention(
-        machine.memory_latency_s, machine.memory_bandwidth_bytes_per_s, machine.cache_bytes[0], 1, 1, 1.0, 1.0,
-        share_llc, False, 1e-12, 20_000,
+        machine.memory_latency_s, machine.memory_bandwidth_bytes_per_s, 1.0, machine.cache_bytes[0], 1, 1, 1.0, 1.0,
+        share_llc, True, 1e-12, 20_000,
     )  # fmt: skip
     solved(hot, use.size, contention, machine.memory_latency_s)
     return hot[slots.CPI], hot[slots.MPI]
