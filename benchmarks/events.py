@@ -50,14 +50,13 @@ def main() -> None:
     rate = solutions / seconds
     print(f"epochs: {solutions:,} solutions in {seconds:.2f} s, {rate:,.0f} a second, residual {residual:.0e}")
     by_epoch_s = seconds
-    for name, world in {"events": events, "events, packages": replace(events, power=Power(packages=True))}.items():
-        seconds, bits, residual = took(world, given.repeats, logged)
-        solutions = int((bits != LOOK).sum())
-        rate = solutions / seconds
-        print(
-            f"{name}: {solutions:,} solutions, {bits.size - solutions:,} other events in {seconds:.2f} s, "
-            f"{rate:,.0f} solutions a second, residual {residual:.0e}; {seconds / by_epoch_s:.1f} × epochs"
-        )
+    seconds, bits, residual = took(events, given.repeats, logged)
+    solutions = int((bits != LOOK).sum())
+    rate = solutions / seconds
+    print(
+        f"events: {solutions:,} solutions, {bits.size - solutions:,} other events in {seconds:.2f} s, "
+        f"{rate:,.0f} solutions a second, residual {residual:.0e}; {seconds / by_epoch_s:.1f} × epochs"
+    )
     free = replace(events, power=FREE)
     looking, bits, _ = took(free, given.repeats, logged)
     blind, _, _ = took(replace(free, steps=Steps(governor_s=NEVER_S)), given.repeats)

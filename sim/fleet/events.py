@@ -8,14 +8,15 @@ Events of a machine are these; rates are constant between them, and counters are
 - a step of load, every `load_s` seconds, of all residents at once: each one's load is that of the epoch times a draw of
   its own, nearly lognormal (`sim.fleet.draws.noise`), of mean 1, independent between steps;
 - a look of the governor, at the next multiple of `governor_s` seconds after rates have changed, and at time 0. It sees
-  what the machine does since then. If clocks change, so do rates, and it looks again; if not, it sees nothing new until
-  the next event and need not look.
+  how busy the machine is since then, and how much of their cycles residents wait; of newcomers it knows nothing before.
+  If it wishes other clocks, rates change, and it looks again; if not, it sees nothing new until the next event and need
+  not look.
 
-Where processors keep their TDP themselves (`power.packages`), they do so within milliseconds: every event chooses
-clocks anew, and there are no looks. What happens at one moment is one event: residents, conditions and load first, then
-the look, then one solution. As in the epoch kernel (`sim.fleet.kernel`), whose parts this is made of, a resident's busy
-threads follow its pace before the event. A request that begins or ends would be one more time in `_next_s` and one more
-bit in `_happens`.
+Processors keep their TDP and the machine its cap within milliseconds, and turbo follows the cores that are active:
+every event finds the limit of clocks anew, under what the governor wished last. What happens at one moment is one
+event: residents, conditions and load first, then the look, then one solution. As in the epoch kernel
+(`sim.fleet.kernel`), whose parts this is made of, a resident's busy threads follow its pace before the event. A request
+that begins or ends would be one more time in `_next_s` and one more bit in `_happens`.
 """
 
 from types import ModuleType
@@ -27,7 +28,7 @@ from models.arrays import Floats, Ints
 from models.code.compiled import njit
 from sim.fleet import kernel
 from sim.fleet.draws import mix, noise
-from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by, solve
+from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by
 from sim.fleet.kernel import (
     _add,
     _allow,
@@ -45,22 +46,23 @@ from sim.fleet.kernel import (
     _own_governor,
     _sibling,
     _slow_down_siblings,
+    _stalls,
     _wander,
     _write_down,
 )
 from sim.fleet.layout import (
-    OWN_POLICY,
     Inputs,
     LoadedHost,
     MachineEpoch,
     OperatingConditions,
     Outputs,
+    OwnGovernor,
     OwnPhysics,
     PowerDomain,
     Residents,
 )
 from sim.fleet.own_physics import OwnFunctions
-from sim.fleet.power import govern, govern_by, heat
+from sim.fleet.power import set_clocks, turbo_hz
 from sim.fleet.slots import (
     E_CPU_S,
     E_CYCLES,
@@ -77,17 +79,19 @@ from sim.fleet.slots import (
     NOWHERE,
     ROW,
     SOFT_FROM,
+    STALLED,
     TRACE,
     TRAITS,
     UNTIL_S,
     USE,
+    WAITED,
 )
-from sim.fleet.turnover import enter, leave, switch, switches, write_out
+from sim.fleet.turnover import enter, leave, switch, write_out
 
 RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK = 1, 2, 4, 8, 16
 """Bits of what happens in one event; `CLOCK` is a look after which somebody's clock is another one."""
-STATE_HZ, CAPPED, POWER_W, UTILISATION, TRAFFIC, RESIDUAL = range(6)
-_RATES = 6
+STATE_HZ, CAPPED, POWER_W, UTILISATION, TRAFFIC, RESIDUAL, SEEN, LIMIT_HZ = range(8)
+_RATES = 8  # the last two: the utilisation that the governor saw last, and the limit under which it chose
 _OF_LOAD = np.uint64(0xA0761D6478BD642F)  # tells the draws of load from an instance's others
 
 
@@ -100,7 +104,8 @@ class Moments(NamedTuple):
     rates: Floats  # (m, _RATES) what machines do since the last event
     means: Floats  # (_RATES,) of the machine and epoch at hand
     piece: Floats  # (EPOCH_COLUMNS,) sums between two events
-    clocks: Floats  # (slots,) before a look
+    clocks: Floats  # (slots,) before the event at hand
+    since_s: Floats  # (1,) when the rates of the machine at hand began
     log: Floats  # (L, 3)
     logged: Ints  # (1,)
 
@@ -128,6 +133,7 @@ def _begin(inputs: Inputs, outputs: Outputs, number: int, machines: int) -> Mome
         means=np.zeros(_RATES),
         piece=np.zeros(EPOCH_COLUMNS),
         clocks=np.zeros(inputs.slots),
+        since_s=np.zeros(1),
         log=outputs.events[number],
         logged=np.zeros(1, np.int64),
     )
@@ -193,22 +199,8 @@ def _begins(host: EventHost, at_s: float) -> bool:
     return bool(at_s == host.epoch * host.inputs.settings[0].epoch_s)
 
 
-@njit(cache=False, error_model="numpy")
-def _choose_clocks(host: EventHost, utilisation: float) -> None:
-    """Let the governor set clocks by what the machine does, and note the P-state and whether the cap lowered it."""
-    domain, conditions, rates = host.domain, host.conditions, host.moments.rates[host.local]
-    residents, activity = _residents(host), domain.activity[host.local]
-    platform, governor = host.inputs.platforms[conditions.platform], host.inputs.governors[conditions.governor]
-    room = (conditions.limit_w - platform.idle_w) / (platform.dynamic_w * conditions.power_factor)
-    if governor.policy == OWN_POLICY:
-        own = _own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold)
-        rates[STATE_HZ], rates[CAPPED] = govern_by(own, residents, platform, activity, room)
-    else:
-        rates[STATE_HZ], rates[CAPPED] = govern(residents, platform, governor, activity, room)
-
-
 @njit(cache=False, error_model="numpy", inline="always")
-def _load_up(host: EventHost) -> float:
+def _load_up(host: EventHost, newcomers: int) -> float:
     """Set how many threads everybody keeps busy, and everybody's core CPI beside siblings; return the utilisation."""
     inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
     settings, contention, platform = inputs.settings[0], conditions.contention, inputs.platforms[conditions.platform]
@@ -216,12 +208,14 @@ def _load_up(host: EventHost) -> float:
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[host.epoch])
     _guess(residents, contention, platform.max_hz)
+    stalled = residents.hot[STALLED]
+    stalled[newcomers : residents.n] = residents.hot[WAITED, newcomers : residents.n]
     _load(residents, inputs.load[host.epoch])
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     utilisation = _demand(residents, conditions.network) / platform.threads
     sibling = _sibling(settings, utilisation)
-    _slow_down_siblings(residents, sibling, settings.sibling_relief)
+    _slow_down_siblings(residents, stalled, sibling, settings.sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
@@ -229,42 +223,48 @@ def _load_up(host: EventHost) -> float:
 
 
 @njit(cache=False, error_model="numpy", inline="always")
+def _see(host: EventHost, utilisation: float) -> None:
+    """Let the governor see how busy the machine is, and how much its residents waited."""
+    hot, n = host.domain.hot[host.local], host.domain.residents[host.local]
+    host.moments.rates[host.local, SEEN] = utilisation
+    hot[WAITED, :n] = hot[STALLED, :n]
+
+
+@njit(cache=False, error_model="numpy", inline="always")
+def _governor(host: EventHost, utilisation: float) -> OwnGovernor:
+    """Return what the governor knows, on processors of which so many threads are busy."""
+    platform, number = host.inputs.platforms[host.conditions.platform], host.conditions.governor
+    most_hz = turbo_hz(platform, utilisation, _sibling(host.inputs.settings[0], utilisation))
+    return _own_governor(host.domain.own, number, host.moments.rates[host.local, SEEN], most_hz)
+
+
+@njit(cache=False, error_model="numpy", inline="always")
 def _solve(host: EventHost, newcomers: int, look: bool) -> None:
-    """Solve the machine as it is now: demand, clocks if the governor looks, interference, power."""
-    inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
-    settings, rates, contention = inputs.settings[0], host.moments.rates[host.local], conditions.contention
-    platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
-    utilisation = _load_up(host)
-    sibling = _sibling(settings, utilisation)
-    if settings.packages:
-        running = LoadedHost(
-            residents=residents,
-            platform=platform,
-            governor=governor,
-            own=_own_governor(domain.own, conditions.governor, utilisation, governor.stall_threshold),
-            conditions=conditions,
-            latency_s=domain.latency_s[host.local],
-            scratch=domain.scratch,
-            utilisation=utilisation,
-            sibling=sibling,
-        )
-        clocked = _clocked(running)
-        rates[STATE_HZ], rates[CAPPED], rates[POWER_W] = clocked.state_hz, clocked.capped, clocked.power_w
-        misses_per_s, residual = clocked.misses_per_s, clocked.residual
+    """Solve the machine as it is now: demand, what the governor wishes, clocks, interference, power."""
+    domain, conditions, residents = host.domain, host.conditions, _residents(host)
+    utilisation = _load_up(host, newcomers)
+    if look:
+        _see(host, utilisation)
     else:
-        activity, switched = domain.activity[host.local], switches(inputs, domain.first + host.local, host.epoch)
-        if look and (activity[0] + activity[1] == 0.0 or switched):
-            heat(residents, platform, governor.stall_threshold, sibling, activity)
-        if look:
-            _choose_clocks(host, utilisation)
-        else:
-            residents.hot[FREQUENCY, newcomers : residents.n] = rates[STATE_HZ]
-        misses_per_s, residual = solve(residents, contention, domain.latency_s[host.local], domain.scratch)
-        dynamic = heat(residents, platform, governor.stall_threshold, sibling, activity)
-        rates[POWER_W] = platform.idle_w + platform.dynamic_w * conditions.power_factor * dynamic
-    rates[UTILISATION] = utilisation
-    rates[TRAFFIC] = misses_per_s * LINE_BYTES * WRITE_BACK / contention.bandwidth
-    rates[RESIDUAL] = residual if residents.n > 0 else 0.0
+        residents.hot[WAITED, newcomers : residents.n] = 0.0
+    running = LoadedHost(
+        residents=residents,
+        platform=host.inputs.platforms[conditions.platform],
+        governor=host.inputs.governors[conditions.governor],
+        own=_governor(host, utilisation),
+        conditions=conditions,
+        latency_s=domain.latency_s[host.local],
+        scratch=domain.scratch,
+        utilisation=utilisation,
+        sibling=_sibling(host.inputs.settings[0], utilisation),
+    )
+    clocked = _clocked(running)
+    _stalls(residents, residents.hot[STALLED])
+    rates = host.moments.rates[host.local]
+    rates[STATE_HZ], rates[CAPPED], rates[POWER_W] = clocked.state_hz, clocked.capped, clocked.power_w
+    rates[LIMIT_HZ], rates[UTILISATION] = clocked.limit_hz, utilisation
+    rates[TRAFFIC] = clocked.misses_per_s * LINE_BYTES * WRITE_BACK / conditions.contention.bandwidth
+    rates[RESIDUAL] = clocked.residual if residents.n > 0 else 0.0
 
 
 @njit(cache=False)
@@ -286,55 +286,80 @@ def _next_s(host: EventHost) -> float:
     return float(next_s)
 
 
+@njit(cache=False, inline="always")
+def _is_due(host: EventHost, at_s: float) -> bool:
+    """Return whether an epoch begins, residents change or load steps."""
+    moments, settings = host.moments, host.inputs.settings[0]
+    steps_s = (moments.step[host.local] + 1) * settings.load_s
+    return bool(_begins(host, at_s) or moments.change_s[host.local] <= at_s or steps_s <= at_s)
+
+
 @njit(cache=False, error_model="numpy", inline="always")
-def _begun(host: EventHost, at_s: float) -> tuple[int, int]:
+def _change(host: EventHost, at_s: float) -> tuple[int, int]:
     """Let epoch, residents and load change that are due; return the bits of what did and the first newcomer's slot."""
-    settings, moments, local, residents = host.inputs.settings[0], host.moments, host.local, _residents(host)
+    settings, moments, local = host.inputs.settings[0], host.moments, host.local
     begins = _begins(host, at_s)
-    what, newcomers = CONDITIONS if begins else 0, residents.n
+    what, newcomers = CONDITIONS if begins else 0, host.domain.residents[local]
     if begins or moments.change_s[local] <= at_s:
         newcomers, changed = _turn_over(host, at_s)
         what |= RESIDENTS if changed else 0
-    if settings.load_log_sd > 0.0 and (moments.step[local] + 1) * settings.load_s <= at_s:
-        while (moments.step[local] + 1) * settings.load_s <= at_s:
-            moments.step[local] += 1
+    while (moments.step[local] + 1) * settings.load_s <= at_s:
+        moments.step[local] += 1
         what |= LOAD
     if begins:
         _wander(_residents(host), settings.rho, host.epoch)
     return what, newcomers
 
 
+@njit(cache=False, error_model="numpy")
+def _wishes_others(host: EventHost) -> bool:
+    """Let the governor look; return whether it wishes other clocks than those that are, which stay as they are."""
+    residents, rates, clocks = _residents(host), host.moments.rates[host.local], host.moments.clocks
+    platform, governor = (
+        host.inputs.platforms[host.conditions.platform],
+        host.inputs.governors[host.conditions.governor],
+    )
+    _see(host, rates[UTILISATION])
+    for i in range(residents.n):
+        clocks[i] = residents.hot[FREQUENCY, i]
+    own = _governor(host, rates[UTILISATION])
+    changed = set_clocks(own, residents, platform, governor, rates[LIMIT_HZ]) != rates[STATE_HZ]
+    for i in range(residents.n):
+        changed = changed or residents.hot[FREQUENCY, i] != clocks[i]
+        residents.hot[FREQUENCY, i] = clocks[i]
+    return bool(changed)
+
+
 @njit(cache=False, error_model="numpy", inline="always")
 def _happens(host: EventHost, at_s: float) -> None:
     """Let everything happen on a machine that is due now; log it."""
-    settings, moments, local = host.inputs.settings[0], host.moments, host.local
-    what, newcomers = _begun(host, at_s)
-    look = moments.look_s[local] <= at_s or host.domain.divided[local] != host.conditions.platform
-    look = look and not settings.packages
-    state_hz, residents = moments.rates[local, STATE_HZ], _residents(host)
-    moments.clocks[:] = residents.hot[FREQUENCY]
-    if what == 0:
-        what, look, newcomers = LOOK, False, residents.n
-        _choose_clocks(host, moments.rates[local, UTILISATION])
-        what |= CLOCK if _changed(host, newcomers, state_hz) else 0
-    if what != LOOK:
+    settings, moments, domain, local = host.inputs.settings[0], host.moments, host.domain, host.local
+    due, what = _is_due(host, at_s), LOOK
+    clocked = not due and _wishes_others(host)
+    if due or clocked:
+        _integrate(host, at_s)
+        what, newcomers = _change(host, at_s) if due else (0, domain.residents[local])
+        look = moments.look_s[local] <= at_s or domain.divided[local] != host.conditions.platform
+        moments.clocks[:newcomers] = domain.hot[local, FREQUENCY, :newcomers]
+        state_hz = moments.rates[local, STATE_HZ]
         _solve(host, newcomers, look)
-        what |= LOOK if look else 0
-        what |= CLOCK if _changed(host, newcomers, state_hz) else 0
+        what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0)
     moments.look_s[local] = np.inf
-    if what != LOOK and not settings.packages:
+    if what != LOOK:
         tick = np.floor(at_s / settings.governor_s) + 1.0
         tick += 1.0 if tick * settings.governor_s <= at_s else 0.0
         moments.look_s[local] = tick * settings.governor_s
     if moments.logged[0] < moments.log.shape[0]:
         row = moments.log[moments.logged[0]]
-        row[0], row[1], row[2] = at_s, host.inputs.machines[host.domain.first + local].number, what
+        row[0], row[1], row[2] = at_s, host.inputs.machines[domain.first + local].number, what
         moments.logged[0] += 1
 
 
-@njit(cache=False, error_model="numpy", inline="always")
-def _integrate(host: EventHost, time_s: float) -> None:
-    """Add the time since the last event to all counters: rates times seconds."""
+@njit(cache=False, error_model="numpy")
+def _integrate(host: EventHost, now_s: float) -> None:
+    """Add the time since rates changed last to all counters: rates times seconds."""
+    time_s = now_s - host.moments.since_s[0]
+    host.moments.since_s[0] = now_s
     residents, inputs, outputs, moments = _residents(host), host.inputs, host.outputs, host.moments
     rates, sums, piece = moments.rates[host.local], host.domain.sums[host.epoch], moments.piece
     part = time_s / inputs.settings[0].epoch_s
@@ -344,7 +369,8 @@ def _integrate(host: EventHost, time_s: float) -> None:
     sums[E_QUOTA] += piece[E_QUOTA] * part
     for column in (E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S):
         sums[column] += piece[column]
-    moments.means[:RESIDUAL] += rates[:RESIDUAL] * part
+    for rate in range(RESIDUAL):
+        moments.means[rate] += rates[rate] * part
     moments.means[RESIDUAL] = max(moments.means[RESIDUAL], rates[RESIDUAL])
     if outputs.trace.size > 0:
         for i in range(residents.n):
@@ -376,19 +402,18 @@ def _run(host: EventHost) -> MachineEpoch:
     """Simulate one epoch of one machine from event to event."""
     settings, means = host.inputs.settings[0], host.moments.means
     at_s, end_s = host.epoch * settings.epoch_s, (host.epoch + 1) * settings.epoch_s
-    means[:] = 0.0
+    means[:], host.moments.since_s[0] = 0.0, at_s
     while at_s < end_s:
         _happens(host, at_s)
-        next_s = min(end_s, _next_s(host))
-        _integrate(host, next_s - at_s)
-        at_s = next_s
+        at_s = _next_s(host)
+    _integrate(host, end_s)
     platform = host.inputs.platforms[host.conditions.platform]
     return MachineEpoch(
         state_hz=means[STATE_HZ],
         capped=means[CAPPED],
         power_w=means[POWER_W],
         energy_j=means[POWER_W] * settings.epoch_s,
-        peak_w=platform.peak_w if settings.packages else platform.idle_w + platform.dynamic_w,
+        peak_w=platform.peak_w,
         utilisation=means[UTILISATION],
         bandwidth_utilisation=means[TRAFFIC],
         residual=means[RESIDUAL],

@@ -227,18 +227,19 @@ def _demand(residents: Residents, network: float) -> float:
 
 
 @njit(cache=False, error_model="numpy")
-def _slow_down_siblings(residents: Residents, sibling: float, relief: float) -> None:
+def _slow_down_siblings(residents: Residents, stalled: Floats, sibling: float, relief: float) -> None:
     """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P · R).
 
     P, `sibling`, is the chance that the other thread of the core is busy too: U² at utilisation U. R is 1 beside
     threads that wait for memory in half of their cycles, and differs from that by `relief` from always to never: R is
-    that of the mean thread of the machine, as any may be the sibling, in the epoch before.
+    that of the mean thread of the machine, as any may be the sibling, by what was `stalled` (a share of each resident's
+    cycles) before.
     """
     hot, _, n = residents
     waited = busy = 0.0
     for i in range(n):
         busy += hot[USE, i]
-        waited += hot[USE, i] * hot[WAITED, i]
+        waited += hot[USE, i] * stalled[i]
     beside = sibling * (1.0 + relief * (0.5 - waited / busy)) if busy > 0.0 else 0.0
     for i in range(n):
         hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * beside
@@ -336,7 +337,7 @@ def _run_at(it: LoadedHost, limit_hz: float) -> tuple[Clocked, float]:
     bytes_per_s = misses_per_s * LINE_BYTES * WRITE_BACK
     package_w, power_w = draw(it.residents, it.platform, conditions.power_factor, it.sibling, bytes_per_s)
     over = max(package_w / it.platform.tdp_w, power_w / conditions.limit_w) - 1.0
-    return Clocked(state_hz, False, power_w, misses_per_s, residual), over
+    return Clocked(state_hz, limit_hz, False, power_w, misses_per_s, residual), over
 
 
 @njit(cache=False, error_model="numpy")
@@ -362,10 +363,15 @@ def _clocked(it: LoadedHost) -> Clocked:
             else:
                 under *= 0.5 if side > 0 else 1.0
                 high, over, side = middle, there, 1
-    hot, _, n = it.residents
+    return Clocked(run.state_hz, run.limit_hz, capped, run.power_w, run.misses_per_s, run.residual)
+
+
+@njit(cache=False, error_model="numpy")
+def _stalls(residents: Residents, stalled: Floats) -> None:
+    """Set the share of its cycles in which every resident waits for memory."""
+    hot, _, n = residents
     for i in range(n):
-        hot[WAITED, i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
-    return Clocked(run.state_hz, capped, run.power_w, run.misses_per_s, run.residual)
+        stalled[i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
 
 
 @njit(cache=False, error_model="numpy", inline="always")
@@ -384,7 +390,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     busy = _demand(residents, conditions.network)
     utilisation = busy / platform.threads
     sibling = _sibling(inputs.settings[0], utilisation)
-    _slow_down_siblings(residents, sibling, inputs.settings[0].sibling_relief)
+    _slow_down_siblings(residents, residents.hot[WAITED], sibling, inputs.settings[0].sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
@@ -400,6 +406,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         sibling=sibling,
     )
     clocked = _clocked(running)
+    _stalls(residents, residents.hot[WAITED])
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)

@@ -270,6 +270,7 @@ class Clocked(NamedTuple):
     """A machine at the clocks of an epoch."""
 
     state_hz: float
+    limit_hz: float  # under which the governor chose
     capped: bool
     power_w: float
     misses_per_s: float

@@ -10,12 +10,13 @@ TRAITS = INPUT_SD = 17  # INPUT_SD: column of the table of jobs alone: spread be
 # What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
 # core CPI and relative memory accesses without co-runners' part, 1 / overlap on this core, and the share of its cycles
 # in which it waited for memory in the epoch before; share of its accesses to other nodes' memory; part
-# of its misses on each of its slices; when it leaves, in seconds.
+# of its misses on each of its slices; when it leaves, in seconds; on the event-driven machine, where WAITED is what its
+# governor saw last, the share of its cycles in which it waits now.
 WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW, STALL_NOW, WAITED = range(17, 28)
-REMOTE, PART, UNTIL_S = range(28, 31)
+REMOTE, PART, UNTIL_S, STALLED = range(28, 32)
 # What it has done since it was last written out.
-CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(31, 37)
-FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 37, 9, 6, 9
+CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES = range(32, 38)
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 38, 9, 6, 9
 # Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
 # row minus epoch, key of its noise, shard; first cache slice that it lives on (NOWHERE: none yet) and how many.
 JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD, SLICE, SPAN = range(9)

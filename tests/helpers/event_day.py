@@ -10,7 +10,7 @@ import math
 import simpy
 
 from sim.queues.readable import Moment
-from tests.helpers.reference_day import ReferenceDay, clocked, noise, scatter
+from tests.helpers.reference_day import ReferenceDay, clocked, noise, scatter, top_hz, wish
 
 RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK = 1, 2, 4, 8, 16
 CHANGE, TICK, DO = 1, 2, 3
@@ -30,6 +30,7 @@ class EventDay(ReferenceDay):
         for host in hosts:
             host.what, host.since, host.step, host.fresh, host.state = 0, 0.0, 0, True, 0.0
             host.epoch, host.capped, host.rates, host.sheet, host.energy_j = 0, False, (0.0,) * 3, None, 0.0
+            host.seen = 0.0
         for epoch in range(world.epochs):
             self.plan(epoch * world.epoch_s, CHANGE, self.begin, hosts, epoch)
         for host in hosts:
@@ -83,38 +84,40 @@ class EventDay(ReferenceDay):
 
     def tick(self, host):
         """Let the governor look; where nothing has happened since it looked last, it must see what it saw."""
-        if self.world.power.packages:
-            return
         if host.fresh:
             self.note(host, LOOK)
-        if host.what:
-            return
-        before = [one.frequency for one in host.here], host.state
-        self.look(host)
-        assert before == ([one.frequency for one in host.here], host.state)
+        if not host.what:
+            assert not self.wishes_others(host)
 
-    def look(self, host):
-        world = self.world
+    def wishes_others(self, host):
+        """Whether the governor, which looks, wishes other clocks than those that are; they stay."""
         platform, governor = self.platform(host.number, host.epoch), self.governor(host.number, host.epoch)
-        cap_w = world.power.cap_share * platform.peak_power_w * self.allowance
-        busy = sum(one.use for one in host.here)
-        host.state, host.capped = self.govern(host, platform, governor, cap_w, busy)
+        self.see(host, host.rates[1])
+        clocks, most_hz = [one.frequency for one in host.here], top_hz(platform, *host.crowd)
+        limit_hz = host.state if host.capped else most_hz
+        state = wish(host.here, platform, governor, limit_hz=limit_hz, most_hz=most_hz, busy=host.seen)
+        wished = [one.frequency for one in host.here]
+        for one, frequency in zip(host.here, clocks, strict=True):
+            one.frequency = frequency
+        return (wished, state) != (clocks, host.state)
+
+    def see(self, host, crowding):
+        host.seen = crowding
+        for one in host.here:
+            one.waited = one.stalled
 
     def happen(self, host):
         what, host.what, now, timeline = host.what, 0, self.clock.now, self.day.timeline
         platform, before = self.platform(host.number, host.epoch), host.state
-        look = (bool(what & LOOK) or platform is not host.sheet) and not self.world.power.packages
-        host.sheet = platform
+        look, host.sheet = bool(what & LOOK) or platform is not host.sheet, platform
         if self.step_now() > host.step:
             host.step, what = self.step_now(), what | LOAD
         if what == LOOK:
-            host.fresh, clocks = False, [one.frequency for one in host.here]
-            self.look(host)
-            if (clocks, before) == ([one.frequency for one in host.here], host.state):
+            host.fresh = False
+            if not self.wishes_others(host):
                 self.log.append((now, host.number, LOOK))
                 return
             what |= CLOCK
-            look = False
         newcomers = []
         if what & (RESIDENTS | CONDITIONS):
             host.here = [one for one in host.here if timeline.end_s[one.stay] > now]
@@ -155,7 +158,7 @@ class EventDay(ReferenceDay):
             if one.cpi is None:
                 one.frequency = platform.max_frequency_hz
                 one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
-                one.waited = one.stall
+                one.stalled = one.stall
             one.load_factor = self.load_factor(one, host.step)
             self.want(one, host.number, host.epoch)
 
@@ -171,37 +174,24 @@ class EventDay(ReferenceDay):
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
         sibling = self.sibling(crowding)
-        waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
+        waited = sum(one.use * one.stalled for one in host.here) / busy if busy else 0.5
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
             one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * beside
-        core_share = (1 - 0.4 * sibling) / platform.cores
         if look:
-            if host.active + host.stalled == 0 or self.switches(number, epoch):
-                self.heat(host, core_share, governor)
-            self.look(host)
-        else:
-            for one in newcomers:
-                one.frequency = host.state
+            self.see(host, crowding)
         for one in host.here:
             one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        memory = idle_s, bandwidth, platform.llc_bytes
-        if world.power.packages:
-            cap_w = world.power.cap_share * self.peak_power_w(platform) * self.allowance
-            given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling}
-            solved = clocked(host.here, platform, governor, **given, solved=lambda: self.solved(host, memory))
-            power_w, host.state, host.capped, solution = solved
-        else:
-            solution = self.solved(host, memory)
-        cpis, misses, shares = solution
+        attainable = bandwidth * (0.67 if platform.name in {"naples_7601", "rome_7742", "milan_7763"} else 0.75)
+        memory = idle_s, attainable, platform.llc_bytes
+        cap_w = world.power.cap_share * self.peak_power_w(platform) * self.allowance
+        given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling, "seen": host.seen}
+        solved = clocked(host.here, platform, governor, **given, solved=lambda: self.solved(host, memory))
+        power_w, host.state, host.capped, (cpis, misses, shares) = solved
         for one, share, cpi in zip(host.here, shares, cpis, strict=True):
             one.share, one.cpi = share, cpi
-        self.heat(host, core_share, governor)
-        for one in host.here:
-            one.waited = one.stall
-        if not world.power.packages:
-            dynamic = sum(one.use * core_share * one.activity * self.cube(one.frequency, platform) for one in host.here)
-            power_w = platform.idle_power_w + 0.85 * platform.tdp_w * day.machines.power_factor[number] * dynamic
+            one.stalled = one.stall
+        host.crowd = crowding, sibling
         host.rates = power_w, crowding, misses * 64 * 1.3 / bandwidth
 
     def integrate(self, host, now):

@@ -82,6 +82,7 @@ class Instance:
     remote: float = 0.0
     load_factor: float = 1.0
     waited: float = 0.0
+    stalled: float = 0.0
 
     def mpi(self, share):
         """Misses per instruction: they follow the part of two working sets that a share does not hold."""
@@ -214,25 +215,41 @@ def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, sh
     return seen, sum(rates), shares
 
 
-def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
+def top_hz(platform, busy, sibling):
+    """The highest clock with so many cores active."""
+    active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
+    two = 2 * platform.sockets / platform.cores
+    ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
+    above_hz = package(platform, {}).single_core_hz - platform.max_frequency_hz
+    return platform.max_frequency_hz + math.floor(ramp * above_hz / platform.frequency_step_hz + 1e-9) * (
+        platform.frequency_step_hz
+    )
+
+
+def wish(residents, platform, governor, *, limit_hz, most_hz, busy):
+    """Set everybody's clock as the governor wishes, which saw so many threads busy, and how much residents waited."""
+    state = limit_hz
+    if governor.policy == "ondemand":
+        served_hz = max(platform.min_frequency_hz, most_hz * busy / governor.ondemand_threshold)
+        state = min(limit_hz, most_hz, served_hz)
+    slow = max(state - governor.step_down_hz, platform.min_frequency_hz)
+    for one in residents:
+        stalls = governor.policy == "stall_aware" and one.waited > governor.stall_threshold
+        one.frequency = slow if stalls else state
+    return state
+
+
+def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, seen=None):
     """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
     its, tdp_w = package(platform, {}), platform.tdp_w
     busy = sum(one.use for one in residents) / platform.vcpus
     pairs = platform.threads_per_core > 1
-    active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
-    two = 2 * platform.sockets / platform.cores
-    ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
-    bins = math.floor(ramp * (its.single_core_hz - platform.max_frequency_hz) / platform.frequency_step_hz + 1e-9)
-    top_hz = platform.max_frequency_hz + bins * platform.frequency_step_hz
-    before = [one.waited for one in residents]
+    most_hz = top_hz(platform, busy, sibling)
 
     def run(limit_hz):
-        state = limit_hz
-        if governor.policy == "ondemand":
-            state = min(limit_hz, ondemand_hz(platform, governor, busy, top_hz))
-        slow = max(state - governor.step_down_hz, platform.min_frequency_hz)
-        for one, waited in zip(residents, before, strict=True):
-            one.frequency = slow if governor.policy == "stall_aware" and waited > governor.stall_threshold else state
+        state = wish(
+            residents, platform, governor, limit_hz=limit_hz, most_hz=most_hz, busy=busy if seen is None else seen
+        )
         solution = solved()
         cores = 0.0
         for one, cpi in zip(residents, solution[0], strict=True):
@@ -247,7 +264,7 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
         power_w = platform.idle_power_w + 1.1 * (above + its.memory_j_per_byte * bytes_per_s) + fans
         return power_w, state, max(its.asleep + above / tdp_w, power_w / cap_w) - 1, solution
 
-    power_w, state, over, solution = run(top_hz)
+    power_w, state, over, solution = run(most_hz)
     if over <= 0:
         return power_w, state, False, solution
     low_hz = platform.min_frequency_hz
@@ -255,11 +272,6 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved):
         low_hz = brentq(lambda limit_hz: run(limit_hz)[2], low_hz, state, rtol=4e-15, xtol=1e-300)
     power_w, state, _, solution = run(low_hz)
     return power_w, state, True, solution
-
-
-def ondemand_hz(platform, governor, busy, top_hz):
-    """The clock that serves the load at the governor's threshold."""
-    return min(top_hz, max(platform.min_frequency_hz, top_hz * busy / governor.ondemand_threshold))
 
 
 @dataclass
