@@ -48,19 +48,19 @@ class Behaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 0.6
+    core_cpi: Positive = 0.77
     """Median cycles per instruction without last-level-cache misses and `inner_miss_cycles`, alone on a core."""
-    core_cpi_log_sd: NonNegative = 0.56
+    core_cpi_log_sd: NonNegative = 0.52
     """Spread of `core_cpi` between jobs."""
-    memory_accesses_per_instruction: Positive = 0.0115
+    memory_accesses_per_instruction: Positive = 0.0112
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
-    memory_accesses_log_sd: NonNegative = 0.58
+    memory_accesses_log_sd: NonNegative = 0.5
     """Spread of memory accesses per instruction between jobs."""
-    size_exponent: float = -0.075
+    size_exponent: float = -0.095
     """Core CPI and memory accesses are proportional to the job's quota to this power: large jobs are better tuned."""
     overlap: Annotated[float, Ge(1)] = 3.0
     """Median number of overlapping misses (memory-level parallelism)."""
-    overlap_log_sd: NonNegative = 0.85
+    overlap_log_sd: NonNegative = 0.75
     """Spread of the number of overlapping misses between jobs."""
     working_set_bytes: Positive = 3.0e6
     """Median size of the larger of a job's two working sets that compete for the last-level cache."""
@@ -72,7 +72,7 @@ class Behaviour:
     """Median relative growth of core CPI while the sibling hardware thread is busy."""
     utilisation: Share = 0.55
     """Mean CPU use of an instance as a share of its quota."""
-    input_log_sd: NonNegative = 0.165
+    input_log_sd: NonNegative = 0.19
     """Median over jobs of the persistent spread between shards (input data)."""
     input_log_sd_spread: NonNegative = 0.45
     """Spread of `input_log_sd` between jobs."""
@@ -164,11 +164,11 @@ class Population:
     """Seed of the universe: WSCs with the same number share their common jobs."""
     heavyweights: Jobs = 40
     """Heavyweight jobs (infrastructure), common to every WSC."""
-    heavyweight_share: Share = 0.84
+    heavyweight_share: Share = 0.87
     """Share of the CPU quota that the heavyweights hold."""
     heavyweight_log_sd: NonNegative = 0.75
     """Spread of quota among heavyweights."""
-    light_log_sd: NonNegative = 2.0
+    light_log_sd: NonNegative = 0.9
     """Spread of quota among the other jobs."""
     instance_quota_vcpu: Positive = 3.1
     """Median CPU quota of one instance, in hardware threads."""
@@ -184,8 +184,9 @@ class Population:
     """Jobs described one by one, beside the drawn ones."""
     preset: Preset | None = None
     """How CPU quota is spread over jobs: wsmeter (two classes, the top 200 hold 91%), google2011 (one smooth curve, the
-    top 1% hold 54%) or, with null, as `heavyweight_share`, `heavyweight_log_sd` and `light_log_sd` say; a preset
-    decides these three. With google2011 the largest common jobs bear the heavyweights' names."""
+    top 1% hold 54%) or, with null, as `heavyweight_share`, `heavyweight_log_sd` and `light_log_sd` say, whose defaults
+    are those of wsmeter; a preset decides these three. With google2011 the largest common jobs bear the heavyweights'
+    names."""
 
     @property
     def stated_classes(self) -> QuotaClasses:

@@ -145,7 +145,7 @@ def test_heavyweights_hold_their_share():
     jobs = jobs_of(WORLD)
     heavy = np.array([name.startswith("heavyweight") for name in jobs.names])
     assert heavy.sum() == 20
-    assert jobs.quota_vcpu[heavy].sum() / jobs.quota_vcpu.sum() == pytest.approx(0.84)
+    assert jobs.quota_vcpu[heavy].sum() / jobs.quota_vcpu.sum() == pytest.approx(0.87)
 
 
 def test_two_wscs_of_a_universe_share_their_common_jobs():
