@@ -48,15 +48,15 @@ class Behaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 0.77
+    core_cpi: Positive = 0.88
     """Median cycles per instruction without last-level-cache misses and `inner_miss_cycles`, alone on a core."""
-    core_cpi_log_sd: NonNegative = 0.52
+    core_cpi_log_sd: NonNegative = 0.54
     """Spread of `core_cpi` between jobs."""
-    memory_accesses_per_instruction: Positive = 0.0112
+    memory_accesses_per_instruction: Positive = 0.0128
     """Median memory accesses (LLC misses) per instruction at the reference cache share."""
-    memory_accesses_log_sd: NonNegative = 0.5
+    memory_accesses_log_sd: NonNegative = 0.55
     """Spread of memory accesses per instruction between jobs."""
-    size_exponent: float = -0.095
+    size_exponent: float = -0.11
     """Core CPI and memory accesses are proportional to the job's quota to this power: large jobs are better tuned."""
     overlap: Annotated[float, Ge(1)] = 3.0
     """Median number of overlapping misses (memory-level parallelism)."""
@@ -72,7 +72,7 @@ class Behaviour:
     """Median relative growth of core CPI while the sibling hardware thread is busy."""
     utilisation: Share = 0.55
     """Mean CPU use of an instance as a share of its quota."""
-    input_log_sd: NonNegative = 0.19
+    input_log_sd: NonNegative = 0.17
     """Median over jobs of the persistent spread between shards (input data)."""
     input_log_sd_spread: NonNegative = 0.45
     """Spread of `input_log_sd` between jobs."""

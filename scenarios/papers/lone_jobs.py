@@ -1,7 +1,10 @@
-"""Jobs alone on the reference machine: how much less cache or slower memory would slow each of them down.
+"""Jobs alone on a machine: how much less cache, slower memory or another core would slow each of them down.
 
 No co-runner, no queue for memory: cycles per instruction follow from a job's own miss curve and from latency.
 """
+
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,7 @@ from analysis.figures.criteria import numbers
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, build_machines
 from models.fleet.world import World
 from models.platforms import PLATFORMS
+from sim.fleet.day import core_table, platform_table
 
 REFERENCE = PLATFORMS["haswell_2698v3"]
 CACHE_LEFT = 1 / 16
@@ -18,6 +22,13 @@ SLOW_MEMORY = 1.5
 """Latency of the slow memory over that of the platform: an assumption, as the benchmark prints no latency."""
 WORKLOADS = 22
 """Workloads of the benchmark: its maximum is compared with the median maximum of as many random jobs."""
+PAIRS: Final = {
+    "haswell_broadwell": ("haswell_2698v3", "broadwell_2698v4"),
+    "broadwell_skylake": ("broadwell_2698v4", "skylake_6148"),
+    "naples_rome": ("naples_7601", "rome_7742"),
+    "icelake_rome": ("icelake_8380", "rome_7742"),
+}
+"""Pairs of cores on which the same programs were measured."""
 
 
 def alone_facts(world: World) -> pd.DataFrame:
@@ -57,3 +68,30 @@ def alone_cpi(
     latency_cycles = latency_factor * REFERENCE.memory_latency_s * REFERENCE_FREQUENCY_HZ
     waited = jobs.curve(cache_share * REFERENCE.llc_bytes) - jobs.prefetched_share * jobs.curve.floor
     return jobs.core_cpi * REFERENCE.core_cpi_factor + waited * latency_cycles / jobs.overlap
+
+
+def platform_facts(world: World) -> pd.DataFrame:
+    """Return how much jobs differ in what one core does per clock over another: standard deviations of log ratios.
+
+    Each job runs alone with the last-level cache of its slice, at the highest clock of one core.
+
+    Parameters
+    ----------
+    world : whose jobs
+
+    Returns
+    -------
+    DataFrame
+        series, x, value: platform_ratio_log_sd_A_B for `PAIRS`.
+    """
+    names = sorted({name for pair in PAIRS.values() for name in pair})
+    fleet = replace(world.fleet, machines=len(names), platforms=dict.fromkeys(names, 1 / len(names)))
+    machines, jobs = build_machines(replace(world, fleet=fleet)), build_jobs(world, build_machines(world))
+    sheets, core_cpi = platform_table(world, machines), core_table(world, machines, jobs)
+    cpi = {}
+    for name, sheet, factor in zip(machines.platform_names, sheets, core_cpi, strict=True):
+        waited = jobs.curve(sheet["llc_bytes"] / sheet["slices"]) - jobs.prefetched_share * jobs.curve.floor
+        stall_cycles = sheet["latency_s"] * sheet["single_hz"] / (jobs.overlap * sheet["overlap"])
+        cpi[name] = jobs.core_cpi * factor + waited * stall_cycles
+    spreads = {pair: np.log(cpi[one] / cpi[other]).std() for pair, (one, other) in PAIRS.items()}
+    return numbers(**{f"platform_ratio_log_sd_{pair}": float(spread) for pair, spread in spreads.items()})

@@ -11,19 +11,19 @@ import pandas as pd
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.methods import names as estimator_names
 from analysis.figures.criteria import numbers, statistic
-from analysis.figures.world import calibration, cpi, designs, mechanism, variations
+from analysis.figures.world import calibration, designs, mechanism, variations
 from analysis.profiling.affinity.advice import advise
 from analysis.profiling.affinity.sampled import table_of
 from analysis.profiling.affinity.table import AffinityTable
 from analysis.profiling.database import Database
 from analysis.statistics import Statistic
-from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.summaries import job_statistics
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
+from scenarios.papers import calibration as facts
 from scenarios.papers import rollouts, service_worlds
 from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
-from scenarios.papers.lone_jobs import SLOW_MEMORY, alone_facts
+from scenarios.papers.lone_jobs import SLOW_MEMORY
 from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
@@ -32,12 +32,6 @@ from scenarios.runs.rundir import Run
 from scenarios.wsmeter.measurements import Tables
 
 TODAY, UPGRADE, DVFS, SERVICES, FLEET = "today", "cpu_upgrade", "dvfs_policy", "customer_services", "profiled_fleet"
-LONG: Final[Mapping[str, object]] = {
-    "fleet.machines": MACHINES,
-    "horizon_s": 5.5 * 86400,
-    "recording.instance_epoch_share": 0.05,
-}
-"""A fleet watched for as long as the published series of one job, every epoch of some instances."""
 FLEETS: Final = 200
 DRAWS: Final = 500
 """Of each number of machines and design in each fleet of the scorecard."""
@@ -60,41 +54,6 @@ _AGAINST_TIME: Final = ("day", "week")
 """Designs with machines that have the feature beside machines that have not."""
 _PLAIN: Final = (*_AGAINST_TIME, "crossover")
 """Designs that draw machines at random from the whole fleet."""
-
-
-def _calibration(sources: Sources) -> Reproduction:
-    services = sources.halves(SERVICES, "requests_per_s").only(("compute", "network"))
-    today, long = sources.run(TODAY), sources.run(TODAY, **LONG)
-    parts = [*_fleet_facts(today), calibration.service_facts(services.current, services.jobs), _series_facts(long)]
-    return Reproduction(pd.concat(parts, ignore_index=True), table=_by_job(today))
-
-
-def _by_job(today: Run) -> pd.DataFrame:
-    """Return the facts about CPI twice: of all measured stays, and of one random stay of each job."""
-    measured = cpi.stays(today.table("counters"), today.table("instances"))
-    stays, jobs = (cpi.cpi_facts(records) for records in (measured, cpi.one_of_each_job(measured)))
-    return stays[["series", "value"]].assign(one_of_each_job=jobs["value"]).rename(columns={"value": "all_stays"})
-
-
-def _fleet_facts(today: Run) -> list[pd.DataFrame]:
-    """Return what one day of the fleet as it is tells."""
-    counters, instances = today.table("counters"), today.table("instances")
-    jobs = today.table("jobs", ["quota_vcpu", "instances"]).rename(columns={"quota_vcpu": "quota"})
-    measured, scenario = cpi.stays(counters, instances), _scenario(today)
-    return [
-        calibration.quota_facts(jobs),
-        calibration.placement_facts(instances, scenario.horizon_s / 2),
-        cpi.cpi_facts(measured),
-        cpi.spread_facts(measured),
-        alone_facts(scenario),
-        calibration.machine_facts(measurements(counters, instances, "ipc")),
-        calibration.diurnal_facts(today.table("epochs", ["start_s", "cpu_s"])),
-    ]
-
-
-def _series_facts(long: Run) -> pd.DataFrame:
-    traced = long.table("instance_epochs", ["residence", "epoch", "cycles", "instructions"])
-    return cpi.series_facts(traced, long.table("instances", ["residence", "job", "instance"]), _scenario(long).epoch_s)
 
 
 def _scenario(run: Run) -> Scenario:
@@ -291,11 +250,13 @@ ROWS: tuple[Row, ...] = (
         "world/calibration",
         "the world's statistics beside those of real fleets",
         (TODAY, SERVICES),
-        _calibration,
+        facts.measure,
         calibration.calibration,
-        f"slow memory is assumed to take {SLOW_MEMORY:g} times as long; slowdowns are of jobs alone on the reference "
-        "machine, the maximum is that of 22 random jobs; where Google's cell and WSMeter's disagree, the level is "
-        "WSMeter's; a record is a stay of any instance, and the table has the same facts with one random stay a job",
+        f"means of {len(facts.SEEDS)} worlds; quota, instances of jobs and their spread over machines are judged in "
+        "the population google2011, the top 200 jobs and the mean on a machine in wsmeter, and the table has the other "
+        "one's; spreads within and between jobs are of one random epoch of each stay in a fleet of four platforms, as "
+        f"records of a cell mix times and platforms; slow memory is assumed to take {SLOW_MEMORY:g} times as long; "
+        "slowdowns are of jobs alone on the reference machine, the maximum is that of 22 random jobs",
     ),
     MeasuredRow(
         "world/ablation",

@@ -112,6 +112,41 @@ def diurnal_facts(epochs: pd.DataFrame) -> pd.DataFrame:
     return numbers(diurnal_half_amplitude=float(np.hypot(*wave)) / mean)
 
 
+def load_facts(minutes: pd.DataFrame) -> pd.DataFrame:
+    """Return how much an instance's load varies within five minutes: the median ratio of its 90th to 10th percentile.
+
+    A minute is a fifth of the time, so these percentiles are the highest and the lowest of five.
+
+    Parameters
+    ----------
+    minutes : columns residence, epoch (of a minute each, from 0), cpu_s
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no instance is there for five minutes.
+    """
+    spans = minutes.assign(span=minutes["epoch"] // 5).groupby(["residence", "span"])["cpu_s"]
+    whole = spans.agg(["size", "min", "max"]).query("size == 5 and min > 0")
+    if whole.empty:
+        raise NotEnoughDataError(5, int(spans.size().max()) if len(minutes) else 0, "minutes of one instance")
+    return numbers(load_p90_over_p10_5min=float((whole["max"] / whole["min"]).median()))
+
+
+def latency_facts(latency: pd.Series) -> pd.DataFrame:
+    """Return how the idle memory latency of identical machines is distributed: CV, skewness and excess kurtosis.
+
+    Parameters
+    ----------
+    latency : one a machine
+    """
+    return numbers(
+        idle_latency_cv=float(latency.std() / latency.mean()),
+        idle_latency_skew=float(latency.skew()),
+        idle_latency_kurtosis=float(latency.kurt()),
+    )
+
+
 def quantiles(name: str, values: pd.Series, percents: tuple[int, ...]) -> dict[str, float]:
     """Return quantiles by name, such as ``cpi_p50``."""
     ends = np.quantile(values.to_numpy(dtype=np.float64), [percent / 100 for percent in percents])
