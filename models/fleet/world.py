@@ -292,6 +292,8 @@ class Power:
     switches the cap off. The processors' own limit, their TDP, always holds."""
     domain_budget_share: Positive = 0.82
     """Budget of a power domain as a share of its machines' peak power; 10 switches it off."""
+    turbo: bool = True
+    """Whether clocks rise above the all-core turbo when few cores are active."""
 
 
 @dataclass(frozen=True, slots=True)

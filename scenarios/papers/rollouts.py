@@ -18,8 +18,10 @@ QUIET: Final[Mapping[str, object]] = {
     "interference.llc": False,
     "interference.bandwidth": False,
     "interference.smt": False,
+    "interference.sockets": False,
     "power.cap_share": 10.0,
     "power.domain_budget_share": 10.0,
+    "power.turbo": False,
 }
 """A world in which co-runners share nothing."""
 ALIKE: Final = {f"conditions.{each.name}": 0.0 for each in fields(Conditions) if each.name != "slow_memory_factor"}

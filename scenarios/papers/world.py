@@ -305,7 +305,7 @@ ROWS: tuple[Row, ...] = (
         _packing,
         designs.packing,
         f"{len(rollouts.IN_PACKS.seeds)} fleets of {rollouts.QUARTER_DAY['fleet.machines']:,} machines, six hours; "
-        "intervals are over fleets; quiet: no interference, no power caps; alike: also no differences between machines "
+        "intervals are over fleets; quiet: no interference, caps or turbo; alike: also no differences between machines "
         "or racks",
     ),
     MeasuredRow("world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _scorecard),

@@ -347,7 +347,8 @@ def _watts(world: World, sheet: Platform) -> tuple[float, ...]:
     its = package(sheet, world.platforms)
     lone = LONE_THREAD if sheet.threads_per_core > 1 else 1.0
     watts = sheet.tdp_w, its.asleep * sheet.tdp_w, its.awake * sheet.tdp_w, its.cores * sheet.tdp_w
-    return *watts, lone, its.single_core_hz, its.memory_j_per_byte
+    single_hz = its.single_core_hz if world.power.turbo else sheet.max_frequency_hz
+    return *watts, lone, single_hz, its.memory_j_per_byte
 
 
 def _division(world: World, sheet: Platform) -> tuple[int, int, float, float]:

@@ -93,7 +93,7 @@ class EventDay(ReferenceDay):
         """Whether the governor, which looks, wishes other clocks than those that are; they stay."""
         platform, governor = self.platform(host.number, host.epoch), self.governor(host.number, host.epoch)
         self.see(host, host.rates[1])
-        clocks, most_hz = [one.frequency for one in host.here], top_hz(platform, *host.crowd)
+        clocks, most_hz = [one.frequency for one in host.here], top_hz(platform, *host.crowd, self.world.power.turbo)
         limit_hz = host.state if host.capped else most_hz
         state = wish(host.here, platform, governor, limit_hz=limit_hz, most_hz=most_hz, busy=host.seen)
         wished = [one.frequency for one in host.here]
@@ -185,7 +185,8 @@ class EventDay(ReferenceDay):
         attainable = bandwidth * (0.67 if platform.name in {"naples_7601", "rome_7742", "milan_7763"} else 0.75)
         memory = idle_s, attainable, platform.llc_bytes
         cap_w = world.power.cap_share * self.peak_power_w(platform) * self.allowance
-        given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling, "seen": host.seen}
+        given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling}
+        given |= {"seen": host.seen, "turbo": world.power.turbo}
         solved = clocked(host.here, platform, governor, **given, solved=lambda: self.solved(host, memory))
         power_w, host.state, host.capped, (cpis, misses, shares) = solved
         for one, share, cpi in zip(host.here, shares, cpis, strict=True):

@@ -215,8 +215,10 @@ def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, sh
     return seen, sum(rates), shares
 
 
-def top_hz(platform, busy, sibling):
+def top_hz(platform, busy, sibling, turbo):
     """The highest clock with so many cores active."""
+    if not turbo:
+        return platform.max_frequency_hz
     active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
     two = 2 * platform.sockets / platform.cores
     ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
@@ -239,12 +241,12 @@ def wish(residents, platform, governor, *, limit_hz, most_hz, busy):
     return state
 
 
-def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, seen=None):
+def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, turbo, seen=None):
     """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
     its, tdp_w = package(platform, {}), platform.tdp_w
     busy = sum(one.use for one in residents) / platform.vcpus
     pairs = platform.threads_per_core > 1
-    most_hz = top_hz(platform, busy, sibling)
+    most_hz = top_hz(platform, busy, sibling, turbo)
 
     def run(limit_hz):
         state = wish(
@@ -374,7 +376,7 @@ class ReferenceDay:
 
         cap_w = world.power.cap_share * self.peak_power_w(platform) * allowance
         silicon = day.machines.power_factor[number]
-        given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved}
+        given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved, "turbo": world.power.turbo}
         power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
         cpis, misses, shares = solution
         for one, share, cpi in zip(host.here, shares, cpis, strict=True):

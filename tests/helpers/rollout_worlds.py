@@ -23,8 +23,8 @@ from sim.fleet.arms import everywhere, nowhere
 from sim.fleet.day import prepare
 
 NO_CONDITIONS = Conditions(**{field.name: 0.0 for field in fields(Conditions)})
-NO_INTERFERENCE = Interference(llc=False, bandwidth=False, smt=False)
-NO_CAPS = Power(cap_share=10.0, domain_budget_share=10.0)
+NO_INTERFERENCE = Interference(llc=False, bandwidth=False, smt=False, sockets=False)
+NO_CAPS = Power(cap_share=10.0, domain_budget_share=10.0, turbo=False)
 MACHINES = World(
     seed=3,
     horizon_s=1800.0,

@@ -77,9 +77,9 @@ def scattered(world, stays, seed=1):
 TWINS = {
     "plain": {},
     "capped": {"power": Power(cap_share=0.36)},
-    "budget": {"power": Power(cap_share=0.42, domain_budget_share=0.34)},
-    "ondemand": {"power": Power(Governor("ondemand", ondemand_threshold=0.3))},
-    "stall_aware": {"power": Power(Governor("stall_aware", stall_threshold=0.4), cap_share=0.4)},
+    "budget": {"power": Power(cap_share=0.4, domain_budget_share=0.28)},
+    "ondemand": {"power": Power(Governor("ondemand", ondemand_threshold=0.3), turbo=False)},
+    "stall_aware": {"power": Power(Governor("stall_aware", stall_threshold=0.3), cap_share=0.35)},
     "partitioned": {"interference": replace(SHARP, llc=False)},
     "idle memory": {"interference": replace(SHARP, bandwidth=False)},
     "no siblings": {"interference": replace(SHARP, smt=False)},
@@ -89,7 +89,7 @@ TWINS = {
     "sockets": {"interference": replace(SHARP, sockets=True), "fleet": DIVIDED},
     "bound": {"interference": replace(SHARP, sockets=True, remote_share=0.0)},
     "moved": {"interference": replace(SHARP, sockets=True), "feature": ROME},
-    "tdp": {"power": Power(Governor("stall_aware", stall_threshold=0.4), cap_share=0.44)},
+    "tdp": {"power": Power(Governor("stall_aware", stall_threshold=0.3), cap_share=0.37)},
     "all": {
         "interference": replace(SHARP, sockets=True, windows=True, sibling_relief=0.6),
         "power": Power(Governor("ondemand", ondemand_threshold=0.3), cap_share=0.4),

@@ -9,18 +9,21 @@ The base is the library's `fortnight`. Ends of an axis are published figures, or
 - churn: none, and about 40% of the instances moved a day;
 - covariance: none, and that of cloud machines (Azure D8s_v5: memory latency 10%, bandwidth 5%, cache 14%, of which half
   of the variance persists; racks share a part);
-- domains apart: no power budget that machines share, so that none feels what another does;
-- feature: the same change of the code of all jobs, a governor that half of the jobs gain by, new processors;
+- feature: new code of all jobs, by which each gains differently (the base) or all the same, new processors, a governor;
+- power: that governor where power is short, so that caps bind about half of the time and what one core saves another
+  can use; and there without budgets that machines share, so that none feels what another does;
 - tails: all jobs equally spread and heavyweights alike, or very unequal (Google cell, 2011: 1% of jobs hold 54%);
 - swing: loads that follow the day by 37% (Alibaba);
 - mixed: three generations of servers, as in the library's `profiled_fleet`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from json import dumps
 from typing import Any, Literal
+
+import numpy as np
 
 from models.errors import InputError
 from models.fleet.inventory import drawn_names
@@ -30,7 +33,7 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.loader import Override, load
 from scenarios.files.schema import Scenario
 
-Change = Literal["governor", "software", "platform"]
+Change = Literal["jobs", "software", "platform", "governor"]
 Values = Mapping[str, float]
 
 BASE = "fortnight"
@@ -44,7 +47,9 @@ DRAWN = 5
 _DRAWN = "drawn_"
 _JOBS_PER_MACHINE = 0.65
 _UNIFORM = 1.0075
-"""By how much less CPI new code has; that also leaves more room under the power cap, and the fleet gains about 1%."""
+"""By how much less CPI new code has."""
+_UNLIKE = 0.02
+"""Spread between jobs of the logarithm of that, where each gains differently: about a third lose."""
 
 _PERSISTENCE = "population.behaviour.input_log_sd"
 _WANDER = "population.behaviour.wander_time_factor"
@@ -72,7 +77,7 @@ PLATFORMS: Values = {
     f"fleet.platforms.{name}": share
     for name, share in (("haswell_2698v3", 0.5), ("broadwell_2698v4", 0.3), ("skylake_6148", 0.2))
 }
-_FULL_POWER: Values = {"power.cap_share": 0.85, "power.domain_budget_share": 0.82}
+TIGHT_POWER: Values = {"power.cap_share": 0.7, "power.domain_budget_share": 0.68}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Corner:
     name: str
     values: Values = field(default_factory=dict)
     """Dotted paths of scenario values."""
-    change: Change = "governor"
+    change: Change = "jobs"
     """What the feature is."""
     times: int = 1
     """Machines for each one that is asked for."""
@@ -110,7 +115,7 @@ def drawn(seed: int) -> Corner:
     for low, high in ends:
         at = float(rng.random())
         values |= {key: round(low[key] + at * (high[key] - low[key]), 6) for key in low}
-    changes: tuple[Change, ...] = ("governor", "software", "platform")
+    changes: tuple[Change, ...] = ("jobs", "software", "platform")
     return _with(f"{_DRAWN}{seed}", values, change=changes[int(rng.integers(3))])
 
 
@@ -145,13 +150,22 @@ def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
     scenario = load(BASE, [Override(key, dumps(value)) for key, value in values.items()])
     if not isinstance(scenario, Scenario) or scenario.feature is None:
         raise TypeError(f"{BASE} is no fleet with a feature")
-    if where.change != "software":
+    if where.change in {"governor", "platform"}:
         return scenario
-    cheaper = 1 / _UNIFORM
-    code = Software(
-        tuple(drawn_names(scenario.population, seed)), core_cpi_factor=cheaper, memory_accesses_factor=cheaper
-    )
-    return replace(scenario, feature=replace(scenario.feature, name="new compiler", governor=None, software=(code,)))
+    code = _compiled(drawn_names(scenario.population, seed), _UNLIKE if where.change == "jobs" else 0.0, seed)
+    return replace(scenario, feature=replace(scenario.feature, name="new compiler", governor=None, software=code))
+
+
+def _compiled(jobs: Sequence[str], log_sd: float, seed: int) -> tuple[Software, ...]:
+    """Return new code of jobs: all of them gain alike, or each by a draw of its own."""
+    if not log_sd:
+        return (_less(1 / _UNIFORM, *jobs),)
+    drawn = stream(seed, "gains of jobs").normal(0.0, log_sd, len(jobs))
+    return tuple(_less(float(np.exp(-gain)) / _UNIFORM, job) for job, gain in zip(jobs, drawn, strict=True))
+
+
+def _less(factor: float, *jobs: str) -> Software:
+    return Software(jobs, core_cpi_factor=factor, memory_accesses_factor=factor)
 
 
 def crossover(of: World) -> World:
@@ -176,14 +190,13 @@ def rebuilt(of: World, job: str) -> World:
     of : a fleet
     job : its name
     """
-    code = Software((job,), core_cpi_factor=1 / _UNIFORM, memory_accesses_factor=1 / _UNIFORM)
-    return replace(of, feature=Feature(f"new code of {job}", software=(code,)))
+    return replace(of, feature=Feature(f"new code of {job}", software=(_less(1 / _UNIFORM, job),)))
 
 
-def _with(name: str, *parts: Values, change: Change = "governor", times: int = 1) -> Corner:
+def _with(name: str, *parts: Values, change: Change = "jobs", times: int = 1) -> Corner:
     """Return a corner; values of later parts win."""
     values: dict[str, float] = {}
-    for part in (_FULL_POWER if change == "platform" else {}, *parts):
+    for part in parts:
         values |= part
     return Corner(name, values, change, times)
 
@@ -200,7 +213,9 @@ CORNERS: Mapping[str, Corner] = {
         _with("churn_high", CHURN[1]),
         _with("covariance_low", COVARIANCE[0]),
         _with("covariance_high", COVARIANCE[1]),
-        _with("domains_apart", {"power.domain_budget_share": 10.0}),
+        _with("governor", change="governor"),
+        _with("tight_power", TIGHT_POWER, change="governor"),
+        _with("domains_apart", TIGHT_POWER, {"power.domain_budget_share": 10.0}, change="governor"),
         _with("uniform", change="software"),
         _with("upgrade", change="platform"),
         _with("tails_low", TAILS[0]),

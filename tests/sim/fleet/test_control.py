@@ -226,7 +226,7 @@ def test_how_often_the_control_plane_wakes_does_not_matter():
 
 def test_epochs_of_a_tenth_of_a_second_begin_where_they_should():
     """3 * 0.1 is 0.30000000000000004, and a tenth goes more than three times into that; waiting ends there."""
-    population = dataclasses.replace(FEW, allocated_share=1.2, instance_quota_vcpu=3.1)
+    population = dataclasses.replace(FEW, allocated_share=1.4, instance_quota_vcpu=4.0)
     churn = dataclasses.replace(QUIET, restarts_per_instance_day=1e5)
     _, _, timeline = day_of(world_of(horizon_s=0.7, epoch_s=0.1, churn=churn, population=population))
     boundaries = [epoch * 0.1 for epoch in range(7)]
@@ -405,7 +405,7 @@ def test_preemption_lets_latency_critical_instances_wait_less():
     """All are placed as they come, too many; one epoch later those who wait are best-effort, if eviction is allowed."""
     missing = {}
     for preemption in (True, False):
-        population = dataclasses.replace(FEW, allocated_share=1.2, instance_quota_vcpu=3.1)
+        population = dataclasses.replace(FEW, allocated_share=1.4, instance_quota_vcpu=4.0)
         churn = dataclasses.replace(BUSY, exits_per_instance_day=0.0)
         world = world_of(population=population, scheduler=Scheduler(preemption=preemption), churn=churn)
         _, jobs, timeline = day_of(world)

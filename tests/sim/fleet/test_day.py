@@ -10,7 +10,7 @@ WORLD = World(3, 900.0, 300.0, Fleet(20), Population(60, 50), recording=Recordin
 
 def test_a_day_has_machines_jobs_stays_and_factors_of_every_epoch():
     day = prepare(WORLD)
-    assert (day.machines.count, day.jobs.count, day.order.size) == (20, 60, 438)
+    assert (day.machines.count, day.jobs.count, day.order.size) == (20, 60, 443)
     assert day.load.shape == day.phase.shape == (3, 60)
     assert day.traced.all()
 

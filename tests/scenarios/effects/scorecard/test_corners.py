@@ -5,6 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from models.fleet.inventory import drawn_names
 from scenarios.effects.scorecard.corners import AUTOCORRELATION, CORNERS, corner, crossover, drawn, world
 from scenarios.files.faults import FaultsError
 from sim.fleet.day import own_autocorrelation
@@ -26,7 +27,7 @@ def test_a_corner_is_the_base_but_for_what_it_says(name):
     made = leaves(asdict(world(where, 1, 100)))
     different = {key for key in BASE.keys() | made.keys() if BASE.get(key) != made.get(key)}
     about_feature = {key for key in different if key.startswith("feature.")}
-    assert bool(about_feature) == (where.change != "governor")
+    assert bool(about_feature) == (where.change != "jobs")
     assert different - about_feature == {key for key, value in where.values.items() if BASE.get(key) != value}
     assert all(made[key] == value for key, value in where.values.items())
     assert len(different) > 0
@@ -63,6 +64,17 @@ def test_software_of_a_uniform_change_reaches_every_job():
     (code,) = made.feature.software
     assert len(set(code.jobs)) == len(code.jobs) == made.population.jobs
     assert made.feature.governor is None
+
+
+def test_new_code_of_the_base_has_a_gain_of_its_own_for_every_job_and_a_third_lose():
+    made = world(corner("base"), 4, 1000)
+    factor = np.array([code.core_cpi_factor for code in made.feature.software])
+    assert sorted(name for code in made.feature.software for name in code.jobs) == sorted(
+        drawn_names(made.population, 4)
+    )
+    assert np.log(factor).std() == pytest.approx(0.02, rel=0.1)
+    assert (factor > 1).mean() == pytest.approx(0.354, abs=0.06)
+    assert world(corner("base"), 5, 1000).feature != made.feature
 
 
 @pytest.mark.parametrize("name", ["base", "fine", "uniform"])
