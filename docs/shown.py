@@ -157,8 +157,14 @@ def examples() -> Iterator[Path]:
             yield place
 
 
-def renew(document: Path) -> None:
-    """Bring the shown output of one document up to date; to be called among the examples."""
+def renew(document: Path) -> Iterator[str]:
+    """Bring the shown output of one document up to date; to be called among the examples.
+
+    Yields
+    ------
+    str
+        What is to be mended by hand.
+    """
     lines = document.read_text(encoding="utf-8").splitlines()
     for block in blocks(document):
         if block.language == "python":
@@ -167,7 +173,12 @@ def renew(document: Path) -> None:
             if not command.text.startswith("wsc ") or command.text.startswith(SERVES):
                 continue
             with contextlib.chdir(ROOT if command.text in recipes() else "."):
-                made = renewed(command.output, run(command.text))
+                printed = run(command.text)
+            try:
+                made = renewed(command.output, printed)
+            except ValueError as error:
+                yield f"{document}:{command.line}: {error}"
+                continue
             lines[command.line : command.line + len(made)] = made
     document.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -175,11 +186,9 @@ def renew(document: Path) -> None:
 def main() -> None:
     """Renew all documents; a line that resembles nothing printed is to be mended by hand."""
     with examples():
-        for document in DOCUMENTS:
-            try:
-                renew(document)
-            except ValueError as error:
-                sys.exit(f"{document}: {error}")
+        faults = [fault for document in DOCUMENTS for fault in renew(document)]
+    if faults:
+        sys.exit("\n".join(faults))
 
 
 if __name__ == "__main__":

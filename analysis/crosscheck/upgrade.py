@@ -4,12 +4,13 @@ Both speak of instructions per CPU second, new over old: one from the stays on t
 processors, the other from the old machines' logs and profile alone.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
 from analysis.statistics import NotEnoughDataError
@@ -75,7 +76,8 @@ def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, o
     Returns
     -------
     Change
-        Of the quota-weighted instructions per CPU second of the jobs with enough stays on both (Lee et al. 2018).
+        Of the quota-weighted instructions per CPU second of the jobs with enough stays on both (Lee et al. 2018). Its
+        interval is of machines: what runs on one shares its clock, memory and cache, which WSMeter's own leaves out.
 
     Examples
     --------
@@ -86,19 +88,44 @@ def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, o
     >>> round(tried(pd.DataFrame({**stays, "wall_s": 1.0}), where, fleet, "a", "b").change, 3)
     0.492
     """
-    measured = _speeds(counters, instances)
-    platform = measured["residence"].map(instances.set_index("residence")["platform"].astype(str))
-    before, after = (measured[(platform == name).to_numpy()].reset_index(drop=True) for name in (old, new))
-    estimator = WSMeter(t=float(norm.isf(FALSE_ALARM / 2)), current_is="sample")
+    before, after = _sides(counters, instances, old, new)
+    estimator = WSMeter(current_is="sample")
     try:
-        estimate = estimator.estimate(before, after, jobs)
+        change = estimator.estimate(before, after, jobs).change
+        error = np.hypot(
+            _jackknifed(before, lambda left: estimator.estimate(left, after, jobs).change),
+            _jackknifed(after, lambda left: estimator.estimate(before, left, jobs).change),
+        )
     except NotEnoughDataError:
         return None
-    return Change(estimate.change, estimate.low, estimate.high)
+    machines = min(side["machine"].nunique() for side in (before, after))
+    reach = float(error * student.isf(FALSE_ALARM / 2, machines - 1))
+    return Change(change, change - reach, change + reach)
+
+
+def _jackknifed(side: pd.DataFrame, change: Callable[[pd.DataFrame], float]) -> float:
+    """Return the standard error that the machines of one side make: the estimate without each of them (Tukey 1958)."""
+    machines = side["machine"].unique()
+    if len(machines) < 2:
+        raise NotEnoughDataError(2, len(machines), "machines")
+    without = np.array([change(side[side["machine"] != machine].reset_index(drop=True)) for machine in machines])
+    return float(np.sqrt((len(machines) - 1) * without.var()))
+
+
+def covered(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, old: str, new: str) -> pd.DataFrame:
+    """Return the jobs that the estimate of `tried` speaks of: those with enough stays on both platforms.
+
+    Parameters
+    ----------
+    counters, instances, jobs, old, new : as for `tried`
+    """
+    counts = [side.groupby("job").size() for side in _sides(counters, instances, old, new)]
+    enough = [count.index[count >= WSMeter().min_instances] for count in counts]
+    return jobs[jobs["job"].isin(enough[0].intersection(enough[1]))]
 
 
 def known(before: pd.DataFrame, after: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame) -> Change:
-    """Return the true change of the quota-weighted instructions per CPU second of all jobs.
+    """Return the true change of the quota-weighted instructions per CPU second of the jobs.
 
     Parameters
     ----------
@@ -120,6 +147,14 @@ def known(before: pd.DataFrame, after: pd.DataFrame, instances: pd.DataFrame, jo
     weight = quota.reindex(old.index.intersection(new.index))
     change = float((weight * new).sum() / (weight * old).sum() - 1)
     return Change(change, change, change)
+
+
+def _sides(counters: pd.DataFrame, instances: pd.DataFrame, old: str, new: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the measured stays on either platform."""
+    measured = _speeds(counters, instances)
+    platform = measured["residence"].map(instances.set_index("residence")["platform"].astype(str))
+    before, after = (measured[(platform == name).to_numpy()].reset_index(drop=True) for name in (old, new))
+    return before, after
 
 
 def _speeds(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:

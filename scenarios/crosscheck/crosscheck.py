@@ -41,7 +41,7 @@ _MEANINGS: Mapping[str, str] = {
     "occupancy_epochs": "the same, epoch by epoch",
     "requests_counted": "requests counted and departed of each stay in a window, the ratio farthest from 1",
     "service_times": "slope of log service time over log seconds per instruction, hour by hour",
-    "upgrade_wsmeter": "change by new processors, from the trial and true",
+    "upgrade_wsmeter": "change by new processors of the jobs with enough stays on trial, from it and true",
     "upgrade_predicted": "change by new processors, predicted and true",
     "upgrade_tried": "change by new processors, predicted and from the trial",
     "affinity_moved": "saving when the jobs are moved in simulation, and predicted saving",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from analysis.crosscheck.check import Check
-from analysis.crosscheck.upgrade import Change, agree, known, predicted, tried
+from analysis.crosscheck.upgrade import Change, agree, covered, known, predicted, tried
 from analysis.crossplatform.methods import METHODS
 from scenarios.runs.rundir import Run
 from scenarios.runs.stays import logged
@@ -29,7 +29,8 @@ def checks(run: Run) -> Iterator[Check]:
         instances = tables["instances"]
         tables["instances"] = instances[instances["platform"].isin([old, new])].reset_index(drop=True)
         tables["jobs"] = tables["jobs"].rename(columns={"quota_vcpu": "quota"})
-        estimate, true = _estimate(tables, old, new), _true(run, tables)
+        on_trial = covered(tables["counters"], tables["instances"], tables["jobs"], old, new)
+        estimate, true = _estimate(tables, old, new), _true(run, {**tables, "jobs": on_trial})
         if estimate is not None and true is not None:
             yield agree("upgrade_wsmeter", estimate, true)
         for name, job in _served(run, tables["jobs"]).items():
