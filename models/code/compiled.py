@@ -61,12 +61,14 @@ def njit(
     nogil: bool = False,
     error_model: Literal["python", "numpy"] = "python",
     inline: Literal["never", "always"] = "never",
+    borrows: bool = False,
 ) -> Callable[[_F], _F]:
     """Return a decorator that compiles a function, with options of `numba.njit`.
 
     Parameters
     ----------
     cache : whether what is compiled is kept on disk for the next process
+    borrows : whether it counts no references to arrays: it makes none, and its caller holds those that it is given
 
     Examples
     --------
@@ -78,7 +80,8 @@ def njit(
     """
 
     def compiled(function: _F) -> _F:
-        dispatcher: Any = numba.njit(nogil=nogil, error_model=error_model, inline=inline)(function)
+        options = {"nogil": nogil, "error_model": error_model, "inline": inline, "_nrt": not borrows}
+        dispatcher: Any = numba.njit(**options)(function)
         if cache and dispatcher is not function:  # it is where NUMBA_DISABLE_JIT is set
             dispatcher._cache = _Cache(function)
         return cast(_F, dispatcher)

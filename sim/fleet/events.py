@@ -139,13 +139,13 @@ def _begin(inputs: Inputs, outputs: Outputs, number: int, machines: int) -> Mome
     )
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _residents(host: EventHost) -> Residents:
     """Return who is on a machine now."""
     return Residents(host.domain.hot[host.local], host.domain.mark[host.local], host.domain.residents[host.local])
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     """Let residents leave and enter whose time has come; return the first newcomer's slot, and whether anybody did.
 
@@ -183,7 +183,7 @@ def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     return int(newcomers), bool(changed or n > newcomers)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
     """Let every resident's load depart from that of the epoch by a draw of its own for this step, of mean 1."""
     hot, mark, n = residents
@@ -193,13 +193,13 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
         hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ _OF_LOAD), step))
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _begins(host: EventHost, at_s: float) -> bool:
     """Return whether this is the beginning of the epoch."""
     return bool(at_s == host.epoch * host.inputs.settings[0].epoch_s)
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _load_up(host: EventHost, newcomers: int) -> float:
     """Set how many threads everybody keeps busy, and everybody's core CPI beside siblings; return the utilisation."""
     inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
@@ -222,7 +222,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     return float(utilisation)
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _see(host: EventHost, utilisation: float) -> None:
     """Let the governor see how busy the machine is, and how much its residents waited."""
     hot, n = host.domain.hot[host.local], host.domain.residents[host.local]
@@ -230,7 +230,7 @@ def _see(host: EventHost, utilisation: float) -> None:
     hot[WAITED, :n] = hot[STALLED, :n]
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _governor(host: EventHost, utilisation: float) -> OwnGovernor:
     """Return what the governor knows, on processors of which so many threads are busy."""
     platform, number = host.inputs.platforms[host.conditions.platform], host.conditions.governor
@@ -238,7 +238,7 @@ def _governor(host: EventHost, utilisation: float) -> OwnGovernor:
     return _own_governor(host.domain.own, number, host.moments.rates[host.local, SEEN], most_hz)
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _solve(host: EventHost, newcomers: int, look: bool) -> None:
     """Solve the machine as it is now: demand, what the governor wishes, clocks, interference, power."""
     domain, conditions, residents = host.domain, host.conditions, _residents(host)
@@ -267,7 +267,7 @@ def _solve(host: EventHost, newcomers: int, look: bool) -> None:
     rates[RESIDUAL] = clocked.residual if residents.n > 0 else 0.0
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _changed(host: EventHost, n: int, state_hz: float) -> bool:
     """Return whether the P-state or a clock of the first n residents is another one than before."""
     changed = host.moments.rates[host.local, STATE_HZ] != state_hz
@@ -276,7 +276,7 @@ def _changed(host: EventHost, n: int, state_hz: float) -> bool:
     return bool(changed)
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _next_s(host: EventHost) -> float:
     """Return when something happens next on a machine, new epochs aside."""
     moments, local = host.moments, host.local
@@ -286,7 +286,7 @@ def _next_s(host: EventHost) -> float:
     return float(next_s)
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _is_due(host: EventHost, at_s: float) -> bool:
     """Return whether an epoch begins, residents change or load steps."""
     moments, settings = host.moments, host.inputs.settings[0]
@@ -294,7 +294,7 @@ def _is_due(host: EventHost, at_s: float) -> bool:
     return bool(_begins(host, at_s) or moments.change_s[host.local] <= at_s or steps_s <= at_s)
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _change(host: EventHost, at_s: float) -> tuple[int, int]:
     """Let epoch, residents and load change that are due; return the bits of what did and the first newcomer's slot."""
     settings, moments, local = host.inputs.settings[0], host.moments, host.local
@@ -311,7 +311,7 @@ def _change(host: EventHost, at_s: float) -> tuple[int, int]:
     return what, newcomers
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _wishes_others(host: EventHost) -> bool:
     """Let the governor look; return whether it wishes other clocks than those that are, which stay as they are."""
     residents, rates, clocks = _residents(host), host.moments.rates[host.local], host.moments.clocks
@@ -330,7 +330,7 @@ def _wishes_others(host: EventHost) -> bool:
     return bool(changed)
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _happens(host: EventHost, at_s: float) -> None:
     """Let everything happen on a machine that is due now; log it."""
     settings, moments, domain, local = host.inputs.settings[0], host.moments, host.domain, host.local
@@ -355,7 +355,7 @@ def _happens(host: EventHost, at_s: float) -> None:
         moments.logged[0] += 1
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _integrate(host: EventHost, now_s: float) -> None:
     """Add the time since rates changed last to all counters: rates times seconds."""
     time_s = now_s - host.moments.since_s[0]
@@ -382,7 +382,7 @@ def _integrate(host: EventHost, now_s: float) -> None:
         _visit(host, time_s)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _visit(host: EventHost, time_s: float) -> None:
     """Add what each resident of a visited machine did, beside its counter row; who has left stays in the table."""
     (hot, mark, n), piece = _residents(host), host.moments.piece
@@ -397,7 +397,7 @@ def _visit(host: EventHost, time_s: float) -> None:
         host.outputs.visit_sums[visit, at] += piece[:5]
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _run(host: EventHost) -> MachineEpoch:
     """Simulate one epoch of one machine from event to event."""
     settings, means = host.inputs.settings[0], host.moments.means

@@ -16,6 +16,7 @@ from sim.fleet.slots import (
     FREQUENCY,
     GAIN1,
     GAIN2,
+    HOME,
     JOB,
     KEY,
     MPI,
@@ -36,81 +37,111 @@ from sim.fleet.slots import (
 
 LINE_BYTES, WRITE_BACK = 64.0, 1.3  # a cache line; bytes moved per missed one: three in ten are dirty when evicted
 LEAST = 1e-300  # misses per second of a cache that nobody uses
-# Rows of scratch: residents' memory latency and cache share, slices' misses, nodes' latency wanted now, that of the
-# guess before, and what was wanted at that.
-LATENCY, WANTED, PRESSURE, NODES, SEEN, ASKED = range(6)
-SCRATCH = 6
+# Rows of scratch: residents' memory latency, by how much their misses per second change with a byte of cache, and the
+# bytes that a miss per second holds; slices' bytes for a miss per second; nodes' latency wanted now, that of the guess
+# before, and what was wanted at that; by how much others' memory is further, misses per second of their own, and of
+# their threads elsewhere.
+LATENCY, SLOPE, SCALE, PRESSURE, NODES, SEEN, ASKED, FURTHER, OWN, AWAY = range(10)
+SCRATCH = 10
 LEAST_MOVE = 1e-12  # by which part a latency has moved at least if a slope follows from it
 ROUNDING = 1e-9  # by which part of a slice a quota may be above a whole number
-DAMPING = (
-    0.6  # first step of the fixed point to new cache shares and latency; shares' is halved when the residual grows
-)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def latency_factor(use: float) -> float:
     """Return `models.fleet.memory.latency_factor` of one number."""
     measured = min(use, CUT)
     return float(1.0 + LINEAR * measured + POWER_GAIN * measured**POWER + BEYOND * (use - measured))
 
 
-@njit(cache=False, error_model="numpy")
-def _settle(hot: Floats, n: int, latency: Floats) -> None:
-    """Set every resident's misses, CPI and miss rate at its cache share and memory latency."""
+@njit(cache=False, error_model="numpy", borrows=True)
+def _settle(hot: Floats, n: int, latency: Floats, slope: Floats) -> None:
+    """Set every resident's misses, CPI and miss rate at its cache share and memory latency, and the rate's slope.
+
+    That is by how much misses per second change with a byte of cache: fewer misses, some of them hidden, at more
+    instructions per second.
+    """
     share, mpi, cpi, rate = hot[SHARE], hot[MPI], hot[CPI], hot[RATE]
     use, frequency, core, access = hot[USE], hot[FREQUENCY], hot[CORE_NOW], hot[ACCESS_NOW]
     floor, gain1, set1, gain2, set2, ahead = hot[FLOOR], hot[GAIN1], hot[SET1], hot[GAIN2], hot[SET2], hot[AHEAD]
     stall = hot[STALL_NOW]
     for i in range(n):
         square = share[i] * share[i]
-        mpi[i] = access[i] * (floor[i] + gain1[i] / (set1[i] + square) + gain2[i] / (set2[i] + square))
-        waited = mpi[i] - access[i] * ahead[i]
-        cpi[i] = core[i] + waited * stall[i] * latency[i] * frequency[i]
-        rate[i] = use[i] * frequency[i] / cpi[i] * mpi[i]
+        near1, near2 = 1.0 / (set1[i] + square), 1.0 / (set2[i] + square)
+        mpi[i] = access[i] * (floor[i] + gain1[i] * near1 + gain2[i] * near2)
+        hidden = access[i] * ahead[i]
+        cycles = stall[i] * latency[i] * frequency[i]
+        cpi[i] = core[i] + (mpi[i] - hidden) * cycles
+        ipc = 1.0 / cpi[i]
+        pace = use[i] * frequency[i] * ipc
+        rate[i] = pace * mpi[i]
+        growth = -2.0 * share[i] * access[i] * (gain1[i] * near1 * near1 + gain2[i] * near2 * near2)
+        slope[i] = pace * growth * (core[i] - hidden * cycles) * ipc
 
 
-@njit(cache=False, error_model="numpy")
-def _reach(residents: Residents, contention: Contention, latency_s: Floats, latency: Floats) -> None:
+@njit(cache=False, error_model="numpy", borrows=True)
+def _reach(residents: Residents, contention: Contention, latency_s: Floats, scratch: Floats) -> None:
     """Set every resident's memory latency from those of the nodes: of its own, and of the others for what is there."""
     hot, mark, n = residents
-    nodes = contention.nodes
+    latency, further, nodes = scratch[LATENCY], scratch[FURTHER], contention.nodes
     if nodes == 1:
         for i in range(n):
             latency[i] = latency_s[0]
         return
-    total, per_node = 0.0, contention.slices // nodes
+    total = _total(latency_s, nodes)
     for node in range(nodes):
-        total += latency_s[node]
+        others = (total - latency_s[node]) / (nodes - 1) * contention.remote_latency
+        further[node] = others - latency_s[node]
     for i in range(n):
-        home = latency_s[mark[SLICE, i] // per_node]
-        others = (total - home) / (nodes - 1) * contention.remote_latency
-        latency[i] = home + hot[REMOTE, i] * (others - home)
+        latency[i] = latency_s[mark[HOME, i]] + hot[REMOTE, i] * further[mark[HOME, i]]
 
 
-@njit(cache=False, error_model="numpy")
-def _divide(residents: Residents, contention: Contention, scratch: Floats) -> None:
-    """Set what every resident would hold of its slices in proportion to miss rates, in bytes."""
+@njit(cache=False, error_model="numpy", borrows=True)
+def _divide(residents: Residents, contention: Contention, total: float, scratch: Floats) -> None:
+    """Set how many bytes of its slices a resident would hold for each miss per second: in proportion to miss rates."""
     hot, mark, n = residents
-    rate, wanted, pressure, slices = hot[RATE], scratch[WANTED], scratch[PRESSURE], contention.slices
+    rate, scale, pressure, slices = hot[RATE], scratch[SCALE], scratch[PRESSURE], contention.slices
     if slices == 1:
-        scale = contention.llc_bytes / max(_total(rate, n), LEAST)
+        of_all = contention.llc_bytes / max(total, LEAST)
         for i in range(n):
-            wanted[i] = rate[i] * scale
+            scale[i] = of_all
         return
-    pressure[:slices] = 0.0
+    for at in range(slices):
+        pressure[at] = 0.0
     for i in range(n):
         for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
             pressure[at] += rate[i] * hot[PART, i]
     for at in range(slices):
         pressure[at] = contention.llc_bytes / slices / max(pressure[at], LEAST)
     for i in range(n):
-        scale = 0.0
+        of_slices = 0.0
         for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
-            scale += pressure[at]
-        wanted[i] = rate[i] * hot[PART, i] * scale
+            of_slices += pressure[at]
+        scale[i] = hot[PART, i] * of_slices
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
+def _farthest(hot: Floats, n: int, scale: Floats) -> float:
+    """Return the largest change of a share that is wanted, in bytes."""
+    farthest = 0.0
+    for i in range(n):
+        change = abs(hot[RATE, i] * scale[i] - hot[SHARE, i])
+        farthest = change if change > farthest else farthest
+    return farthest
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _move(hot: Floats, n: int, scratch: Floats, damping: float) -> None:
+    """Move every share by a step of Newton's method to what is wanted, which falls as the share grows.
+
+    Only the part of the Jacobian that is its diagonal counts: what others lose to a resident is left to the next step.
+    """
+    share, rate, scale, slope = hot[SHARE], hot[RATE], scratch[SCALE], scratch[SLOPE]
+    for i in range(n):
+        share[i] += damping * (rate[i] * scale[i] - share[i]) / (1.0 - min(0.0, slope[i] * scale[i]))
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
 def _total(values: Floats, n: int) -> float:
     """Return the sum of the first n."""
     total = 0.0
@@ -119,33 +150,34 @@ def _total(values: Floats, n: int) -> float:
     return total
 
 
-@njit(cache=False, error_model="numpy")
-def _wanted_latency(residents: Residents, contention: Contention, node: int, total: float) -> float:
-    """Return the latency of a node's memory at the traffic of those who live there and of those who reach for it.
+@njit(cache=False, error_model="numpy", borrows=True)
+def _want(residents: Residents, contention: Contention, total: float, scratch: Floats) -> None:
+    """Set the latency of each node's memory at the traffic of those who live there and of those who reach for it.
 
     Other nodes' threads come over links, whose traffic delays them too; what they wait there is counted as the node's.
     """
-    if not contention.share_bandwidth:
-        return contention.idle_latency_s
-    bytes_per_s, nodes = LINE_BYTES * WRITE_BACK, contention.nodes
-    if nodes == 1:
-        use = total * bytes_per_s / (contention.bandwidth * contention.attainable)
-        return contention.idle_latency_s * latency_factor(use)
-    hot, mark, n = residents
-    own = remote = 0.0
+    (hot, mark, n), nodes, wanted_s = residents, contention.nodes, scratch[NODES]
+    of_node = contention.bandwidth * contention.attainable / nodes / (LINE_BYTES * WRITE_BACK)
+    if nodes == 1 or not contention.share_bandwidth:
+        use = total / of_node if contention.share_bandwidth else 0.0
+        for node in range(nodes):
+            wanted_s[node] = contention.idle_latency_s * latency_factor(use)
+        return
+    own, away = scratch[OWN], scratch[AWAY]
+    for node in range(nodes):
+        own[node] = away[node] = 0.0
     for i in range(n):
-        there = hot[RATE, i] * hot[REMOTE, i]
-        if mark[SLICE, i] // (contention.slices // nodes) == node:
-            own += hot[RATE, i] - there
-        else:
-            remote += there / (nodes - 1)
-    of_node = contention.bandwidth * contention.attainable / nodes
-    here = (own + remote) * bytes_per_s / of_node
-    links = remote * bytes_per_s / (of_node * contention.remote_bandwidth)
-    return contention.idle_latency_s * latency_factor(max(here, links))
+        elsewhere = hot[RATE, i] * hot[REMOTE, i]
+        own[mark[HOME, i]] += hot[RATE, i] - elsewhere
+        away[mark[HOME, i]] += elsewhere
+    total_away = _total(away, nodes)
+    for node in range(nodes):
+        remote = (total_away - away[node]) / (nodes - 1)
+        use = max(own[node] + remote, remote / contention.remote_bandwidth) / of_node
+        wanted_s[node] = contention.idle_latency_s * latency_factor(use)
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _next_latency(now_s: float, wanted_s: float, before_s: float, wanted_before_s: float) -> float:
     """Return the next guess of a memory's latency: where the line through the last two answers meets what was asked.
 
@@ -153,12 +185,12 @@ def _next_latency(now_s: float, wanted_s: float, before_s: float, wanted_before_
     """
     moved_s = now_s - before_s
     if before_s == 0.0 or abs(moved_s) < LEAST_MOVE * now_s:
-        return now_s + DAMPING * (wanted_s - now_s)
+        return wanted_s
     slope = min(0.0, (wanted_s - wanted_before_s) / moved_s)
     return now_s + (wanted_s - now_s) / (1.0 - slope)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def solve(residents: Residents, contention: Contention, latency_s: Floats, scratch: Floats) -> tuple[float, float]:
     """Solve one machine's interference fixed point in place; return misses per second and the residual.
 
@@ -175,22 +207,21 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
     scratch : (SCRATCH, max(slots, slices)) array, contents do not matter
     """
     hot, _, n = residents
-    share, wanted = hot[SHARE], scratch[WANTED]
     wanted_s, seen_s, asked_s = scratch[NODES], scratch[SEEN], scratch[ASKED]
-    seen_s[: contention.nodes] = 0.0
-    residual, total, damping = np.inf, 0.0, DAMPING
+    for node in range(contention.nodes):
+        seen_s[node] = 0.0
+    residual, total, damping = np.inf, 0.0, 1.0
     for _ in range(contention.iterations):
-        _reach(residents, contention, latency_s, scratch[LATENCY])
-        _settle(hot, n, scratch[LATENCY])
+        _reach(residents, contention, latency_s, scratch)
+        _settle(hot, n, scratch[LATENCY], scratch[SLOPE])
         total = _total(hot[RATE], n)
+        _want(residents, contention, total, scratch)
         before, residual = residual, 0.0
         for node in range(contention.nodes):
-            wanted_s[node] = _wanted_latency(residents, contention, node, total)
             residual = max(residual, abs(wanted_s[node] - latency_s[node]) / latency_s[node])
         if contention.share_llc:
-            _divide(residents, contention, scratch)
-            for i in range(n):
-                residual = max(residual, abs(wanted[i] - share[i]) / contention.llc_bytes)
+            _divide(residents, contention, total, scratch)
+            residual = max(residual, _farthest(hot, n, scratch[SCALE]) / contention.llc_bytes)
         if residual <= contention.tolerance:
             break
         damping *= 0.5 if residual > before else 1.0
@@ -199,12 +230,11 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
             latency_s[node] = _next_latency(now_s, wanted_s[node], seen_s[node], asked_s[node])
             seen_s[node], asked_s[node] = now_s, wanted_s[node]
         if contention.share_llc:
-            for i in range(n):
-                share[i] += damping * (wanted[i] - share[i])
+            _move(hot, n, scratch, damping)
     return total, residual
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _next_homeless(residents: Residents) -> int:
     """Return the resident without a place whose key is least, so that the order of slots decides nothing; −1: none."""
     _, mark, n = residents
@@ -248,13 +278,14 @@ def settle_down(residents: Residents, platform: np.record, remote_share: float, 
             if there < least - ROUNDING:
                 best, least = first, there
         mark[SLICE, i], mark[SPAN, i], hot[PART, i] = best, span, 1.0 / span
+        mark[HOME, i] = best // per_node
         for at in range(best, best + span):
             load[at] += hot[QUOTA, i] / span
         drawn = 2.0 * remote_share * uniform(np.uint64(mark[KEY, i]), mark[JOB, i])
         hot[REMOTE, i] = 0.0 if nodes == 1 else min(1.0, max(drawn, 1.0 - per_node / span))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def slow_down_by(own: OwnPhysics, residents: Residents, contention: Contention, threads: float, sibling: float) -> None:
     """Let neighbours slow each other down by somebody's own mechanism: core CPI ← core CPI / relative speed.
 

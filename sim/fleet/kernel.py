@@ -103,7 +103,7 @@ CLOCK_ROUNDING = 1e-13  # by which part a clock between two P-states may be off
 LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> OperatingConditions:
     """Return what the machine is to its residents in this epoch."""
     machine, settings = inputs.machines[domain.first + local], inputs.settings[0]
@@ -142,28 +142,33 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
     )
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _divided_alike(one: np.record, other: np.record) -> bool:
     """Return whether two platforms have as many caches and memories, so that residents may stay where they are."""
     return bool(one.slices == other.slices and one.nodes == other.nodes)
 
 
-@njit(cache=False, error_model="numpy")
-def _give_places(inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions) -> None:
-    """Give newcomers caches and a memory to live on, and everybody when the machine has become another platform."""
+@njit(cache=False, error_model="numpy", borrows=True)
+def _give_places(inputs: Inputs, domain: PowerDomain, local: int, conditions: OperatingConditions) -> bool:
+    """Give newcomers caches and a memory to live on, and everybody when the machine has become another platform.
+
+    Return whether there was anybody without.
+    """
     hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]
     platform, remote_share = inputs.platforms[conditions.platform], inputs.settings[0].remote_share
     before, domain.divided[local] = domain.divided[local], conditions.platform
     if before == NOWHERE or not _divided_alike(inputs.platforms[before], platform):
         mark[SLICE, :n] = NOWHERE
         domain.latency_s[local] = conditions.contention.idle_latency_s
+    homeless = False
     for i in range(n):
-        if mark[SLICE, i] == NOWHERE:
-            settle_down(Residents(hot, mark, n), platform, remote_share, domain.scratch[0])
-            return
+        homeless |= mark[SLICE, i] == NOWHERE
+    if homeless:
+        settle_down(Residents(hot, mark, n), platform, remote_share, domain.scratch[0])
+    return homeless
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _wander(residents: Residents, rho: float, epoch: int) -> None:
     """Let every resident's own behaviour wander on: an autoregression of variance 1."""
     hot, mark, n = residents
@@ -172,7 +177,7 @@ def _wander(residents: Residents, rho: float, epoch: int) -> None:
         hot[WANDER, i] = rho * hot[WANDER, i] + fresh * noise(np.uint64(mark[KEY, i]), epoch)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _behave(residents: Residents, core_cpi: Floats, overlap: float, access: float, phase: Floats) -> None:
     """Set every resident's core CPI, memory accesses and overlap of this epoch, before its co-runners."""
     hot, mark, n = residents
@@ -183,7 +188,7 @@ def _behave(residents: Residents, core_cpi: Floats, overlap: float, access: floa
         hot[STALL_NOW, i] = hot[STALL, i] / overlap
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _guess(residents: Residents, contention: Contention, frequency: float) -> None:
     """Set what newcomers (CPI 0) did in the epoch before as if they had an equal share of the cache and idle memory."""
     hot, _, n = residents
@@ -199,7 +204,7 @@ def _guess(residents: Residents, contention: Contention, frequency: float) -> No
             hot[FREQUENCY, i] = frequency
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _load(residents: Residents, load: Floats) -> None:
     """Set how many hardware threads every resident would keep busy at the pace of its mean load."""
     hot, mark, n = residents
@@ -207,7 +212,7 @@ def _load(residents: Residents, load: Floats) -> None:
         hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]]
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _demand(residents: Residents, network: float) -> float:
     """Set how many hardware threads every resident keeps busy under its load; return their sum.
 
@@ -226,7 +231,7 @@ def _demand(residents: Residents, network: float) -> float:
     return busy
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _slow_down_siblings(residents: Residents, stalled: Floats, sibling: float, relief: float) -> None:
     """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P · R).
 
@@ -245,7 +250,7 @@ def _slow_down_siblings(residents: Residents, stalled: Floats, sibling: float, r
         hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * beside
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _divide_cache(residents: Residents, contention: Contention, threads: float) -> None:
     """Cut the last-level cache by quota if it is not shared."""
     hot, _, n = residents
@@ -254,7 +259,7 @@ def _divide_cache(residents: Residents, contention: Contention, threads: float) 
             hot[SHARE, i] = contention.llc_bytes * hot[QUOTA, i] / threads
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) -> None:
     """Add the epoch to every resident's counters and to the domain's."""
     hot, _, n = residents
@@ -280,7 +285,7 @@ def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) 
     sums[E_MISSES], sums[E_CPU_S] = every_miss, every_cpu_s
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _note(hot: Floats, i: int, epoch_s: float, row: Floats) -> None:
     """Write down what a resident did in this epoch: cycles, instructions, misses, CPU time, cycles but for stalls."""
     row[0] = hot[USE, i] * hot[FREQUENCY, i] * epoch_s
@@ -288,7 +293,7 @@ def _note(hot: Floats, i: int, epoch_s: float, row: Floats) -> None:
     row[2], row[3], row[4] = row[1] * hot[MPI, i], hot[USE, i] * epoch_s, row[1] * hot[CORE_NOW, i]
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _follow(residents: Residents, epoch: int, epoch_s: float, trace: Floats) -> None:
     """Write down what the traced residents did in this epoch."""
     hot, mark, n = residents
@@ -297,7 +302,7 @@ def _follow(residents: Residents, epoch: int, epoch_s: float, trace: Floats) -> 
             _note(hot, i, epoch_s, trace[mark[TRACE, i] + epoch])
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows: Ints) -> None:
     """Write down what each resident of a visited machine did in this epoch, and its counter row."""
     hot, mark, n = residents
@@ -306,14 +311,14 @@ def _visit(residents: Residents, window: int, epoch_s: float, sums: Floats, rows
         rows[i] = mark[ROW, i] + window
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _own_governor(own: OwnPhysics, number: int, utilisation: float, most_hz: float) -> OwnGovernor:
     """Return somebody's own governor, before the feature or with it, on a machine."""
     own.call[0] = number
     return OwnGovernor(own.after if number else own.before, utilisation, most_hz, own.call)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _sibling(settings: np.record, utilisation: float) -> float:
     """Return the chance that a busy thread has a busy one beside it: between random placement and idle cores first.
 
@@ -325,7 +330,7 @@ def _sibling(settings: np.record, utilisation: float) -> float:
     return float(max(utilisation**2, least))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _run_at(it: LoadedHost, limit_hz: float) -> tuple[Clocked, float]:
     """Solve the machine at the clocks that its governor wishes under a limit; return by how much it draws too much.
 
@@ -340,33 +345,37 @@ def _run_at(it: LoadedHost, limit_hz: float) -> tuple[Clocked, float]:
     return Clocked(state_hz, limit_hz, False, power_w, misses_per_s, residual), over
 
 
-@njit(cache=False, error_model="numpy")
-def _clocked(it: LoadedHost) -> Clocked:
-    """Solve the machine at the clocks that its governor wishes, or at the limit at which it draws what it may.
+@njit(cache=False, error_model="numpy", borrows=True)
+def _held_down(it: LoadedHost, state_hz: float, over: float) -> Clocked:
+    """Solve the machine at the limit at which it draws what it may, as it draws too much at its P-state.
 
     Processors find that limit within milliseconds, so it holds for the whole epoch: where it lies between two P-states
     they dither, and the clock is the mean. It is sought by false position (Illinois).
     """
+    low, high, side = it.platform.min_hz, state_hz, 0
+    run, under = _run_at(it, low)
+    while under < 0.0 and high - low > CLOCK_ROUNDING * high:
+        middle = (low * over - high * under) / (over - under)
+        run, there = _run_at(it, middle)
+        if abs(there) <= it.conditions.contention.tolerance:
+            break
+        if there < 0.0:
+            over *= 0.5 if side < 0 else 1.0
+            low, under, side = middle, there, -1
+        else:
+            under *= 0.5 if side > 0 else 1.0
+            high, over, side = middle, there, 1
+    return Clocked(run.state_hz, run.limit_hz, True, run.power_w, run.misses_per_s, run.residual)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _clocked(it: LoadedHost) -> Clocked:
+    """Solve the machine at the clocks that its governor wishes, or at the limit at which it draws what it may."""
     run, over = _run_at(it, it.own.most_hz)
-    capped = over > 0.0
-    if capped:
-        low, high, side = it.platform.min_hz, run.state_hz, 0
-        run, under = _run_at(it, low)
-        while under < 0.0 and high - low > CLOCK_ROUNDING * high:
-            middle = (low * over - high * under) / (over - under)
-            run, there = _run_at(it, middle)
-            if abs(there) <= it.conditions.contention.tolerance:
-                break
-            if there < 0.0:
-                over *= 0.5 if side < 0 else 1.0
-                low, under, side = middle, there, -1
-            else:
-                under *= 0.5 if side > 0 else 1.0
-                high, over, side = middle, there, 1
-    return Clocked(run.state_hz, run.limit_hz, capped, run.power_w, run.misses_per_s, run.residual)
+    return _held_down(it, run.state_hz, over) if over > 0.0 else run
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _stalls(residents: Residents, stalled: Floats) -> None:
     """Set the share of its cycles in which every resident waits for memory."""
     hot, _, n = residents
@@ -374,18 +383,19 @@ def _stalls(residents: Residents, stalled: Floats) -> None:
         stalled[i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
 
 
-@njit(cache=False, error_model="numpy", inline="always")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epoch: int) -> MachineEpoch:
     """Simulate one epoch of one machine."""
     residents = Residents(hot=domain.hot[local], mark=domain.mark[local], n=domain.residents[local])
     conditions = _conditions(inputs, domain, local, epoch)
     contention, epoch_s = conditions.contention, inputs.settings[0].epoch_s
     platform, governor = inputs.platforms[conditions.platform], inputs.governors[conditions.governor]
-    _give_places(inputs, domain, local, conditions)
+    newcomers = _give_places(inputs, domain, local, conditions)
     _wander(residents, inputs.settings[0].rho, epoch)
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
-    _guess(residents, contention, platform.max_hz)
+    if newcomers:
+        _guess(residents, contention, platform.max_hz)
     _load(residents, inputs.load[epoch])
     busy = _demand(residents, conditions.network)
     utilisation = busy / platform.threads
@@ -448,7 +458,7 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
     )
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _add(sums: Floats, did: MachineEpoch) -> None:
     """Add what a machine did in an epoch to the sums of its domain."""
     sums[E_ENERGY_J] += did.energy_j
@@ -456,7 +466,7 @@ def _add(sums: Floats, did: MachineEpoch) -> None:
     sums[E_RESIDUAL] = max(sums[E_RESIDUAL], did.residual)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _write_down(inputs: Inputs, outputs: Outputs, machine: int, epoch: int, did: MachineEpoch) -> None:
     """Write down what a machine did in an epoch."""
     window = inputs.window_of_epoch[epoch]
@@ -468,7 +478,7 @@ def _write_down(inputs: Inputs, outputs: Outputs, machine: int, epoch: int, did:
         row[0], row[1], row[2], row[3] = did.state_hz, did.power_w, did.utilisation, did.bandwidth_utilisation
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _allow(inputs: Inputs, domain: PowerDomain, power_w: float, peak_w: float) -> None:
     """Let the allowance of a domain's machines follow the gap between its budget and its power."""
     budget_w = inputs.settings[0].budget_share * peak_w
@@ -476,7 +486,7 @@ def _allow(inputs: Inputs, domain: PowerDomain, power_w: float, peak_w: float) -
     domain.allowance[0] = min(1.0, max(MIN_ALLOWANCE, wish))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> None:
     """Simulate one epoch of a power domain."""
     window, power_w, peak_w = inputs.window_of_epoch[epoch], 0.0, 0.0

@@ -12,14 +12,14 @@ STALLED_ACTIVITY = 0.45  # power of a stalled core relative to a computing one
 ROUNDING = 1e-9  # by which part clocks may be off
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _ondemand(own: OwnGovernor, platform: np.record, governor: np.record) -> float:
     """Return the clock that serves the load at the threshold of ondemand; between two P-states the core dithers."""
     wish = own.most_hz * own.utilisation / governor.ondemand_threshold
     return float(min(own.most_hz, max(platform.min_hz, wish)))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _asked(own: OwnGovernor, platform: np.record, stalled: float, limit_hz: float) -> float:
     """Return the clock that somebody's own governor asks for; between two P-states the core dithers."""
     call, least, most = own.call, platform.min_hz, own.most_hz
@@ -31,7 +31,7 @@ def _asked(own: OwnGovernor, platform: np.record, stalled: float, limit_hz: floa
     return float(min(limit_hz, max(least, wish)))
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def turbo_hz(platform: np.record, utilisation: float, sibling: float) -> float:
     """Return the highest clock that a processor allows with so many cores active: all-core turbo from `TURBO_SHARE` on.
 
@@ -45,7 +45,7 @@ def turbo_hz(platform: np.record, utilisation: float, sibling: float) -> float:
     return float(platform.max_hz + platform.step_hz * steps)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def set_clocks(
     own: OwnGovernor, residents: Residents, platform: np.record, governor: np.record, limit_hz: float
 ) -> float:
@@ -68,7 +68,7 @@ def set_clocks(
     return state
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def draw(
     residents: Residents, platform: np.record, power_factor: float, sibling: float, bytes_per_s: float
 ) -> tuple[float, float]:

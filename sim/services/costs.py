@@ -7,9 +7,10 @@ import numpy as np
 from models.arrays import Floats
 from models.code.compiled import njit
 from models.fleet.memory import BEYOND, CUT, LINEAR, POWER, POWER_GAIN
-from sim.fleet.interference import DAMPING
 from sim.services.setting import LoadedMachine
 
+DAMPING = 0.6
+"""How far the fixed point steps to new cache shares."""
 HALVINGS = 50
 """Steps of the bisection for how late a saturated machine is."""
 
