@@ -68,7 +68,8 @@ def njit(
     Parameters
     ----------
     cache : whether what is compiled is kept on disk for the next process
-    borrows : whether it counts no references to arrays: it makes none, and its caller holds those that it is given
+    borrows : whether it counts no references to arrays, which costs more than small loops over them: it makes none, its
+        caller holds those that it is given, and it returns arrays only to functions that borrow too
 
     Examples
     --------

@@ -145,14 +145,14 @@ def _residents(host: EventHost) -> Residents:
     return Residents(host.domain.hot[host.local], host.domain.mark[host.local], host.domain.residents[host.local])
 
 
-@njit(cache=False, borrows=True)
+@njit(cache=False)
 def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     """Let residents leave and enter whose time has come; return the first newcomer's slot, and whether anybody did.
 
     At the beginning of an epoch sums of a window that has ended are written out, and new code comes in.
     """
     inputs, rows, domain, local, epoch = host.inputs, host.outputs.rows, host.domain, host.local, host.epoch
-    (hot, mark, n), begins = _residents(host), _begins(host, at_s)
+    hot, mark, n, begins = domain.hot[local], domain.mark[local], domain.residents[local], _begins(host, at_s)
     machine, window = domain.first + local, inputs.window_of_epoch[epoch]
     if begins:
         previous = inputs.window_of_epoch[epoch - 1] if epoch > 0 else -1
@@ -209,7 +209,8 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[host.epoch])
     _guess(residents, contention, platform.max_hz)
     stalled = residents.hot[STALLED]
-    stalled[newcomers : residents.n] = residents.hot[WAITED, newcomers : residents.n]
+    for i in range(newcomers, residents.n):
+        stalled[i] = residents.hot[WAITED, i]
     _load(residents, inputs.load[host.epoch])
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
@@ -227,7 +228,8 @@ def _see(host: EventHost, utilisation: float) -> None:
     """Let the governor see how busy the machine is, and how much its residents waited."""
     hot, n = host.domain.hot[host.local], host.domain.residents[host.local]
     host.moments.rates[host.local, SEEN] = utilisation
-    hot[WAITED, :n] = hot[STALLED, :n]
+    for i in range(n):
+        hot[WAITED, i] = hot[STALLED, i]
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -246,7 +248,8 @@ def _solve(host: EventHost, newcomers: int, look: bool) -> None:
     if look:
         _see(host, utilisation)
     else:
-        residents.hot[WAITED, newcomers : residents.n] = 0.0
+        for i in range(newcomers, residents.n):
+            residents.hot[WAITED, i] = 0.0
     running = LoadedHost(
         residents=residents,
         platform=host.inputs.platforms[conditions.platform],
@@ -340,7 +343,8 @@ def _happens(host: EventHost, at_s: float) -> None:
         _integrate(host, at_s)
         what, newcomers = _change(host, at_s) if due else (0, domain.residents[local])
         look = moments.look_s[local] <= at_s or domain.divided[local] != host.conditions.platform
-        moments.clocks[:newcomers] = domain.hot[local, FREQUENCY, :newcomers]
+        for i in range(newcomers):
+            moments.clocks[i] = domain.hot[local, FREQUENCY, i]
         state_hz = moments.rates[local, STATE_HZ]
         _solve(host, newcomers, look)
         what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0)
@@ -356,6 +360,13 @@ def _happens(host: EventHost, at_s: float) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
+def _add_to(row: Floats, piece: Floats) -> None:
+    """Add the first columns of a piece to a row of as many."""
+    for column in range(row.size):
+        row[column] += piece[column]
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
 def _integrate(host: EventHost, now_s: float) -> None:
     """Add the time since rates changed last to all counters: rates times seconds."""
     time_s = now_s - host.moments.since_s[0]
@@ -363,7 +374,8 @@ def _integrate(host: EventHost, now_s: float) -> None:
     residents, inputs, outputs, moments = _residents(host), host.inputs, host.outputs, host.moments
     rates, sums, piece = moments.rates[host.local], host.domain.sums[host.epoch], moments.piece
     part = time_s / inputs.settings[0].epoch_s
-    piece[:] = 0.0
+    for column in range(EPOCH_COLUMNS):
+        piece[column] = 0.0
     _count(residents, time_s, rates[UTILISATION], piece)
     sums[E_INSTANCES] += piece[E_INSTANCES] * part
     sums[E_QUOTA] += piece[E_QUOTA] * part
@@ -376,7 +388,7 @@ def _integrate(host: EventHost, now_s: float) -> None:
         for i in range(residents.n):
             if residents.mark[TRACE, i] > NO_TRACE:
                 _note(residents.hot, i, time_s, piece)
-                outputs.trace[residents.mark[TRACE, i] + host.epoch] += piece[:5]
+                _add_to(outputs.trace[residents.mark[TRACE, i] + host.epoch], piece)
     if inputs.visit.shape[0] > 0 and inputs.visit[host.domain.first + host.local, host.epoch] >= 0:
         outputs.visit_power_w[inputs.visit[host.domain.first + host.local, host.epoch]] += rates[POWER_W] * part
         _visit(host, time_s)
@@ -394,7 +406,7 @@ def _visit(host: EventHost, time_s: float) -> None:
             at += 1
         rows[at] = mark[ROW, i] + window
         _note(hot, i, time_s, piece)
-        host.outputs.visit_sums[visit, at] += piece[:5]
+        _add_to(host.outputs.visit_sums[visit, at], piece)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
