@@ -81,8 +81,8 @@ def njit(
     """
 
     def compiled(function: _F) -> _F:
-        options = {"nogil": nogil, "error_model": error_model, "inline": inline, "_nrt": not borrows}
-        dispatcher: Any = numba.njit(**options)(function)
+        options: dict[str, Any] = {"_nrt": not borrows}  # counting, which the types of numba.njit leave out
+        dispatcher: Any = numba.njit(nogil=nogil, error_model=error_model, inline=inline, **options)(function)
         if cache and dispatcher is not function:  # it is where NUMBA_DISABLE_JIT is set
             dispatcher._cache = _Cache(function)
         return cast(_F, dispatcher)
