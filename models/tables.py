@@ -84,6 +84,8 @@ COUNTERS = (
     Column("wall_s", _FLOAT, "time present in the window"),
     Column("mean_frequency_hz", _FLOAT, "cycles over CPU time; NaN: it did not run"),
     Column("requests", _FLOAT, "user-level operations completed"),
+    Column("cpu_wait_s", _FLOAT, "time for which threads were runnable while others ran in their place"),
+    Column("cpu_throttled_s", _FLOAT, "time for which threads were runnable while the quota was used up"),
 )
 
 MACHINE_WINDOWS = (

@@ -210,7 +210,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     """
     population = world.population
     services = population.services
-    room = population.allocated_share * float(machines.vcpus.sum())
+    room = population.allocated_share * world.fleet.overcommit * float(machines.vcpus.sum())
     taken = sum(service.instances * service.quota_vcpu for service in services)
     if taken >= room:
         raise InputError(f"population.services ask for {taken:.0f} vCPUs; the allocated share holds {room:.0f}")

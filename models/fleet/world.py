@@ -40,6 +40,9 @@ class Fleet:
     """Machines in a rack: they share inlet temperature and the rack's load."""
     racks_per_power_domain: Count = 4
     """Racks behind one power budget."""
+    overcommit: Annotated[float, Ge(1), Le(10)] = 1.0
+    """Quotas that the scheduler may place on a machine relative to its hardware threads. Above 1, more threads may be
+    runnable than there are: latency-critical ones run first, and those of a class share by quota."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def _open(world: World, machines: Machines, jobs: Jobs) -> _Plane:
     racks = np.unique(machines.rack, return_inverse=True)[1]
     domain = racks if scheduler.spread == "rack" else np.arange(machines.count)
     state = new_state(
-        new_machines(machines.vcpus, machines.memory_bytes, domain),
+        new_machines(machines.vcpus * world.fleet.overcommit, machines.memory_bytes, domain),
         new_jobs(jobs.instance_quota_vcpu, jobs.instance_memory_bytes, jobs.latency_critical, jobs.instances),
         churn.arriving,
     )

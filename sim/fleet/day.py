@@ -252,6 +252,7 @@ def settings_table(world: World) -> Records:
     steps = world.steps
     table["load_s"], table["load_log_sd"] = steps.load_s if steps.load_log_sd > 0.0 else np.inf, steps.load_log_sd
     table["governor_s"] = steps.governor_s
+    table["overcommit"] = world.fleet.overcommit
     return table
 
 
@@ -412,6 +413,7 @@ def job_table(jobs: Jobs) -> Floats:
         slots.QUOTA: jobs.instance_quota_vcpu,
         slots.NOISE_SD: jobs.instance_log_sd,
         slots.AHEAD: jobs.prefetched_share * curve.floor,
+        slots.CRITICAL: jobs.latency_critical,
         slots.INPUT_SD: jobs.input_log_sd,
     }
     return np.ascontiguousarray(np.column_stack([columns[i] for i in range(len(columns))]), np.float64)

@@ -44,6 +44,7 @@ from sim.fleet.kernel import (
     _note,
     _open,
     _own_governor,
+    _ration,
     _sibling,
     _slow_down_siblings,
     _stalls,
@@ -214,10 +215,13 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     _load(residents, inputs.load[host.epoch])
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
-    utilisation = _demand(residents, conditions.network) / platform.threads
+    busy = _demand(residents, conditions.network)
+    if settings.overcommit > 1.0:
+        busy = _ration(residents, platform.threads)
+    utilisation = busy / platform.threads
     sibling = _sibling(settings, utilisation)
     _slow_down_siblings(residents, stalled, sibling, settings.sibling_relief)
-    _divide_cache(residents, contention, platform.threads)
+    _divide_cache(residents, contention, platform.threads * settings.overcommit)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
     return float(utilisation)

@@ -296,7 +296,7 @@ def counter_columns(day: Day, block: Block) -> Columns:
     window = day.row_window[rows]
     opens = np.array([round(w.start_s / epoch_s) for w in windows])[window]
     closes = np.array([round(w.end_s / epoch_s) for w in windows])[window]
-    cycles, instructions, misses, cpu_s, requests, _ = block.rows.T
+    cycles, instructions, misses, cpu_s, requests, _, wait_s, throttled_s = block.rows.T
     with np.errstate(invalid="ignore"):
         frequency = cycles / cpu_s
     return {
@@ -309,6 +309,8 @@ def counter_columns(day: Day, block: Block) -> Columns:
         "wall_s": day.present_s(stay, opens, closes),
         "mean_frequency_hz": frequency,
         "requests": requests,
+        "cpu_wait_s": wait_s,
+        "cpu_throttled_s": throttled_s,
     }
 
 

@@ -12,6 +12,7 @@ Numba's cache looks into the file of a function and at what it closes over, but 
 alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -49,6 +50,7 @@ from sim.fleet.slots import (
     CORE_NOW,
     CPI,
     CPU_S,
+    CRITICAL,
     CYCLES,
     E_CAPPED,
     E_CPU_S,
@@ -79,6 +81,7 @@ from sim.fleet.slots import (
     NOISE_SD,
     NOWHERE,
     PACE,
+    QUEUED,
     QUOTA,
     REQUESTS,
     ROW,
@@ -90,8 +93,11 @@ from sim.fleet.slots import (
     SPIN,
     STALL,
     STALL_NOW,
+    THROTTLED,
+    THROTTLED_S,
     TRACE,
     USE,
+    WAIT_S,
     WAITED,
     WANDER,
 )
@@ -216,19 +222,93 @@ def _load(residents: Residents, load: Floats) -> None:
 def _demand(residents: Residents, network: float) -> float:
     """Set how many hardware threads every resident keeps busy under its load; return their sum.
 
-    Busy threads follow the pace of the epoch before: a job that serves a given load needs less CPU time on a faster
-    machine, and time spent waiting for the network is not busy.
+    What it wants beyond its quota is throttled. Busy threads follow the pace of the epoch before: a job that serves a
+    given load needs less CPU time on a faster machine, and time spent waiting for the network is not busy.
     """
     hot, _, n = residents
     for i in range(n):
         pace_s = hot[CPI, i] / hot[FREQUENCY, i]
         want = hot[USE, i] * (1.0 + hot[ELASTIC, i] * (pace_s / hot[PACE, i] - 1.0))
         request_s = hot[INSTR, i] * pace_s
-        hot[USE, i] = min(want, hot[QUOTA, i]) * request_s / (request_s + hot[NETWORK, i] * network)
+        computing = request_s / (request_s + hot[NETWORK, i] * network)
+        hot[USE, i] = min(want, hot[QUOTA, i]) * computing
+        hot[QUEUED, i], hot[THROTTLED, i] = 0.0, max(0.0, want - hot[QUOTA, i]) * computing
     busy = 0.0
     for i in range(n):
         busy += hot[USE, i]
     return busy
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _excess(mean: float, quota: float, threads: float) -> float:
+    """Return how many of a machine's runnable threads find none free, in the mean over time.
+
+    `quota` threads run each a share mean / quota of the time, by themselves: a binomial number is runnable, here normal
+    with the same mean and variance. With no more quota than threads nobody waits.
+    """
+    if quota <= threads or mean <= 0.0:
+        return 0.0
+    sd = np.sqrt(mean * max(0.0, 1.0 - mean / quota))
+    free = threads - mean
+    if sd == 0.0:
+        return max(0.0, -free)
+    density = np.exp(-0.5 * (free / sd) ** 2) / np.sqrt(2.0 * np.pi)
+    return float(sd * density - free * 0.5 * math.erfc(free / (sd * np.sqrt(2.0))))
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _share_threads(residents: Residents, critical: float, free: float) -> float:
+    """Let the residents of a class share free threads by quota, where who wants less leaves the rest to the others.
+
+    What they want and do not get is queued. Return how many are busy.
+    """
+    hot, _, n = residents
+    wanted = 0.0
+    for i in range(n):
+        wanted += hot[USE, i] if hot[CRITICAL, i] == critical else 0.0
+    if wanted <= free:
+        return float(wanted)
+    level, content = 0.0, -1.0
+    while True:  # those content at a level leave the rest to the others, whose level rises
+        quota = got = 0.0
+        for i in range(n):
+            if hot[CRITICAL, i] == critical:
+                satisfied = hot[USE, i] <= level * hot[QUOTA, i]
+                got += hot[USE, i] if satisfied else 0.0
+                quota += 0.0 if satisfied else hot[QUOTA, i]
+        if got == content:
+            break
+        content, level = got, max(0.0, free - got) / quota
+    for i in range(n):
+        if hot[CRITICAL, i] == critical and hot[USE, i] > level * hot[QUOTA, i]:
+            hot[QUEUED, i] += hot[USE, i] - level * hot[QUOTA, i]
+            hot[USE, i] = level * hot[QUOTA, i]
+    return float(free)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _ration(residents: Residents, threads: float) -> float:
+    """Let residents share the threads of a machine on which quotas are overcommitted; return how many are busy.
+
+    Latency-critical ones run first. Where the mean fits, more threads may be runnable for moments: those wait too.
+    """
+    hot, _, n = residents
+    busy = mean = quota = before = 0.0
+    for critical in (1.0, 0.0):
+        cut = wanted = 0.0
+        for i in range(n):
+            if hot[CRITICAL, i] == critical:
+                wanted += hot[USE, i]
+                quota += hot[QUOTA, i]
+        mean += wanted
+        got = _share_threads(residents, critical, max(0.0, threads - busy))
+        cut, waiting = wanted - got, _excess(mean, quota, threads)
+        for i in range(n):
+            if hot[CRITICAL, i] == critical and got > 0.0:
+                hot[QUEUED, i] += max(0.0, waiting - before - cut) * hot[USE, i] / got
+        busy += got
+        before = waiting
+    return float(busy)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -275,6 +355,8 @@ def _count(residents: Residents, epoch_s: float, crowding: float, sums: Floats) 
         hot[CPU_S, i] += hot[USE, i] * epoch_s
         hot[REQUESTS, i] += instructions * (1.0 - hot[SPIN, i] * crowding) / hot[INSTR, i]
         hot[CORE_CYCLES, i] += instructions * hot[CORE_NOW, i]
+        hot[WAIT_S, i] += hot[QUEUED, i] * epoch_s
+        hot[THROTTLED_S, i] += hot[THROTTLED, i] * epoch_s
         quota += hot[QUOTA, i]
         every_cycle += cycles
         every_instruction += instructions
@@ -398,10 +480,12 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         _guess(residents, contention, platform.max_hz)
     _load(residents, inputs.load[epoch])
     busy = _demand(residents, conditions.network)
+    if inputs.settings[0].overcommit > 1.0:
+        busy = _ration(residents, platform.threads)
     utilisation = busy / platform.threads
     sibling = _sibling(inputs.settings[0], utilisation)
     _slow_down_siblings(residents, residents.hot[WAITED], sibling, inputs.settings[0].sibling_relief)
-    _divide_cache(residents, contention, platform.threads)
+    _divide_cache(residents, contention, platform.threads * inputs.settings[0].overcommit)
     if domain.own.slows:
         slow_down_by(domain.own, residents, contention, platform.threads, sibling)
     running = LoadedHost(

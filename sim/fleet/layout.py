@@ -93,6 +93,7 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("load_s", np.float64),  # from one step of load to the next; inf: load moves with the epochs alone
         ("load_log_sd", np.float64),
         ("governor_s", np.float64),  # from one look of a governor to the next
+        ("overcommit", np.float64),  # quotas on a machine over its threads, at most
     ]
 )
 
@@ -111,9 +112,9 @@ class Inputs(NamedTuple):
     slots: int
     """Residents on a machine at most."""
     jobs: Floats
-    """(J, 18) traits and spread between shards; `sim.fleet.slots` names the columns."""
+    """(J, 19) traits and spread between shards; `sim.fleet.slots` names the columns."""
     software: Floats
-    """(J, 17) traits under new code relative to old."""
+    """(J, 18) traits under new code relative to old."""
     platforms: Records
     """(P,) of `PLATFORM`."""
     core_cpi: Floats

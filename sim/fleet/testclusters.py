@@ -48,7 +48,8 @@ def packed(day: Day, instances: Ints) -> Day:
     stay = stay[np.isin(day.timeline.instance[stay], instances)]
     job, shard = day.timeline.job[stay], day.timeline.shard[stay]
     size = np.column_stack([day.jobs.instance_quota_vcpu[job], day.jobs.instance_memory_bytes[job]])
-    capacity = np.array([day.machines.vcpus.min(), day.machines.memory_bytes.min()])
+    quotas_vcpu = day.machines.vcpus.min() * day.world.fleet.overcommit
+    capacity = np.array([quotas_vcpu, day.machines.memory_bytes.min()])
     return _static(day.world, day.jobs, job, first_fit(size, capacity), shard)
 
 

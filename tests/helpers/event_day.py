@@ -171,6 +171,7 @@ class EventDay(ReferenceDay):
             self.settle(host, platform)
         self.behave(host, platform, epoch)
         self.load_up(host, platform, idle_s)
+        self.ration(host.here, platform.vcpus)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
         sibling = self.sibling(crowding)
@@ -207,7 +208,8 @@ class EventDay(ReferenceDay):
             instructions = cycles / one.cpi
             useful = 1 - self.day.jobs.spin_share[one.job] * crowding
             row = [cycles, instructions, instructions * one.mpi(one.share), one.use * time_s]
-            row += [instructions * useful / one.instructions, instructions * one.core_now]
+            row += [instructions * useful / one.instructions, instructions * one.core_now, one.queued * time_s]
+            row.append(one.throttled * time_s)
             self.add(self.stay_epochs.setdefault((one.stay, epoch), [0.0] * 5), [*row[:4], row[5]])
             if window is not None:
                 self.add(self.counters[one.stay, window], row)

@@ -11,6 +11,7 @@ from itertools import groupby
 import numpy as np
 from scipy.optimize import brentq
 from scipy.optimize import root as root_of_all
+from scipy.stats import norm
 
 from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_SHARE_BYTES
@@ -83,6 +84,8 @@ class Instance:
     load_factor: float = 1.0
     waited: float = 0.0
     stalled: float = 0.0
+    queued: float = 0.0
+    throttled: float = 0.0
 
     def mpi(self, share):
         """Misses per instruction: they follow the part of two working sets that a share does not hold."""
@@ -241,6 +244,23 @@ def wish(residents, platform, governor, *, limit_hz, most_hz, busy):
     return state
 
 
+def fair_level(wanted, free):
+    """Threads for each of the quota at which a class fills the free threads; infinite where all get what they want."""
+    if sum(want for want, _ in wanted) <= free:
+        return math.inf
+    return brentq(
+        lambda up: sum(min(want, up * quota) for want, quota in wanted) - free, 0.0, 1.0, rtol=4e-15, xtol=1e-300
+    )
+
+
+def surplus_of(mean, quota, threads):
+    """Mean number of runnable threads above those of the machine: as many run as a normal variable says."""
+    if quota <= threads or not mean:
+        return 0.0
+    runnable = norm(mean, math.sqrt(mean * (1 - mean / quota)))
+    return runnable.expect(lambda number: number - threads, lb=threads, epsabs=1e-13, epsrel=1e-12)
+
+
 def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, turbo, seen=None):
     """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
     its, tdp_w = package(platform, {}), platform.tdp_w
@@ -291,7 +311,7 @@ class ReferenceDay:
 
     def __init__(self, day, arm):
         self.day, self.arm, self.world = day, arm, day.world
-        self.counters = defaultdict(lambda: [0.0] * 6)
+        self.counters = defaultdict(lambda: [0.0] * 8)
         self.stay_epochs, self.machine_epochs = {}, {}
         self.energy_j, self.capped = defaultdict(float), defaultdict(float)
         self.epoch_energy_j = [0.0] * self.world.epochs
@@ -359,6 +379,7 @@ class ReferenceDay:
                 one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
                 one.waited = one.stall
             self.want(one, number, epoch)
+        self.ration(host.here, platform.vcpus)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
         sibling = self.sibling(crowding)
@@ -527,7 +548,27 @@ class ReferenceDay:
             load *= pace_s / (1.15 * jobs.reference_cpi[one.job] / 2.8e9)
         waiting_s = one.network_s * day.rack_network[epoch, day.machines.rack[machine]]
         computing_s = one.instructions * pace_s
-        one.use = min(load, jobs.instance_quota_vcpu[one.job]) * computing_s / (computing_s + waiting_s)
+        quota, computing = jobs.instance_quota_vcpu[one.job], computing_s / (computing_s + waiting_s)
+        one.use, one.queued, one.throttled = min(load, quota) * computing, 0.0, max(0.0, load - quota) * computing
+
+    def ration(self, residents, threads):
+        """Latency-critical residents first, in a class by quota; those who wait are the mean surplus of runnables."""
+        if self.world.fleet.overcommit == 1:
+            return
+        jobs, free, asked, together, before = self.day.jobs, threads, 0.0, 0.0, 0.0
+        for critical in (True, False):
+            members = [one for one in residents if jobs.latency_critical[one.job] == critical]
+            wanted = [(one.use, jobs.instance_quota_vcpu[one.job]) for one in members]
+            level = fair_level(wanted, free)
+            for one, (want, quota) in zip(members, wanted, strict=True):
+                one.use = min(want, level * quota)
+                one.queued += want - one.use
+            asked, together = asked + sum(want for want, _ in wanted), together + sum(quota for _, quota in wanted)
+            got, surplus = sum(one.use for one in members), surplus_of(asked, together, threads)
+            for one in members:
+                cut = sum(want for want, _ in wanted) - got
+                one.queued += max(0.0, surplus - before - cut) * one.use / got if got else 0.0
+            free, before = free - got, surplus
 
     def count(self, one, share, epoch, crowding):
         cycles = one.use * one.frequency * self.world.epoch_s
@@ -536,6 +577,7 @@ class ReferenceDay:
         cpu_s = one.use * self.world.epoch_s
         requests, core_cycles = instructions * useful / one.instructions, instructions * one.core_now
         row = [cycles, instructions, instructions * one.mpi(share), cpu_s, requests, core_cycles]
+        row += [one.queued * self.world.epoch_s, one.throttled * self.world.epoch_s]
         self.stay_epochs[one.stay, epoch] = [*row[:4], core_cycles]
         if self.window(epoch) is not None:
             total = self.counters[one.stay, self.window(epoch)]

@@ -44,6 +44,8 @@ CORES = Population(
     behaviour=Behaviour(core_trait_sd=1.0, prefetched_share=0.5),
     services=(replace(SERVICE, core_traits=(1.0, -2.0, 0.5), prefetched_share=0.3),),
 )
+CROWD = Population(10, 5, 2, behaviour=Behaviour(utilisation=0.9), instance_quota_vcpu=14.0, services=(SERVICE,))
+"""Wants more threads than there are at times."""
 ROME = Feature("rome", {"haswell_2698v3": "rome_7742"})
 DIVIDED = Fleet(4, {"haswell_2698v3": 0.5, "naples_7601": 0.25, "rome_7742": 0.25}, 1, 2)
 REBUILT = (Software(("heavyweight-01", "shop"), 0.9, 0.8, 1.3, 0.5),)
@@ -96,6 +98,7 @@ TWINS = {
         "population": CORES,
         "fleet": DIVIDED,
     },
+    "overcommitted": {"fleet": Fleet(4, {"haswell_2698v3": 1.0}, 1, 2, overcommit=1.5), "population": CROWD},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

@@ -28,9 +28,10 @@ from models.fleet.world import (
     World,
 )
 from models.platforms import PLATFORMS
-from sim.fleet import arms, slots
+from sim.fleet import arms, kernel, slots
 from sim.fleet.arms import NEVER, crossover, everywhere, nowhere, on_instances, on_machines, recorded, run_arm
 from sim.fleet.day import day_of, prepare, window_of_epoch
+from sim.fleet.layout import Residents
 from sim.fleet.timeline import from_placement
 from tests.helpers.reference_day import ReferenceDay
 from tests.helpers.small_days import EPOCH_S, SERVICE, SHARP, TWINS, WORLD, arrays, digest, scattered, small_and_busy
@@ -93,6 +94,28 @@ def test_governors_and_caps_have_something_to_do_there(how):
     states, free = (arrays(run_arm(*small_and_busy(each)))["machine_trace"][:, :, 0] for each in (how, "plain"))
     assert (states < free).mean() >= 0.1
     assert np.unique(states).size > 3
+
+
+def test_threads_wait_for_each_other_where_quotas_are_overcommitted_and_nowhere_else():
+    full = arrays(run_arm(*small_and_busy("overcommitted")))
+    assert (full["machine_trace"][:, :, 2] > 1.0 - 1e-9).any()
+    assert (full["rows"][:, slots.WAIT_S - slots.CYCLES] > 0.0).mean() > 0.1
+    plain = arrays(run_arm(*small_and_busy("plain")))["rows"]
+    assert (plain[:, slots.WAIT_S - slots.CYCLES] == 0.0).all()
+
+
+def test_latency_critical_jobs_run_first_and_a_class_shares_by_quota():
+    residents = Residents(np.zeros((slots.FIELDS, 5)), np.zeros((slots.MARKS, 5), np.int64), 5)
+    residents.hot[slots.QUOTA] = 20.0, 10.0, 30.0, 10.0, 40.0
+    residents.hot[slots.USE] = 15.0, 10.0, 30.0, 2.0, 40.0
+    residents.hot[slots.CRITICAL, :2] = 1.0
+    assert kernel._ration(residents, 64.0) == pytest.approx(64.0)
+    assert residents.hot[slots.USE].tolist() == pytest.approx([15.0, 10.0, 37 * 3 / 7, 2.0, 37 * 4 / 7])
+    least = np.array([0.0, 0.0, 30.0 - 37 * 3 / 7, 0.0, 40.0 - 37 * 4 / 7])
+    assert (residents.hot[slots.QUEUED] >= least - 1e-12).all()
+    runnable = np.random.default_rng(1).binomial([20, 10, 30, 10, 40], [0.75, 1.0, 1.0, 0.2, 1.0], (200_000, 5))
+    surplus = np.maximum(0, runnable.sum(axis=1) - 64).mean()
+    assert residents.hot[slots.QUEUED].sum() == pytest.approx(surplus, rel=0.02)
 
 
 def test_bits_do_not_depend_on_threads_or_blocks(monkeypatch):
