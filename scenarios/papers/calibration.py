@@ -46,8 +46,8 @@ EVENTS: Final[Mapping[str, object]] = {
     "recording.instance_epoch_share": 1.0,
 }
 """A small fleet minute by minute."""
-GOOGLE_2011: Final = {"preset": "google2011", "instance_quota_vcpu": 9.0, "instance_quota_log_sd": 0.9}
-"""The population of the cell of 2011; sizes of its instances were fitted to how many a machine holds."""
+INSTANCE_VCPU: Final = 9.0, 0.9
+"""Median and spread of instances in the cell of 2011, fitted to how many a machine holds."""
 CELL_MACHINES: Final = 12_477
 FLEET_MACHINES: Final = 11_000
 """Machines of which the latency of idle memory is published."""
@@ -76,7 +76,8 @@ def measure(sources: Sources) -> Reproduction:
             "other_population": beside.reindex(judged.columns).to_numpy(),
         }
     )
-    return Reproduction(numbers(**judged.mean().to_dict()), table=table)
+    means = dict(zip(map(str, judged.columns), judged.mean().tolist(), strict=True))
+    return Reproduction(numbers(**means), table=table)
 
 
 def facts_of(sources: Sources, seed: int) -> Facts:
@@ -100,7 +101,11 @@ def facts_of(sources: Sources, seed: int) -> Facts:
 
 def _cell(scenario: Scenario) -> Scenario:
     """Return the scenario with the population of Google's cell of 2011."""
-    return replace(scenario, population=replace(scenario.population, **GOOGLE_2011))
+    median, spread = INSTANCE_VCPU
+    population = replace(
+        scenario.population, preset="google2011", instance_quota_vcpu=median, instance_quota_log_sd=spread
+    )
+    return replace(scenario, population=population)
 
 
 def _population(scenario: Scenario) -> pd.Series:

@@ -21,7 +21,7 @@ from analysis.wsmeter.summaries import job_statistics
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import calibration as facts
-from scenarios.papers import rollouts, service_worlds
+from scenarios.papers import epochs, rollouts, service_worlds
 from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
 from scenarios.papers.lone_jobs import SLOW_MEMORY
 from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
@@ -257,6 +257,15 @@ ROWS: tuple[Row, ...] = (
         "one's; spreads within and between jobs are of one random epoch of each stay in a fleet of four platforms, as "
         f"records of a cell mix times and platforms; slow memory is assumed to take {SLOW_MEMORY:g} times as long; "
         "slowdowns are of jobs alone on the reference machine, the maximum is that of 22 random jobs",
+    ),
+    MeasuredRow(
+        "world/epochs",
+        "what moves when time is cut into epochs, or a machine is solved at every event",
+        (TODAY, UPGRADE, DVFS),
+        epochs.measure,
+        note=f"means of {len(epochs.SEEDS)} fleets of {epochs.MACHINES} machines, four hours; event by event "
+        "load also steps every minute; judged is how far epochs of 300 s (and of 10 s) are from events: facts in "
+        "tolerances of world/calibration, true changes as shares",
     ),
     MeasuredRow(
         "world/ablation",

@@ -6,6 +6,7 @@ Every function of facts returns measured rows (series, x, value), one single num
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import kurtosis, skew
 
 from analysis.figures import style
 from analysis.figures.criteria import number, numbers
@@ -142,8 +143,8 @@ def latency_facts(latency: pd.Series) -> pd.DataFrame:
     """
     return numbers(
         idle_latency_cv=float(latency.std() / latency.mean()),
-        idle_latency_skew=float(latency.skew()),
-        idle_latency_kurtosis=float(latency.kurt()),
+        idle_latency_skew=float(skew(latency)),
+        idle_latency_kurtosis=float(kurtosis(latency)),
     )
 
 
