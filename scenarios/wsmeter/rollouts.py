@@ -118,7 +118,7 @@ class Twins:
         ...     _ = experiment(tiny, Path(directory))
         ...     manifest = {"resolved": schema.SCENARIO.dump_python(tiny, mode="json")}
         ...     len(Twins.of(Run(Path(directory), manifest), "ipc").having)
-        438
+        443
         """
         world = run.world(schema.SCENARIO)
         day = prepare(World(**{field.name: getattr(world, field.name) for field in fields(World)}))

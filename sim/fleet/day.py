@@ -77,7 +77,7 @@ def prepare(world: World) -> Day:
     --------
     >>> from models.fleet.world import Fleet, Population
     >>> prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))).timeline.job.size
-    438
+    443
     """
     machines = build_machines(world)
     jobs = build_jobs(world, machines)

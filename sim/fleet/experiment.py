@@ -200,7 +200,7 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
     >>> measurements = measure(day, nowhere(day))
     >>> len(measurements), float(measurements["wall_s"].max()), measurements["machine"].nunique()
-    (438, 900.0, 20)
+    (443, 900.0, 20)
     """
     if around is not None and not around.size:
         raise InputError("a measurement needs at least one machine, got none")

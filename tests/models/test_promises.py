@@ -112,7 +112,7 @@ def test_the_services_are_part_of_the_allocated_share_and_heavyweights_share_the
     jobs = jobs_of(populated(services=(SHOP, CACHE)))
     heavy = np.array([name.startswith("heavyweight") for name in jobs.names])
     assert jobs.quota_vcpu.sum() == pytest.approx(0.86 * 400 * 64, rel=1e-12)
-    assert jobs.quota_vcpu[heavy].sum() == pytest.approx(0.84 * (0.86 * 400 * 64 - 72), rel=1e-12)
+    assert jobs.quota_vcpu[heavy].sum() == pytest.approx(0.87 * (0.86 * 400 * 64 - 72), rel=1e-12)
 
 
 @pytest.mark.parametrize("service", [SHOP, CACHE], ids=lambda service: service.name)
