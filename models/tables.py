@@ -212,6 +212,26 @@ TRUTH_REQUESTS = (
     Column("demand_s", _FLOAT, "service demand on a server of speed 1"),
 )
 
+TRUTH_MACHINE = (
+    Column("start_s", _FLOAT, "start of the counting interval"),
+    Column("end_s", _FLOAT, "end of the counting interval"),
+    Column("speed", _FLOAT, "speed of busy servers, relative to one request alone; NaN: none was busy"),
+    Column(
+        "slowdown", _FLOAT, "time of the neighbours' instructions over that without the requests; NaN: after the end"
+    ),
+    Column("power_w", _FLOAT, "mean power of the machine; NaN: after the last departure"),
+    Column("capped_share", _FLOAT, "share of the time in which TDP or power cap lowered clocks; NaN: after the end"),
+    Column("frequency_hz", _FLOAT, "mean P-state; NaN: after the last departure"),
+    Column("machine_utilisation", _FLOAT, "busy hardware threads over all; NaN: after the last departure"),
+    Column("bandwidth_utilisation", _FLOAT, "memory traffic over bandwidth; NaN: after the last departure"),
+)
+
+TRUTH_ONE_WAY = (
+    Column("request", pa.int64(), "the request, as in `requests`"),
+    Column("arrival_s", _FLOAT, "when it entered the queue"),
+    Column("departure_s", _FLOAT, "when its service would be complete at speeds averaged over five minutes"),
+)
+
 SERVICE_COUNTS = (
     Column("start_s", _FLOAT, "start of the interval"),
     Column("type", _TEXT, "type of request"),
@@ -456,6 +476,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "truth_jobs": TRUTH_JOBS,
     "truth_requests": TRUTH_REQUESTS,
     "truth_cpu": CPU,
+    "truth_machine": TRUTH_MACHINE,
+    "truth_one_way": TRUTH_ONE_WAY,
     "service_counts": SERVICE_COUNTS,
     "service_log": SERVICE_LOG,
     "service_cpu": SERVICE_CPU,

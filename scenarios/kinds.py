@@ -161,6 +161,8 @@ KINDS: Mapping[str, Kind] = {
                 ("load", "trace", "file"): "file",
                 ("load", "job", "scenario"): "scenario",
                 ("station", "policy"): "part",
+                ("machine", "governor", "policy"): "part",
+                ("machine", "interference", "mechanism"): "part",
             },
             makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
         ),

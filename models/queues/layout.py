@@ -17,13 +17,27 @@ class RequestArrays(NamedTuple):
     choice: Floats
 
 
+class Pace(NamedTuple):
+    """The factor on every core's speed while 1..k are busy, which of its rows are in force, and until when.
+
+    `factor` is (steps, m, k): a row for each step of time, and in it for each number of busy cores from 0 to m − 1
+    that was seen at the last look; with m = 1 looks change nothing.
+    """
+
+    factor: Floats
+    start_s: Floats  # (steps,) when each step begins; the first row holds before, too
+    look_s: float  # from one look to the next, the first at 0; inf: none
+    row: Ints  # step and number seen in force
+    next_s: Floats  # (1,) when another step begins, or the next look is due
+
+
 class Servers(NamedTuple):
-    """Servers: speeds of the cores (fastest first), and the factor on every speed while 1..k of them are busy."""
+    """Servers: speeds of the cores (fastest first), and the pace of all of them."""
 
     policy: int
     quantum_s: float
     speed: Floats
-    factor: Floats
+    pace: Pace
 
 
 class ServiceTimes(NamedTuple):

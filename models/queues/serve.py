@@ -10,7 +10,7 @@ from models.code.compiled import with_functions
 from models.errors import InputError
 from models.queues import open as plain
 from models.queues import station
-from models.queues.layout import RequestArrays, Servers, ServiceTimes
+from models.queues.layout import Pace, RequestArrays, Servers, ServiceTimes
 from models.queues.own_policies import PARAMETERS, OwnPolicy
 from models.queues.policies import POLICIES, PolicyName
 
@@ -28,6 +28,39 @@ class RequestStamps:
     departure_s: Floats
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangingRates:
+    """Work per second of a station whose speed depends on time and on how many servers are busy.
+
+    Steps follow one another; the last one never ends. Within a step, the rates are those of the number of busy servers
+    that was seen at the last look, after departures and before arrivals of its moment; nobody was at time 0.
+    """
+
+    rates: Floats
+    """(steps, m, k) positive: by step, number seen (m − 1 and more in the last row; with m = 1 looks change nothing),
+    and while 1, 2, .., k servers are busy, split evenly among them."""
+    start_s: Floats
+    """(steps,) when each step begins, increasing; the first holds from the beginning."""
+    look_s: float = np.inf
+    """From one look to the next, positive; infinite: none."""
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.rates)
+        if len(shape) != 3 or 0 in shape or np.shape(self.start_s) != shape[:1]:
+            raise InputError(
+                f"rates have shape {shape} and start_s {np.shape(self.start_s)}, must be (s, m, k) and (s,)"
+            )
+        if not (np.isfinite(self.rates) & (np.asarray(self.rates) > 0.0)).all():
+            raise InputError(f"rates must be positive and finite, the least is {np.min(self.rates)}")
+        if not (np.diff(self.start_s) > 0.0).all() or not self.look_s > 0.0:
+            raise InputError("start_s must increase and look_s be positive")
+
+    @property
+    def factor(self) -> Floats:
+        """(steps, m, k) array, the speed of each busy server."""
+        return np.asarray(self.rates, np.float64) / np.arange(1, np.shape(self.rates)[2] + 1)
+
+
 def serve(
     policy: PolicyName | OwnPolicy,
     arrival_s: ArrayLike,
@@ -40,7 +73,7 @@ def serve(
     quantum_s: float = 0.1,
     choice: ArrayLike | None = None,
     speeds: ArrayLike | None = None,
-    rates: ArrayLike | None = None,
+    rates: ArrayLike | ChangingRates | None = None,
 ) -> RequestStamps:
     """Serve requests on k servers under a policy until all have left.
 
@@ -67,7 +100,8 @@ def serve(
         Work per second of each core; free cores are taken fastest first, and preemptive policies run the i-th job on
         the i-th fastest core.
     rates : (k,) array, positive, optional
-        Work per second of all busy servers together while 1, 2, .., k are busy, split evenly among them.
+        Work per second of all busy servers together while 1, 2, .., k are busy, split evenly among them; or such rates
+        that change with time.
 
     Returns
     -------
@@ -235,16 +269,21 @@ def _choices(order: str, choice: ArrayLike | None, n: int) -> Floats:
     return draws
 
 
-def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return the speeds of the cores, fastest first, and the factor on them while 1..k are busy."""
+def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | ChangingRates | None) -> tuple[Floats, Pace]:
+    """Return the speeds of the cores, fastest first, and the pace of all of them."""
     if speeds is not None and rates is not None:
         raise InputError("speeds and rates are both given, only one may be")
-    speed, factor = np.ones(servers), np.ones(servers)
-    if speeds is not None:
-        speed = _positive("speeds", speeds, servers)
-    if rates is not None:
-        factor = _positive("rates", rates, servers) / np.arange(1, servers + 1)
-    return np.sort(speed)[::-1].copy(), factor
+    speed = np.ones(servers) if speeds is None else _positive("speeds", speeds, servers)
+    if isinstance(rates, ChangingRates):
+        if rates.factor.shape[2] != servers:
+            raise InputError(f"rates are for up to {rates.factor.shape[2]} servers, must be for {servers}")
+        factor, start_s, look_s = rates.factor, np.array(rates.start_s, np.float64), float(rates.look_s)
+    else:
+        alone = np.ones(servers) if rates is None else _positive("rates", rates, servers) / np.arange(1, servers + 1)
+        factor, start_s, look_s = alone[None, None, :], np.zeros(1), np.inf
+    next_s = 0.0 if look_s < np.inf else start_s[1] if start_s.size > 1 else np.inf
+    pace = Pace(np.ascontiguousarray(factor), start_s, look_s, np.zeros(2, np.int64), np.array([next_s]))
+    return np.sort(speed)[::-1].copy(), pace
 
 
 def _positive(name: str, values: ArrayLike, n: int) -> Floats:

@@ -7,7 +7,8 @@ Foreground-background (`foreground`) keeps a stack of groups with equal attained
 `models.queues.serve`. All compiled helpers live in this file because numba's cache does not look into others.
 
 At equal times departures come before arrivals and arrivals before the end of a quantum; all who leave at one moment
-leave before a core is filled again; simultaneous arrivals come in order of index.
+leave before a core is filled again; simultaneous arrivals come in order of index. Where the cores' pace changes with
+time, it does so after departures and before arrivals; a look counts who is busy then.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 from models.code.formulas import NumberFunction
-from models.queues.layout import AttainedLine, Cores, Heap, RequestArrays, Servers, ServiceTimes, Shop
+from models.queues.layout import AttainedLine, Cores, Heap, Pace, RequestArrays, Servers, ServiceTimes, Shop
 from models.queues.policies import POLICIES
 
 LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
@@ -28,6 +29,8 @@ TURNS, SLICES, DRAWS = range(3)
 """Places in `Shop.tally`."""
 GROUPS, JOBS = range(2)
 """Places in `AttainedLine.size`."""
+STEP, SEEN = range(2)
+"""Places in `Pace.row`."""
 
 
 @njit(cache=True)
@@ -101,6 +104,36 @@ def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, n
         follower = load.following[follower]
 
 
+@njit(cache=True, inline="always")
+def _factor(pace: Pace, busy: int) -> float:
+    """Return the factor on every core's speed while so many are busy."""
+    return float(pace.factor[pace.row[STEP], pace.row[SEEN], busy - 1])
+
+
+@njit(cache=True)
+def _change_pace(pace: Pace, now_s: float, busy: int) -> None:
+    """Let the steps begin that do now, and look how many are busy if it is time."""
+    row, last = pace.row, pace.start_s.size - 1
+    while row[STEP] < last and pace.start_s[row[STEP] + 1] <= now_s:
+        row[STEP] += 1
+    pace.next_s[0] = pace.start_s[row[STEP] + 1] if row[STEP] < last else np.inf
+    if pace.look_s < np.inf:
+        looks = np.floor(now_s / pace.look_s)
+        looks += 1.0 if (looks + 1.0) * pace.look_s <= now_s else 0.0
+        if looks * pace.look_s == now_s:
+            row[SEEN] = min(busy, pace.factor.shape[1] - 1)
+        pace.next_s[0] = min(pace.next_s[0], (looks + 1.0) * pace.look_s)
+
+
+@njit(cache=True)
+def _busy(cores: Cores) -> int:
+    """Return how many cores are busy."""
+    busy = 0
+    for c in range(cores.job.size):
+        busy += cores.job[c] != NOBODY
+    return busy
+
+
 @njit(cache=True)
 def _free(cores: Cores) -> int:
     """Return the fastest core that is free, or `NOBODY`."""
@@ -122,13 +155,11 @@ def _time(cores: Cores, c: int, quantum_s: float) -> None:
 @njit(cache=True)
 def _settle(cores: Cores, station: Servers, now_s: float) -> None:
     """Give every busy core the speed that it has with as many busy as there are now."""
-    busy = 0
-    for c in range(cores.job.size):
-        busy += cores.job[c] != NOBODY
+    busy = _busy(cores)
     for c in range(cores.job.size):
         if cores.job[c] == NOBODY:
             continue
-        rate = station.speed[c] * station.factor[busy - 1]
+        rate = station.speed[c] * _factor(station.pace, busy)
         if rate != cores.rate[c]:
             passed_s = now_s - cores.since_s[c]
             cores.left[c] -= cores.rate[c] * passed_s
@@ -334,6 +365,11 @@ def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
         now_s = min(arrival_s, finish_s, expiry_s)
         if now_s == np.inf:
             return
+        if station.pace.next_s[0] <= now_s and station.pace.next_s[0] != finish_s:
+            now_s = station.pace.next_s[0]
+            _change_pace(station.pace, now_s, _busy(shop.cores))
+            _settle(shop.cores, station, now_s)
+            continue
         if key is None:
             if policy == SRPT:
                 _rank_by_rest(shop.cores, shop.waiting, now_s)
@@ -386,10 +422,16 @@ def sharing(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     while True:
         jobs, rate, finish_s, arrival_s = present.size[0], 0.0, np.inf, _next(pending)
         if jobs > 0:
-            rate = total[min(jobs, k)] * station.factor[min(jobs, k) - 1] / jobs
+            rate = total[min(jobs, k)] * _factor(station.pace, min(jobs, k)) / jobs
             finish_s = now_s + max(0.0, present.key[present.member[0]] - received) / rate
         if min(arrival_s, finish_s) == np.inf:
             return
+        change_s = station.pace.next_s[0]
+        if change_s <= arrival_s and change_s < finish_s:
+            received += rate * (change_s - now_s) if jobs > 0 else 0.0
+            now_s = change_s
+            _change_pace(station.pace, now_s, min(jobs, k))
+            continue
         if finish_s <= arrival_s:
             job, now_s = _pop(present), finish_s
             received = present.key[job] if jobs > 1 else 0.0
@@ -414,7 +456,7 @@ def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
         jobs = groups.start[g + 1] - groups.start[g]
         taken = min(jobs, k - used)
         busy = min(groups.size[JOBS], k)
-        groups.rate[g] = (total[used + taken] - total[used]) * station.factor[busy - 1] / jobs
+        groups.rate[g] = (total[used + taken] - total[used]) * _factor(station.pace, busy) / jobs
         used += taken
     return int(g)
 
@@ -494,6 +536,12 @@ def foreground(load: RequestArrays, station: Servers, times: ServiceTimes) -> No
         arrival_s, step_s = _next(pending), min(done_s, caught_s)
         if min(arrival_s, step_s) == np.inf:
             return
+        change_s = station.pace.next_s[0]
+        if change_s <= arrival_s and change_s < now_s + step_s:
+            _advance(groups, served, change_s - now_s)
+            now_s = change_s
+            _change_pace(station.pace, now_s, min(groups.size[JOBS], station.speed.size))
+            continue
         if arrival_s < now_s + step_s:
             _advance(groups, served, arrival_s - now_s)
             job, now_s = _pop(pending), arrival_s

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, PartName, Positive, Share
+from models.queues.machine import ServingMachine
 from models.queues.policies import PolicyName
 
 LONGEST_S = 366 * 86400
@@ -245,3 +246,6 @@ class QueueWorld:
     """What is seen from outside."""
     replays: tuple[Annotated[int, Ge(1), Le(4096)], ...] = ()
     """Other numbers of servers that the same open load is served with, each recorded too."""
+    machine: ServingMachine | None = None
+    """The machine whose hardware threads the servers are, with neighbours that requests slow down and that slow them
+    down; null: servers whose speed nothing changes."""

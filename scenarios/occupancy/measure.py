@@ -24,6 +24,7 @@ from scenarios.files.schema import QueueScenario
 from scenarios.files.traces import read_trace
 from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
+from scenarios.occupancy.machine import PushedBack, pushed_back
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth
@@ -77,6 +78,8 @@ class QueueConclusion(Conclusion):
     figures: tuple[str, ...]
     precision: Precision | None = None
     """If the run was lengthened for one."""
+    machine: PushedBack | None = None
+    """What the machine did; None: there is none, or its tables are away."""
 
     def brief(self) -> str:
         """Return queueing time and utilisation by the law, beside the truth."""
@@ -101,6 +104,7 @@ class QueueConclusion(Conclusion):
             "steady": asdict(self.steady),
             "figures": list(self.figures),
             **({} if self.precision is None else {"precision": asdict(self.precision)}),
+            **({} if self.machine is None else {"machine": self.machine.payload()}),
         }
 
     def frame(self) -> pd.DataFrame:
@@ -133,6 +137,8 @@ class QueueConclusion(Conclusion):
             needed = f"a horizon of {self.precision.horizon_s:,.10g} s ({self.precision.runs} runs)"
             yield Says(f"±{self.precision.asked:.3g} of the mean needed {needed};")
             yield Says("a run that stops at a precision covers somewhat less often than it says")
+        if self.machine is not None:
+            yield from self.machine.blocks()
         if self.occupancy.capacity:
             yield self._capacity()
 
@@ -213,6 +219,7 @@ def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -
         replays=tuple(_replays(run, occupancy, lawful=scenario.contention == Contention())),
         steady=steady_state(scenario, log),
         figures=tuple(map(str, files)),
+        machine=None if scenario.machine is None else pushed_back(run, scenario.machine),
     )
 
 
@@ -229,6 +236,10 @@ def numbers(answer: QueueConclusion) -> Iterator[tuple[str, float]]:
     yield "busy in truth", answer.truth.utilisation
     service_s, queueing_s = answer.occupancy.service_time_s, answer.occupancy.queueing_time_s
     yield "queueing over service", queueing_s / service_s if service_s > 0 else math.nan
+    if answer.machine is not None:
+        yield "speed of requests", answer.machine.speed
+        yield "neighbours' time", answer.machine.slowdown
+        yield "p99 one way off", answer.machine.off("p99")
 
 
 def _stamps(log: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -263,6 +274,8 @@ def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
         return query, (f"no replay: demands cannot be reconstructed under a policy of your own ({name})",)
     if policy and (station.speeds or station.rates):
         return replace(query, policy=None, identify=False), ("no replay: the servers differ in speed",)
+    if policy and scenario.machine is not None:
+        return replace(query, policy=None, identify=False), ("no replay: the machine's speed changes",)
     return query, ()
 
 

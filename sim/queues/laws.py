@@ -4,7 +4,9 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.queues.own_policies import rules_of
+from models.queues.serve import ChangingRates, RequestStamps
 from models.queues.world import Station
+from sim.queues.course import course
 from sim.queues.observe import Busy, present
 
 CLOCK_SHARE = 1e-9
@@ -33,6 +35,7 @@ def obey(
     demand_s: Floats,
     busy: Busy,
     parts: int = 1,
+    rates: ChangingRates | None = None,
 ) -> None:
     """Raise an error unless served requests obey the laws that hold under every scheduling.
 
@@ -48,12 +51,13 @@ def obey(
     demand_s : (n,) array, seconds on a server of speed 1
     busy : how many servers worked, to the last departure
     parts : of a request that may be served at once
+    rates : of a station whose speed changes
     """
     slack_s = CLOCK_SHARE * _last(departure_s)
     if (wrong := np.flatnonzero(~(start_s >= arrival_s - slack_s))).size:
         i = wrong[0]
         raise BrokenLawError(f"request {i} started at {start_s[i]:.9g} s and arrived at {arrival_s[i]:.9g} s")
-    least_s, had_s = demand_s / (parts * _fastest(station)), departure_s - start_s
+    least_s, had_s = demand_s / (parts * _fastest(station, rates)), departure_s - start_s
     if (wrong := np.flatnonzero(~(had_s >= least_s - slack_s))).size:
         i = wrong[0]
         raise BrokenLawError(f"request {i} was served for {had_s[i]:.9g} s where it needs at least {least_s[i]:.9g} s")
@@ -61,7 +65,10 @@ def obey(
     rounding_s = _rounding_s(station, departure_s, demand_s)
     present_s = _integral(everybody.time_s, everybody.servers)
     _same(LITTLE, present_s, departure_s - arrival_s, rounding_s)
-    if rules_of(station.policy).migrates or len(set(station.speeds)) <= 1:
+    if rates is not None:
+        stamps = RequestStamps(arrival_s, start_s, departure_s)
+        _same(CONSERVATION, course(rates, stamps, np.empty(0)).done(rates), demand_s, rounding_s)
+    elif rules_of(station.policy).migrates or len(set(station.speeds)) <= 1:
         done = _integral(busy.time_s, _work_per_s(station)[busy.servers])
         _same(CONSERVATION, done, demand_s, rounding_s)
 
@@ -95,7 +102,9 @@ def _work_per_s(station: Station) -> Floats:
     return np.concatenate(([0.0], np.cumsum(speeds)))
 
 
-def _fastest(station: Station) -> float:
+def _fastest(station: Station, rates: ChangingRates | None) -> float:
     """Return the most work per second that one server ever does."""
+    if rates is not None:
+        return float(rates.factor.max())
     work = _work_per_s(station)
     return float((work[1:] / np.arange(1, len(work))).max())

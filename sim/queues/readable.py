@@ -2,8 +2,8 @@
 
 A station holds the jobs present. Whenever one arrives or leaves, or a slice ends, the policy says at what rate each
 runs from now on; a job's departure is planned when its rate changes and not otherwise. What happens at one moment
-happens in this order: departures; then, once, the servers look for work; then arrivals by index, the servers looking
-for work after each; then the ends of slices, those that began earlier first.
+happens in this order: departures; then, once, the servers look for work; then the servers' pace changes; then arrivals
+by index, the servers looking for work after each; then the ends of slices, those that began earlier first.
 """
 
 import math
@@ -20,9 +20,9 @@ from simpy.events import EventPriority
 from models.arrays import Floats, Ints
 from models.queues.dispatch import Dispatch, Router
 from models.queues.policies import PolicyName
-from models.queues.serve import RequestStamps
+from models.queues.serve import ChangingRates, RequestStamps
 
-DEPARTURE, LOOK, ARRIVAL, EXPIRY = 1, 2, 3, 2**62
+DEPARTURE, LOOK, CHANGE, ARRIVAL, EXPIRY = 1, 2, 3, 4, 2**62
 """Order at one moment; request i arrives with order ARRIVAL + i."""
 TIE_S = 1e-10
 """Attained services this close are equal: what rounding leaves between two jobs after one has caught up."""
@@ -230,6 +230,31 @@ def _set_out(station: ReadableStation, index: int, job: Job, delay_s: float) -> 
     Moment(station.env, delay_s, ARRIVAL + index, lambda: station.arrive(job))
 
 
+def _change(station: ReadableStation, changing: ChangingRates, jobs: list[Job]) -> None:
+    """Plan every step of the pace at its time, and the first look."""
+    now, numbers = {"step": 0, "seen": 0}, range(1, len(station.speeds) + 1)
+
+    def run_on() -> None:
+        rates = changing.rates[now["step"], min(now["seen"], len(changing.rates[0]) - 1)].tolist()
+        station.factor[:] = [rate / busy for busy, rate in zip(numbers, rates, strict=True)]
+        station.look()
+
+    def begin(step: int) -> None:
+        now["step"] = step
+        run_on()
+
+    def see(number: int) -> None:
+        now["seen"] = min(len(station.jobs), len(station.speeds))
+        run_on()
+        if any(math.isnan(job.departure_s) for job in jobs):
+            Moment(station.env, (number + 1) * changing.look_s - station.env.now, CHANGE, partial(see, number + 1))
+
+    for step, start_s in list(enumerate(changing.start_s.tolist()))[1:]:
+        Moment(station.env, start_s, CHANGE, partial(begin, step))
+    if changing.look_s < math.inf:
+        Moment(station.env, 0.0, CHANGE, partial(see, 0))
+
+
 def serve(
     policy: PolicyName,
     arrival_s: ArrayLike,
@@ -242,7 +267,7 @@ def serve(
     quantum_s: float = 0.1,
     choice: ArrayLike | None = None,
     speeds: ArrayLike | None = None,
-    rates: ArrayLike | None = None,
+    rates: ArrayLike | ChangingRates | None = None,
 ) -> RequestStamps:
     """Serve requests as `models.queues.serve.serve` does; the same arguments, unchecked, and no arrival before 0.
 
@@ -253,7 +278,9 @@ def serve(
     """
     numbers, n = np.arange(1, servers + 1), np.size(demand_s)
     speed = np.ones(servers) if speeds is None else np.sort(np.asarray(speeds, float))[::-1]
-    factor = np.ones(servers) if rates is None else np.asarray(rates, float) / numbers
+    changing = rates if isinstance(rates, ChangingRates) else None
+    stated = np.ones(servers) if rates is None else changing.rates[0, 0] if changing else np.asarray(rates, float)
+    factor = stated / numbers if rates is not None else stated
     draws = iter([] if choice is None else np.asarray(choice, float).tolist())
     env = simpy.Environment()
     station = ReadableStation(env, SHARES[policy], speed.tolist(), factor.tolist(), quantum_s, draws)
@@ -268,6 +295,8 @@ def serve(
             _set_out(station, index, job, arrival)
         else:
             jobs[parent].followers.append(partial(_set_out, station, index, job, think))
+    if changing is not None:
+        _change(station, changing, jobs)
     env.run()
     return RequestStamps(
         *(np.array([getattr(job, name) for job in jobs]) for name in ("arrival_s", "start_s", "departure_s"))

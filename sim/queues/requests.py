@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
+from models.queues.serve import RequestStamps
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
 from sim.queues.observe import Delays, delays, utilisation
@@ -38,7 +39,8 @@ def requests(
 ) -> Recorded:
     """Serve the requests of a queue world and write its tables into a directory.
 
-    Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for.
+    Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for;
+    on a machine `truth_machine` and `truth_one_way`.
     Requests are numbered in order of arrival as observed.
 
     Parameters
@@ -83,6 +85,9 @@ def requests(
         "truth_requests": _truth_columns(served, order),
         "truth_cpu": _counted(world, served, None),
     }
+    if served.machine is not None:
+        tables["truth_machine"] = served.machine.both.means(world.observation.counter_interval_s, served.end_s)
+        tables["truth_one_way"] = _one_way_columns(served.machine.one_way, order)
     written = [write_table(directory, name, columns) for name, columns in tables.items()]
     if world.replays:
         with TableWriter(directory, "replays") as writer:
@@ -147,6 +152,15 @@ def _truth_columns(served: ServedLoad, order: Ints) -> Columns:
     }
 
 
+def _one_way_columns(stamps: RequestStamps, order: Ints) -> Columns:
+    """Return requests served at averaged speeds, by the server's clock."""
+    return {
+        "request": np.arange(len(order)),
+        "arrival_s": stamps.arrival_s[order],
+        "departure_s": stamps.departure_s[order],
+    }
+
+
 def _counted(world: QueueWorld, served: ServedLoad, tick_s: float | None) -> Columns:
     interval_s = world.observation.counter_interval_s
     return utilisation(served.busy, world.station.servers, interval_s, served.end_s, tick_s)
@@ -159,4 +173,5 @@ def _counts(world: QueueWorld, workload: Workload, served: ServedLoad) -> Mappin
         "sessions": chains if world.load.sessions is not None else 0,
         "clients": world.load.clients.count if world.load.clients is not None else 0,
         "background": len(served.arrival_s) - len(workload.arrival_s),
+        **({} if served.machine is None else {"neighbours": served.machine.both.states.neighbours}),
     }

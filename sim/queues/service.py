@@ -1,14 +1,14 @@
 """Serving a queue world: its requests on so many servers, none cut off, with background work to the end."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.own_policies import scheduling
-from models.queues.serve import serve
+from models.queues.serve import ChangingRates, RequestStamps, serve
 from models.queues.world import Clients, Contention, QueueWorld
 from models.randomness import stream
 from sim.queues.laws import obey
@@ -16,6 +16,9 @@ from sim.queues.observe import Busy, Delays, delays, present
 from sim.queues.offered import Background, Offered, background, capacity, of_servers, offered
 from sim.queues.servers import contend
 from sim.queues.workloads import NOBODY, Workload, draw, expected_client_requests, kept
+
+if TYPE_CHECKING:
+    from sim.queues.machine import OnMachine
 
 
 class QueueStamps(NamedTuple):
@@ -45,6 +48,17 @@ class ServedLoad:
     """How many servers worked."""
     end_s: float
     """End of the last counting interval; background work that came later is left out."""
+    machine: "MachineCourse | None" = None
+    """What the machine did that they are threads of; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCourse:
+    """What became of requests on a machine, both ways and one way."""
+
+    both: "OnMachine"
+    one_way: RequestStamps
+    """The same requests, in the order of `ServedLoad`, at speeds averaged over five minutes."""
 
 
 def check(world: QueueWorld) -> None:
@@ -62,6 +76,7 @@ def check(world: QueueWorld) -> None:
             raise InputError(f"{name}: {len(given)} for {station.servers} servers")
         if given and max(world.replays, default=0) > len(given):
             raise InputError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
+    _check_machine(world)
     least = min((station.servers, *world.replays))
     if (own := observation.background_share * capacity(station)) >= capacity(of_servers(station, least)):
         raise InputError(f"replays: background work of {own:g} servers leaves nothing of {least}")
@@ -69,6 +84,18 @@ def check(world: QueueWorld) -> None:
         raise InputError(
             f"counter_interval_s {observation.counter_interval_s} is below counter_tick_s {observation.counter_tick_s}"
         )
+
+
+def _check_machine(world: QueueWorld) -> None:
+    """Raise ValueError if what a world says of its servers does not go with a machine, which decides it."""
+    if world.machine is None:
+        return
+    if is_contended(world):
+        raise InputError("machine: requests are served on one without contention and workers")
+    if world.station.speeds or world.station.rates:
+        raise InputError("machine: decides how fast servers are, so speeds and rates cannot be given")
+    if world.load.job is not None:
+        raise InputError("machine: decides what demands take, so they cannot come from a fleet's job")
 
 
 def is_contended(world: QueueWorld) -> bool:
@@ -135,28 +162,57 @@ def _until(served: ServedLoad, n: int, end_s: float) -> ServedLoad:
         served.demand_s[keep],
         served.busy,
         end_s,
+        served.machine,
     )
 
 
 def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own: Background) -> ServedLoad:
     """Serve requests and background work once, and see that it was done by the laws."""
-    given = offered(workload, way, own)
-    if is_contended(world):
-        stamps, busy = _contended(world, servers, workload.blocking_s, given)
-    else:
-        stamps, busy = _plain(world, servers, given)
+    given, machine = offered(workload, way, own), None
     back = np.empty(len(given.number), np.int64)
     back[given.number] = np.arange(len(given.number))
+    if is_contended(world):
+        stamps, busy = _contended(world, servers, workload.blocking_s, given)
+    elif world.machine is not None and len(given.number):
+        machine = _on_machine(world, servers, given, back)
+        stamps, busy = _stamps(machine.both.stamps, servers)
+    else:
+        stamps, busy = _stamps(_served(world, servers, given), servers)
     stamps = QueueStamps(*(stamp[back] for stamp in stamps))
     station = of_servers(world.station, servers)
     demand_s, parts = given.demand_s[back], world.contention.parallelism
-    obey(station, stamps.arrival_s, stamps.start_s, stamps.departure_s, demand_s=demand_s, busy=busy, parts=parts)
-    return ServedLoad(*stamps, demand_s, busy, np.inf)
+    rates = None if machine is None else machine.both.states.rates
+    obey(
+        station,
+        stamps.arrival_s,
+        stamps.start_s,
+        stamps.departure_s,
+        demand_s=demand_s,
+        busy=busy,
+        parts=parts,
+        rates=rates,
+    )
+    return ServedLoad(*stamps, demand_s, busy, np.inf, machine)
 
 
-def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[QueueStamps, Busy]:
+def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> MachineCourse:
+    """Serve requests on a machine, both ways and one way."""
+    from sim.queues.machine import on_machine  # the fleet's physics takes a second to load
+
+    assert world.machine is not None
+
+    def at(rates: ChangingRates) -> RequestStamps:
+        return _served(world, servers, given, rates)
+
+    until_s = 1.05 * world.horizon_s
+    both = on_machine(world.machine, servers, world.seed, until_s, at)
+    single = both.one_way(given.demand_s, at)
+    return MachineCourse(both, RequestStamps(*(stamp[back] for stamp in astuple(single))))
+
+
+def _served(world: QueueWorld, servers: int, given: Offered, rates: ChangingRates | None = None) -> RequestStamps:
     station = of_servers(world.station, servers)
-    done = serve(
+    return serve(
         scheduling(station.policy),
         given.arrival_s,
         given.demand_s,
@@ -167,8 +223,11 @@ def _plain(world: QueueWorld, servers: int, given: Offered) -> tuple[QueueStamps
         quantum_s=station.quantum_s,
         choice=stream(world.seed, "choices").random(len(given.number)) if station.policy == "random" else None,
         speeds=station.speeds or None,
-        rates=station.rates or None,
+        rates=rates or station.rates or None,
     )
+
+
+def _stamps(done: RequestStamps, servers: int) -> tuple[QueueStamps, Busy]:
     busy = present(done.arrival_s, done.departure_s, servers)
     return QueueStamps(done.arrival_s, done.arrival_s, done.start_s, done.departure_s), busy
 

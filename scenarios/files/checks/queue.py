@@ -5,6 +5,8 @@ from pathlib import Path
 
 from analysis.tables.faults import FileError
 from models.code.parts import PartError
+from models.fleet.world import Power, Steps, World
+from models.platforms import PLATFORMS
 from models.queues.own_policies import OwnPolicy, rules_of
 from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
@@ -25,6 +27,7 @@ from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import QueueScenario
 from scenarios.files.traces import read_trace
 from scenarios.files.tree import Keys
+from sim.fleet.own_physics import WAYS, own_function
 from sim.queues.distributions import mean
 from sim.queues.offered import capacity, of_servers
 
@@ -32,6 +35,10 @@ MOST_REQUESTS = 20_000_000
 """Requests that one run may ask for; memory is proportional to them."""
 MOST_LOOKS = 100_000_000
 """Times that the counter may look which servers are busy."""
+MOST_STEPS = 10_000_000
+"""Times that a machine's governor may look."""
+MOST_STATES = 5_000_000
+"""States of a machine that may be solved: some ten minutes."""
 MOST_INTERVALS = 100_000
 """Intervals that an answer may list."""
 _PER_INSTRUCTION_S = 5e-10
@@ -163,6 +170,75 @@ def capacities(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("analyses", "occupancy", "to", i), "is there twice", str(servers))
 
 
+def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """A machine alone decides how fast servers are; they and their neighbours fit into it, and it can be simulated."""
+    asked, station = scenario.machine, scenario.station
+    if asked is None:
+        return
+    if _contended(scenario):
+        yield FieldFault(("machine",), f"cannot be given beside {_contended(scenario)}")
+    for name in ("speeds", "rates"):
+        if getattr(station, name):
+            yield FieldFault(("station", name), "cannot be given beside machine, which decides how fast servers are")
+    if scenario.load.job is not None:
+        yield FieldFault(("load", "job"), "cannot be given beside machine: both decide how long requests take")
+    if asked.platform not in PLATFORMS:
+        known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
+        yield FieldFault(("machine", "platform"), known, shown(asked.platform))
+        return
+    yield from _room(scenario, PLATFORMS[asked.platform].vcpus)
+    yield from _states(scenario)
+
+
+def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
+    """Yield what does not fit the machine's hardware threads."""
+    asked, platform = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
+    counts: dict[Keys, int] = {("station", "servers"): scenario.station.servers}
+    counts |= {("replays", i): servers for i, servers in enumerate(scenario.replays)}
+    for keys, servers in counts.items():
+        if servers > threads:
+            yield FieldFault(keys, f"should be at most the {threads} hardware threads of {platform}", str(servers))
+    most = max(counts.values())
+    if asked is None or asked.neighbours is None or most > threads:
+        return
+    if asked.neighbours.allocated_share * threads < most:
+        problem = f"should be at least {most / threads:.4g}, or {most} of {threads} hardware threads leave no room"
+        yield FieldFault(("machine", "neighbours", "allocated_share"), problem, f"{asked.neighbours.allocated_share:g}")
+
+
+def _states(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """Yield what would take more states of the machine than can be solved."""
+    asked = scenario.machine
+    if asked is None:
+        return
+    steps, most = asked.steps, max((scenario.station.servers, *scenario.replays)) + 1
+    if asked.neighbours is None and steps != Steps(governor_s=steps.governor_s):
+        yield FieldFault(("machine", "steps"), "moves the load of neighbours, and machine.neighbours is null")
+    if scenario.horizon_s / steps.governor_s > MOST_STEPS:
+        problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
+        yield FieldFault(("machine", "steps", "governor_s"), problem, f"{steps.governor_s:g}")
+    states = most if asked.governor.policy == "performance" else most**2
+    moves = scenario.horizon_s / steps.load_s * states if asked.neighbours is not None else states
+    if moves > MOST_STATES:
+        least = f"{scenario.horizon_s * states / MOST_STATES:.6g}"
+        problem = f"should be at least {least}, {MOST_STATES} states of the machine in horizon_s"
+        yield FieldFault(("machine", "steps", "load_s"), problem, f"{steps.load_s:g}")
+
+
+def own_physics(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """A governor or mechanism of somebody's own is there, takes what it is given, and compiles."""
+    asked = scenario.machine
+    if asked is None:
+        return
+    world = World(power=Power(asked.governor), interference=asked.interference)
+    for way in WAYS:
+        try:
+            if function := own_function(world, way):
+                function.compiled()
+        except PartError as error:
+            yield FieldFault(("machine", *way[way.index("governor") if "governor" in way else 0 :]), str(error))
+
+
 CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     distributions: (),
     sources: ("load",),
@@ -184,6 +260,8 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     slices: ("load", "horizon_s", "station", "analyses.occupancy.policy"),
     trace: ("load.trace", "horizon_s"),
     job: ("load.job", "horizon_s"),
+    machine: ("load.job", "station", "replays", "contention", "observation", "horizon_s", "machine"),
+    own_physics: ("machine",),
 }
 """Every check with the fields that it needs."""
 
