@@ -17,9 +17,9 @@ class RequestBehaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 1.27
+    core_cpi: Positive = 1.42
     """Cycles per instruction without last-level-cache misses, alone on a core."""
-    memory_accesses_per_instruction: NonNegative = 0.0115
+    memory_accesses_per_instruction: NonNegative = 0.0112
     """Memory accesses per instruction at the reference cache share."""
     working_set_bytes: Positive = 3.0e6
     """Size of the larger of the two working sets that compete for the last-level cache."""

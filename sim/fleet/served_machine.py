@@ -352,7 +352,7 @@ def machine_states(machine: ServingMachine, servers: int, seed: int, until_s: fl
     >>> states.states.shape[:3], bool(states.states[0, 0, 1, SPEED] > 1.0)  # with one core active clocks are higher
     ((1, 1, 3), True)
     """
-    world = _world(machine, seed, until_s)
+    world = world_of(machine, seed, until_s)
     inputs, (start_s, times) = _inputs(world, residents_of(world, machine, servers)), _times(world, machine)
     looks = machine.governor.policy != "performance"
     table = np.zeros((start_s.size, servers + 1 if looks else 1, servers + 1, COLUMNS))
@@ -371,7 +371,7 @@ def smooth_rates(machine: ServingMachine, servers: int, seed: int, offered: Floa
     machine, servers, seed : as for `machine_states`
     offered : (epochs,) array, work that comes per second in each epoch of `EPOCH_S`
     """
-    world = _world(machine, seed, offered.size * EPOCH_S)
+    world = world_of(machine, seed, offered.size * EPOCH_S)
     inputs, (start_s, times) = _inputs(world, residents_of(world, machine, servers)), _times(world, machine)
     if machine.neighbours is None:
         start_s = np.arange(float(offered.size)) * EPOCH_S
@@ -404,7 +404,7 @@ def _run(inputs: Inputs, own: OwnFunctions, steps: SolvedSteps) -> float:
         raise fault from error
 
 
-def _world(machine: ServingMachine, seed: int, until_s: float) -> World:
+def world_of(machine: ServingMachine, seed: int, until_s: float) -> World:
     """Return the fleet of this one machine."""
     epochs = max(1, int(np.ceil(until_s / EPOCH_S)))
     even = Conditions(*(0.0,) * 8, slow_memory_share=0.0)

@@ -83,7 +83,7 @@ def test_rates_by_number_busy_give_the_birth_and_death_chain(policy):
     means = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        arrival_s, demand_s, choice = np.cumsum(rng.exponential(1 / arrivals, 20_000)), rng.exponential(1, 20_000), 0
+        arrival_s, demand_s = np.cumsum(rng.exponential(1 / arrivals, 20_000)), rng.exponential(1, 20_000)
         choice = rng.random(20_000)
         table = ChangingRates(np.tile(rates, (1, 5, 1)), np.zeros(1), 5.0)
         done = serve(policy, arrival_s, demand_s, 4, rates=table, choice=choice)

@@ -2,10 +2,13 @@
 
 import functools
 import typing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from models.fleet.world import Governor, Interference, Steps
+from models.queues.machine import ServingMachine
 from models.queues.policies import MOST_SLICES
 from models.queues.world import (
     Arrivals,
@@ -179,6 +182,34 @@ def test_a_queue_is_overridden_and_swept_as_a_fleet_is(tmp_path):
 def test_the_library_has_queues_and_says_so():
     kinds = {one["name"]: one["kind"] for one in shipped().entries}
     assert [name for name in kinds if kinds[name] == "queue"] == [
-        f"queue_{name}" for name in ("job", "listener", "mmk", "replay", "sessions", "short", "small", "srpt")
+        f"queue_{name}"
+        for name in ("job", "listener", "mmk", "on_machine", "replay", "sessions", "short", "small", "srpt")
     ]
     assert (kinds["small"], kinds["two_wscs"], kinds["queue_contention"]) == ("fleet", "sweep", "sweep")
+
+
+MACHINE = ServingMachine()
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"machine": replace(MACHINE, platform="abacus")}, ["machine.platform"]),
+        ({"station": Station(65)}, ["station.servers"]),
+        ({"station": Station(56)}, ["machine.neighbours.allocated_share"]),
+        ({"station": Station(56), "machine": replace(MACHINE, neighbours=None)}, []),
+        ({"replays": (60,)}, ["machine.neighbours.allocated_share"]),
+        ({"station": Station(4, speeds=(1.0,) * 4)}, ["station.speeds"]),
+        ({"station": Station(4, "fcfs"), "contention": Contention(lock_share=0.5)}, ["machine"]),
+        ({"machine": replace(MACHINE, neighbours=None, steps=Steps(load_s=9.0))}, ["machine.steps"]),
+        ({"machine": replace(MACHINE, steps=Steps(governor_s=1e-9))}, ["machine.steps.governor_s"]),
+        ({"machine": replace(MACHINE, steps=Steps(load_s=1e-4))}, ["machine.steps.load_s"]),
+        ({"machine": replace(MACHINE, governor=Governor("nowhere.py:mine"))}, ["machine.governor.policy"]),
+        (
+            {"machine": replace(MACHINE, interference=Interference(mechanism="no.py:m"))},
+            ["machine.interference.mechanism"],
+        ),
+    ],
+)
+def test_servers_neighbours_and_governor_must_fit_the_machine(fields, where):
+    assert told(**{"machine": MACHINE} | fields) == where
