@@ -9,7 +9,7 @@ from models.queues.serve import ChangingRates, RequestStamps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class StationCourse:
     """Which state servers were in: from `time_s[i]` to the next, row (`step[i]`, `seen[i]`) with `busy[i]` at work."""
 
     time_s: Floats
@@ -24,7 +24,7 @@ class Course:
         return float(per_s @ np.diff(self.time_s))
 
 
-def course(rates: ChangingRates, stamps: RequestStamps, edges_s: Floats) -> Course:
+def course(rates: ChangingRates, stamps: RequestStamps, edges_s: Floats) -> StationCourse:
     """Return the course of a station that served requests at these rates, from time 0 to the last departure.
 
     Looks are as in `models.queues.station`: they count who is busy after departures and before arrivals of the moment.
@@ -51,7 +51,7 @@ def course(rates: ChangingRates, stamps: RequestStamps, edges_s: Floats) -> Cour
     time_s = np.unique(times[(times >= 0.0) & (times <= end_s)])
     begin_s = time_s[:-1]
     present = np.searchsorted(arrived, begin_s, "right") - np.searchsorted(left, begin_s, "right")
-    return Course(
+    return StationCourse(
         time_s=time_s,
         step=np.maximum(np.searchsorted(rates.start_s, begin_s, "right") - 1, 0),
         seen=looked[np.maximum(np.searchsorted(look_s, begin_s, "right") - 1, 0)],
