@@ -30,6 +30,7 @@ from sim.fleet.day import (
 )
 from sim.fleet.layout import STAY, Inputs, Outputs, Records
 from sim.fleet.own_physics import OwnFunctions, own_functions
+from sim.fleet.stations import stations_of
 
 NEVER = 2**40
 """Epoch from which a machine or stay that does not get the feature has it."""
@@ -137,7 +138,7 @@ class Block:
 
     Arrays are those of `sim.fleet.layout.Outputs`: `rows` (rows, sums), `machine_rows` (machines, windows, 2),
     `epoch_sums` (domains, epochs, sums), `trace` (traced epochs of stays, 5), `machine_trace` (traced machines, epochs,
-    4), `events` (domains, events, 3).
+    4), `events` (domains, events, 3), `requests` (of `Day.serving` stays, stay by stay).
     """
 
     machines: slice
@@ -151,6 +152,7 @@ class Block:
     visit_rows: Ints
     visit_power_w: Floats
     events: Floats
+    requests: Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
+        stations=stations_of(())[0],
     )
 
 
@@ -265,6 +268,9 @@ def _run_block(
     visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
+    served = day.serving(stays)
+    stations, requests = stations_of([day.requests(int(day.order[place])) for place in served] if day.requests else ())
+    table["station"][served - stays.start] = np.arange(served.size)
     inputs = fleet._replace(
         domain_start=bounds - first,
         stay_start=fleet.stay_start[first : last + 1] - stays.start,
@@ -272,6 +278,7 @@ def _run_block(
         stays=table,
         visit=visit,
         switched=fleet.switched[first:last],
+        stations=stations,
     )
     visited = int(visit.max(initial=-1)) + 1
     world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0
@@ -285,6 +292,7 @@ def _run_block(
         visit_rows=np.full((visited, day.slots), -1),
         visit_power_w=np.zeros(visited),
         events=np.full((bounds.size - 1, logged, 3), np.nan),
+        requests=requests,
     )
     simulate = events.simulate if world.simulation == "events" else kernel.simulate
     simulate(inputs, outputs, threads, own)
@@ -309,6 +317,7 @@ def _stay_table(day: Day, stay_from: Ints, stays: slice) -> tuple[Records, int]:
         column[which] for column in (timeline.job, timeline.shard, timeline.instance)
     )
     table["start"], table["end"], table["soft_from"] = start, end, stay_from[which]
+    table["station"] = slots.NOWHERE
     table["start_s"], table["end_s"] = timeline.start_s[which], timeline.end_s[which]
     first_window, _ = windows_touched(day.world, start, end)
     table["row"] = day.row_start[:-1][stays] - day.row_start[stays.start] - first_window

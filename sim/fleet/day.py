@@ -1,5 +1,6 @@
 """A fleet's day: the arrays of its world, prepared once for all arms, and the tables that the kernel reads of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,8 +19,27 @@ from models.platforms import Platform
 from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
+from sim.fleet.draws import OF_LOAD, OWN, mix, noises
 from sim.fleet.layout import GOVERNOR, MACHINE, OWN_POLICY, PLATFORM, POLICIES, SETTINGS, Records
 from sim.fleet.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StayRequests:
+    """Requests of one stay that are served one by one: (n,) arrays."""
+
+    servers: int
+    """Hardware threads."""
+    sharing: bool
+    """Whether all requests share them evenly; else first come, first served."""
+    arrival_s: Floats
+    """Increasing, within the stay."""
+    work: Floats
+    """Instructions relative to the job's mean request."""
+
+
+RequestSource = Callable[[int], StayRequests]
+"""Draws the requests of a stay, by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +66,8 @@ class Day:
     rack_access: Floats
     rack_network: Floats
     followed: Bools | None = None
+    requests: RequestSource | None = None
+    """What stays of the jobs `followed` serve one by one on the event-driven machine; None: nobody does."""
 
     def present_s(self, stay: Ints, opens: Ints, closes: Ints) -> Floats:
         """Return for how much of some periods, from one epoch to before another, stays run, in seconds."""
@@ -55,6 +77,12 @@ class Day:
             return np.asarray(present * epoch_s)
         start_s, end_s = timeline.start_s[stay], timeline.end_s[stay]
         return np.asarray(np.minimum(end_s, closes * epoch_s) - np.maximum(start_s, opens * epoch_s))
+
+    def serving(self, stays: slice) -> Ints:
+        """Return the places in `order`, within a slice of it, of stays whose requests are served one by one."""
+        if self.requests is None or self.followed is None:
+            return np.empty(0, np.int64)
+        return np.asarray(np.flatnonzero(self.followed[self.timeline.job[self.order[stays]]]) + stays.start)
 
     @property
     def traced(self) -> Bools:
@@ -199,6 +227,28 @@ def wander(world: World, name: str, log_sd: Floats) -> Floats:
                 now = rho * now + np.sqrt(1 - rho**2) * draws[:, part, epoch]
             total[epoch] += np.sqrt(share) * now
     return np.asarray(np.exp(log_sd * total - 0.5 * log_sd**2))
+
+
+def load_steps(world: World, instance: int, steps: Ints) -> Floats:
+    """Return by which factor an instance's load departs from that of the epoch in steps that follow one another.
+
+    The event-driven machine draws the same: nearly lognormal, of mean 1.
+
+    Parameters
+    ----------
+    world : seed and steps
+    instance : its number
+    steps : (n,) array, numbers of steps, each one more than that before
+    """
+    log_sd = world.steps.load_log_sd
+    if log_sd == 0.0 or not steps.size:
+        return np.ones(steps.size)
+    half = 0.5 * np.sqrt(3.0) * log_sd
+    scale = (half / np.sinh(half)) ** 4
+    own = int(mix(np.uint64(key(f"behaviour {world.seed}")) ^ OWN)) + instance
+    own_key = mix(np.uint64(mix(np.uint64(own % 2**64))) ^ OF_LOAD)
+    drawn = noises(np.uint64(own_key), int(steps[0]), int(steps[-1]) + 1)
+    return np.asarray(scale * np.exp(log_sd * drawn))
 
 
 def own_autocorrelation(world: World, lag_s: float) -> float:

@@ -2,9 +2,14 @@
 
 import numpy as np
 
+from models.arrays import Floats
 from models.code.compiled import njit
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+OWN = np.uint64(0x5851F42D4C957F2D)
+"""Tells an instance's draws from those of machines and jobs."""
+OF_LOAD = np.uint64(0xA0761D6478BD642F)
+"""Tells an instance's draws of load from its others."""
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -22,6 +27,15 @@ def noise(key: np.uint64, epoch: int) -> float:
     x, low = mix(key + np.uint64(epoch) * _GOLDEN), np.uint64(0xFFFF)
     total = (x & low) + ((x >> np.uint64(16)) & low) + ((x >> np.uint64(32)) & low) + (x >> np.uint64(48))
     return (np.float64(np.int64(total)) / 65536.0 - 2.0 + 2.0 / 65536.0) * 1.7320508075688772
+
+
+@njit(cache=True)
+def noises(key: np.uint64, first: int, last: int) -> Floats:
+    """Return the draws of `noise` that belong to a key and the counters from one to before another."""
+    draws = np.empty(last - first)
+    for i in range(last - first):
+        draws[i] = noise(key, first + i)
+    return draws
 
 
 @njit(cache=True)

@@ -14,9 +14,11 @@ Events of a machine are these; rates are constant between them, and counters are
 
 Processors keep their TDP and the machine its cap within milliseconds, and turbo follows the cores that are active:
 every event finds the limit of clocks anew, under what the governor wished last. What happens at one moment is one
-event: residents, conditions and load first, then the look, then one solution. As in the epoch kernel
-(`sim.fleet.kernel`), whose parts this is made of, a resident's busy threads follow its pace before the event. A request
-that begins or ends would be one more time in `_next_s` and one more bit in `_happens`.
+event: requests, residents, conditions and load first, then the look, then one solution. As in the epoch kernel
+(`sim.fleet.kernel`), whose parts this is made of, a resident's busy threads follow its pace before the event.
+
+Requests of instances that have stations (`sim.fleet.stations`) come and leave in between: where another number of a
+station's servers works then, the machine is solved again, with as many of the instance's threads busy as servers work.
 """
 
 from types import ModuleType
@@ -26,8 +28,8 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from sim.fleet import kernel
-from sim.fleet.draws import mix, noise
+from sim.fleet import kernel, stations
+from sim.fleet.draws import OF_LOAD, mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by
 from sim.fleet.kernel import (
     _add,
@@ -60,11 +62,13 @@ from sim.fleet.layout import (
     OwnGovernor,
     OwnPhysics,
     PowerDomain,
+    Records,
     Residents,
 )
 from sim.fleet.own_physics import OwnFunctions
 from sim.fleet.power import set_clocks, turbo_hz
 from sim.fleet.slots import (
+    CPI,
     E_CPU_S,
     E_CYCLES,
     E_INSTANCES,
@@ -74,26 +78,31 @@ from sim.fleet.slots import (
     END,
     EPOCH_COLUMNS,
     FREQUENCY,
+    INSTR,
     JOB,
     KEY,
     NO_TRACE,
     NOWHERE,
     ROW,
+    SHARE,
     SOFT_FROM,
     STALLED,
+    STATION,
     TRACE,
     TRAITS,
     UNTIL_S,
     USE,
     WAITED,
 )
+from sim.fleet.stations import busy_servers, next_request_s, open_station, requests_happen, run_at
 from sim.fleet.turnover import enter, leave, switch, write_out
 
-RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK = 1, 2, 4, 8, 16
-"""Bits of what happens in one event; `CLOCK` is a look after which somebody's clock is another one."""
+RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK, REQUESTS = 1, 2, 4, 8, 16, 32
+"""Bits of what happens in one event; `CLOCK` is a look after which somebody's clock is another one, `REQUESTS` that
+another number of a station's servers works."""
 STATE_HZ, CAPPED, POWER_W, UTILISATION, TRAFFIC, RESIDUAL, SEEN, LIMIT_HZ = range(8)
 _RATES = 8  # the last two: the utilisation that the governor saw last, and the limit under which it chose
-_OF_LOAD = np.uint64(0xA0761D6478BD642F)  # tells the draws of load from an instance's others
+LEAST_SHARE = 1e-3  # of the last-level cache, of whom begins to work
 
 
 class Moments(NamedTuple):
@@ -171,6 +180,9 @@ def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
         enter(hot, mark, n, inputs.stays[following], inputs)
         n += 1
         following += 1
+    for i in range(newcomers, n):
+        if mark[STATION, i] != NOWHERE:
+            open_station(inputs.stations[mark[STATION, i]], at_s)
     for i in range(0 if begins else newcomers, n):
         if mark[SOFT_FROM, i] == epoch:
             hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
@@ -191,7 +203,43 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
     half = 0.5 * np.sqrt(3.0) * log_sd
     scale = (half / np.sinh(half)) ** 4  # `noise` is the sum of four uniforms
     for i in range(n):
-        hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ _OF_LOAD), step))
+        hot[USE, i] *= scale * np.exp(log_sd * noise(mix(np.uint64(mark[KEY, i]) ^ OF_LOAD), step))
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _serve_requests(residents: Residents, stations: Records, llc_bytes: float, busy: float) -> float:
+    """Let instances with stations keep as many threads busy as servers work there; return all busy threads."""
+    hot, mark, n = residents
+    for i in range(n):
+        if mark[STATION, i] != NOWHERE:
+            servers = busy_servers(stations[mark[STATION, i]])
+            busy += servers - hot[USE, i]
+            hot[USE, i] = servers
+    for i in range(n):  # who was idle holds no cache: a guess from where it can be solved
+        if mark[STATION, i] != NOWHERE and hot[USE, i] > 0.0 and hot[SHARE, i] < LEAST_SHARE * llc_bytes:
+            hot[SHARE, i] = llc_bytes * hot[USE, i] / busy
+    return busy
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _pace_requests(residents: Residents, stations: Records, at_s: float) -> None:
+    """Let requests in service run at the speed of their instance from now on; less where its threads must wait."""
+    hot, mark, n = residents
+    for i in range(n):
+        if mark[STATION, i] != NOWHERE:
+            station = stations[mark[STATION, i]]
+            running = hot[USE, i] / max(busy_servers(station), 1)
+            run_at(station, at_s, running * hot[FREQUENCY, i] / hot[CPI, i] / hot[INSTR, i])
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _requests_change(residents: Residents, stations: Records, requests: Records, at_s: float) -> bool:
+    """Let requests come and leave that are due; return whether another number of a station's servers works."""
+    (_, mark, n), changed = residents, False
+    for i in range(n):
+        if mark[STATION, i] != NOWHERE:
+            changed |= requests_happen(stations[mark[STATION, i]], requests, at_s)
+    return changed
 
 
 @njit(cache=False, borrows=True)
@@ -216,6 +264,8 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     busy = _demand(residents, conditions.network)
+    if inputs.stations.size > 0:
+        busy = _serve_requests(residents, inputs.stations, contention.llc_bytes, busy)
     if settings.overcommit > 1.0:
         busy = _ration(residents, platform.threads)
     utilisation = busy / platform.threads
@@ -284,12 +334,24 @@ def _changed(host: EventHost, n: int, state_hz: float) -> bool:
 
 
 @njit(cache=False, borrows=True)
+def _next_request_s(residents: Residents, stations: Records, requests: Records) -> float:
+    """Return when a request comes to a machine or leaves it next."""
+    (_, mark, n), next_s = residents, np.inf
+    for i in range(n):
+        if mark[STATION, i] != NOWHERE:
+            next_s = min(next_s, next_request_s(stations[mark[STATION, i]], requests))
+    return float(next_s)
+
+
+@njit(cache=False, borrows=True)
 def _next_s(host: EventHost) -> float:
     """Return when something happens next on a machine, new epochs aside."""
     moments, local = host.moments, host.local
     next_s = min(moments.change_s[local], moments.look_s[local])
     if host.domain.residents[local] > 0:
         next_s = min(next_s, (moments.step[local] + 1) * host.inputs.settings[0].load_s)
+    if host.inputs.stations.size > 0:
+        next_s = min(next_s, _next_request_s(_residents(host), host.inputs.stations, host.outputs.requests))
     return float(next_s)
 
 
@@ -341,7 +403,11 @@ def _wishes_others(host: EventHost) -> bool:
 def _happens(host: EventHost, at_s: float) -> None:
     """Let everything happen on a machine that is due now; log it."""
     settings, moments, domain, local = host.inputs.settings[0], host.moments, host.domain, host.local
-    due, what = _is_due(host, at_s), LOOK
+    due, what, requests, stations = _is_due(host, at_s), LOOK, 0, host.inputs.stations
+    if stations.size > 0 and _requests_change(_residents(host), stations, host.outputs.requests, at_s):
+        due, requests = True, REQUESTS
+    if not due and moments.look_s[local] > at_s:
+        return  # requests came or left, and as many servers work as before
     clocked = not due and _wishes_others(host)
     if due or clocked:
         _integrate(host, at_s)
@@ -351,7 +417,9 @@ def _happens(host: EventHost, at_s: float) -> None:
             moments.clocks[i] = domain.hot[local, FREQUENCY, i]
         state_hz = moments.rates[local, STATE_HZ]
         _solve(host, newcomers, look)
-        what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0)
+        what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0) | requests
+        if stations.size > 0:
+            _pace_requests(_residents(host), stations, at_s)
     moments.look_s[local] = np.inf
     if what != LOOK:
         tick = np.floor(at_s / settings.governor_s) + 1.0
@@ -464,7 +532,7 @@ def _cached(parts: int) -> kernel.Simulation:
     return compiled
 
 
-MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel)
+MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel, stations)
 _simulated = _cached(kernel.digest_of(MADE_OF))
 
 

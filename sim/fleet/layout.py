@@ -22,6 +22,7 @@ STAY = np.dtype(
         ("soft_from", np.int64),  # epoch from which it runs new code
         ("row", np.int64),  # first counter row minus first window
         ("traced", np.int64),  # first trace row minus first epoch, or `slots.NO_TRACE`
+        ("station", np.int64),  # among those of the block, or `slots.NOWHERE`
     ]
 )
 PLATFORM = np.dtype(
@@ -51,6 +52,30 @@ PLATFORM = np.dtype(
         ("peak_w", np.float64),  # of the machine
         ("overlap", np.float64),  # misses at once relative to those of the jobs
         ("limit_w", np.float64),  # power cap
+    ]
+)
+STATION = np.dtype(  # of a stay whose requests are served one by one
+    [
+        ("servers", np.int64),  # hardware threads
+        ("limit", np.int64),  # requests in service at most
+        ("first", np.int64),  # its requests
+        ("last", np.int64),
+        ("arriving", np.int64),  # the next to arrive
+        ("waiting", np.int64),  # the first who waits
+        ("serving", np.int64),  # how many are in service
+        ("attained", np.float64),  # work that everybody in service has attained
+        ("since_s", np.float64),  # since when
+        ("rate", np.float64),  # how much more a second
+        ("speed", np.float64),  # work of a server a second
+    ]
+)
+REQUEST = np.dtype(
+    [
+        ("arrival_s", np.float64),  # increasing within a station
+        ("work", np.float64),  # relative to the mean request of the job
+        ("departure_s", np.float64),  # NaN before, and if the stay ends first
+        ("key", np.float64),  # heap of those in service, from the station's first row on
+        ("member", np.int64),
     ]
 )
 POLICIES = ("performance", "ondemand", "stall_aware")
@@ -137,6 +162,8 @@ class Inputs(NamedTuple):
     """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
     switched: Bools
     """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
+    stations: Records
+    """(S,) of `STATION`, of stays whose requests are served one by one; at work in the simulation."""
 
 
 class Outputs(NamedTuple):
@@ -160,6 +187,8 @@ class Outputs(NamedTuple):
     """(V,) power of the machine."""
     events: Floats
     """(D, L, 3) the first L events of each domain: time, machine and `sim.fleet.events`' bits of what happened."""
+    requests: Records
+    """(n,) of `REQUEST`, station by station."""
 
 
 class Contention(NamedTuple):

@@ -76,11 +76,13 @@ from sim.fleet.slots import (
     EPOCH_COLUMNS,
     FREQUENCY,
     NO_TRACE,
+    NOWHERE,
     QUOTA,
     SUMS,
     USE,
     WAITED,
 )
+from sim.fleet.stations import stations_of
 from sim.fleet.turnover import enter
 
 EPOCH_S = 300.0
@@ -126,12 +128,12 @@ class Wish(NamedTuple):
     stalled: Floats
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _residents(host: ServedHost) -> Residents:
     return Residents(host.domain.hot[0], host.domain.mark[0], host.n)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _load_up(host: ServedHost, busy: float) -> float:
     """Set how many threads everybody keeps busy, the service so many, and core CPI; return the utilisation."""
     inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
@@ -155,14 +157,15 @@ def _load_up(host: ServedHost, busy: float) -> float:
     return float(utilisation)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _clock(host: ServedHost, utilisation: float, wish: Wish) -> Clocked:
     """Solve the loaded machine under what its governor wishes, and note who waits how much."""
     domain, conditions, residents = host.domain, host.conditions, _residents(host)
     platform, settings = host.inputs.platforms[conditions.platform], host.inputs.settings[0]
     sibling, looks = _sibling(settings, utilisation), wish.utilisation < 0.0
     seen, stalled = (utilisation, host.stalled) if looks else (wish.utilisation, wish.stalled)
-    residents.hot[WAITED, : host.n] = stalled[: host.n]
+    for i in range(host.n):
+        residents.hot[WAITED, i] = stalled[i]
     clocked = _clocked(
         LoadedHost(
             residents=residents,
@@ -180,7 +183,7 @@ def _clock(host: ServedHost, utilisation: float, wish: Wish) -> Clocked:
     return clocked
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _settle(host: ServedHost, busy: float, offered: float, wish: Wish, state: Floats) -> None:
     """Solve demand and speed in turns until they agree; fill the state, all but the neighbours' slow-down.
 
@@ -209,14 +212,14 @@ def _settle(host: ServedHost, busy: float, offered: float, wish: Wish, state: Fl
     state[TRAFFIC] = traffic / host.conditions.contention.bandwidth
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _paces(hot: Floats, n: int, pace_s: Floats) -> None:
     """Note the seconds per instruction of every neighbour."""
     for i in range(1, n):
         pace_s[i] = hot[CPI, i] / hot[FREQUENCY, i]
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _slow_down(n: int, rate: Floats, alone_s: Floats, pace_s: Floats) -> float:
     """Return the time of the neighbours' instructions without the service, over that which they take without it."""
     now = without = 0.0
@@ -394,6 +397,7 @@ def _run(inputs: Inputs, own: OwnFunctions, steps: SolvedSteps) -> float:
         visit_rows=np.empty((0, 0), np.int64),
         visit_power_w=np.empty(0),
         events=np.empty((1, 0, 3)),
+        requests=stations_of(())[1],
     )
     arguments = inputs, outputs, physics, steps
     try:
@@ -483,6 +487,7 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
     machines, residents = build_machines(world), jobs.count
     stays = np.zeros(residents, STAY)
     stays["job"] = stays["instance"] = np.arange(residents)
+    stays["station"] = NOWHERE
     stays["end"], stays["end_s"], stays["soft_from"], stays["traced"] = world.epochs, np.inf, world.epochs, NO_TRACE
     even = np.ones((world.epochs, 1))
     return Inputs(
@@ -504,4 +509,5 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_),
+        stations=stations_of(())[0],
     )

@@ -18,11 +18,12 @@ WANDER, SHARE, USE, MPI, CPI, RATE, FREQUENCY, CORE_NOW, ACCESS_NOW, STALL_NOW, 
 REMOTE, PART, UNTIL_S, STALLED, QUEUED, THROTTLED = range(29, 35)
 # What it has done since it was last written out.
 CYCLES, INSTRUCTIONS, MISSES, CPU_S, REQUESTS, CORE_CYCLES, WAIT_S, THROTTLED_S = range(35, 43)
-FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 43, 10, 8, 9
+FIELDS, MARKS, SUMS, EPOCH_COLUMNS = 43, 11, 8, 9
 # Integers of a slot: job, epoch in which it leaves, epoch from which it runs new code, counter row minus window, trace
 # row minus epoch, key of its noise, shard; first cache slice that it lives on (NOWHERE: none yet) and how many, and
-# the memory of the first one.
-JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD, SLICE, SPAN, HOME = range(10)
+# the memory of the first one; its station, on the event-driven machine, if its requests are served one by one (NOWHERE:
+# they are not).
+JOB, END, SOFT_FROM, ROW, TRACE, KEY, SHARD, SLICE, SPAN, HOME, STATION = range(11)
 # Columns of the sums of a domain's epoch, and of a machine's window.
 E_INSTANCES, E_QUOTA, E_CYCLES, E_INSTRUCTIONS, E_MISSES, E_CPU_S, E_ENERGY_J, E_CAPPED, E_RESIDUAL = range(9)
 M_ENERGY_J, M_CAPPED = range(2)

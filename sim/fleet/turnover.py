@@ -4,7 +4,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from sim.fleet.draws import mix, normal
+from sim.fleet.draws import OWN, mix, normal
 from sim.fleet.layout import Inputs, PowerDomain, Residents
 from sim.fleet.slots import (
     AHEAD,
@@ -22,13 +22,12 @@ from sim.fleet.slots import (
     SHARD,
     SLICE,
     SOFT_FROM,
+    STATION,
     TRACE,
     TRAITS,
     UNTIL_S,
     WANDER,
 )
-
-_OWN = np.uint64(0x5851F42D4C957F2D)
 
 
 @njit(cache=False)
@@ -47,10 +46,10 @@ def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
 def enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -> None:
     """Fill a slot with the stay that starts now."""
     job, key = stay.job, inputs.settings[0].key
-    own_key = mix(mix(key ^ _OWN) + np.uint64(stay.instance))
+    own_key = mix(mix(key ^ OWN) + np.uint64(stay.instance))
     hot[TRAITS:, slot] = 0.0
     _old_code(hot[:TRAITS, slot], job, stay.shard, inputs)
-    mark[SHARD, slot], mark[SLICE, slot] = stay.shard, NOWHERE
+    mark[SHARD, slot], mark[SLICE, slot], mark[STATION, slot] = stay.shard, NOWHERE, stay.station
     hot[WANDER, slot], hot[UNTIL_S, slot] = normal(mix(own_key), stay.start), stay.end_s
     mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
     mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)

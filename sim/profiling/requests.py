@@ -7,6 +7,11 @@ drawn, as many in the mean as these instructions are, and served at that pace. I
 instead of seconds the pace is constant, so the queues of `models.queues` serve them there, and every stamp is carried
 back; a request that spans epochs is served at each one's pace.
 
+On the event-driven machine (`simulation: events`) requests push back. They are drawn before, as many in the mean as the
+service's load asks for at the pace that it is stated for, and each is served while it is there: an instance keeps as
+many threads busy as its servers work, so that bursts heat the machine, take cache and slow neighbours, and every stamp
+is what came of it (`sim.fleet.stations`). What follows here is for epochs.
+
 How long a service's servers were busy follows from the stamps. All that the instance did in an epoch (cycles,
 instructions, misses, CPU time) is scaled to that busy time, in whatever the physics returned: counters, sums of
 machines and of the fleet, traces, visits of the profiler. So every table is of the requests that came. What neighbours
@@ -22,13 +27,14 @@ import pyarrow as pa
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ
 from models.fleet.served import Served
 from models.profiling.world import ProfileWorld
 from models.queues.serve import serve
 from models.randomness import stream
 from sim.fleet import slots
 from sim.fleet.arms import Block, Visits
-from sim.fleet.day import Day, window_of_epoch
+from sim.fleet.day import PACE_MARGIN, Day, StayRequests, load_steps, window_of_epoch
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation
 from sim.recorder import Values
@@ -102,6 +108,38 @@ def serve_stay(stay: ServedStay, served: Served, seed: int, number: int) -> Stay
     return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s))
 
 
+def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StayRequests]:
+    """Return the types of a stay's requests on the event-driven machine, and the requests.
+
+    They come at random (Poisson), at the rate that the load of the time asks for: that of the epoch times that of the
+    step (`sim.fleet.day.load_steps`).
+
+    Parameters
+    ----------
+    day : in which the stay runs
+    served : types and scheduling
+    number : of the stay
+    """
+    world, jobs, timeline = day.world, day.jobs, day.timeline
+    job, start_s, end_s = int(timeline.job[number]), float(timeline.start_s[number]), float(timeline.end_s[number])
+    step_s = world.steps.load_s if world.steps.load_log_sd > 0.0 else world.horizon_s
+    steps = np.arange(np.floor(start_s / step_s), np.ceil(end_s / step_s)).astype(np.int64)
+    edges_s = np.unique(
+        np.concatenate([[start_s, end_s], steps * step_s, np.arange(world.epochs) * world.epoch_s]).clip(start_s, end_s)
+    )
+    epoch = (edges_s[:-1] / world.epoch_s + CLOCK_ROUNDING).astype(np.int64)
+    step = (edges_s[:-1] / step_s + CLOCK_ROUNDING).astype(np.int64) - (steps[0] if steps.size else 0)
+    pace_s = PACE_MARGIN * jobs.reference_cpi[job] / REFERENCE_FREQUENCY_HZ * jobs.instructions_per_request[job]
+    busy = jobs.utilisation[job] * jobs.instance_quota_vcpu[job] * day.load[epoch, job]
+    rate = busy * load_steps(world, int(timeline.instance[number]), steps)[step] / pace_s
+    rng = stream(world.seed, f"requests of stay {number} of {served.job}")
+    come = np.concatenate(([0.0], np.cumsum(rate * np.diff(edges_s))))
+    arrival_s = np.interp(np.sort(rng.random(int(rng.poisson(come[-1])))) * come[-1], come, edges_s)
+    kind, size = _types_and_sizes(served, arrival_s, rng)
+    servers = round(float(jobs.instance_quota_vcpu[job]))
+    return kind, StayRequests(servers, served.policy == "ps", arrival_s, size)
+
+
 def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Return (n,) types of requests, and their sizes, of mean 1 over the types in their mean mix."""
     hour = arrival_s / 3600.0 % _DAY_H
@@ -163,6 +201,8 @@ class ServicesAtWork:
         block : of an arm of the day
         visits : with which it was simulated
         """
+        if self._day.requests is not None:
+            return self._count_completed(block)
         factor, logs = np.ones(len(block.trace)), list[tuple[_Part, StayLog]]()
         rows, trace, sums = block.rows.copy(), block.trace.copy(), block.epoch_sums.copy()
         for part in self._parts(block):
@@ -176,6 +216,27 @@ class ServicesAtWork:
             logs.append((part, log))
         visit_sums = block.visit_sums if visits is None else self._visit_sums(block, visits, factor)
         return replace(block, rows=rows, trace=trace, epoch_sums=sums, visit_sums=visit_sums), self._columns(logs)
+
+    def _count_completed(self, block: Block) -> tuple[Block, Columns]:
+        """Return a block of the event-driven machine, which served the requests, with those counted that left."""
+        rows, logs, at = block.rows.copy(), list[tuple[_Part, StayLog]](), 0
+        for part in self._parts(block):
+            kind, drawn = draw_requests(self._day, part.served, part.number)
+            departure_s = block.requests["departure_s"][at : at + kind.size]
+            at += kind.size
+            log = StayLog(kind, drawn.arrival_s, departure_s, block.trace[part.trace, CPU_S])
+            self._complete(rows[part.rows], part, log)
+            logs.append((part, log))
+        return replace(block, rows=rows), self._columns(logs)
+
+    def _complete(self, rows: Floats, part: _Part, log: StayLog) -> None:
+        """Set the requests that a stay's counter rows count to those that left in each window."""
+        window = window_of_epoch(self._day.world)[part.epochs]
+        left = log.departure_s[np.isfinite(log.departure_s)]
+        epoch = np.searchsorted(part.stay.edges_s, left, side="right") - 1
+        completed = np.bincount(np.minimum(epoch, window.size - 1), minlength=window.size)
+        for row, number in zip(rows, np.unique(window[window >= 0]), strict=True):
+            row[_REQUESTS] = completed[window == number].sum()
 
     def _parts(self, block: Block) -> Iterator[_Part]:
         """Yield the stays of served services in a block, in order."""
@@ -196,7 +257,9 @@ class ServicesAtWork:
             edges_s = np.arange(epochs.start, epochs.stop + 1, dtype=np.float64) * day.world.epoch_s
             if day.world.simulation == "events":
                 edges_s = edges_s.clip(day.timeline.start_s[number], day.timeline.end_s[number])
-            stay = ServedStay(edges_s, did[:, INSTRUCTIONS], did[:, CPU_S] / did[:, INSTRUCTIONS], per_request, servers)
+            with np.errstate(invalid="ignore"):  # nothing was done without requests
+                pace_s = did[:, CPU_S] / did[:, INSTRUCTIONS]
+            stay = ServedStay(edges_s, did[:, INSTRUCTIONS], pace_s, per_request, servers)
             rows = slice(int(day.row_start[place]) - first_row, int(day.row_start[place + 1]) - first_row)
             domain = int(where[day.timeline.machine[number]] - where[block.machines.start])
             yield _Part(number, self._served[job], stay, epochs, trace, rows, domain)
@@ -204,12 +267,9 @@ class ServicesAtWork:
     def _count(self, rows: Floats, part: _Part, did: Floats, log: StayLog) -> None:
         """Set a stay's counter rows to what it did in the epochs of each window."""
         window = window_of_epoch(self._day.world)[part.epochs]
-        left = log.departure_s[np.isfinite(log.departure_s)]
-        epoch = np.searchsorted(part.stay.edges_s, left, side="right") - 1
-        completed = np.bincount(np.minimum(epoch, len(did) - 1), minlength=len(did))
         for row, number in zip(rows, np.unique(window[window >= 0]), strict=True):
             row[_COUNTED] = did[window == number].sum(axis=0)
-            row[_REQUESTS] = completed[window == number].sum()
+        self._complete(rows, part, log)
 
     def _visit_sums(self, block: Block, visits: Visits, factor: Floats) -> Floats:
         """Return what visits saw of the block's residents, that of served stays scaled like their epochs."""
@@ -243,12 +303,23 @@ class ServicesAtWork:
 
 
 def followed(world: ProfileWorld, day: Day) -> Day:
-    """Return the day in which every stay of the services that are served is traced."""
+    """Return the day in which every stay of the services that are served is traced.
+
+    On the event-driven machine these stays serve their requests there.
+    """
     missing = [served.job for served in world.served if served.job not in day.jobs.names]
     if missing:
         raise InputError(f"served: no job is named {', '.join(missing)}")
-    names = [served.job for served in world.served]
-    return replace(day, followed=np.isin(np.array(day.jobs.names), names) if names else None)
+    names = {day.jobs.names.index(served.job): served for served in world.served}
+    chosen = np.isin(np.arange(day.jobs.count), list(names)) if names else None
+    there = replace(day, followed=chosen, requests=None)
+    if not names or day.world.simulation == "epochs":
+        return there
+    return replace(
+        there, requests=lambda number: draw_requests(there, names[int(there.timeline.job[number])], number)[1]
+    )
 
 
+CLOCK_ROUNDING = 1e-9
+"""Part of an epoch or a step by which its beginning may be rounded."""
 _DAY_H = 24.0

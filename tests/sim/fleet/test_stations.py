@@ -1,0 +1,115 @@
+"""Requests on the event-driven machine: its readable twin, the queue of today at constant speed, and the laws."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from models.fleet.inventory import build_jobs
+from models.fleet.world import Recording, Window
+from models.queues.serve import serve
+from sim.fleet import slots
+from sim.fleet.arms import run_arm
+from sim.fleet.day import StayRequests, day_of, load_steps
+from sim.fleet.events import LOAD, REQUESTS, RESIDENTS
+from sim.fleet.stations import next_request_s, open_station, requests_happen, run_at, stations_of
+from tests.helpers.request_day import RequestDay
+from tests.helpers.small_days import arrays, small_and_busy
+
+
+@cache
+def serving(how):
+    """Two epochs of a minute on four machines; stays of every second job serve requests, of about a second each."""
+    day, arm = small_and_busy(how)
+    windows = Recording((Window("a", 0.0, 60.0), Window("b", 60.0, 120.0)), True, 1.0, True)
+    world = replace(day.world, simulation="events", horizon_s=120.0, epoch_s=60.0, recording=windows)
+    world = replace(world, steps=replace(world.steps, load_s=25.0))
+    rng = np.random.default_rng(5)
+    start_s = np.where(rng.random(36) < 0.6, 0.0, rng.uniform(0.0, 120.0, 36))
+    end_s = np.minimum(120.0, start_s + rng.exponential(90.0, 36))
+    start_s[16:] = end_s[16:]
+    jobs = build_jobs(world, day.machines)
+    day = day_of(world, day.machines, jobs, replace(day.timeline, start_s=start_s, end_s=end_s))
+    arm = replace(arm, machine_from=np.array([1, 0, 2, 1]), stay_from=arm.stay_from % 3)
+
+    def requests(stay):
+        draws = np.random.default_rng(stay)
+        arrival_s = np.sort(draws.uniform(start_s[stay], end_s[stay], draws.poisson(0.8 * (end_s - start_s)[stay])))
+        pace_s = jobs.reference_cpi / 2.8e9 * jobs.instructions_per_request
+        work = draws.exponential(1.0, arrival_s.size) / pace_s[day.timeline.job[stay]]
+        return StayRequests(1 + stay % 2, bool(stay % 3), arrival_s, work)
+
+    return replace(day, followed=np.arange(jobs.count) % 2 == 0, requests=requests), arm
+
+
+@pytest.mark.parametrize("how", ["stall_aware", "feature"])
+def test_requests_and_machines_are_those_of_the_readable_twin_event_by_event(how):
+    day, arm = serving(how)
+    blocks, twin = list(run_arm(day, arm, logged=5000)), RequestDay(day, arm)
+    rows = np.concatenate([block.events.reshape(-1, 3) for block in blocks])
+    rows = rows[~np.isnan(rows[:, 0])]
+    log, other = (
+        rows[np.lexsort((rows[:, 0], rows[:, 1]))],
+        np.array(sorted(twin.log, key=lambda row: (row[1], row[0]))),
+    )
+    np.testing.assert_array_equal(log[:, 1:], other[:, 1:])
+    np.testing.assert_allclose(log[:, 0], other[:, 0], rtol=0, atol=1e-9)
+    kinds = log[:, 2].astype(int)
+    assert (kinds & REQUESTS > 0).sum() > 300
+    assert np.bitwise_or.reduce(kinds) & (RESIDENTS | LOAD) == RESIDENTS | LOAD
+    departures = np.concatenate([block.requests["departure_s"] for block in blocks])
+    expected = np.concatenate([twin.departure_s[stay] for stay in day.order[day.serving(slice(0, day.order.size))]])
+    np.testing.assert_allclose(departures, expected, rtol=0, atol=1e-7)
+    assert np.isnan(departures).any()
+    assert np.isfinite(departures).sum() > 200
+    found = arrays(blocks)
+    keys = [*zip(np.repeat(day.order, np.diff(day.row_start)), day.row_window, strict=True)]
+    np.testing.assert_allclose(found["rows"], [twin.counters[key] for key in keys], rtol=1e-7)
+    machines = [[twin.machine_epochs[machine, epoch] for epoch in range(2)] for machine in range(4)]
+    np.testing.assert_allclose(found["machine_trace"], machines, rtol=1e-7)
+
+
+def test_busy_threads_of_an_instance_are_its_servers_at_work():
+    """CPU seconds follow from the stamps alone."""
+    day, arm = serving("feature")
+    blocks = list(run_arm(day, arm))
+    cpu_s = arrays(blocks)["rows"][:, slots.CPU_S - slots.CYCLES]
+    departures, at = np.concatenate([block.requests["departure_s"] for block in blocks]), 0
+    for place in day.serving(slice(0, day.order.size)):
+        stay = int(day.order[place])
+        drawn, end_s = day.requests(stay), day.timeline.end_s[stay]
+        left = np.where(np.isnan(departures[at : at + drawn.work.size]), end_s, departures[at : at + drawn.work.size])
+        at += drawn.work.size
+        time_s = np.unique(np.concatenate([drawn.arrival_s, left]))
+        here = (drawn.arrival_s <= time_s[:-1, None]).sum(axis=1) - (left <= time_s[:-1, None]).sum(axis=1)
+        busy_s = (np.minimum(here, drawn.servers) * np.diff(time_s)).sum()
+        assert cpu_s[day.row_start[place] : day.row_start[place + 1]].sum() == pytest.approx(busy_s, abs=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["ps", "fcfs"])
+def test_at_a_constant_speed_a_station_is_todays_queue(policy):
+    rng = np.random.default_rng(7)
+    arrival_s, work = np.cumsum(rng.exponential(0.3, 2000)), rng.exponential(1.0, 2000)
+    stations, requests = stations_of([StayRequests(2, policy == "ps", arrival_s, work)])
+    station = stations.view(np.recarray)[0]
+    now_s, changes = 0.0, 0
+    open_station(station, 0.0)
+    while (now_s := next_request_s(station, requests)) < np.inf:
+        changes += requests_happen(station, requests, now_s)
+        run_at(station, now_s, 2.0)
+    departure_s = requests["departure_s"]
+    expected = serve(policy, arrival_s, work / 2.0, 2).departure_s
+    np.testing.assert_allclose(departure_s, expected, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(np.argsort(departure_s), np.argsort(expected))
+    assert changes < 2 * 2000
+
+
+def test_steps_of_load_have_mean_one_and_belong_to_the_instance():
+    world = serving("feature")[0].world
+    one, other = (load_steps(world, instance, np.arange(20_000)) for instance in (1, 2))
+    assert one.mean() == pytest.approx(1.0, abs=0.01)
+    assert np.corrcoef(one, other)[0, 1] == pytest.approx(0.0, abs=0.03)
+    np.testing.assert_array_equal(load_steps(world, 1, np.arange(5, 9)), one[5:9])
+    calm = replace(world, steps=replace(world.steps, load_log_sd=0.0))
+    assert load_steps(calm, 1, np.arange(3)).tolist() == [1.0, 1.0, 1.0]
