@@ -25,7 +25,7 @@ from sim.fleet.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StayRequests:
+class StationLoad:
     """Requests of one stay that are served one by one: (n,) arrays."""
 
     servers: int
@@ -38,7 +38,7 @@ class StayRequests:
     """Instructions relative to the job's mean request."""
 
 
-RequestSource = Callable[[int], StayRequests]
+RequestSource = Callable[[int], StationLoad]
 """Draws the requests of a stay, by its number."""
 
 

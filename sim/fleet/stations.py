@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from models.code.compiled import njit
-from sim.fleet.day import StayRequests
+from sim.fleet.day import StationLoad
 from sim.fleet.layout import REQUEST, STATION, Records
 
 
-def stations_of(stays: Sequence[StayRequests]) -> tuple[Records, Records]:
+def stations_of(stays: Sequence[StationLoad]) -> tuple[Records, Records]:
     """Return the stations of stays, in this order, before they are at work, and their requests.
 
     Returns

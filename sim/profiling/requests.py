@@ -34,7 +34,7 @@ from models.queues.serve import serve
 from models.randomness import stream
 from sim.fleet import slots
 from sim.fleet.arms import Block, Visits
-from sim.fleet.day import PACE_MARGIN, Day, StayRequests, load_steps, window_of_epoch
+from sim.fleet.day import PACE_MARGIN, Day, StationLoad, load_steps, window_of_epoch
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation
 from sim.recorder import Values
@@ -108,7 +108,7 @@ def serve_stay(stay: ServedStay, served: Served, seed: int, number: int) -> Stay
     return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s))
 
 
-def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StayRequests]:
+def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StationLoad]:
     """Return the types of a stay's requests on the event-driven machine, and the requests.
 
     They come at random (Poisson), at the rate that the load of the time asks for: that of the epoch times that of the
@@ -137,7 +137,7 @@ def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StayRequ
     arrival_s = np.interp(np.sort(rng.random(int(rng.poisson(come[-1])))) * come[-1], come, edges_s)
     kind, size = _types_and_sizes(served, arrival_s, rng)
     servers = round(float(jobs.instance_quota_vcpu[job]))
-    return kind, StayRequests(servers, served.policy == "ps", arrival_s, size)
+    return kind, StationLoad(servers, served.policy == "ps", arrival_s, size)
 
 
 def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:

@@ -11,7 +11,7 @@ from models.fleet.world import Recording, Window
 from models.queues.serve import serve
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
-from sim.fleet.day import StayRequests, day_of, load_steps
+from sim.fleet.day import StationLoad, day_of, load_steps
 from sim.fleet.events import LOAD, REQUESTS, RESIDENTS
 from sim.fleet.stations import next_request_s, open_station, requests_happen, run_at, stations_of
 from tests.helpers.request_day import RequestDay
@@ -38,7 +38,7 @@ def serving(how):
         arrival_s = np.sort(draws.uniform(start_s[stay], end_s[stay], draws.poisson(0.8 * (end_s - start_s)[stay])))
         pace_s = jobs.reference_cpi / 2.8e9 * jobs.instructions_per_request
         work = draws.exponential(1.0, arrival_s.size) / pace_s[day.timeline.job[stay]]
-        return StayRequests(1 + stay % 2, bool(stay % 3), arrival_s, work)
+        return StationLoad(1 + stay % 2, bool(stay % 3), arrival_s, work)
 
     return replace(day, followed=np.arange(jobs.count) % 2 == 0, requests=requests), arm
 
@@ -91,7 +91,7 @@ def test_busy_threads_of_an_instance_are_its_servers_at_work():
 def test_at_a_constant_speed_a_station_is_todays_queue(policy):
     rng = np.random.default_rng(7)
     arrival_s, work = np.cumsum(rng.exponential(0.3, 2000)), rng.exponential(1.0, 2000)
-    stations, requests = stations_of([StayRequests(2, policy == "ps", arrival_s, work)])
+    stations, requests = stations_of([StationLoad(2, policy == "ps", arrival_s, work)])
     station = stations.view(np.recarray)[0]
     now_s, changes = 0.0, 0
     open_station(station, 0.0)
