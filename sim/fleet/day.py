@@ -21,22 +21,8 @@ from sim.fleet import slots
 from sim.fleet.control import plan_day
 from sim.fleet.draws import OF_LOAD, OWN, mix, noises
 from sim.fleet.layout import GOVERNOR, MACHINE, OWN_POLICY, PLATFORM, POLICIES, SETTINGS, Records
+from sim.fleet.stations import StationLoad
 from sim.fleet.timeline import Timeline
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StationLoad:
-    """Requests of one stay that are served one by one: (n,) arrays."""
-
-    servers: int
-    """Hardware threads."""
-    sharing: bool
-    """Whether all requests share them evenly; else first come, first served."""
-    arrival_s: Floats
-    """Increasing, within the stay."""
-    work: Floats
-    """Instructions relative to the job's mean request."""
-
 
 RequestSource = Callable[[int], StationLoad]
 """Draws the requests of a stay, by its number."""

@@ -10,12 +10,27 @@ At one moment departures come first, then arrivals, in order of arrival.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats
 from models.code.compiled import njit
-from sim.fleet.day import StationLoad
 from sim.fleet.layout import REQUEST, STATION, Records
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StationLoad:
+    """Requests of one stay that are served one by one: (n,) arrays."""
+
+    servers: int
+    """Hardware threads."""
+    sharing: bool
+    """Whether all requests share them evenly; else first come, first served."""
+    arrival_s: Floats
+    """Increasing, within the stay."""
+    work: Floats
+    """Instructions relative to the job's mean request."""
 
 
 def stations_of(stays: Sequence[StationLoad]) -> tuple[Records, Records]:

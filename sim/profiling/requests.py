@@ -34,7 +34,8 @@ from models.queues.serve import serve
 from models.randomness import stream
 from sim.fleet import slots
 from sim.fleet.arms import Block, Visits
-from sim.fleet.day import PACE_MARGIN, Day, StationLoad, load_steps, window_of_epoch
+from sim.fleet.day import PACE_MARGIN, Day, load_steps, window_of_epoch
+from sim.fleet.stations import StationLoad
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation
 from sim.recorder import Values

@@ -11,9 +11,9 @@ from models.fleet.world import Recording, Window
 from models.queues.serve import serve
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
-from sim.fleet.day import StationLoad, day_of, load_steps
+from sim.fleet.day import day_of, load_steps
 from sim.fleet.events import LOAD, REQUESTS, RESIDENTS
-from sim.fleet.stations import next_request_s, open_station, requests_happen, run_at, stations_of
+from sim.fleet.stations import StationLoad, next_request_s, open_station, requests_happen, run_at, stations_of
 from tests.helpers.request_day import RequestDay
 from tests.helpers.small_days import arrays, small_and_busy
 
