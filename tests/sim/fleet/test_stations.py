@@ -43,7 +43,7 @@ def serving(how):
     return replace(day, followed=np.arange(jobs.count) % 2 == 0, requests=requests), arm
 
 
-@pytest.mark.parametrize("how", ["stall_aware", "feature"])
+@pytest.mark.parametrize("how", ["stall_aware"])
 def test_requests_and_machines_are_those_of_the_readable_twin_event_by_event(how):
     day, arm = serving(how)
     blocks, twin = list(run_arm(day, arm, logged=5000)), RequestDay(day, arm)
@@ -72,7 +72,7 @@ def test_requests_and_machines_are_those_of_the_readable_twin_event_by_event(how
 
 def test_busy_threads_of_an_instance_are_its_servers_at_work():
     """CPU seconds follow from the stamps alone."""
-    day, arm = serving("feature")
+    day, arm = serving("stall_aware")
     blocks = list(run_arm(day, arm))
     cpu_s = arrays(blocks)["rows"][:, slots.CPU_S - slots.CYCLES]
     departures, at = np.concatenate([block.requests["departure_s"] for block in blocks]), 0
@@ -106,7 +106,7 @@ def test_at_a_constant_speed_a_station_is_todays_queue(policy):
 
 
 def test_steps_of_load_have_mean_one_and_belong_to_the_instance():
-    world = serving("feature")[0].world
+    world = serving("stall_aware")[0].world
     one, other = (load_steps(world, instance, np.arange(20_000)) for instance in (1, 2))
     assert one.mean() == pytest.approx(1.0, abs=0.01)
     assert np.corrcoef(one, other)[0, 1] == pytest.approx(0.0, abs=0.03)
