@@ -162,8 +162,9 @@ def ask(
         list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter; may be repeated.")
     ] = None,
     judge: Annotated[
-        bool, typer.Option("--judge", help="For colocate: separate each pair of jobs in simulation, and compare CPI.")
+        bool, typer.Option("--judge", help="For colocate: move jobs apart and together in simulation, and compare CPI.")
     ] = False,
+    pairs: Annotated[int, count(help="Pairs of jobs that --judge moves together, at most.")] = 80,
     listed: Annotated[bool, typer.Option("--list", help="List the questions and their parameters.")] = False,
     json: Json = False,
 ) -> None:
@@ -179,12 +180,13 @@ def ask(
         refuse("--judge", "only answers to colocate can be judged", question)
     concluded = profile_ask.ask(run, question, tuple(sets or ()))
     if judge:
-        from scenarios.profiling import colocate_trial
+        from scenarios.profiling import beside_trial, colocate_trial
         from scenarios.views.terminal import progress
 
         with progress(quiet=json) as tell:
             tried = colocate_trial.tried(run, colocate_trial.suffering(concluded.table), tell)
-        concluded = replace(concluded, tried=tuple(tried))
+            together = beside_trial.judged(run, concluded.parameters, pairs, tell)
+        concluded = replace(concluded, tried=tuple(tried), together=together)
     answer(concluded, json)
 
 

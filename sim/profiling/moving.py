@@ -3,7 +3,7 @@
 Two fleets differ only in where instances run. Both hold what runs on a typical day at noon, on the machines as they are
 then, for a whole day. Neighbours, caches and frequencies change with the moves, so what is saved is not what a
 table of cycles per instruction promises. Or instances of one job are taken away from another
-job's machines, to see what it did to them.
+job's machines, or put there in place of others, to see what it does to them.
 """
 
 import heapq
@@ -16,11 +16,11 @@ from models.fleet.world import Window, World
 from models.profiling.world import ProfileWorld
 from sim.fleet.arms import NEVER, Arm, recorded, run_arm
 from sim.fleet.day import Day, day_of
-from sim.fleet.timeline import from_placement
+from sim.fleet.timeline import Timeline, from_placement
 from sim.profiling.hardware_trial import prepare_trial
 from sim.profiling.register import Places, place
 
-CYCLES, INSTRUCTIONS = 0, 1
+CYCLES, INSTRUCTIONS, CPU_S = 0, 1, 3
 _BALANCE = 1e-9
 
 
@@ -160,16 +160,23 @@ def instance_sums(snapshot: Snapshot, machine: Ints) -> tuple[Floats, Floats]:
     machine : (N,) where
     """
     world = _single_day(snapshot.day.world)
-    machines, jobs = snapshot.day.machines, snapshot.day.jobs
-    timeline = from_placement(world, machines.count, snapshot.job, machine, snapshot.shard)
-    day = day_of(world, machines, jobs, timeline)
+    timeline = from_placement(world, snapshot.day.machines.count, snapshot.job, machine, snapshot.shard)
+    cycles, instructions = _day_sums(snapshot, world, timeline, (CYCLES, INSTRUCTIONS))
+    return cycles, instructions
+
+
+def _day_sums(
+    snapshot: Snapshot, world: World, timeline: Timeline, columns: tuple[int, ...], around: Ints | None = None
+) -> Floats:
+    """Return (columns, stays) sums of a day; 0 where only the power domains of the machines `around` are simulated."""
+    day = day_of(world, snapshot.day.machines, snapshot.day.jobs, timeline)
     arm = Arm(snapshot.machine_from, np.full(timeline.job.size, NEVER))
-    sums = np.zeros((2, snapshot.job.size))
-    for block in run_arm(day, arm):
+    sums = np.zeros((len(columns), timeline.job.size))
+    for block in run_arm(day, arm, around=around):
         stays = day.order[block.stays]
-        for i, column in enumerate((CYCLES, INSTRUCTIONS)):
+        for i, column in enumerate(columns):
             np.add.at(sums[i], stays, block.rows[:, column])
-    return sums[0], sums[1]
+    return sums
 
 
 def spent_for(instructions: Floats, cycles: Floats, executed: Floats, clock_hz: Floats) -> float:
@@ -280,3 +287,98 @@ def moved_apart(snapshot: Snapshot, job: int, beside: int) -> Ints:
         allocated[target] += quota[instance]
         machine[instance] = target
     return machine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """Instances of one job put on machines in place of others, drawn with equal chance."""
+
+    job: int
+    """Of the newcomers."""
+    left: Bools
+    """(N,) instances that left."""
+    threads: Floats
+    """(M,) hardware threads that these kept busy; the newcomers keep as many busy in the mean."""
+    machine: Ints
+    """Where each newcomer went."""
+    shard: Ints
+
+
+def busy_threads(snapshot: Snapshot) -> Floats:
+    """Return (N,) hardware threads that each instance keeps busy in the mean of the day.
+
+    Parameters
+    ----------
+    snapshot : what runs where
+    """
+    world = _single_day(snapshot.day.world)
+    timeline = from_placement(world, snapshot.day.machines.count, snapshot.job, snapshot.machine, snapshot.shard)
+    return np.asarray(_day_sums(snapshot, world, timeline, (CPU_S,))[0] / DAY_S)
+
+
+def exchange(
+    snapshot: Snapshot, job: int, busy: Floats, threads: float, *, machines: Ints, rng: np.random.Generator
+) -> Exchange:
+    """Return instances of a job in place of others on some machines.
+
+    On each machine as many residents leave as keep `threads` busy in the mean; all have the same chance. Their number
+    is fixed for each machine, so the threads that leave are those of the machine's mean resident. Newcomers are whole
+    instances, whose number is rounded at random so that they keep as many threads busy in the mean; data are those of
+    the job's instances, drawn again.
+
+    Parameters
+    ----------
+    snapshot : what runs where
+    job : of the newcomers
+    busy : (N,) as `busy_threads` returns it
+    threads : kept busy by those that leave a machine, in the mean
+    machines : where; those with one resident are left as they are
+    rng : random draws
+    """
+    own = np.flatnonzero(snapshot.job == job)
+    each = float(busy[own].mean())
+    left, changed = np.zeros(snapshot.job.size, np.bool_), np.zeros(snapshot.vcpus.size)
+    where: list[int] = []
+    order = np.argsort(snapshot.machine, kind="stable")
+    bounds = np.searchsorted(snapshot.machine[order], np.arange(snapshot.vcpus.size + 1))
+    for machine in machines.tolist():
+        residents = order[bounds[machine] : bounds[machine + 1]]
+        if residents.size < 2:
+            continue
+        number = round(threads * residents.size / max(float(busy[residents].sum()), 1e-300))
+        going = rng.permutation(residents)[: min(max(number, 1), residents.size - 1)]
+        left[going], changed[machine] = True, busy[going].sum()
+        where += [machine] * int(changed[machine] / each + rng.random())
+    return Exchange(job, left, changed, np.array(where, np.int64), rng.choice(snapshot.shard[own], len(where)))
+
+
+def exchanged_sums(snapshot: Snapshot, change: Exchange, around: Ints | None = None) -> tuple[Floats, Floats]:
+    """Return (N,) cycles and instructions of each instance in a day on which others took some instances' places.
+
+    They come after the first epoch, so that all who stay keep their caches and memory as on the day without them, and
+    every random number of theirs is the same.
+
+    Parameters
+    ----------
+    snapshot, change : what runs where, and who goes and comes
+    around : only the power domains of these machines; all others' sums are 0
+    """
+    world, stays = _single_day(snapshot.day.world), snapshot.job.size
+    placed = from_placement(
+        world,
+        snapshot.day.machines.count,
+        np.concatenate([snapshot.job, np.full(change.machine.size, change.job)]),
+        np.concatenate([snapshot.machine, change.machine]),
+        np.concatenate([snapshot.shard, change.shard]),
+    )
+    comes = np.arange(placed.job.size) >= stays
+    goes = np.concatenate([change.left, np.zeros(change.machine.size, np.bool_)])
+    timeline = replace(
+        placed,
+        start_epoch=np.where(comes, 1, placed.start_epoch),
+        start_s=np.where(comes, world.epoch_s, placed.start_s),
+        end_epoch=np.where(goes, 1, placed.end_epoch),
+        end_s=np.where(goes, world.epoch_s, placed.end_s),
+    )
+    cycles, instructions = _day_sums(snapshot, world, timeline, (CYCLES, INSTRUCTIONS), around)[:, :stays]
+    return cycles, instructions

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pandas as pd
 
 from analysis.profiling.query import Profile
-from analysis.profiling.questions import code, days, places
+from analysis.profiling.questions import code, corunners, days, places
 from analysis.profiling.questions.question import Question, Value
 
 
@@ -73,11 +73,12 @@ _ALL = (
     Question(
         "colocate",
         "Which jobs suffer beside which others?",
-        "Candidates for moving apart or together, seen on several visited machines but not tried. Effects are "
-        "changes of "
-        "the natural logarithm of CPI: 0.05 is 5% more cycles per instruction.",
-        {"min_visits": 5, "min_machines": 5, "top": 20},
+        "Candidates for moving apart or together: first by what was seen on visited machines, then, also for jobs that "
+        "were never seen together, by one's sensitivity and the other's cache misses. Effects are changes of the "
+        "natural logarithm of CPI: 0.05 is 5% more cycles per instruction.",
+        {"min_visits": 5, "min_machines": 5, "top": 20, "threads": 4.0, "application": "", "beside": ""},
         places.colocate,
+        corunners.predicted_pairs,
     ),
     Question(
         "fdo",

@@ -1,5 +1,6 @@
 """Questions about where things run: what is left on old hardware, and who suffers beside whom."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.stats import norm, t
 
 from analysis.profiling.fleet_samples import mean_frequency, of_fleet, visits_of_fleet
 from analysis.profiling.metrics import cpi
-from analysis.profiling.query import Profile, QueryError
+from analysis.profiling.query import Profile, QueryError, unknown
+from analysis.profiling.questions.corunners import check_threads
 from analysis.profiling.questions.question import ranked
 from models.arrays import Floats, Ints
 
@@ -82,7 +84,16 @@ def _old(database: Profile, old: str, table: pd.DataFrame) -> list[str]:
     return [str((total["seconds"] / total["instructions"].clip(lower=1)).idxmax())]
 
 
-def colocate(database: Profile, min_visits: int = 5, min_machines: int = 5, top: int = 20) -> pd.DataFrame:
+def colocate(
+    database: Profile,
+    *,
+    min_visits: int = 5,
+    min_machines: int = 5,
+    top: int = 20,
+    threads: float = 4.0,
+    application: str = "",
+    beside: str = "",
+) -> pd.DataFrame:
     """Return pairs of applications of which one takes more (or fewer) cycles per instruction beside the other.
 
     Visits of one application on one platform are compared with and without the other on the machine. Visits of one
@@ -97,6 +108,8 @@ def colocate(database: Profile, min_visits: int = 5, min_machines: int = 5, top:
     min_visits : visits of the application beside the other, and apart from it, at least
     min_machines : machines that these were of, beside and apart, at least
     top : rows
+    threads : of predictions alone (`corunners.predicted_pairs`)
+    application, beside : only these; empty: all
 
     Returns
     -------
@@ -105,7 +118,13 @@ def colocate(database: Profile, min_visits: int = 5, min_machines: int = 5, top:
         logarithm of its CPI), shrunk, low, high (95%, of the shrunk effect), ratio (of CPI, shrunk), machines_beside,
         machines_apart, visits_beside, visits_apart, standard_error (of the effect); largest shrunk effect in either
         direction first.
+
+    Raises
+    ------
+    QueryError
+        If `threads` is not above 0, or there are no samples of an application of that name.
     """
+    check_threads(threads)
     cycles, instructions = (
         database.query(of_fleet(database, event, ("application", "platform", "machine", "visit")))
         for event in ("cycles", "instructions")
@@ -114,10 +133,13 @@ def colocate(database: Profile, min_visits: int = 5, min_machines: int = 5, top:
     keys = ["application", "platform", "machine", "visit"]
     both = cycles.merge(instructions, on=keys, suffixes=("", "_below")).sort_values(keys, ignore_index=True)
     names = sorted(name for name in both["application"].unique() if not name.startswith("["))
+    wrong = [name for name in (application, beside) if name and name not in names]
+    if wrong:
+        raise QueryError("\n".join(unknown("application", name, names) for name in wrong))
     present = pd.crosstab(processes["visit"], processes["application"]).reindex(columns=names, fill_value=0) > 0
     rows = [row for name in names for row in _beside(both[both["application"] == name], present, min_visits)]
     enough = [row for row in rows if min(row[2], row[3]) >= min_machines]
-    return _shrunk(pd.DataFrame(enough, columns=_MEASURED), top)
+    return _shrunk(pd.DataFrame(enough, columns=_MEASURED), top, {"application": application, "beside": beside})
 
 
 def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_Row]:
@@ -184,7 +206,8 @@ def _within(sums: Floats) -> tuple[Floats, Floats]:
     return np.where(known, x - x * x / some, 0.0), np.where(known, product - x * y / some, 0.0)
 
 
-def _shrunk(pairs: pd.DataFrame, top: int) -> pd.DataFrame:
+def _shrunk(pairs: pd.DataFrame, top: int, only: Mapping[str, str]) -> pd.DataFrame:
+    """Return the largest shrunk effects, of some applications alone where a name is given; all count for shrinking."""
     machines = pairs[["machines_beside", "machines_apart"]].min(axis=1).to_numpy(np.float64)
     wider = t.ppf(0.975, np.maximum(machines - 1, 1)) / norm.ppf(0.975)
     effect, variance = pairs["effect"].to_numpy(np.float64), (pairs["standard_error"].to_numpy(np.float64) * wider) ** 2
@@ -195,6 +218,8 @@ def _shrunk(pairs: pd.DataFrame, top: int) -> pd.DataFrame:
     low, high = shrunk - half, shrunk + half
     advice = np.select([low > 0, high < 0], ["apart", "together"], "none")
     answer = pairs.assign(advice=advice, shrunk=shrunk, low=low, high=high, ratio=np.exp(shrunk), size=np.abs(shrunk))
+    for column, name in only.items():
+        answer = answer[answer[column] == name] if name else answer
     return ranked(answer[[*_COLUMNS, "size"]], "size", ["application", "beside"], top).drop(columns="size")
 
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis.profiling.query import Profile, QueryError
+
+if TYPE_CHECKING:
+    from analysis.profiling.questions.prediction import PredictedPairs
 
 Value = str | int | float
 
@@ -25,6 +29,8 @@ class Question:
     """Names and defaults."""
     answer: Callable[..., pd.DataFrame]
     """From a database and all parameters to a table."""
+    prediction: "Callable[..., PredictedPairs] | None" = None
+    """From the same to what moving jobs would do; None for questions that predict nothing."""
 
     def ask(self, database: Profile, **given: Value) -> pd.DataFrame:
         """Return the answer, with defaults for what is not given.
@@ -46,6 +52,15 @@ class Question:
         [3]
         """
         return self.answer(database, **read(self.parameters, given))
+
+    def predict(self, database: Profile, **given: Value) -> "PredictedPairs | None":
+        """Return what moving jobs would do, with defaults for what is not given; None if the question predicts nothing.
+
+        Parameters
+        ----------
+        database, given : as in `ask`
+        """
+        return None if self.prediction is None else self.prediction(database, **read(self.parameters, given))
 
 
 def read(defaults: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from analysis.profiling.questions.catalogue import QUESTIONS
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
-from scenarios.profiling import affinity_trial, colocate_trial
+from scenarios.profiling import affinity_trial, beside_trial, colocate_trial
 from scenarios.profiling import ask as profile_ask
+from scenarios.profiling.beside_trial import TriedPairs
 from scenarios.profiling.colocate_trial import Pair, TakenApart, blocks, suffering, tried
 from scenarios.views.section import Section
 from scenarios.views.terminal import show
@@ -82,6 +83,8 @@ def test_the_command_judges_answers_to_colocate_alone(monkeypatch, tmp_path):
     monkeypatch.setattr(profile_ask, "ask", lambda *_: answered)
     apart = TakenApart("a", "b", 1, 1, *[0.5] * 9)
     monkeypatch.setattr(colocate_trial, "tried", lambda _run, pairs, _tell: [replace(apart, beside=pairs[0].beside)])
+    monkeypatch.setattr(beside_trial, "judged", lambda *_: TriedPairs(4.0, ()))
     answer = CliRunner().invoke(app, ["profile", "ask", str(tmp_path), "colocate", "--judge", "--json"])
+    assert json.loads(answer.stdout)["tried_together"]["pairs"] == []
     (pair,) = json.loads(answer.stdout)["tried"]
     assert (pair["beside"], pair["realised"]) == ("b", 0.5)

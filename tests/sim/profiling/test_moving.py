@@ -5,6 +5,9 @@ import pytest
 
 from sim.profiling.moving import (
     Snapshot,
+    busy_threads,
+    exchange,
+    exchanged_sums,
     instance_sums,
     moved,
     moved_apart,
@@ -161,3 +164,38 @@ def test_instances_add_up_to_jobs_and_platforms(mixed):
     np.testing.assert_allclose(sums[0].sum(axis=1), np.bincount(mixed.job, cycles, len(mixed.jobs)), rtol=1e-12)
     platform = mixed.machine_platform[mixed.machine]
     np.testing.assert_allclose(sums[1].sum(axis=0), np.bincount(platform, instructions, 2), rtol=1e-12)
+
+
+def test_as_many_threads_come_as_leave_in_the_mean(snapshot):
+    busy, machines = busy_threads(snapshot), np.unique(snapshot.machine)
+    job = int(np.bincount(snapshot.job).argmax())
+    each = busy[snapshot.job == job].mean()
+    rng = np.random.default_rng(1)
+    draws = [exchange(snapshot, job, busy, 3.0, machines=machines, rng=rng) for _ in range(100)]
+    for change in draws:
+        assert change.threads == pytest.approx(np.bincount(snapshot.machine[change.left], busy[change.left], 16))
+        assert (np.abs(np.bincount(change.machine, minlength=16) * each - change.threads) < each).all()
+    left = np.array([change.threads[machines].mean() for change in draws])
+    came = np.array([change.machine.size * each / machines.size for change in draws])
+    assert left.mean() == pytest.approx(3.0, rel=0.1)
+    assert came.mean() == pytest.approx(left.mean(), abs=4 * (came - left).std() / 10)
+    alone = exchange(snapshot, job, busy, 3.0, machines=machines[:1], rng=rng)
+    assert set(alone.machine) | set(snapshot.machine[alone.left]) == {machines[0]}
+
+
+def test_who_stays_meets_the_same_random_numbers(snapshot):
+    """Without an exchange a day is the same to the last bit; with one, only the same power domain differs."""
+    busy, rng = busy_threads(snapshot), np.random.default_rng(2)
+    before = np.array(instance_sums(snapshot, snapshot.machine))
+    nothing = exchange(snapshot, 0, busy, 3.0, machines=np.zeros(0, np.int64), rng=rng)
+    assert (np.array(exchanged_sums(snapshot, nothing)) == before).all()
+    change = exchange(snapshot, 0, busy, 3.0, machines=np.array([0]), rng=rng)
+    after = np.array(exchanged_sums(snapshot, change))
+    elsewhere = snapshot.machine >= 8
+    assert (after[:, elsewhere] == before[:, elsewhere]).all()
+    assert (after[0, change.left] < 0.05 * before[0, change.left]).all()
+    stays = (snapshot.machine == 0) & ~change.left
+    assert (after[1, stays] != before[1, stays]).all()
+    around = np.array(exchanged_sums(snapshot, change, np.array([0])))
+    assert (around[:, ~elsewhere] == after[:, ~elsewhere]).all()
+    assert not around[:, elsewhere].any()
