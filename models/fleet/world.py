@@ -262,6 +262,10 @@ class Interference:
     for each stay, uniform from 0 to twice the mean. 0: threads and memory are bound to one socket."""
     windows: bool = True
     """Cores with larger reorder buffers overlap more misses; off: as many on every core."""
+    best_effort_ways: Annotated[float, Gt(0), Le(1)] = 1.0
+    """Share of the ways of every last-level cache that best-effort jobs together may hold; 1: no limit (Intel CAT)."""
+    best_effort_delay: Annotated[float, Ge(1)] = 1.0
+    """Factor on the memory latency of best-effort jobs, whose requests are held back (Intel MBA); 1: none are."""
 
 
 @dataclass(frozen=True, slots=True)

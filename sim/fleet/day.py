@@ -289,6 +289,7 @@ def settings_table(world: World) -> Records:
     table["load_s"], table["load_log_sd"] = steps.load_s if steps.load_log_sd > 0.0 else np.inf, steps.load_log_sd
     table["governor_s"] = steps.governor_s
     table["overcommit"] = world.fleet.overcommit
+    table["best_effort_ways"], table["best_effort_delay"] = physics.best_effort_ways, physics.best_effort_delay
     return table
 
 

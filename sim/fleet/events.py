@@ -42,6 +42,7 @@ from sim.fleet.kernel import (
     _divide_cache,
     _give_places,
     _guess,
+    _hold_back,
     _load,
     _note,
     _open,
@@ -256,6 +257,8 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     _give_places(inputs, domain, host.local, conditions)
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[host.epoch])
+    if settings.best_effort_delay > 1.0:
+        _hold_back(residents, settings.best_effort_delay)
     _guess(residents, contention, platform.max_hz)
     stalled = residents.hot[STALLED]
     for i in range(newcomers, residents.n):

@@ -12,6 +12,7 @@ from sim.fleet.slots import (
     AHEAD,
     CORE_NOW,
     CPI,
+    CRITICAL,
     FLOOR,
     FREQUENCY,
     GAIN1,
@@ -40,9 +41,9 @@ LEAST = 1e-300  # misses per second of a cache that nobody uses
 # Rows of scratch: residents' memory latency, by how much their misses per second change with a byte of cache, and the
 # bytes that a miss per second holds; slices' bytes for a miss per second; nodes' latency wanted now, that of the guess
 # before, and what was wanted at that; by how much others' memory is further, misses per second of their own, and of
-# their threads elsewhere.
-LATENCY, SLOPE, SCALE, PRESSURE, NODES, SEEN, ASKED, FURTHER, OWN, AWAY = range(10)
-SCRATCH = 10
+# their threads elsewhere; slices' bytes for a miss per second of best-effort residents, where these are confined.
+LATENCY, SLOPE, SCALE, PRESSURE, NODES, SEEN, ASKED, FURTHER, OWN, AWAY, CONFINED = range(11)
+SCRATCH = 11
 LEAST_MOVE = 1e-12  # by which part a latency has moved at least if a slope follows from it
 ROUNDING = 1e-9  # by which part of a slice a quota may be above a whole number
 
@@ -118,6 +119,35 @@ def _divide(residents: Residents, contention: Contention, total: float, scratch:
         for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
             of_slices += pressure[at]
         scale[i] = hot[PART, i] * of_slices
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _confine(residents: Residents, contention: Contention, scratch: Floats) -> None:
+    """Do as `_divide` where best-effort residents may hold a share of every slice together and no more.
+
+    Below that share they compete with all; what they are kept from, the latency-critical ones hold.
+    """
+    hot, mark, n = residents
+    slices, ways, each = contention.slices, contention.best_effort_ways, contention.llc_bytes / contention.slices
+    pressure, confined = scratch[PRESSURE], scratch[CONFINED]
+    for at in range(slices):
+        pressure[at] = confined[at] = 0.0
+    for i in range(n):
+        for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
+            if hot[CRITICAL, i] > 0.0:
+                pressure[at] += hot[RATE, i] * hot[PART, i]
+            else:
+                confined[at] += hot[RATE, i] * hot[PART, i]
+    for at in range(slices):
+        critical, effort = pressure[at], confined[at]
+        held = min(ways, effort / max(critical + effort, LEAST))
+        pressure[at] = (1.0 - held) * each / max(critical, LEAST)
+        confined[at] = held * each / max(effort, LEAST)
+    for i in range(n):
+        of_slices = 0.0
+        for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
+            of_slices += pressure[at] if hot[CRITICAL, i] > 0.0 else confined[at]
+        scratch[SCALE, i] = hot[PART, i] * of_slices
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -220,7 +250,10 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
         for node in range(contention.nodes):
             residual = max(residual, abs(wanted_s[node] - latency_s[node]) / latency_s[node])
         if contention.share_llc:
-            _divide(residents, contention, total, scratch)
+            if contention.best_effort_ways < 1.0:
+                _confine(residents, contention, scratch)
+            else:
+                _divide(residents, contention, total, scratch)
             residual = max(residual, _farthest(hot, n, scratch[SCALE]) / contention.llc_bytes)
         if residual <= contention.tolerance:
             break

@@ -135,6 +135,7 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
         share_bandwidth=settings.bandwidth,
         tolerance=settings.tolerance,
         iterations=settings.iterations,
+        best_effort_ways=settings.best_effort_ways,
     )
     own = max(LEAST_FACTOR, 1.0 + settings.machine_sd * domain.wander[local])
     return OperatingConditions(
@@ -192,6 +193,14 @@ def _behave(residents: Residents, core_cpi: Floats, overlap: float, access: floa
         hot[CORE_NOW, i] = hot[CORE, i] * core_cpi[mark[JOB, i]] * mood
         hot[ACCESS_NOW, i] = access * mood
         hot[STALL_NOW, i] = hot[STALL, i] / overlap
+
+
+@njit(cache=False, borrows=True)
+def _hold_back(residents: Residents, delay: float) -> None:
+    """Let memory be farther for best-effort residents, as if their requests were held back."""
+    hot, _, n = residents
+    for i in range(n):
+        hot[STALL_NOW, i] *= 1.0 if hot[CRITICAL, i] > 0.0 else delay
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -476,6 +485,8 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     _wander(residents, inputs.settings[0].rho, epoch)
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
+    if inputs.settings[0].best_effort_delay > 1.0:
+        _hold_back(residents, inputs.settings[0].best_effort_delay)
     if newcomers:
         _guess(residents, contention, platform.max_hz)
     _load(residents, inputs.load[epoch])

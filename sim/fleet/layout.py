@@ -118,6 +118,8 @@ SETTINGS = np.dtype(  # switches and constants of the world
         ("load_s", np.float64),  # from one step of load to the next; inf: load moves with the epochs alone
         ("load_log_sd", np.float64),
         ("governor_s", np.float64),  # from one look of a governor to the next
+        ("best_effort_ways", np.float64),
+        ("best_effort_delay", np.float64),
         ("overcommit", np.float64),  # quotas on a machine over its threads, at most
     ]
 )
@@ -211,6 +213,8 @@ class Contention(NamedTuple):
     """Residual at which the fixed point counts as solved."""
     iterations: int
     """At most so many."""
+    best_effort_ways: float = 1.0
+    """Share of each slice that best-effort residents may hold together."""
 
 
 MECHANISM = 2

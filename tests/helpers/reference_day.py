@@ -97,6 +97,8 @@ class Instance:
         sets = (self.working_set, 0.2 * self.working_set)
         return sum(1 / (1 + (share / size) ** 2) for size in sets) / 2
 
+    critical: bool = True
+
     def cpi_at(self, share, latency_s):
         waits = self.mpi(share) - self.prefetched * self.mpi(math.inf)
         return self.core_now + waits / (self.overlap * self.overlap_here) * latency_s * self.frequency
@@ -168,7 +170,9 @@ class Division:
         return place * self.nodes // self.slices
 
 
-def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, share_llc=True, share_bandwidth=True):
+def divided_fixed_point(
+    residents, idle_s, bandwidth, llc_bytes, division, *, share_llc=True, share_bandwidth=True, ways=1.0
+):
     """The same on a machine of several caches and memories: the root of all equations at once (Powell's hybrid)."""
     nodes = range(division.nodes)
     homes = [division.node(one.places[0]) for one in residents]
@@ -195,12 +199,21 @@ def divided_fixed_point(residents, idle_s, bandwidth, llc_bytes, division, *, sh
 
     def gaps(guess):
         latency_s, shares, _, rates = behaviour(guess)
-        on = defaultdict(float)
+        on, part = defaultdict(float), {}
         for one, rate in zip(residents, rates, strict=True):
             for place in one.places:
-                on[place] += rate / len(one.places)
+                on[place, one.critical] += rate / len(one.places)
+        for place in range(division.slices):
+            total = on[place, True] + on[place, False]
+            part[place, False] = min(ways, on[place, False] / total) if total else 0.0
+            part[place, True] = 1 - part[place, False]
         wanted = [
-            sum(rate / len(one.places) / on[place] for place in one.places if on[place]) / division.slices
+            sum(
+                part[place, one.critical] * rate / len(one.places) / on[place, one.critical]
+                for place in one.places
+                if on[place, one.critical]
+            )
+            / division.slices
             for one, rate in zip(residents, rates, strict=True)
         ]
         held = [share / llc_bytes for share in shares]
@@ -424,7 +437,8 @@ class ReferenceDay:
         physics = self.world.interference
         switches = {"share_llc": physics.llc, "share_bandwidth": physics.bandwidth}
         if physics.sockets and host.here:
-            seen_s, misses, shares = divided_fixed_point(host.here, *memory, host.division, **switches)
+            ways = physics.best_effort_ways
+            seen_s, misses, shares = divided_fixed_point(host.here, *memory, host.division, **switches, ways=ways)
         else:
             latency_s, misses, shares = fixed_point(host.here, *memory, **switches)
             seen_s = [latency_s for _ in host.here]
@@ -490,6 +504,7 @@ class ReferenceDay:
             wander=normal(scatter(own_key), int(timeline.start_epoch[stay])),
             instructions=jobs.instructions_per_request[job],
             network_s=jobs.network_s_per_request[job],
+            critical=bool(jobs.latency_critical[job]),
         )
 
     def coded(self, one, new):
@@ -524,6 +539,8 @@ class ReferenceDay:
             one.core_now = one.core_cpi * self.core_factor(platform, one.job) * mood
             one.overlap_here = overlap_factor(platform.name, {}) if self.world.interference.windows else 1.0
             one.access_now = shared * mood
+            if not one.critical:
+                one.overlap_here /= self.world.interference.best_effort_delay
 
     def core_factor(self, platform, job):
         """Core CPI relative to the reference core, of mean `core_cpi_factor` over programs."""

@@ -99,6 +99,10 @@ TWINS = {
         "fleet": DIVIDED,
     },
     "overcommitted": {"fleet": Fleet(4, {"haswell_2698v3": 1.0}, 1, 2, overcommit=1.5), "population": CROWD},
+    "isolated": {
+        "interference": replace(SHARP, sockets=True, best_effort_ways=0.2, best_effort_delay=1.5),
+        "fleet": DIVIDED,
+    },
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 
