@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.fleet.inventory import miss_curve
 from sim.fleet import interference, slots
-from sim.fleet.layout import Contention
+from sim.fleet.layout import Contention, Residents
 from tests.helpers.one_machine import solved
 from tests.helpers.reference_day import Instance, fixed_point, latency_factor
 
@@ -140,3 +140,22 @@ def test_latency_never_falls_with_traffic(utilisations):
     factors = [interference.latency_factor(u) for u in sorted(utilisations)]
     assert factors == sorted(factors)
     assert factors[0] >= 1.0
+
+
+def test_best_effort_residents_together_hold_no_more_than_their_ways_and_others_gain():
+    count, critical = 12, np.arange(12) % 2 == 0
+    found = []
+    for ways in (1.0, 0.25, 0.9):
+        hot, mark = held(residents(3, count, 3.0)), np.zeros((slots.MARKS, count + 2), np.int64)
+        hot[slots.CRITICAL, :count], hot[slots.PART], mark[slots.SPAN] = critical, 1.0, 1
+        limits = contention(6e10)._replace(best_effort_ways=ways)
+        scratch = np.zeros((interference.SCRATCH, count + 2))
+        interference.solve(Residents(hot, mark, count), limits, np.array([IDLE_S]), scratch)
+        found.append((hot[slots.SHARE, :count].copy(), hot[slots.CPI, :count].copy()))
+    (free, free_cpi), (confined, cpi), (loose, _) = found
+    assert free[~critical].sum() > 0.3 * LLC_BYTES
+    assert confined[~critical].sum() == pytest.approx(0.25 * LLC_BYTES, rel=1e-8)
+    assert confined.sum() == pytest.approx(LLC_BYTES, rel=1e-8)
+    assert (confined[critical] > free[critical]).all()
+    assert (cpi[~critical] > free_cpi[~critical]).all()
+    np.testing.assert_allclose(loose, free, rtol=1e-6)
