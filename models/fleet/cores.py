@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from models.arrays import Floats
-from models.platforms import Sheet
+from models.platforms import PLATFORMS, Sheet
 
 Loadings: TypeAlias = tuple[float, float, float]
 FACTORS: Final = 3
@@ -109,14 +109,14 @@ def origin(name: str, own: Mapping[str, Sheet]) -> str:
 
     Examples
     --------
-    >>> origin("rome_7742", {})
-    'rome_7742'
+    >>> origin("rome_7742", {}), origin("xeon_1h_1c_2p", {})
+    ('rome_7742', 'xeon_2h_2c_2p')
     """
     known = set()
     while name in own and name not in known:
         known.add(name)
         name = own[name].variant_of or own[name].extends or name
-    return name
+    return PLATFORMS[name].variant_of or name if name in PLATFORMS else name
 
 
 def core_loadings(name: str, own: Mapping[str, Sheet]) -> Floats:

@@ -55,8 +55,8 @@ def memory_nodes(platform: Platform, own: Mapping[str, Sheet]) -> MemoryNodes:
     >>> from models.platforms import PLATFORMS
     >>> memory_nodes(PLATFORMS["haswell_2698v3"], {})
     MemoryNodes(count=2, latency_ratio=1.38, bandwidth_ratio=0.51)
-    >>> memory_nodes(PLATFORMS["rome_7742"], {}).count, memory_nodes(PLATFORMS["pd4"], {}).count
-    (1, 1)
+    >>> [memory_nodes(PLATFORMS[name], {}).count for name in ("rome_7742", "pd4", "xeon_1h_1c_2p")]
+    [1, 1, 1]
     """
     core = origin(platform.name, own)
     count = 1 if core in _ONE_BUS else platform.sockets * _DIES.get(core, 1)

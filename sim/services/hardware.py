@@ -1,7 +1,7 @@
 """The machines of a world: what its platforms really are, beside what their spec sheets say."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -78,10 +78,9 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
     spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
     cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
     own = world.own_platforms.get(sheet.name)
-    server = sheet.variant_of or sheet.name
-    nodes = memory_nodes(replace(sheet, name=server), world.own_platforms)
-    window = overlap_factor(server, world.own_platforms) if mechanisms.cores else 1.0
-    attained = attainable_share(server, world.own_platforms)
+    nodes = memory_nodes(sheet, world.own_platforms)
+    window = overlap_factor(sheet.name, world.own_platforms) if mechanisms.cores else 1.0
+    attained = attainable_share(sheet.name, world.own_platforms)
     departs = (own.departs if own is not None else None) or SheetDepartures()
     share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
     return Machine(
@@ -97,7 +96,7 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
         memory_latency_s=sheet.memory_latency_s * (departs.memory_latency or memory),
         memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0) * attained,
         overlap_factor=overlap * window,
-        loadings=core_loadings(server, world.own_platforms) * mechanisms.cores,
+        loadings=core_loadings(sheet.name, world.own_platforms) * mechanisms.cores,
         sockets=sheet.sockets,
         nodes=nodes,
         transfer=how.bus_transfer if nodes.count == 1 else TRANSFER,
