@@ -96,7 +96,7 @@ MACHINE_WINDOWS = (
     Column("llc_misses", _FLOAT, "last-level-cache misses of all its instances"),
     Column("cpu_s", _FLOAT, "CPU time of all its instances"),
     Column("energy_j", _FLOAT, "energy of the machine, idle power included"),
-    Column("capped_share", _FLOAT, "share of epochs in which the power cap lowered the P-state"),
+    Column("capped_share", _FLOAT, "share of epochs in which TDP or power cap lowered the clock"),
 )
 
 EPOCHS = (
@@ -109,7 +109,7 @@ EPOCHS = (
     Column("llc_misses", _FLOAT, "last-level-cache misses of the fleet"),
     Column("cpu_s", _FLOAT, "CPU time of the fleet"),
     Column("energy_j", _FLOAT, "energy of the fleet"),
-    Column("capped_share", _FLOAT, "share of machines whose power cap lowered the P-state"),
+    Column("capped_share", _FLOAT, "share of machines whose TDP or power cap lowered the clock"),
     Column("residual_max", _FLOAT, "largest relative residual of the interference fixed point on any machine"),
 )
 

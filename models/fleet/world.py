@@ -270,14 +270,15 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class Governor:
-    """How P-states are chosen every epoch, under the machine's power cap."""
+    """How P-states are chosen, under the TDP of the processors and the power cap of the machine."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     policy: Literal["performance", "ondemand", "stall_aware"] | PartName = "performance"
-    """performance: the highest P-state that fits the cap. ondemand: lower when the machine is little used.
-    stall_aware: cores whose stall share is above `stall_threshold` run `step_down_hz` slower, and the power
-    they free lets the others run faster. Or a function of your own, as `file.py:name` (docs/extend.md)."""
+    """performance: the highest P-state that fits both. ondemand: lower when the machine is little used.
+    stall_aware: cores whose stall share is above `stall_threshold` run `step_down_hz` slower, and where a limit binds
+    the power that they free lets the others run faster. Or a function of your own, as `file.py:name`
+    (docs/extend.md)."""
     ondemand_threshold: Share = 0.8
     """Utilisation at which ondemand reaches the highest P-state."""
     stall_threshold: Share = 0.5

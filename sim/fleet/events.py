@@ -272,7 +272,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     if settings.overcommit > 1.0:
         busy = _ration(residents, platform.threads)
     utilisation = busy / platform.threads
-    sibling = _sibling(settings, utilisation)
+    sibling = _sibling(settings, platform, utilisation)
     _slow_down_siblings(residents, stalled, sibling, settings.sibling_relief)
     _divide_cache(residents, contention, platform.threads * settings.overcommit)
     if domain.own.slows:
@@ -293,7 +293,7 @@ def _see(host: EventHost, utilisation: float) -> None:
 def _governor(host: EventHost, utilisation: float) -> OwnGovernor:
     """Return what the governor knows, on processors of which so many threads are busy."""
     platform, number = host.inputs.platforms[host.conditions.platform], host.conditions.governor
-    most_hz = turbo_hz(platform, utilisation, _sibling(host.inputs.settings[0], utilisation))
+    most_hz = turbo_hz(platform, utilisation, _sibling(host.inputs.settings[0], platform, utilisation))
     return _own_governor(host.domain.own, number, host.moments.rates[host.local, SEEN], most_hz)
 
 
@@ -301,7 +301,7 @@ def _governor(host: EventHost, utilisation: float) -> OwnGovernor:
 def _solve(host: EventHost, newcomers: int, look: bool) -> None:
     """Solve the machine as it is now: demand, what the governor wishes, clocks, interference, power."""
     domain, conditions, residents = host.domain, host.conditions, _residents(host)
-    utilisation = _load_up(host, newcomers)
+    platform, utilisation = host.inputs.platforms[conditions.platform], _load_up(host, newcomers)
     if look:
         _see(host, utilisation)
     else:
@@ -309,14 +309,14 @@ def _solve(host: EventHost, newcomers: int, look: bool) -> None:
             residents.hot[WAITED, i] = 0.0
     running = LoadedHost(
         residents=residents,
-        platform=host.inputs.platforms[conditions.platform],
+        platform=platform,
         governor=host.inputs.governors[conditions.governor],
         own=_governor(host, utilisation),
         conditions=conditions,
         latency_s=domain.latency_s[host.local],
         scratch=domain.scratch,
         utilisation=utilisation,
-        sibling=_sibling(host.inputs.settings[0], utilisation),
+        sibling=_sibling(host.inputs.settings[0], platform, utilisation),
     )
     clocked = _clocked(running)
     _stalls(residents, residents.hot[STALLED])

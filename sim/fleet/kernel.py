@@ -285,7 +285,7 @@ def _share_threads(residents: Residents, critical: float, free: float) -> float:
                 satisfied = hot[USE, i] <= level * hot[QUOTA, i]
                 got += hot[USE, i] if satisfied else 0.0
                 quota += 0.0 if satisfied else hot[QUOTA, i]
-        if got == content:
+        if got == content or quota == 0.0:  # the latter where what is wanted exceeds what is free by rounding alone
             break
         content, level = got, max(0.0, free - got) / quota
     for i in range(n):
@@ -410,12 +410,13 @@ def _own_governor(own: OwnPhysics, number: int, utilisation: float, most_hz: flo
 
 
 @njit(cache=False, borrows=True)
-def _sibling(settings: np.record, utilisation: float) -> float:
+def _sibling(settings: np.record, platform: np.record, utilisation: float) -> float:
     """Return the chance that a busy thread has a busy one beside it: between random placement and idle cores first.
 
-    Where more threads are busy than there are cores, idle cores first is the least that is possible.
+    Where more threads are busy than there are cores, idle cores first is the least that is possible. A core of one
+    thread has none beside it.
     """
-    if not settings.smt:
+    if not settings.smt or platform.threads == platform.cores:
         return 0.0
     least = 2.0 - 1.0 / utilisation if utilisation > 0.5 else 0.0
     return float(max(utilisation**2, least))
@@ -494,7 +495,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     if inputs.settings[0].overcommit > 1.0:
         busy = _ration(residents, platform.threads)
     utilisation = busy / platform.threads
-    sibling = _sibling(inputs.settings[0], utilisation)
+    sibling = _sibling(inputs.settings[0], platform, utilisation)
     _slow_down_siblings(residents, residents.hot[WAITED], sibling, inputs.settings[0].sibling_relief)
     _divide_cache(residents, contention, platform.threads * inputs.settings[0].overcommit)
     if domain.own.slows:

@@ -172,9 +172,10 @@ class Outputs(NamedTuple):
     """What the kernel fills; all zeros before."""
 
     rows: Floats
-    """(N, 6) sums per stay and window: cycles, instructions, misses, CPU seconds, requests, cycles but for stalls."""
+    """(N, 8) sums per stay and window: cycles, instructions, misses, CPU seconds, requests, cycles but for stalls, and
+    seconds in which threads were runnable while others ran or the quota was used up."""
     machine_rows: Floats
-    """(M, W, 2) energy in joules, and epochs in which the cap lowered the P-state, parts of epochs included."""
+    """(M, W, 2) energy in joules, and epochs in which TDP or cap lowered the clock, parts of epochs included."""
     epoch_sums: Floats
     """(D, E, 9) `sim.fleet.slots` names the columns."""
     trace: Floats
@@ -315,10 +316,10 @@ class MachineEpoch(NamedTuple):
     """What a machine did in one epoch: means over its time."""
 
     state_hz: float
-    capped: float  # share of the time in which the cap lowered the P-state
+    capped: float  # share of the time in which TDP or cap lowered the clock
     power_w: float
     energy_j: float
-    peak_w: float  # all cores computing at base frequency
+    peak_w: float  # all threads computing at the all-core turbo
     utilisation: float
     bandwidth_utilisation: float
     residual: float

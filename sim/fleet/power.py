@@ -1,4 +1,4 @@
-"""How fast a machine runs and what power it draws: the governor under a power cap, compiled."""
+"""How fast a machine runs and what power it draws: turbo, governors under a limit, and watts; compiled."""
 
 import numpy as np
 

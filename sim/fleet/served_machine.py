@@ -50,6 +50,7 @@ from sim.fleet.kernel import (
     _divide_cache,
     _give_places,
     _guess,
+    _hold_back,
     _load,
     _open,
     _own_governor,
@@ -140,6 +141,8 @@ def _load_up(host: ServedHost, busy: float) -> float:
     settings, contention, platform = inputs.settings[0], conditions.contention, inputs.platforms[conditions.platform]
     core_cpi = inputs.core_cpi[conditions.platform]
     _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[0])
+    if settings.best_effort_delay > 1.0:
+        _hold_back(residents, settings.best_effort_delay)
     _guess(residents, contention, platform.max_hz)
     _load(residents, inputs.load[host.epoch])
     if settings.load_log_sd > 0.0:
@@ -149,7 +152,7 @@ def _load_up(host: ServedHost, busy: float) -> float:
     total = _demand(residents, conditions.network) - use[0] + busy
     use[0] = busy
     utilisation = total / platform.threads
-    sibling = _sibling(settings, utilisation)
+    sibling = _sibling(settings, platform, utilisation)
     _slow_down_siblings(residents, host.stalled, sibling, settings.sibling_relief)
     _divide_cache(residents, contention, platform.threads)
     if domain.own.slows:
@@ -162,7 +165,7 @@ def _clock(host: ServedHost, utilisation: float, wish: Wish) -> Clocked:
     """Solve the loaded machine under what its governor wishes, and note who waits how much."""
     domain, conditions, residents = host.domain, host.conditions, _residents(host)
     platform, settings = host.inputs.platforms[conditions.platform], host.inputs.settings[0]
-    sibling, looks = _sibling(settings, utilisation), wish.utilisation < 0.0
+    sibling, looks = _sibling(settings, platform, utilisation), wish.utilisation < 0.0
     seen, stalled = (utilisation, host.stalled) if looks else (wish.utilisation, wish.stalled)
     for i in range(host.n):
         residents.hot[WAITED, i] = stalled[i]

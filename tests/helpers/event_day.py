@@ -174,7 +174,7 @@ class EventDay(ReferenceDay):
         self.ration(host.here, platform.vcpus)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
-        sibling = self.sibling(crowding)
+        sibling = self.sibling(platform, crowding)
         waited = sum(one.use * one.stalled for one in host.here) / busy if busy else 0.5
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))

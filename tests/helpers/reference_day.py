@@ -395,7 +395,7 @@ class ReferenceDay:
         self.ration(host.here, platform.vcpus)
         busy = sum(one.use for one in host.here)
         crowding = busy / platform.vcpus
-        sibling = self.sibling(crowding)
+        sibling = self.sibling(platform, crowding)
         waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
         for one in host.here:
             beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
@@ -425,9 +425,9 @@ class ReferenceDay:
             self.capped[number, self.window(epoch)] += capped
         return power_w
 
-    def sibling(self, crowding):
+    def sibling(self, platform, crowding):
         """The chance that the other thread of a core is busy; with more busy threads than cores some must be."""
-        if not self.world.interference.smt:
+        if not self.world.interference.smt or platform.threads_per_core == 1:
             return 0.0
         least = 2 - 1 / crowding if crowding > 0.5 else 0.0
         return max(crowding**2, least)

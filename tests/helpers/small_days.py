@@ -103,6 +103,7 @@ TWINS = {
         "interference": replace(SHARP, sockets=True, best_effort_ways=0.2, best_effort_delay=1.5),
         "fleet": DIVIDED,
     },
+    "one thread a core": {"fleet": Fleet(4, {"graviton_4": 1.0}, 1, 2)},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

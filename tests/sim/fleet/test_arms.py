@@ -118,6 +118,17 @@ def test_latency_critical_jobs_run_first_and_a_class_shares_by_quota():
     assert residents.hot[slots.QUEUED].sum() == pytest.approx(surplus, rel=0.02)
 
 
+def test_threads_are_shared_where_those_wanted_are_too_many_by_rounding_alone():
+    """Everybody is content with a level at which the sum is a little above what is free."""
+    residents = Residents(np.zeros((slots.FIELDS, 3)), np.zeros((slots.MARKS, 3), np.int64), 3)
+    residents.hot[slots.USE] = wanted = 0.8159425458905782, 0.20655281208516554, 0.3929852530929242
+    residents.hot[slots.QUOTA] = *wanted[:2], 1.4520139760889912
+    free = float(np.nextafter(residents.hot[slots.USE].sum(), 0.0))
+    assert kernel._share_threads.py_func(residents, 0.0, free) == free
+    assert residents.hot[slots.USE].tolist() == list(wanted)
+    assert residents.hot[slots.QUEUED].tolist() == [0.0] * 3
+
+
 def test_bits_do_not_depend_on_threads_or_blocks(monkeypatch):
     day = prepare(replace(WORLD, recording=Recording((), True, 0.5, True)))
     expected = digest(day, nowhere(day), threads=1)

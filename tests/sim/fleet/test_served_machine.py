@@ -87,6 +87,15 @@ def test_busy_threads_heat_the_machine_slow_the_neighbours_down_and_are_solved_c
     assert (states[:, 1:, SPEED] < 1.2).all()
 
 
+def test_best_effort_neighbours_can_be_held_back():
+    """By their memory requests or their cache ways; requests, which are latency-critical, gain."""
+    plain = machine_states(PLAIN, 8, 1, 60.0)
+    for key, value in (("best_effort_delay", 3.0), ("best_effort_ways", 0.1)):
+        held = machine_states(replace(PLAIN, interference=Interference(**{key: value})), 8, 1, 60.0)
+        assert held.alone_s == plain.alone_s
+        assert (held.states[0, 0, 1:, SPEED] > plain.states[0, 0, 1:, SPEED]).all(), key
+
+
 def test_a_later_end_adds_steps_and_changes_none():
     short, long = (machine_states(PLAIN, 4, 1, until_s) for until_s in (300.0, 900.0))
     steps = short.start_s.size
