@@ -34,7 +34,8 @@ number does not exist.
 `counters`, `machine_windows` and `epochs` describe the recorded fleet, in which a part of the machines has the feature.
 The same three tables of the counterfactual fleets begin with `truth_nowhere_` and `truth_everywhere_`. No real fleet
 could have a table whose name begins with `truth_`, and no analysis of a fleet reads one. `instance_epochs` and
-`machine_epochs` exist only if the scenario's `recording` asks for them. `rounds` holds conclusions, not events, and is
+`machine_epochs` exist only if the scenario's `recording` asks for them, `truth_incidents` and `truth_shifts` only with
+`incidents`. `rounds` holds conclusions, not events, and is
 made anew when an estimator changes; it is in the folder `concluded`, as `rounds-<digest of the code>.parquet`.
 
 If a fleet has several cells, each table is a folder, `<table>/cell=<name>/part.parquet`. Its files are those that each

@@ -447,6 +447,20 @@ TRUTH_FUNCTIONS = (
     Column("mispredictions", _FLOAT, "mispredicted branches"),
 )
 
+TRUTH_INCIDENTS = (
+    Column("machine", _INT, "where"),
+    Column("resource", _TEXT, "memory or clock"),
+    Column("start_s", _FLOAT, "when it began, 0 if it was under way then"),
+    Column("end_s", _FLOAT, "when it was over, the horizon's end at most"),
+    Column("factor", _FLOAT, "by which memory latency was longer, or the highest clock lower"),
+)
+
+TRUTH_SHIFTS = (
+    Column("job", _INT, "the job"),
+    Column("start_s", _FLOAT, "from when on"),
+    Column("factor", _FLOAT, "core CPI and memory accesses of all its instances relative to before"),
+)
+
 TRUTH_CPI = (
     Column("application", _TEXT, "job"),
     Column("platform", _TEXT, "platform at the time"),
@@ -474,6 +488,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "replays": REPLAYS,
     "cpu": CPU,
     "truth_jobs": TRUTH_JOBS,
+    "truth_incidents": TRUTH_INCIDENTS,
+    "truth_shifts": TRUTH_SHIFTS,
     "truth_requests": TRUTH_REQUESTS,
     "truth_cpu": CPU,
     "truth_machine": TRUTH_MACHINE,

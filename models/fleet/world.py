@@ -346,6 +346,36 @@ class Conditions:
     """Memory latency of those relative to the others."""
 
 
+Rate = Annotated[float, Ge(0), Le(1000)]
+LogSd = Annotated[float, Ge(0), Le(2)]
+
+
+@dataclass(frozen=True, slots=True)
+class Incidents:
+    """What happens to machines for minutes to hours, and to jobs for good; rates are per day, 0: never.
+
+    In the tables these are no events: `truth_incidents` and `truth_shifts` hold them.
+    """
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    memory_per_machine_day: Rate = 0.0
+    """How often a machine's memory becomes slower for a while (a failing module, a co-tenant that no table shows)."""
+    memory_log_sd: LogSd = 0.3
+    """Size of these incidents: memory latency is exp(|z|) times as long, z normal with this standard deviation."""
+    clock_per_machine_day: Rate = 0.0
+    """How often a machine's highest clock falls for a while (thermal throttling)."""
+    clock_log_sd: LogSd = 0.15
+    """Size of these incidents: the highest clock is divided by exp(|z|), down to the platform's lowest."""
+    duration_s: Positive = 3600.0
+    """Mean length of an incident, at least an epoch; lengths are geometric, in whole epochs."""
+    shifts_per_job_day: Rate = 0.0
+    """How often a job's level changes and stays so (a release, another mix of inputs): a regime shift."""
+    shift_log_sd: LogSd = 0.05
+    """Size of a regime shift: core CPI and memory accesses of all its instances become exp(z) times as many, z normal
+    with this standard deviation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Software:
     """Another instruction path for the instances of some jobs; a factor of 1 changes nothing."""
@@ -520,6 +550,8 @@ class World:
     solved again whenever residents, load or clocks change, at their own times."""
     steps: Steps = field(default_factory=Steps)
     """Load and clocks within an epoch, for `simulation: events`."""
+    incidents: Incidents = field(default_factory=Incidents)
+    """Slow spells of machines and regime shifts of jobs."""
 
     @property
     def sheets(self) -> Mapping[str, Platform]:

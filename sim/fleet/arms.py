@@ -250,6 +250,8 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
         stations=stations_of(())[0],
+        spell_start=np.searchsorted(day.spells["machine"], np.arange(machines.count + 1)),
+        spells=day.spells,
     )
 
 
@@ -279,6 +281,8 @@ def _run_block(
         visit=visit,
         switched=fleet.switched[first:last],
         stations=stations,
+        spell_start=fleet.spell_start[first : last + 1] - fleet.spell_start[first],
+        spells=fleet.spells[fleet.spell_start[first] : fleet.spell_start[last]],
     )
     visited = int(visit.max(initial=-1)) + 1
     world, traced_machines = day.world, last - first if day.world.recording.machine_epochs else 0

@@ -1,7 +1,7 @@
 """A fleet's day: the arrays of its world, prepared once for all arms, and the tables that the kernel reads of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,8 @@ from models.randomness import key, stream
 from sim.fleet import slots
 from sim.fleet.control import plan_day
 from sim.fleet.draws import OF_LOAD, OWN, mix, noises
-from sim.fleet.layout import GOVERNOR, MACHINE, OWN_POLICY, PLATFORM, POLICIES, SETTINGS, Records
+from sim.fleet.incidents import job_shifts, levels, machine_spells
+from sim.fleet.layout import GOVERNOR, MACHINE, OWN_POLICY, PLATFORM, POLICIES, SETTINGS, SHIFT, SPELL, Records
 from sim.fleet.stations import StationLoad
 from sim.fleet.timeline import Timeline
 
@@ -54,6 +55,10 @@ class Day:
     followed: Bools | None = None
     requests: RequestSource | None = None
     """What stays of the jobs `followed` serve one by one on the event-driven machine; None: nobody does."""
+    spells: Records = field(default_factory=lambda: np.zeros(0, SPELL))
+    """Incidents of machines, of `sim.fleet.layout.SPELL`, by machine."""
+    shifts: Records = field(default_factory=lambda: np.zeros(0, SHIFT))
+    """Regime shifts of jobs, of `sim.fleet.layout.SHIFT`, by job; they are part of `phase`."""
 
     def present_s(self, stay: Ints, opens: Ints, closes: Ints) -> Floats:
         """Return for how much of some periods, from one epoch to before another, stays run, in seconds."""
@@ -124,6 +129,9 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
     row_window = np.arange(row_start[-1]) - np.repeat(row_start[:-1] - first, last - first)
     racks = int(machines.rack.max()) + 1
     access, network = world.conditions.rack_access_log_sd, world.conditions.network_log_sd
+    phase, shifts = wander(world, "phases of jobs", jobs.job_log_sd), job_shifts(world, jobs.count)
+    if shifts.size:
+        phase *= levels(shifts, world.epochs, jobs.count)
     return Day(
         world=world,
         machines=machines,
@@ -135,9 +143,11 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
         row_window=row_window,
         slots=_most_residents(timeline, order),
         load=load(world, jobs),
-        phase=wander(world, "phases of jobs", jobs.job_log_sd),
+        phase=phase,
         rack_access=wander(world, "accesses of racks", np.full(racks, access)),
         rack_network=wander(world, "network of racks", np.full(racks, network)),
+        spells=machine_spells(world, machines.count),
+        shifts=shifts,
     )
 
 

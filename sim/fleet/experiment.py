@@ -21,6 +21,7 @@ from sim.fleet import slots
 from sim.fleet.arms import Arm, Block, everywhere, nowhere, recorded, run_arm
 from sim.fleet.control import plan_crossover
 from sim.fleet.day import Day, prepare
+from sim.fleet.layout import RESOURCES
 from sim.fleet.placement import ENDINGS
 from sim.fleet.timeline import KINDS
 from sim.recorder import TableSummary, TableWriter, Values, write_table
@@ -96,7 +97,7 @@ def counts(day: Day) -> dict[str, int]:
 def describe(day: Day, directory: Path) -> list[TableSummary]:
     """Write the tables that are known before anything is simulated: `machines`, `jobs`, `instances`, `events`, truth.
 
-    In a crossover also `switches`.
+    In a crossover also `switches`; with incidents or regime shifts also `truth_incidents` or `truth_shifts`.
 
     Parameters
     ----------
@@ -126,7 +127,14 @@ def _descriptions(day: Day) -> dict[str, Columns]:
         "events": _event_columns(day),
         "truth_jobs": _truth_columns(day),
     }
-    return known | ({"switches": switch_columns(day)} if day.world.periods else {})
+    if day.world.periods:
+        known["switches"] = switch_columns(day)
+    given = day.world.incidents
+    if given.memory_per_machine_day or given.clock_per_machine_day:
+        known["truth_incidents"] = _incident_columns(day)
+    if given.shifts_per_job_day:
+        known["truth_shifts"] = _shift_columns(day)
+    return known
 
 
 def record(
@@ -408,6 +416,22 @@ def _truth_columns(day: Day) -> Columns:
         "input_log_sd": jobs.input_log_sd,
         "stall_share": jobs.stall_share,
     }
+
+
+def _incident_columns(day: Day) -> Columns:
+    spells, epoch_s = day.spells, day.world.epoch_s
+    return {
+        "machine": spells["machine"],
+        "resource": _texts(RESOURCES, spells["resource"]),
+        "start_s": spells["start"] * epoch_s,
+        "end_s": spells["end"] * epoch_s,
+        "factor": spells["factor"],
+    }
+
+
+def _shift_columns(day: Day) -> Columns:
+    shifts = day.shifts
+    return {"job": shifts["job"], "start_s": shifts["epoch"] * day.world.epoch_s, "factor": shifts["factor"]}
 
 
 def _texts(words: tuple[str, ...] | list[str], index: Ints) -> pa.DictionaryArray:

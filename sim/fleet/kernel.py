@@ -106,7 +106,20 @@ from sim.fleet.turnover import switches, turn_over, write_out
 CAPPING_GAIN = 0.5  # how strongly a power domain's allowance follows the gap between budget and power, per epoch
 MIN_ALLOWANCE = 0.5  # lowest allowance of a machine in a capped domain, relative to its own cap
 CLOCK_ROUNDING = 1e-13  # by which part a clock between two P-states may be off
+MEMORY, CLOCK = range(2)  # of `sim.fleet.layout.RESOURCES`
 LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
+
+
+@njit(cache=False, borrows=True)
+def _incidents(inputs: Inputs, machine: int, epoch: int) -> tuple[float, float]:
+    """Return by which factors a machine's memory latency is longer, and its highest clock lower, in an epoch."""
+    memory = clock = 1.0
+    for k in range(inputs.spell_start[machine], inputs.spell_start[machine + 1]):
+        spell = inputs.spells[k]
+        if spell.start <= epoch < spell.end:
+            memory *= spell.factor if spell.resource == MEMORY else 1.0
+            clock *= spell.factor if spell.resource == CLOCK else 1.0
+    return memory, clock
 
 
 @njit(cache=False, borrows=True)
@@ -122,8 +135,9 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
     if inputs.switched.shape[0] > 0:
         after = 1 if inputs.switched[domain.first + local, epoch] else 0
     platform = inputs.platforms[machine.platform[after]]
+    slower, throttle = _incidents(inputs, domain.first + local, epoch)
     contention = Contention(
-        idle_latency_s=platform.latency_s * machine.latency_factor,
+        idle_latency_s=platform.latency_s * machine.latency_factor * slower,
         bandwidth=platform.bandwidth * machine.bandwidth_factor,
         attainable=platform.attainable,
         llc_bytes=platform.llc_bytes,
@@ -146,6 +160,7 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
         access=inputs.rack_access[epoch, machine.rack] * own,
         network=inputs.rack_network[epoch, machine.rack],
         limit_w=platform.limit_w * domain.allowance[0],
+        throttle=throttle,
     )
 
 
@@ -463,7 +478,7 @@ def _held_down(it: LoadedHost, state_hz: float, over: float) -> Clocked:
 @njit(cache=False, error_model="numpy", borrows=True)
 def _clocked(it: LoadedHost) -> Clocked:
     """Solve the machine at the clocks that its governor wishes, or at the limit at which it draws what it may."""
-    run, over = _run_at(it, it.own.most_hz)
+    run, over = _run_at(it, max(it.platform.min_hz, it.own.most_hz / it.conditions.throttle))
     return _held_down(it, run.state_hz, over) if over > 0.0 else run
 
 

@@ -101,6 +101,24 @@ MACHINE = np.dtype(
         ("power_factor", np.float64),
     ]
 )
+RESOURCES = ("memory", "clock")
+"""What an incident slows; `SPELL` holds the index."""
+SPELL = np.dtype(  # an incident of a machine
+    [
+        ("machine", np.int64),
+        ("resource", np.int64),  # index into RESOURCES
+        ("start", np.int64),  # first epoch
+        ("end", np.int64),  # first epoch after
+        ("factor", np.float64),  # memory latency longer, or the highest clock lower
+    ]
+)
+SHIFT = np.dtype(  # of a job's level
+    [
+        ("job", np.int64),
+        ("epoch", np.int64),  # the first at the new level
+        ("factor", np.float64),  # core CPI and memory accesses relative to before
+    ]
+)
 SETTINGS = np.dtype(  # switches and constants of the world
     [
         ("key", np.uint64),  # of all noise
@@ -166,6 +184,10 @@ class Inputs(NamedTuple):
     """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
     stations: Records
     """(S,) of `STATION`, of stays whose requests are served one by one; at work in the simulation."""
+    spell_start: Ints
+    """(M+1,) first incident of each machine, and their number."""
+    spells: Records
+    """Of `SPELL`, by machine."""
 
 
 class Outputs(NamedTuple):
@@ -285,6 +307,7 @@ class OperatingConditions(NamedTuple):
     access: float
     network: float
     limit_w: float
+    throttle: float  # by which factor the highest clock is lower
 
 
 class LoadedHost(NamedTuple):

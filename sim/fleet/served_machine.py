@@ -60,6 +60,7 @@ from sim.fleet.kernel import (
     _wander,
 )
 from sim.fleet.layout import (
+    SPELL,
     STAY,
     Clocked,
     Inputs,
@@ -513,4 +514,6 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_),
         stations=stations_of(())[0],
+        spell_start=np.zeros(2, np.int64),
+        spells=np.zeros(0, SPELL),
     )

@@ -274,7 +274,7 @@ def surplus_of(mean, quota, threads):
     return runnable.expect(lambda number: number - threads, lb=threads, epsabs=1e-13, epsrel=1e-12)
 
 
-def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, turbo, seen=None):
+def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, turbo, seen=None, throttle=1.0):
     """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
     its, tdp_w = package(platform, {}), platform.tdp_w
     busy = sum(one.use for one in residents) / platform.vcpus
@@ -299,7 +299,7 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, t
         power_w = platform.idle_power_w + 1.1 * (above + its.memory_j_per_byte * bytes_per_s) + fans
         return power_w, state, max(its.asleep + above / tdp_w, power_w / cap_w) - 1, solution
 
-    power_w, state, over, solution = run(most_hz)
+    power_w, state, over, solution = run(max(platform.min_frequency_hz, most_hz / throttle))
     if over <= 0:
         return power_w, state, False, solution
     low_hz = platform.min_frequency_hz
@@ -382,7 +382,8 @@ class ReferenceDay:
         self.turn_over(host, epoch)
         if world.interference.sockets:
             self.settle(host, platform)
-        idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
+        slower, throttle = self.incidents(number, epoch)
+        idle_s = platform.memory_latency_s * day.machines.latency_factor[number] * slower
         bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
         self.wander(host, epoch)
         self.behave(host, platform, epoch)
@@ -411,6 +412,7 @@ class ReferenceDay:
         cap_w = world.power.cap_share * self.peak_power_w(platform) * allowance
         silicon = day.machines.power_factor[number]
         given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved, "turbo": world.power.turbo}
+        given["throttle"] = throttle
         power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
         cpis, misses, shares = solution
         for one, share, cpi in zip(host.here, shares, cpis, strict=True):
@@ -424,6 +426,12 @@ class ReferenceDay:
             self.energy_j[number, self.window(epoch)] += power_w * world.epoch_s
             self.capped[number, self.window(epoch)] += capped
         return power_w
+
+    def incidents(self, machine, epoch):
+        """By how much memory is slower and the highest clock lower: the product over those under way."""
+        here = [spell for spell in self.day.spells if spell["machine"] == machine]
+        going = [spell for spell in here if spell["start"] <= epoch < spell["end"]]
+        return [math.prod(spell["factor"] for spell in going if spell["resource"] == what) for what in (0, 1)]
 
     def sibling(self, platform, crowding):
         """The chance that the other thread of a core is busy; with more busy threads than cores some must be."""

@@ -13,6 +13,7 @@ from models.fleet.world import (
     Feature,
     Fleet,
     Governor,
+    Incidents,
     Interference,
     Population,
     Power,
@@ -104,6 +105,7 @@ TWINS = {
         "fleet": DIVIDED,
     },
     "one thread a core": {"fleet": Fleet(4, {"graviton_4": 1.0}, 1, 2)},
+    "incidents": {"incidents": Incidents(150.0, 0.7, 150.0, 0.5, 900.0, 30.0, 0.3)},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

@@ -10,7 +10,7 @@ from models.tables import ARMS, COUNTERS, SCHEMAS, TABLES
 each = pytest.mark.parametrize("table", TABLES)
 NUMBERS_WITHOUT_UNIT = {
     *("memory_accesses_per_instruction", "core_cpi", "overlap", "stall_share", "capped_share", "input_log_sd"),
-    *("speed", "slowdown", "machine_utilisation"),
+    *("speed", "slowdown", "machine_utilisation", "factor"),
     *("cycles", "instructions", "llc_misses", "requests", "residual_max", "utilisation", "bandwidth_utilisation"),
     *("l1_misses", "l2_misses", "misses_per_instruction", "score_per_s", "throughput_per_s"),
     *("mispredictions", "overhead_cycles", "floating_point", "max_samples_per_s"),

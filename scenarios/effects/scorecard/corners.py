@@ -14,7 +14,8 @@ The base is the library's `fortnight`. Ends of an axis are published figures, or
   can use; and there without budgets that machines share, so that none feels what another does;
 - tails: all jobs equally spread and heavyweights alike, or very unequal (Google cell, 2011: 1% of jobs hold 54%);
 - swing: loads that follow the day by 37% (Alibaba);
-- mixed: three generations of servers, as in the library's `profiled_fleet`.
+- mixed: three generations of servers, as in the library's `profiled_fleet`;
+- incidents: machines with slow hours, jobs whose level changes for good, as in the library's `incidents`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,6 +79,16 @@ PLATFORMS: Values = {
     for name, share in (("haswell_2698v3", 0.5), ("broadwell_2698v4", 0.3), ("skylake_6148", 0.2))
 }
 TIGHT_POWER: Values = {"power.cap_share": 0.7, "power.domain_budget_share": 0.68}
+INCIDENTS: Values = {
+    f"incidents.{name}": value
+    for name, value in (
+        ("memory_per_machine_day", 0.5),
+        ("clock_per_machine_day", 0.5),
+        ("duration_s", 7200.0),
+        ("shifts_per_job_day", 0.1),
+        ("shift_log_sd", 0.1),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +233,7 @@ CORNERS: Mapping[str, Corner] = {
         _with("tails_high", TAILS[1]),
         _with("swing", SWING),
         _with("mixed", PLATFORMS),
+        _with("incidents", INCIDENTS),
         _with("calm", PERSISTENCE[0], CHURN[0], COVARIANCE[0], TAILS[0]),
         _with("sticky", PERSISTENCE[1], CHURN[0], AUTOCORRELATION[0.8]),
         _with("rough", *_ROUGH),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from models.arrays import DAY_S
 from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
 from models.fleet.world import Feature, Population, Steps, World
@@ -22,6 +23,7 @@ _MOST_NAMES = 20
 _MOST_EPOCHS = 100_000
 _MOST_STEPS, _MOST_LOOKS = 1_000_000, 100_000_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
+_MOST_INCIDENTS = 20_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
 EVERY_SHEET = "platforms.*"
 """Faulty if nobody knows which platforms of their own there are; a fault within a sheet is none of it."""
@@ -84,6 +86,25 @@ def steps(scenario: World) -> Iterator[FieldFault]:
                 f"should be at least {scenario.horizon_s / most:.6g}, {most} in horizon_s = {scenario.horizon_s:g}"
             )
             yield FieldFault(("steps", key), problem, f"{time_s:g}")
+
+
+def incidents(scenario: World) -> Iterator[FieldFault]:
+    """Incidents last an epoch at least, and there are not more than can be kept."""
+    given, days = scenario.incidents, scenario.horizon_s / DAY_S
+    rates = {
+        "memory_per_machine_day": given.memory_per_machine_day,
+        "clock_per_machine_day": given.clock_per_machine_day,
+    }
+    if any(rates.values()) and given.duration_s < scenario.epoch_s:
+        problem = f"should be at least epoch_s = {scenario.epoch_s:g}"
+        yield FieldFault(("incidents", "duration_s"), problem, f"{given.duration_s:g}")
+    per_machine = days + given.duration_s / DAY_S
+    each = [(key, rate, per_machine * scenario.fleet.machines, "machines") for key, rate in rates.items()]
+    each.append(("shifts_per_job_day", given.shifts_per_job_day, days * scenario.population.jobs, "jobs"))
+    for key, rate, unit_days, units in each:
+        if rate * unit_days > _MOST_INCIDENTS:
+            problem = f"should be at most {_MOST_INCIDENTS / unit_days:.3g}, {_MOST_INCIDENTS} on all {units}"
+            yield FieldFault(("incidents", key), problem, f"{rate:g}")
 
 
 def machine_epochs(scenario: World) -> Iterator[FieldFault]:
@@ -386,6 +407,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     replaced_platforms: ("fleet.platforms", "feature.platforms", "platforms"),
     epochs: ("horizon_s", "epoch_s"),
     steps: ("simulation", "steps", "horizon_s"),
+    incidents: ("incidents", "horizon_s", "epoch_s", "fleet.machines", "population.jobs"),
     machine_epochs: ("horizon_s", "epoch_s", "fleet.machines", "recording.machine_epochs"),
     window_names: ("recording.windows",),
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),

@@ -248,6 +248,7 @@ CHANGES = (
     "conditions.network_log_sd=0.5",
     "recording.truth=false",
     "platforms.mine.extends=piii",
+    "incidents.shifts_per_job_day=0.1",
 )
 
 

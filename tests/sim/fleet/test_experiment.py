@@ -44,6 +44,9 @@ def run(tmp_path_factory):
     return Run(WORLD, tmp_path_factory.mktemp("run"))
 
 
+OF_INCIDENTS = ("truth_incidents", "truth_shifts")
+
+
 def epoch_windows(table):
     """Name of the window of each row's epoch, empty outside."""
     start_s = table["epoch"] * WORLD.epoch_s
@@ -58,7 +61,9 @@ def test_every_table_that_was_asked_for_is_there(run):
     of_profiles = {"monitor", "visits", "processes", "builds", "rates", "raw_samples", "raw_stacks", "symbols"}
     of_profiles |= {"sources", "samples", "locations", "stacks", "function_traits", "truth_functions", "truth_cpi"}
     of_profiles |= {"profile_machines", "stay_requests", *(name for name in TABLES if name.startswith("truth_trial_"))}
-    assert set(run.digests) == set(TABLES) - {"rounds", "switches"} - of_queues - of_services - of_profiles
+    assert (
+        set(run.digests) == set(TABLES) - {"rounds", "switches", *OF_INCIDENTS} - of_queues - of_services - of_profiles
+    )
     assert all(table.rows > 0 for table in run.outcome.tables)
 
 

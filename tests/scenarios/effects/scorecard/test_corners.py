@@ -8,6 +8,7 @@ import pytest
 from models.fleet.inventory import drawn_names
 from scenarios.effects.scorecard.corners import AUTOCORRELATION, CORNERS, corner, crossover, drawn, world
 from scenarios.files.faults import FaultsError
+from scenarios.files.loader import load
 from sim.fleet.day import own_autocorrelation
 
 
@@ -57,6 +58,10 @@ def test_sizes_follow_the_machines_asked_for():
     assert (large.fleet.machines, large.population.jobs) == (6000, 3900)
     assert (base.fleet.machines, base.population.jobs, base.population.heavyweights) == (1000, 650, 40)
     assert (base.horizon_s, base.epoch_s, len(base.windows)) == (14 * 86400.0, 3600.0, 14)
+
+
+def test_the_library_has_the_corner_of_incidents():
+    assert asdict(world(corner("incidents"), 1, 100).incidents) == asdict(load("incidents").incidents)
 
 
 def test_software_of_a_uniform_change_reaches_every_job():
