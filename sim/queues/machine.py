@@ -71,18 +71,38 @@ class OnMachine:
             columns |= {name: total(length_s * state[:, column]) / whole_s for name, column in MEANS.items()}
         return {"start_s": edges_s[:-1], "end_s": edges_s[1:], **columns}
 
-    def one_way(self, demand_s: Floats, serve: Serve) -> RequestStamps:
+    def one_way(self, demand_s: Floats, horizon_s: float, serve: Serve) -> RequestStamps:
         """Return what would have become of the requests at speeds averaged over epochs, without their own effect.
 
         Parameters
         ----------
         demand_s : (n,) array, in the order of the stamps
+        horizon_s : requests come until then; later ones are few
         serve : serves the same requests
         """
-        epochs = int(np.ceil(float(self.stamps.departure_s.max()) / EPOCH_S)) or 1
-        epoch = np.minimum((self.stamps.arrival_s / EPOCH_S).astype(np.int64), epochs - 1)
-        offered = np.bincount(epoch, demand_s, epochs) / EPOCH_S
+        offered = offered_per_s(self.stamps.arrival_s, demand_s, horizon_s)
+        late = int(np.ceil(float(self.stamps.departure_s.max()) / EPOCH_S)) - offered.size
+        offered = np.pad(offered, (0, max(late, 0)), mode="edge")  # what is left of the last epoch's requests
         return serve(smooth_rates(self.machine, self.servers, self.seed, offered))
+
+
+def offered_per_s(arrival_s: Floats, demand_s: Floats, horizon_s: float) -> Floats:
+    """Return the work that comes per second in each epoch until the horizon, of which the last may be shorter.
+
+    Parameters
+    ----------
+    arrival_s, demand_s : (n,) arrays
+    horizon_s : end of the last epoch, unless requests come later
+
+    Examples
+    --------
+    >>> offered_per_s(np.array([0.0, 310.0]), np.array([30.0, 30.0]), 360.0)
+    array([0.1, 0.5])
+    """
+    end_s = max(horizon_s, float(arrival_s.max()))
+    start_s = np.arange(np.ceil(end_s / EPOCH_S)) * EPOCH_S
+    epoch = np.minimum((arrival_s / EPOCH_S).astype(np.int64), start_s.size - 1)
+    return np.asarray(np.bincount(epoch, demand_s, start_s.size) / np.minimum(EPOCH_S, end_s - start_s))
 
 
 def on_machine(machine: ServingMachine, servers: int, seed: int, until_s: float, serve: Serve) -> OnMachine:

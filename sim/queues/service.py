@@ -206,7 +206,7 @@ def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> 
 
     until_s = 1.05 * world.horizon_s
     both = on_machine(world.machine, servers, world.seed, until_s, at)
-    single = both.one_way(given.demand_s, at)
+    single = both.one_way(given.demand_s, world.horizon_s, at)
     return MachineCourse(both, RequestStamps(*(stamp[back] for stamp in astuple(single))))
 
 

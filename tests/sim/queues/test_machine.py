@@ -97,6 +97,15 @@ def test_work_is_speed_times_busy_time_in_every_table(folder):
     assert machine["power_w"].dropna().between(90.0, 400.0).all()
 
 
+def test_one_way_a_part_of_five_minutes_has_the_speed_of_whole_ones_with_as_many_requests_a_second(folder):
+    load, least_s = Load(Arrivals(2.0), types=(RequestType("page", Distribution("constant", mean=0.5)),)), []
+    for horizon_s in (60.0, 300.0):
+        world = QueueWorld(1, horizon_s, load, Station(4), machine=ServingMachine(steps=Steps(load_log_sd=0.0)))
+        one_way = tables(world, folder(str(horizon_s)))["truth_one_way"]
+        least_s.append((one_way["departure_s"] - one_way["arrival_s"]).min())
+    assert least_s[0] == pytest.approx(least_s[1], rel=0.05)
+
+
 def test_replays_have_a_machine_each(folder):
     on = tables(replace(WORLD, machine=COUPLED, replays=(2, 8)), folder("on"))
     at = on["replays"].groupby("servers").apply(lambda rows: (rows.departure_s - rows.arrival_s).mean())
