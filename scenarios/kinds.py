@@ -164,6 +164,7 @@ KINDS: Mapping[str, Kind] = {
                 ("machine", "governor", "policy"): "part",
                 ("machine", "interference", "mechanism"): "part",
             },
+            own_platforms="platforms",
             makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
         ),
         Kind(

@@ -52,7 +52,8 @@ class ServingMachine:
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
     platform: Annotated[str, MinLen(1)] = "haswell_2698v3"
-    """Name of a shipped platform, with at least as many hardware threads as there are servers."""
+    """Name of a shipped platform or of one of `platforms`; it has at least as many hardware threads as there are
+    servers."""
     neighbours: Neighbours | None = field(default_factory=Neighbours)
     """Who runs beside the servers; null: nobody."""
     governor: Governor = field(default_factory=Governor)

@@ -3,12 +3,14 @@
 Every field's bounds stand in its annotation; the text under a field is its documentation. Shares are in 0..1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, PartName, Positive, Share
+from models.platforms import Platform, Sheet, sheets_of
 from models.queues.machine import ServingMachine
 from models.queues.policies import PolicyName
 
@@ -249,3 +251,11 @@ class QueueWorld:
     machine: ServingMachine | None = None
     """The machine whose hardware threads the servers are, with neighbours that requests slow down and that slow them
     down; null: servers whose speed nothing changes."""
+    platforms: Mapping[str, Sheet] = field(default_factory=dict)
+    """Platforms of your own that `machine.platform` may name: the name of a file that has them, or the sheets
+    themselves."""
+
+    @property
+    def sheets(self) -> Mapping[str, Platform]:
+        """The spec sheets of all platforms that its machine may be: the shipped ones and its own."""
+        return sheets_of(self.platforms)

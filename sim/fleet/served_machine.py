@@ -15,9 +15,10 @@ cache and bandwidth and keeps siblings busy, at once.
 - Speed 1 is that of one request alone on the machine, without neighbours, at its all-core turbo.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from models.code.compiled import njit, with_functions
 from models.errors import InputError
 from models.fleet.inventory import Jobs, build_jobs, build_machines
 from models.fleet.world import Behaviour, Conditions, Fleet, Population, Power, Service, World
+from models.platforms import Sheet
 from models.queues.machine import Neighbours, ServingMachine
 from models.queues.serve import ChangingRates
 from models.randomness import stream
@@ -98,6 +100,9 @@ _ROUNDS, _AGREED = 30, 1e-7  # demand and speed are solved in turns until both c
 LEAST_BUSY = 1e-3
 """Work per second that a smooth stream has at least: with none, no thread would have a speed."""
 _SERVICE = "requests"
+Sheets = Mapping[str, Sheet]
+SHIPPED_ALONE: Final[Sheets] = MappingProxyType({})
+"""No platforms of somebody's own."""
 _UNIVERSE = Fleet()
 """The fleet from whose instances neighbours are drawn."""
 
@@ -334,7 +339,9 @@ class MachineStates:
         return ChangingRates(speed * np.arange(1, speed.shape[2] + 1), self.start_s, self.look_s)
 
 
-def machine_states(machine: ServingMachine, servers: int, seed: int, until_s: float) -> MachineStates:
+def machine_states(
+    machine: ServingMachine, servers: int, seed: int, until_s: float, platforms: Sheets = SHIPPED_ALONE
+) -> MachineStates:
     """Return what a machine does with 0, 1, .., k of its threads busy with requests, beside its neighbours.
 
     A later end adds steps and changes none.
@@ -345,6 +352,7 @@ def machine_states(machine: ServingMachine, servers: int, seed: int, until_s: fl
     servers : k, at most its hardware threads
     seed : neighbours and their load follow from it
     until_s : end of the last step, or a little before it
+    platforms : of somebody's own, by name, beside the shipped ones
 
     Raises
     ------
@@ -359,7 +367,7 @@ def machine_states(machine: ServingMachine, servers: int, seed: int, until_s: fl
     >>> states.states.shape[:3], bool(states.states[0, 0, 1, SPEED] > 1.0)  # with one core active clocks are higher
     ((1, 1, 3), True)
     """
-    world = world_of(machine, seed, until_s)
+    world = world_of(machine, seed, until_s, platforms)
     inputs, (start_s, times) = _inputs(world, residents_of(world, machine, servers)), _times(world, machine)
     looks = machine.governor.policy != "performance"
     table = np.zeros((start_s.size, servers + 1 if looks else 1, servers + 1, COLUMNS))
@@ -368,17 +376,19 @@ def machine_states(machine: ServingMachine, servers: int, seed: int, until_s: fl
     return MachineStates(start_s, table, look_s, alone_s, inputs.stays.size - 1)
 
 
-def smooth_rates(machine: ServingMachine, servers: int, seed: int, offered: Floats) -> ChangingRates:
+def smooth_rates(
+    machine: ServingMachine, servers: int, seed: int, offered: Floats, platforms: Sheets = SHIPPED_ALONE
+) -> ChangingRates:
     """Return the work per second if requests were a smooth stream, with no more of them at one time than another.
 
     In every epoch the machine is solved with as many threads of the service busy as its requests take in the mean.
 
     Parameters
     ----------
-    machine, servers, seed : as for `machine_states`
+    machine, servers, seed, platforms : as for `machine_states`
     offered : (epochs,) array, work that comes per second in each epoch of `EPOCH_S`
     """
-    world = world_of(machine, seed, offered.size * EPOCH_S)
+    world = world_of(machine, seed, offered.size * EPOCH_S, platforms)
     inputs, (start_s, times) = _inputs(world, residents_of(world, machine, servers)), _times(world, machine)
     if machine.neighbours is None:
         start_s = np.arange(float(offered.size)) * EPOCH_S
@@ -412,7 +422,7 @@ def _run(inputs: Inputs, own: OwnFunctions, steps: SolvedSteps) -> float:
         raise fault from error
 
 
-def world_of(machine: ServingMachine, seed: int, until_s: float) -> World:
+def world_of(machine: ServingMachine, seed: int, until_s: float, platforms: Sheets = SHIPPED_ALONE) -> World:
     """Return the fleet of this one machine."""
     epochs = max(1, int(np.ceil(until_s / EPOCH_S)))
     even = Conditions(*(0.0,) * 8, slow_memory_share=0.0)
@@ -428,6 +438,7 @@ def world_of(machine: ServingMachine, seed: int, until_s: float) -> World:
         conditions=even,
         steps=machine.steps if machine.neighbours is not None else replace(machine.steps, load_log_sd=0.0),
         simulation="events",
+        platforms=platforms,
     )
 
 

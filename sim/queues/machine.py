@@ -19,12 +19,14 @@ from sim.fleet.served_machine import (
     CAPPED,
     EPOCH_S,
     POWER_W,
+    SHIPPED_ALONE,
     SLOWDOWN,
     SPEED,
     STATE_HZ,
     TRAFFIC,
     UTILISATION,
     MachineStates,
+    Sheets,
     machine_states,
     smooth_rates,
 )
@@ -52,6 +54,7 @@ class OnMachine:
     machine: ServingMachine
     servers: int
     seed: int
+    platforms: Sheets
 
     def means(self, interval_s: float, end_s: float) -> dict[str, Floats]:
         """Return the columns of `truth_machine`: means over intervals; of a speed, over the time of busy threads."""
@@ -83,7 +86,7 @@ class OnMachine:
         offered = offered_per_s(self.stamps.arrival_s, demand_s, horizon_s)
         late = int(np.ceil(float(self.stamps.departure_s.max()) / EPOCH_S)) - offered.size
         offered = np.pad(offered, (0, max(late, 0)), mode="edge")  # what is left of the last epoch's requests
-        return serve(smooth_rates(self.machine, self.servers, self.seed, offered))
+        return serve(smooth_rates(self.machine, self.servers, self.seed, offered, self.platforms))
 
 
 def offered_per_s(arrival_s: Floats, demand_s: Floats, horizon_s: float) -> Floats:
@@ -105,7 +108,15 @@ def offered_per_s(arrival_s: Floats, demand_s: Floats, horizon_s: float) -> Floa
     return np.asarray(np.bincount(epoch, demand_s, start_s.size) / np.minimum(EPOCH_S, end_s - start_s))
 
 
-def on_machine(machine: ServingMachine, servers: int, seed: int, until_s: float, serve: Serve) -> OnMachine:
+def on_machine(
+    machine: ServingMachine,
+    servers: int,
+    seed: int,
+    until_s: float,
+    serve: Serve,
+    *,
+    platforms: Sheets = SHIPPED_ALONE,
+) -> OnMachine:
     """Return requests served on a machine, whose states are solved until the last of them has left.
 
     Parameters
@@ -115,6 +126,7 @@ def on_machine(machine: ServingMachine, servers: int, seed: int, until_s: float,
     seed : neighbours and their load follow from it
     until_s : a first guess of the last departure, which decides nothing
     serve : serves the requests at given rates
+    platforms : of somebody's own, by name, beside the shipped ones
 
     Raises
     ------
@@ -123,11 +135,11 @@ def on_machine(machine: ServingMachine, servers: int, seed: int, until_s: float,
     """
     first_s = until_s
     while True:
-        states = machine_states(machine, servers, seed, until_s)
+        states = machine_states(machine, servers, seed, until_s, platforms)
         stamps = serve(states.rates)
         last_s = float(stamps.departure_s.max(initial=0.0))
         if last_s <= until_s or machine.neighbours is None:
-            return OnMachine(stamps, states, machine, servers, seed)
+            return OnMachine(stamps, states, machine, servers, seed, platforms)
         if last_s > MOST_DELAY * first_s:
             raise InputError(f"the last request leaves after {last_s:.4g} s: the machine is too slow for this load")
         until_s = last_s * 1.1

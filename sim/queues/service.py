@@ -205,7 +205,7 @@ def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> 
         return _served(world, servers, given, rates)
 
     until_s = 1.05 * world.horizon_s
-    both = on_machine(world.machine, servers, world.seed, until_s, at)
+    both = on_machine(world.machine, servers, world.seed, until_s, at, platforms=world.platforms)
     single = both.one_way(given.demand_s, world.horizon_s, at)
     return MachineCourse(both, RequestStamps(*(stamp[back] for stamp in astuple(single))))
 

@@ -9,7 +9,7 @@ from typing import Any
 from models.arrays import DAY_S
 from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
 from models.fleet.inventory import drawn_names
-from models.fleet.world import Feature, Population, Steps, World
+from models.fleet.world import Feature, Interference, Population, Steps, World
 from models.platforms import Platform
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
@@ -164,6 +164,18 @@ def preset_decides(scenario: World) -> Iterator[FieldFault]:
             )
 
 
+def isolation(scenario: World) -> Iterator[FieldFault]:
+    """Ways of a cache are held back from best-effort jobs only where jobs share it."""
+    yield from divided(scenario.interference, ("interference",))
+
+
+def divided(interference: Interference, keys: Keys) -> Iterator[FieldFault]:
+    """Yield that best-effort jobs are kept to some ways of caches of which everybody has a part of his own."""
+    if interference.best_effort_ways < 1.0 and not interference.llc:
+        problem = "has no effect with llc: false, where every instance has the part of its quota"
+        yield FieldFault((*keys, "best_effort_ways"), problem, f"{interference.best_effort_ways:g}")
+
+
 def service_names(scenario: World) -> Iterator[FieldFault]:
     """Services have names of their own, which no drawn job has."""
     names = [service.name for service in scenario.population.services]
@@ -178,10 +190,13 @@ def service_names(scenario: World) -> Iterator[FieldFault]:
 def service_sizes(scenario: World) -> Iterator[FieldFault]:
     """An instance of a service fits on a machine, and all its instances on all machines."""
     sheets = [sheet for _, sheet in _sheets(scenario)]
-    most = min((_service_vcpus(sheet) for sheet in sheets), default=math.inf)
+    most, quotas = (
+        min((_service_vcpus(sheet, overcommit) for sheet in sheets), default=math.inf)
+        for overcommit in (1.0, scenario.fleet.overcommit)
+    )
     for i, service in enumerate(scenario.population.services):
         keys = ("population", "services", i)
-        room = scenario.fleet.machines * math.floor(most / service.quota_vcpu) if sheets else math.inf
+        room = scenario.fleet.machines * math.floor(quotas / service.quota_vcpu) if sheets else math.inf
         if service.quota_vcpu > most:
             problem = f"should be at most {most:g}, what fits on a machine"
             yield FieldFault((*keys, "quota_vcpu"), problem, f"{service.quota_vcpu:g}")
@@ -193,10 +208,9 @@ def service_sizes(scenario: World) -> Iterator[FieldFault]:
 
 def service_room(scenario: World) -> Iterator[FieldFault]:
     """The services leave room for the drawn jobs."""
-    vcpus = sum(share * sheet.vcpus for share, sheet in _sheets(scenario)) * scenario.fleet.machines
-    room = scenario.population.allocated_share * vcpus
+    room = _allocated_vcpus(scenario) * scenario.fleet.machines
     taken = sum(service.instances * service.quota_vcpu for service in scenario.population.services)
-    if vcpus and taken >= room:
+    if _sheets(scenario) and taken >= room:
         problem = f"should ask for less than {room:.0f} hardware threads, the allocated share of the fleet"
         yield FieldFault(("population", "services"), problem, f"{taken:.0f}")
 
@@ -204,11 +218,11 @@ def service_room(scenario: World) -> Iterator[FieldFault]:
 def memory(scenario: World) -> Iterator[FieldFault]:
     """The memory that the quotas ask for is there."""
     sheets = _sheets(scenario)
-    threads = sum(share * sheet.vcpus for share, sheet in sheets) * scenario.population.allocated_share
+    threads = _allocated_vcpus(scenario)
     installed_bytes = sum(share * sheet.memory_bytes for share, sheet in sheets)
     if threads * scenario.population.memory_bytes_per_vcpu > installed_bytes:
         problem = (
-            f"should be at most {installed_bytes / threads:.3g}, the fleet's memory over its allocated hardware threads"
+            f"should be at most {installed_bytes / threads:.4g}, the fleet's memory over its allocated hardware threads"
         )
         yield FieldFault(
             ("population", "memory_bytes_per_vcpu"), problem, f"{scenario.population.memory_bytes_per_vcpu:g}"
@@ -413,6 +427,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
     job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
     preset_decides: ("population",),
+    isolation: ("interference",),
     service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
     service_sizes: ("population.services", "fleet", "platforms"),
     service_room: ("population.services", "population.allocated_share", "fleet", "platforms"),
@@ -464,6 +479,12 @@ def _sheets(scenario: World) -> list[tuple[float, Platform]]:
     return [(share / total, sheets[name]) for name, share in platforms.items()]
 
 
-def _service_vcpus(sheet: Platform) -> float:
-    """Return the largest quota whose hardware threads and memory one machine has."""
-    return min(sheet.vcpus, sheet.memory_bytes / _SERVICE_MEMORY_BYTES_PER_VCPU)
+def _allocated_vcpus(scenario: World) -> float:
+    """Return the quotas placed on a machine of the fleet in the mean; 0 when one of its platforms is unknown."""
+    threads = sum(share * sheet.vcpus for share, sheet in _sheets(scenario))
+    return threads * scenario.population.allocated_share * scenario.fleet.overcommit
+
+
+def _service_vcpus(sheet: Platform, overcommit: float) -> float:
+    """Return the largest quota for which one machine has hardware threads, overcommitted so far, and memory."""
+    return min(sheet.vcpus * overcommit, sheet.memory_bytes / _SERVICE_MEMORY_BYTES_PER_VCPU)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from analysis.tables.faults import FileError
 from models.code.parts import PartError
-from models.fleet.world import Power, Steps, World
-from models.platforms import PLATFORMS
+from models.fleet.world import Interference, Power, Steps, World
+from models.queues.machine import ServingMachine
 from models.queues.own_policies import OwnPolicy, rules_of
 from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
+from scenarios.files.checks.fleet import EVERY_SHEET, divided
 from scenarios.files.checks.load import (
     closed_cycle,
     cycle_s,
@@ -174,6 +175,8 @@ def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A machine alone decides how fast servers are; they and their neighbours fit into it, and it can be simulated."""
     asked, station = scenario.machine, scenario.station
     if asked is None:
+        if scenario.platforms:
+            yield FieldFault(("platforms",), "has no effect without machine, whose platform may be one of them")
         return
     if _contended(scenario):
         yield FieldFault(("machine",), f"cannot be given beside {_contended(scenario)}")
@@ -182,12 +185,27 @@ def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("station", name), "cannot be given beside machine, which decides how fast servers are")
     if scenario.load.job is not None:
         yield FieldFault(("load", "job"), "cannot be given beside machine: both decide how long requests take")
-    if asked.platform not in PLATFORMS:
-        known = f"unknown platform; known: {', '.join(sorted(PLATFORMS))}"
+    yield from _sharing(asked)
+    if asked.platform not in scenario.sheets:
+        known = f"unknown platform; known: {', '.join(sorted(scenario.sheets))}"
         yield FieldFault(("machine", "platform"), known, shown(asked.platform))
         return
-    yield from _room(scenario, PLATFORMS[asked.platform].vcpus)
+    yield from _room(scenario, scenario.sheets[asked.platform].vcpus)
     yield from _states(scenario)
+
+
+def _sharing(asked: ServingMachine) -> Iterator[FieldFault]:
+    """Yield what is said of the sharing of caches and memory and would do nothing."""
+    way, said = ("machine", "interference"), asked.interference
+    for key in ("tolerance", "max_iterations"):
+        if getattr(said, key) != getattr(Interference(), key):
+            problem = "is for fleets; every state of this machine is solved closely: leave it out"
+            yield FieldFault((*way, key), problem, f"{getattr(said, key):g}")
+    for key in ("best_effort_ways", "best_effort_delay"):
+        if asked.neighbours is None and getattr(said, key) != 1.0:
+            problem = "is about best-effort neighbours, and machine.neighbours is null"
+            yield FieldFault((*way, key), problem, f"{getattr(said, key):g}")
+    yield from divided(said, way)
 
 
 def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
@@ -260,7 +278,7 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     slices: ("load", "horizon_s", "station", "analyses.occupancy.policy"),
     trace: ("load.trace", "horizon_s"),
     job: ("load.job", "horizon_s"),
-    machine: ("load.job", "station", "replays", "contention", "observation", "horizon_s", "machine"),
+    machine: ("load.job", "station", "replays", "contention", "observation", "horizon_s", "machine", EVERY_SHEET),
     own_physics: ("machine",),
 }
 """Every check with the fields that it needs."""

@@ -55,12 +55,19 @@ def test_a_fleet_knows_the_shipped_platforms_and_those_of_its_file():
 
 
 def test_a_world_without_its_own_has_the_digest_that_it_always_had():
-    for name, own in {"small": "platforms", "cross_rubis": "own_platforms"}.items():
+    for name, own in {"small": "platforms", "cross_rubis": "own_platforms", "queue_small": "platforms"}.items():
         values = asdict(load(name).world)
         assert values.pop(own) == {}
         assert values.get("interference", {}).pop("mechanism", None) is None
         text = json.dumps(values, separators=(",", ":"))
         assert digest(load(name)) == hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def test_a_queue_may_run_on_a_machine_of_ones_own():
+    write("queue.yaml", "extends: queue_on_machine\nplatforms: mine.yaml\nmachine: {platform: mychip}\n")
+    scenario = load("queue.yaml")
+    assert scenario.world.sheets["mychip"].core_cpi_factor == 0.6
+    assert digest(load("queue.yaml", settings(["platforms.mychip.core_cpi_factor=0.7"]))) != digest(scenario)
 
 
 def test_the_digest_is_of_what_sheets_say_and_neither_of_comments_nor_of_where_the_file_is(folder):

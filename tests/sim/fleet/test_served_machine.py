@@ -7,6 +7,7 @@ import pytest
 
 from models.fleet.inventory import build_machines
 from models.fleet.world import Governor, Interference
+from models.platforms import PLATFORMS
 from models.queues.machine import Neighbours, ServingMachine
 from sim.fleet import served_machine
 from sim.fleet.arms import nowhere, run_arm
@@ -94,6 +95,17 @@ def test_best_effort_neighbours_can_be_held_back():
         held = machine_states(replace(PLAIN, interference=Interference(**{key: value})), 8, 1, 60.0)
         assert held.alone_s == plain.alone_s
         assert (held.states[0, 0, 1:, SPEED] > plain.states[0, 0, 1:, SPEED]).all(), key
+
+
+def test_a_platform_of_ones_own_is_what_its_sheet_says():
+    mine = replace(PLATFORMS["haswell_2698v3"].sheet, extends="haswell_2698v3")
+    machine, slower = replace(PLAIN, platform="mine"), replace(mine, memory_latency_s=2.0 * mine.memory_latency_s)
+    same, other = (machine_states(machine, 2, 1, 60.0, {"mine": sheet}) for sheet in (mine, slower))
+    plain = machine_states(PLAIN, 2, 1, 60.0)
+    np.testing.assert_array_equal(same.states, plain.states)
+    assert other.alone_s > 1.2 * plain.alone_s
+    rates = [smooth_rates(machine, 2, 1, np.ones(1), {"mine": sheet}).rates for sheet in (mine, slower)]
+    assert (rates[1] != rates[0]).all()
 
 
 def test_a_later_end_adds_steps_and_changes_none():

@@ -119,6 +119,14 @@ def test_sizes_up_to_exactly_the_half_with_the_feature_are_allowed():
         assert len(findings(scenario)) == faults
 
 
+def test_services_may_ask_for_what_is_overcommitted():
+    """A fleet of 20 machines of 64 threads allocates 86% of them, or of half as many more."""
+    for overcommit, instances, faults in ((1.0, 34, 0), (1.0, 35, 1), (1.5, 51, 0), (1.5, 52, 1)):
+        service = Service("search", instances, 32.0, 1.0, 0.01)
+        fleet, population = Fleet(20, overcommit=overcommit), Population(services=(service,))
+        assert len(findings(Scenario(name="day", fleet=fleet, population=population))) == faults, instances
+
+
 def test_sizes_count_the_instances_of_rebuilt_services():
     service = Service("search", 100, 2.0, 1.0, 0.01)
     feature = Feature("faster", software=(Software(("search",), 0.9),), rollout=Rollout(share=0.29, unit="instance"))
