@@ -190,6 +190,9 @@ class Population:
     top 1% hold 54%) or, with null, as `heavyweight_share`, `heavyweight_log_sd` and `light_log_sd` say, whose defaults
     are those of wsmeter; a preset decides these three. With google2011 the largest common jobs bear the heavyweights'
     names."""
+    balancer: Literal["even", "speed"] = "even"
+    """How load from outside is spread over the instances of a job. even: each gets the same. speed: each in proportion
+    to the speed at which the job runs alone on the platform of its machine; the job's whole load stays."""
 
     @property
     def stated_classes(self) -> QuotaClasses:

@@ -15,6 +15,7 @@ from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.world import World
 from sim.fleet import events, kernel, slots
+from sim.fleet.balancer import balanced_load, weights
 from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import (
     Day,
@@ -230,19 +231,22 @@ def run_arm(
 def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     """Return the kernel's inputs for the whole fleet under an arm, but for its stays."""
     world, machines = day.world, day.machines
+    table, platforms = machine_table(world, machines, arm.machine_from), platform_table(world, machines)
+    core_cpi = core_table(world, machines, day.jobs)
+    weight = weights(world, platforms, core_cpi, day.jobs)
     return Inputs(
         domain_start=np.append(np.flatnonzero(np.diff(machines.power_domain, prepend=-1)), machines.count),
         stay_start=day.machine_start,
-        machines=machine_table(world, machines, arm.machine_from),
+        machines=table,
         stays=np.empty(0, STAY),
         slots=day.slots,
         jobs=job_table(day.jobs),
         software=software_table(world, day.jobs) if visits is None else visits.software,
-        platforms=platform_table(world, machines),
-        core_cpi=core_table(world, machines, day.jobs),
+        platforms=platforms,
+        core_cpi=core_cpi,
         governors=governor_table(world),
         window_of_epoch=window_of_epoch(world),
-        load=day.load,
+        load=balanced_load(day, table, weight) if world.population.balancer == "speed" else day.load,
         phase=day.phase,
         rack_access=day.rack_access,
         rack_network=day.rack_network,
@@ -252,6 +256,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         stations=stations_of(())[0],
         spell_start=np.searchsorted(day.spells["machine"], np.arange(machines.count + 1)),
         spells=day.spells,
+        weight=weight,
     )
 
 

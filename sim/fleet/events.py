@@ -263,7 +263,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     stalled = residents.hot[STALLED]
     for i in range(newcomers, residents.n):
         stalled[i] = residents.hot[WAITED, i]
-    _load(residents, inputs.load[host.epoch])
+    _load(residents, inputs.load[host.epoch], inputs.weight[conditions.platform])
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     busy = _demand(residents, conditions.network)

@@ -235,11 +235,14 @@ def _guess(residents: Residents, contention: Contention, frequency: float) -> No
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _load(residents: Residents, load: Floats) -> None:
-    """Set how many hardware threads every resident would keep busy at the pace of its mean load."""
+def _load(residents: Residents, load: Floats, weight: Floats) -> None:
+    """Set how many hardware threads every resident would keep busy at the pace of its mean load.
+
+    Both are by job; the weight is what a balancer gives to instances on this platform.
+    """
     hot, mark, n = residents
     for i in range(n):
-        hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]]
+        hot[USE, i] = hot[BUSY, i] * load[mark[JOB, i]] * weight[mark[JOB, i]]
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -505,7 +508,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         _hold_back(residents, inputs.settings[0].best_effort_delay)
     if newcomers:
         _guess(residents, contention, platform.max_hz)
-    _load(residents, inputs.load[epoch])
+    _load(residents, inputs.load[epoch], inputs.weight[conditions.platform])
     busy = _demand(residents, conditions.network)
     if inputs.settings[0].overcommit > 1.0:
         busy = _ration(residents, platform.threads)

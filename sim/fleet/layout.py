@@ -169,7 +169,7 @@ class Inputs(NamedTuple):
     window_of_epoch: Ints
     """(E,) window, −1: none."""
     load: Floats
-    """(E, J) relative to its mean."""
+    """(E, J) relative to its mean, of an instance of weight 1."""
     phase: Floats
     """(E, J) factor on the behaviour of all of a job's instances."""
     rack_access: Floats
@@ -188,6 +188,8 @@ class Inputs(NamedTuple):
     """(M+1,) first incident of each machine, and their number."""
     spells: Records
     """Of `SPELL`, by machine."""
+    weight: Floats
+    """(P, J) load of an instance on each platform relative to others of its job."""
 
 
 class Outputs(NamedTuple):

@@ -150,7 +150,7 @@ def _load_up(host: ServedHost, busy: float) -> float:
     if settings.best_effort_delay > 1.0:
         _hold_back(residents, settings.best_effort_delay)
     _guess(residents, contention, platform.max_hz)
-    _load(residents, inputs.load[host.epoch])
+    _load(residents, inputs.load[host.epoch], inputs.weight[conditions.platform])
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.step, settings.load_log_sd)
     use = residents.hot[USE]
@@ -504,7 +504,7 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
     stays["job"] = stays["instance"] = np.arange(residents)
     stays["station"] = NOWHERE
     stays["end"], stays["end_s"], stays["soft_from"], stays["traced"] = world.epochs, np.inf, world.epochs, NO_TRACE
-    even = np.ones((world.epochs, 1))
+    even, platforms = np.ones((world.epochs, 1)), platform_table(world, machines)
     return Inputs(
         domain_start=np.array([0, 1]),
         stay_start=np.array([0, residents]),
@@ -513,7 +513,7 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         slots=residents,
         jobs=job_table(jobs),
         software=software_table(world, jobs),
-        platforms=platform_table(world, machines),
+        platforms=platforms,
         core_cpi=core_table(world, machines, jobs),
         governors=governor_table(world),
         window_of_epoch=np.full(world.epochs, -1),
@@ -527,4 +527,5 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         stations=stations_of(())[0],
         spell_start=np.zeros(2, np.int64),
         spells=np.zeros(0, SPELL),
+        weight=np.ones((platforms.size, residents)),
     )

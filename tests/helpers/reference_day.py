@@ -568,13 +568,30 @@ class ReferenceDay:
         day, jobs = self.day, self.day.jobs
         pace_s = one.cpi / one.frequency
         load = jobs.utilisation[one.job] * jobs.instance_quota_vcpu[one.job] * day.load[epoch, one.job]
-        load *= one.load_factor
+        load *= one.load_factor * self.balanced(one.job, machine, epoch)
         if jobs.open_load[one.job]:
             load *= pace_s / (1.15 * jobs.reference_cpi[one.job] / 2.8e9)
         waiting_s = one.network_s * day.rack_network[epoch, day.machines.rack[machine]]
         computing_s = one.instructions * pace_s
         quota, computing = jobs.instance_quota_vcpu[one.job], computing_s / (computing_s + waiting_s)
         one.use, one.queued, one.throttled = min(load, quota) * computing, 0.0, max(0.0, load - quota) * computing
+
+    def balanced(self, job, machine, epoch):
+        """An instance's part of its job's load over an even part: in proportion to the job's speed on a platform."""
+        if self.world.population.balancer == "even" or not self.day.jobs.open_load[job]:
+            return 1.0
+        timeline = self.day.timeline
+        here = (timeline.job == job) & (timeline.start_epoch <= epoch) & (epoch < timeline.end_epoch)
+        speeds = [self.speed_alone(job, self.platform(each, epoch)) for each in timeline.machine[here]]
+        return self.speed_alone(job, self.platform(machine, epoch)) * len(speeds) / sum(speeds)
+
+    def speed_alone(self, job, platform):
+        """Instructions a second at the all-core turbo beside nobody, with the reference share of cache."""
+        jobs, windows = self.day.jobs, self.world.interference.windows
+        overlap = overlap_factor(platform.name, {}) if windows else 1.0
+        memory_s = (jobs.reference_cpi[job] - jobs.core_cpi[job]) / 2.8e9 * platform.memory_latency_s / 90e-9 / overlap
+        core_s = jobs.core_cpi[job] * self.core_factor(platform, job) / platform.max_frequency_hz
+        return 1 / (core_s + memory_s)
 
     def ration(self, residents, threads):
         """Latency-critical residents first, in a class by quota; those who wait are the mean surplus of runnables."""

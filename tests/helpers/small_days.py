@@ -106,6 +106,7 @@ TWINS = {
     },
     "one thread a core": {"fleet": Fleet(4, {"graviton_4": 1.0}, 1, 2)},
     "incidents": {"incidents": Incidents(150.0, 0.7, 150.0, 0.5, 900.0, 30.0, 0.3)},
+    "balanced": {"population": replace(CORES, balancer="speed"), "feature": UPGRADE},
     "wild": {"conditions": Conditions(machine_access_log_sd=1.5)},
 }
 

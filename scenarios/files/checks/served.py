@@ -20,6 +20,9 @@ def served_services(scenario: ProfileScenario) -> Iterator[FieldFault]:
     services = {service.name: service for service in scenario.population.services}
     for i, name in repeated([served.job for served in scenario.served]):
         yield FieldFault(("served", i, "job"), "is served twice", shown(name))
+    if scenario.served and scenario.population.balancer != "even":
+        problem = "should be even where services are served: their requests come to all instances alike"
+        yield FieldFault(("population", "balancer"), problem, shown(scenario.population.balancer))
     for i, served in enumerate(scenario.served):
         keys: Keys = ("served", i, "job")
         if served.job in services:

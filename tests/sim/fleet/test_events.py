@@ -66,7 +66,7 @@ def test_events_are_those_of_the_readable_twin_in_order_and_time_and_so_is_what_
     np.testing.assert_allclose(found["epoch_sums"].sum(axis=0)[:, slots.E_ENERGY_J], twin.epoch_energy_j, rtol=1e-9)
 
 
-@pytest.mark.parametrize("how", ["budget", "stall_aware", "feature", "gaps", "moved", "tdp", "incidents"])
+@pytest.mark.parametrize("how", ["budget", "stall_aware", "feature", "gaps", "moved", "tdp", "incidents", "balanced"])
 def test_where_all_happens_with_epochs_events_are_epochs(how):
     """Stays begin and end with epochs, load does not step, governors look once an epoch: the same solutions."""
     day, arm = small_and_busy(how)

@@ -1,0 +1,74 @@
+"""Balancers that send a job's load to its instances by the speed of their platforms.
+
+Speeds are known beforehand, as weights that an operator sets; what neighbours, clocks and conditions make of them is
+not. So a job's load may be shared out over all machines of an arm before it is simulated, and power domains stay
+independent.
+"""
+
+import numpy as np
+
+from models.arrays import Floats
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, REFERENCE_LATENCY_S, Jobs
+from models.fleet.world import World
+from sim.fleet.day import Day
+from sim.fleet.layout import Records
+
+
+def weights(world: World, platforms: Records, core_cpi: Floats, jobs: Jobs) -> Floats:
+    """Return the load of an instance on each platform relative to one on the first.
+
+    That is the job's speed, alone and with the reference share of cache; 1 for jobs that are always saturated, which
+    have no load to be shared out, and everywhere without such a balancer.
+
+    Parameters
+    ----------
+    world : its balancer
+    platforms : (P,) of `sim.fleet.layout.PLATFORM`
+    core_cpi : (P, J) array, from `sim.fleet.day.core_table`
+    jobs : the J jobs
+
+    Returns
+    -------
+    (P, J) array, dimensionless
+    """
+    if world.population.balancer == "even":
+        return np.ones(core_cpi.shape)
+    core_s = jobs.core_cpi * core_cpi / platforms["max_hz"][:, None]
+    farther = platforms["latency_s"] / REFERENCE_LATENCY_S / platforms["overlap"]
+    memory_s = (jobs.reference_cpi - jobs.core_cpi) / REFERENCE_FREQUENCY_HZ * farther[:, None]
+    speed = 1.0 / (core_s + memory_s)
+    return np.where(jobs.open_load, speed / speed[0], 1.0)
+
+
+def balanced_load(day: Day, machines: Records, weight: Floats) -> Floats:
+    """Return the load of an instance of weight 1, such that all instances of a job have its whole load together.
+
+    Parameters
+    ----------
+    day : load and timeline
+    machines : (M,) of `sim.fleet.layout.MACHINE`: their platforms, and the epoch from which they have the second
+    weight : (P, J) array, from `weights`
+
+    Returns
+    -------
+    (epochs, J) array, relative to the job's mean load of an instance
+    """
+    timeline, epoch_s = day.timeline, day.world.epoch_s
+    job, start, end = (column[day.order] for column in (timeline.job, timeline.start_epoch, timeline.end_epoch))
+    its = machines[timeline.machine[day.order]]
+    change = np.clip(its["feature_from"], start, end)
+    before, after = (weight[its["platform"][:, k], job] for k in (0, 1))
+    present, weighed = (np.zeros((day.world.epochs + 1, day.jobs.count)) for _ in range(2))
+    ones = np.ones(job.size)
+    for table, old, new in ((present, ones, ones), (weighed, before, after)):
+        for epoch, step in ((start, old), (change, new - old), (end, -new)):
+            np.add.at(table, (epoch, job), step)
+        np.cumsum(table, axis=0, out=table)
+    for epoch, first in ((start, True), (end - 1, False)):  # on the event-driven machine stays have parts of these
+        absent = 1.0 - day.present_s(day.order, epoch, epoch + 1) / epoch_s
+        absent = np.where((epoch > start) | first, absent, 0.0)
+        np.add.at(present, (epoch, job), -absent)
+        np.add.at(weighed, (epoch, job), -absent * np.where(epoch < change, before, after))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(present > 0.0, weighed / present, 1.0)
+    return np.asarray(day.load / mean[:-1])
