@@ -87,6 +87,41 @@ def test_busy_threads_of_an_instance_are_its_servers_at_work():
         assert cpu_s[day.row_start[place] : day.row_start[place + 1]].sum() == pytest.approx(busy_s, abs=1e-6)
 
 
+def test_where_quotas_are_overcommitted_requests_are_served_as_far_as_threads_are_there():
+    """Nine instances of 14 servers on 64 threads: what left was worked at by threads that ran, and the rest waited."""
+    day, arm = small_and_busy("overcommitted")
+    world = replace(
+        day.world, simulation="events", horizon_s=60.0, epoch_s=30.0, recording=Recording((), True, 1.0, True)
+    )
+    stays = np.arange(36)
+    jobs = build_jobs(world, day.machines)
+    times = {"machine": stays % 4, "start_s": np.zeros(36), "end_s": np.full(36, 60.0)}
+    day = day_of(world, day.machines, jobs, replace(day.timeline, **times))
+
+    def requests(stay):
+        draws = np.random.default_rng(stay)
+        arrival_s = np.sort(draws.uniform(0.0, 35.0, 300))
+        pace_s = jobs.reference_cpi / 2.8e9 * jobs.instructions_per_request
+        return StationLoad(14, bool(stay % 2), arrival_s, draws.exponential(1.0, 300) / pace_s[day.timeline.job[stay]])
+
+    day = replace(day, followed=np.ones(jobs.count, bool), requests=requests)
+    blocks = list(run_arm(day, replace(arm, machine_from=np.full(4, 99), stay_from=np.full(36, 99))))
+    rows = arrays(blocks)["rows"]
+    left = np.isfinite(np.concatenate([block.requests["departure_s"] for block in blocks])).reshape(36, 300)
+    work = np.array([requests(int(stay)).work for stay in day.order])
+    instructions = rows[:, slots.INSTRUCTIONS - slots.CYCLES]
+    done = instructions / jobs.instructions_per_request[day.timeline.job[day.order]]
+    whole = left.all(axis=1)
+    assert 0 < whole.sum() < 36
+    np.testing.assert_allclose(done[whole], work[whole].sum(axis=1), rtol=1e-9)
+    assert (done[~whole] > (work * left)[~whole].sum(axis=1)).all()
+    assert (done[~whole] < work[~whole].sum(axis=1)).all()
+    cpu_s, wait_s = (rows[:, column - slots.CYCLES] for column in (slots.CPU_S, slots.WAIT_S))
+    assert 0.99 < arrays(blocks)["machine_trace"][:, :, 2].max() <= 1.0 + 1e-12
+    assert (wait_s[~whole] > 0.0).all()
+    assert (cpu_s + wait_s > 14.0 * 30.0)[~whole].all()  # all servers work from early on to the end
+
+
 @pytest.mark.parametrize("policy", ["ps", "fcfs"])
 def test_at_a_constant_speed_a_station_is_todays_queue(policy):
     rng = np.random.default_rng(7)
