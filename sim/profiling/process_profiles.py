@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
 
 def loads(programs: ProgramArrays, program: Ints | int, cpu_s: Floats, length_s: float) -> Floats:
-    """Return each process's use relative to the mean of its program, at most `MOST_LOAD`.
+    """Return each process's use relative to the mean of its program, at most `MOST_LOAD`; 0 where that is 0.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ def loads(programs: ProgramArrays, program: Ints | int, cpu_s: Floats, length_s:
     program, cpu_s : (n,) arrays, CPU time during the visit
     length_s : of the visit
     """
-    return np.minimum(cpu_s / (length_s * programs.mean_use_vcpu[program]), MOST_LOAD)
+    mean_s = length_s * programs.mean_use_vcpu[program]
+    return np.minimum(cpu_s / np.where(mean_s > 0.0, mean_s, np.inf), MOST_LOAD)
 
 
 def thread_counts(programs: ProgramArrays, program: Ints, cpu_s: Floats, length_s: float) -> Ints:

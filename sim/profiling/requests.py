@@ -209,7 +209,8 @@ class ServicesAtWork:
         for part in self._parts(block):
             log = serve_stay(part.stay, part.served, self._day.world.seed, part.number)
             did, before = trace[part.trace], block.trace[part.trace]
-            factor[part.trace] = log.busy_s / did[:, CPU_S]
+            worked = did[:, CPU_S] > 0.0
+            factor[part.trace][worked] = log.busy_s[worked] / did[worked, CPU_S]
             did *= factor[part.trace, None]
             for column, counted in _SUMMED:
                 sums[part.domain, part.epochs, column] += did[:, counted] - before[:, counted]
@@ -258,8 +259,8 @@ class ServicesAtWork:
             edges_s = np.arange(epochs.start, epochs.stop + 1, dtype=np.float64) * day.world.epoch_s
             if day.world.simulation == "events":
                 edges_s = edges_s.clip(day.timeline.start_s[number], day.timeline.end_s[number])
-            with np.errstate(invalid="ignore"):  # nothing was done without requests
-                pace_s = did[:, CPU_S] / did[:, INSTRUCTIONS]
+            idle = did[:, INSTRUCTIONS] == 0.0  # nothing was done: without requests, or without a load
+            pace_s = np.where(idle, np.inf, did[:, CPU_S] / np.where(idle, 1.0, did[:, INSTRUCTIONS]))
             stay = ServedStay(edges_s, did[:, INSTRUCTIONS], pace_s, per_request, servers)
             rows = slice(int(day.row_start[place]) - first_row, int(day.row_start[place + 1]) - first_row)
             domain = int(where[day.timeline.machine[number]] - where[block.machines.start])

@@ -23,6 +23,9 @@ def served_services(scenario: ProfileScenario) -> Iterator[FieldFault]:
     if scenario.served and scenario.population.balancer != "even":
         problem = "should be even where services are served: their requests come to all instances alike"
         yield FieldFault(("population", "balancer"), problem, shown(scenario.population.balancer))
+    if scenario.served and scenario.simulation == "epochs" and scenario.fleet.overcommit > 1.0:
+        problem = "should be 1 where services are served, or simulation: events: only there requests wait for threads"
+        yield FieldFault(("fleet", "overcommit"), problem, f"{scenario.fleet.overcommit:g}")
     for i, served in enumerate(scenario.served):
         keys: Keys = ("served", i, "job")
         if served.job in services:
@@ -91,7 +94,7 @@ def trial(scenario: ProfileScenario) -> Iterator[FieldFault]:
 
 
 CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
-    served_services: ("served", "population.services"),
+    served_services: ("served", "population.services", "simulation", "fleet.overcommit"),
     served_requests: ("served", "population.services", "horizon_s", "profiling.releases"),
     trial: ("trial", "fleet", "feature.platforms", "platforms"),
 }

@@ -39,6 +39,12 @@ def test_wall_time_is_cpu_time_and_locks_and_waiting_for_work_in_main():
     assert rest / 1e9 == pytest.approx(np.array([[3500.0, 0, 0, 0], [0.0, 0, 0, 0]]), abs=1e-6)
 
 
+def test_a_program_that_is_not_used_has_no_load():
+    idle = SimpleNamespace(threads=np.array([20]), mean_use_vcpu=np.zeros(1))
+    assert loads(idle, np.zeros(2, int), np.zeros(2), 300.0).tolist() == [0.0, 0.0]
+    assert thread_counts(idle, np.zeros(2, int), np.zeros(2), 300.0).tolist() == [10, 10]
+
+
 def test_threads_and_loads_follow_use_up_to_a_limit_and_busy_ones_are_there():
     cpu_s = np.array([0.0, 600.0, 1200.0, 300.0 * 40])
     assert loads(PROGRAMS, np.zeros(4, int), cpu_s, 300.0).tolist() == [0.0, 1.0, 1.5, 1.5]

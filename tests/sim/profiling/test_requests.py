@@ -70,6 +70,18 @@ def test_rates_of_the_physics_stay_what_they_are(before, after):
     assert not np.allclose(block.trace[:, 3], before.trace[:, 3], rtol=1e-3)
 
 
+def test_epochs_in_which_a_service_did_nothing_stay_so(setting, collection, before):
+    """A load of 0 for an hour."""
+    trace = before.trace.copy()
+    trace[6:18] = 0.0
+    block, log = ServicesAtWork(setting.world, setting.day).serve(replace(before, trace=trace), collection.visits)
+    assert (block.trace[6:18] == 0.0).all()
+    for name in ("trace", "rows", "epoch_sums", "visit_sums"):
+        assert np.isfinite(getattr(block, name)).all(), name
+    assert block.trace[18:, 3].min() > 0.0
+    assert len(log["arrival_s"]) > 100
+
+
 def test_jobs_that_are_not_served_keep_their_counters_to_the_last_bit(setting, before, after):
     block, _ = after
     served = np.zeros(len(before.rows), np.bool_)
