@@ -101,7 +101,7 @@ def scorecard(
     out: Out = Path("runs"),
     json: Json = False,
 ) -> None:
-    """Judge every estimator on simulated fleets of 29 kinds: coverage, bias, power, machines needed.
+    """Judge every estimator on simulated fleets of 33 kinds: coverage, bias, power, machines needed.
 
     Judged fleets are kept, so an interrupted scorecard resumes.
     """

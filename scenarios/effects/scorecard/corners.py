@@ -15,6 +15,7 @@ The base is the library's `fortnight`. Ends of an axis are published figures, or
 - tails: all jobs equally spread and heavyweights alike, or very unequal (Google cell, 2011: 1% of jobs hold 54%);
 - swing: loads that follow the day by 37% (Alibaba);
 - mixed: three generations of servers, as in the library's `profiled_fleet`;
+- overcommitted: 20% more CPU quota on machines than they have hardware threads, as in the library's `overcommitted`;
 - incidents: machines with slow hours, jobs whose level changes for good, as in the library's `incidents`.
 """
 
@@ -79,6 +80,7 @@ PLATFORMS: Values = {
     for name, share in (("haswell_2698v3", 0.5), ("broadwell_2698v4", 0.3), ("skylake_6148", 0.2))
 }
 TIGHT_POWER: Values = {"power.cap_share": 0.7, "power.domain_budget_share": 0.68}
+OVERCOMMITTED: Values = {"fleet.overcommit": 1.4}
 INCIDENTS: Values = {
     f"incidents.{name}": value
     for name, value in (
@@ -233,6 +235,7 @@ CORNERS: Mapping[str, Corner] = {
         _with("tails_high", TAILS[1]),
         _with("swing", SWING),
         _with("mixed", PLATFORMS),
+        _with("overcommitted", OVERCOMMITTED),
         _with("incidents", INCIDENTS),
         _with("calm", PERSISTENCE[0], CHURN[0], COVARIANCE[0], TAILS[0]),
         _with("sticky", PERSISTENCE[1], CHURN[0], AUTOCORRELATION[0.8]),

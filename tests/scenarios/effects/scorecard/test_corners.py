@@ -1,11 +1,14 @@
 """Corners differ from the base where they say so, are valid scenarios, and belong to their names."""
 
+import re
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from models.fleet.inventory import drawn_names
+from scenarios.commands.scorecard import scorecard
 from scenarios.effects.scorecard.corners import AUTOCORRELATION, CORNERS, corner, crossover, drawn, world
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load
@@ -40,6 +43,13 @@ def test_there_are_more_than_twenty_with_five_drawn_ones():
     assert drawn(2) == CORNERS["drawn_2"] != drawn(3)
 
 
+@pytest.mark.parametrize("file", ["docs/python.md", "docs/extend.md", "docs/notebooks/estimator.ipynb", "CHANGELOG.md"])
+def test_documents_and_the_command_say_how_many_there_are(file):
+    said = re.findall(r"(\d+) (?:kinds|corners)", (Path(__file__).parents[4] / file).read_text(encoding="utf-8"))
+    assert str(len(CORNERS)) in said
+    assert f"{len(CORNERS)} kinds" in (scorecard.__doc__ or "")
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_drawn_corners_are_worlds(seed):
     made = world(drawn(seed), seed, 60)
@@ -60,8 +70,9 @@ def test_sizes_follow_the_machines_asked_for():
     assert (base.horizon_s, base.epoch_s, len(base.windows)) == (14 * 86400.0, 3600.0, 14)
 
 
-def test_the_library_has_the_corner_of_incidents():
+def test_the_library_has_the_corners_of_incidents_and_of_overcommitted_quotas():
     assert asdict(world(corner("incidents"), 1, 100).incidents) == asdict(load("incidents").incidents)
+    assert world(corner("overcommitted"), 1, 100).fleet.overcommit == load("overcommitted").fleet.overcommit
 
 
 def test_software_of_a_uniform_change_reaches_every_job():
