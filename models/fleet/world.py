@@ -307,6 +307,9 @@ class Power:
     """Whether clocks rise above the all-core turbo when few cores are active."""
 
 
+LogSd = Annotated[float, Ge(0), Le(2)]
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """How load and clocks move within an epoch, on the event-driven machine alone (`simulation: events`)."""
@@ -315,7 +318,7 @@ class Steps:
 
     load_s: Positive = 60.0
     """From one step of load to the next, of all residents of a machine at once."""
-    load_log_sd: NonNegative = 0.39
+    load_log_sd: LogSd = 0.39
     """Spread of an instance's load from step to step around that of the epoch, independent between steps; 0: none."""
     governor_s: Positive = 1.0
     """From one look of a machine's governor to the next."""
@@ -350,7 +353,6 @@ class Conditions:
 
 
 Rate = Annotated[float, Ge(0), Le(1000)]
-LogSd = Annotated[float, Ge(0), Le(2)]
 
 
 @dataclass(frozen=True, slots=True)
