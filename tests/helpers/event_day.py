@@ -165,25 +165,14 @@ class EventDay(ReferenceDay):
     def solve(self, host, platform, newcomers, look):
         day, world, number, epoch = self.day, self.world, host.number, host.epoch
         governor = self.governor(number, epoch)
-        idle_s = platform.memory_latency_s * day.machines.latency_factor[number]
-        bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
+        idle_s, bandwidth, attainable = self.memory(number, platform)
         if world.interference.sockets:
             self.settle(host, platform)
         self.behave(host, platform, epoch)
         self.load_up(host, platform, idle_s)
-        self.ration(host.here, platform.vcpus)
-        busy = sum(one.use for one in host.here)
-        crowding = busy / platform.vcpus
-        sibling = self.sibling(platform, crowding)
-        waited = sum(one.use * one.stalled for one in host.here) / busy if busy else 0.5
-        for one in host.here:
-            beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
-            one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * beside
+        crowding, sibling = self.crowd(host.here, platform, [one.stalled for one in host.here])
         if look:
             self.see(host, crowding)
-        for one in host.here:
-            one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        attainable = bandwidth * (0.67 if platform.name in {"naples_7601", "rome_7742", "milan_7763"} else 0.75)
         memory = idle_s, attainable, platform.llc_bytes
         cap_w = world.power.cap_share * self.peak_power_w(platform) * self.allowance
         given = {"silicon": day.machines.power_factor[number], "cap_w": cap_w, "sibling": sibling}

@@ -383,8 +383,7 @@ class ReferenceDay:
         if world.interference.sockets:
             self.settle(host, platform)
         slower, throttle = self.incidents(number, epoch)
-        idle_s = platform.memory_latency_s * day.machines.latency_factor[number] * slower
-        bandwidth = platform.memory_bandwidth_bytes_per_s * day.machines.bandwidth_factor[number]
+        idle_s, bandwidth, attainable = self.memory(number, platform, slower)
         self.wander(host, epoch)
         self.behave(host, platform, epoch)
         for one in host.here:
@@ -393,21 +392,10 @@ class ReferenceDay:
                 one.cpi = one.core_now + self.expected(one, platform.llc_bytes / len(host.here), idle_s)
                 one.waited = one.stall
             self.want(one, number, epoch)
-        self.ration(host.here, platform.vcpus)
-        busy = sum(one.use for one in host.here)
-        crowding = busy / platform.vcpus
-        sibling = self.sibling(platform, crowding)
-        waited = sum(one.use * one.waited for one in host.here) / busy if busy else 0.5
-        for one in host.here:
-            beside = sibling * (1 + world.interference.sibling_relief * (0.5 - waited))
-            one.core_now *= 1 + day.jobs.smt_slowdown[one.job] * beside
-        for one in host.here:
-            one.share = platform.llc_bytes * day.jobs.instance_quota_vcpu[one.job] / platform.vcpus
-        attainable = bandwidth * (0.67 if platform.name in {"naples_7601", "rome_7742", "milan_7763"} else 0.75)
-        memory = idle_s, attainable, platform.llc_bytes
+        crowding, sibling = self.crowd(host.here, platform, [one.waited for one in host.here])
 
         def solved():
-            return self.solved(host, memory)
+            return self.solved(host, (idle_s, attainable, platform.llc_bytes))
 
         cap_w = world.power.cap_share * self.peak_power_w(platform) * allowance
         silicon = day.machines.power_factor[number]
@@ -432,6 +420,29 @@ class ReferenceDay:
         here = [spell for spell in self.day.spells if spell["machine"] == machine]
         going = [spell for spell in here if spell["start"] <= epoch < spell["end"]]
         return [math.prod(spell["factor"] for spell in going if spell["resource"] == what) for what in (0, 1)]
+
+    def memory(self, number, platform, slower=1.0):
+        """Idle latency of a machine's memory, its bandwidth, and what of it can be attained."""
+        idle_s = platform.memory_latency_s * self.day.machines.latency_factor[number] * slower
+        bandwidth = platform.memory_bandwidth_bytes_per_s * self.day.machines.bandwidth_factor[number]
+        least = {"naples_7601", "rome_7742", "milan_7763"}
+        return idle_s, bandwidth, bandwidth * (0.67 if platform.name in least else 0.75)
+
+    def crowd(self, here, platform, stalls):
+        """Give residents threads, a part of the cache if it is divided, and siblings; return busy shares of both.
+
+        `stalls` has the share of cycles in which each of them waited for memory.
+        """
+        self.ration(here, platform.vcpus)
+        busy, jobs = sum(one.use for one in here), self.day.jobs
+        crowding = busy / platform.vcpus
+        sibling = self.sibling(platform, crowding)
+        waited = sum(one.use * stall for one, stall in zip(here, stalls, strict=True)) / busy if busy else 0.5
+        beside = sibling * (1 + self.world.interference.sibling_relief * (0.5 - waited))
+        for one in here:
+            one.core_now *= 1 + jobs.smt_slowdown[one.job] * beside
+            one.share = platform.llc_bytes * jobs.instance_quota_vcpu[one.job] / platform.vcpus
+        return crowding, sibling
 
     def sibling(self, platform, crowding):
         """The chance that the other thread of a core is busy; with more busy threads than cores some must be."""
