@@ -49,12 +49,12 @@ def hosts(path: Path, layout: TraceTable, faults: Faults) -> pd.DataFrame:
         clock_ghz, broken = numbers(block, columns["clock_ghz"], faults)
         place = block.places["machine"]
         part = {"machine": machine.to_pylist(), "platform": platform.to_pylist(), "clock_hz": clock_ghz * 1e9}
-        table = pd.DataFrame(part | {"line": block.lines})
-        parts.append(table[~(nameless | broken)])
-    told = pd.concat(parts[1:] or parts, ignore_index=True)
-    told["platform"] = told["platform"].replace("", "unknown")
-    told["clock_hz"] = told["clock_hz"].where(told["clock_hz"] > 0, np.nan)
-    different = told.drop_duplicates(["machine", "platform", "clock_hz"])
+        rows = pd.DataFrame(part | {"line": block.lines})
+        parts.append(rows[~(nameless | broken)])
+    machines = pd.concat(parts[1:] or parts, ignore_index=True)
+    machines["platform"] = machines["platform"].replace("", "unknown")
+    machines["clock_hz"] = machines["clock_hz"].where(machines["clock_hz"] > 0, np.nan)
+    different = machines.drop_duplicates(["machine", "platform", "clock_hz"])
     for line, machine in different.loc[different.duplicated("machine"), ["line", "machine"]].itertuples(index=False):
         problem = "is there before with another platform or clock"
         faults.add(FileFault(int(line), place, columns["machine"].names[0], problem, str(machine)))

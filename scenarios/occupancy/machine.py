@@ -53,13 +53,14 @@ class PushedBack:
     def payload(self) -> Payload:
         """Return what JSON says of it."""
         tail = {
-            each.name: {"two_way_s": each.two_way_s, "one_way_s": each.one_way_s, "off": each.off} for each in self.tail
+            quantile.name: {"two_way_s": quantile.two_way_s, "one_way_s": quantile.one_way_s, "off": quantile.off}
+            for quantile in self.tail
         }
         return {**asdict(self), "tail": tail}
 
     def off(self, name: str) -> float:
         """Return by how much the one-way answer is off at a quantile."""
-        return next(each.off for each in self.tail if each.name == name)
+        return next(quantile.off for quantile in self.tail if quantile.name == name)
 
     def blocks(self) -> Iterator[Block]:
         """Yield what people read."""
@@ -77,7 +78,8 @@ class PushedBack:
         ]
         yield table((f"on {self.platform} {beside}, {self.governor}", "mean", "by interval"), rows, "the machine")
         times = [
-            (each.name, f"{each.two_way_s:.4g} s", f"{each.one_way_s:.4g} s", f"{each.off:+.1%}") for each in self.tail
+            (quantile.name, f"{quantile.two_way_s:.4g} s", f"{quantile.one_way_s:.4g} s", f"{quantile.off:+.1%}")
+            for quantile in self.tail
         ]
         head = ("response time", "as served", "speeds averaged, no push-back", "off by")
         yield table(head, times, "response times, and without the requests' own effect")

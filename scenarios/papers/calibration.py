@@ -66,8 +66,8 @@ class Facts:
 def measure(sources: Sources) -> Reproduction:
     """Return every fact as its mean over the seeds, and below its spread between them, and the other population's."""
     every = [facts_of(sources, seed) for seed in SEEDS]
-    judged = pd.DataFrame([each.judged for each in every])
-    beside = pd.DataFrame([each.beside for each in every]).mean()
+    judged = pd.DataFrame([facts.judged for facts in every])
+    beside = pd.DataFrame([facts.beside for facts in every]).mean()
     table = pd.DataFrame(
         {
             "fact": judged.columns,
@@ -84,7 +84,7 @@ def facts_of(sources: Sources, seed: int) -> Facts:
     """Return the facts of one seed."""
     today, long, mixed, minutes = (sources.run(TODAY, **more, seed=seed) for more in (SMALLER, LONG, MIXED, EVENTS))
     scenario = today.world(SCENARIO)
-    here, there = _population(scenario), _population(_cell(scenario))
+    here, cell = _population(scenario), _population(_cell(scenario))
     named = [name for name in here.index if name in OF_WSMETER]
     parts = [
         *_fleet_facts(today, scenario),
@@ -96,7 +96,7 @@ def facts_of(sources: Sources, seed: int) -> Facts:
         platform_facts(scenario),
     ]
     measured = pd.concat(parts, ignore_index=True).set_index("series")["value"]
-    return Facts(pd.concat([there.drop(named), here[named], measured]), pd.concat([here.drop(named), there[named]]))
+    return Facts(pd.concat([cell.drop(named), here[named], measured]), pd.concat([here.drop(named), cell[named]]))
 
 
 def _cell(scenario: Scenario) -> Scenario:

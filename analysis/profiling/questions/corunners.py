@@ -290,10 +290,10 @@ def _intensities(rows: JobVisits) -> tuple[Floats, Floats]:
     log = np.log(np.where(known, ratio, 1.0))
     job, _, of = _on_machines(rows)
     here = _over(_per(of, misses), _per(of, common * rows.busy_threads))
-    seen = _per(of, rows.samples[2])
-    much = (seen >= _LEAST_SAMPLES) & (here > 0)
+    counted = _per(of, rows.samples[2])
+    much = (counted >= _LEAST_SAMPLES) & (here > 0)
     apart = np.log(here[much]) - log[job[much]]
-    between, chance = _variances(apart**2, 1.0 / seen[much], seen[much])
+    between, chance = _variances(apart**2, 1.0 / counted[much], counted[much])
     machines = np.maximum(np.bincount(job, minlength=len(rows.names)), 1)
     variance = np.where(known, between / machines + chance / np.maximum(samples, 1.0), np.inf)
     sure = variance < _WIDEST**2
@@ -314,13 +314,13 @@ def _slopes(rows: JobVisits, pressure: Floats) -> tuple[Floats, Floats, float, B
     cycles, instructions = rows.events[0], rows.events[1]
     expected = _over(_per(cell, cycles), _per(cell, instructions))[cell] * instructions
     both = cycles + expected
-    seen = rows.samples[0] + rows.samples[1]
+    samples = rows.samples[0] + rows.samples[1]
     y = 2.0 * (cycles - expected) / np.where(both > 0, both, 1.0)
-    within, chance = _variances(y**2, 4.0 / np.maximum(seen, 1.0), seen)
+    within, chance = _variances(y**2, 4.0 / np.maximum(samples, 1.0), samples)
     owner, machine, of = _on_machines(rows)
-    alike = min(_alike(y, np.minimum(seen, _MOST_WEIGHT), of), within)
-    alone = chance * 4.0 / np.maximum(seen, 1.0) + within - alike
-    weight = np.where((both > 0) & (seen > 0), 1.0 / (alone + _LEAST_VARIANCE), 0.0)
+    alike = min(_alike(y, np.minimum(samples, _MOST_WEIGHT), of), within)
+    alone = chance * 4.0 / np.maximum(samples, 1.0) + within - alike
+    weight = np.where((both > 0) & (samples > 0), 1.0 / (alone + _LEAST_VARIANCE), 0.0)
     level = 1.0 / np.sqrt(1.0 + alike * np.bincount(of, weight))[of]
     y, *z = (_levelled(values, level, cell, weight, of) for values in (y, *pressure))
     job = rows.application

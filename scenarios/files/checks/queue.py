@@ -173,8 +173,8 @@ def capacities(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A machine alone decides how fast servers are; they and their neighbours fit into it, and it can be simulated."""
-    asked, station = scenario.machine, scenario.station
-    if asked is None:
+    given, station = scenario.machine, scenario.station
+    if given is None:
         if scenario.platforms:
             yield FieldFault(("platforms",), "has no effect without machine, whose platform may be one of them")
         return
@@ -185,58 +185,58 @@ def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("station", name), "cannot be given beside machine, which decides how fast servers are")
     if scenario.load.job is not None:
         yield FieldFault(("load", "job"), "cannot be given beside machine: both decide how long requests take")
-    yield from _sharing(asked)
-    if asked.platform not in scenario.sheets:
+    yield from _sharing(given)
+    if given.platform not in scenario.sheets:
         known = f"unknown platform; known: {', '.join(sorted(scenario.sheets))}"
-        yield FieldFault(("machine", "platform"), known, shown(asked.platform))
+        yield FieldFault(("machine", "platform"), known, shown(given.platform))
         return
-    yield from _room(scenario, scenario.sheets[asked.platform].vcpus)
+    yield from _room(scenario, scenario.sheets[given.platform].vcpus)
     yield from _states(scenario)
 
 
-def _sharing(asked: ServingMachine) -> Iterator[FieldFault]:
+def _sharing(given: ServingMachine) -> Iterator[FieldFault]:
     """Yield what is said of the sharing of caches and memory and would do nothing."""
-    way, said = ("machine", "interference"), asked.interference
+    way, interference = ("machine", "interference"), given.interference
     for key in ("tolerance", "max_iterations"):
-        if getattr(said, key) != getattr(Interference(), key):
+        if getattr(interference, key) != getattr(Interference(), key):
             problem = "is for fleets; every state of this machine is solved closely: leave it out"
-            yield FieldFault((*way, key), problem, f"{getattr(said, key):g}")
+            yield FieldFault((*way, key), problem, f"{getattr(interference, key):g}")
     for key in ("best_effort_ways", "best_effort_delay"):
-        if asked.neighbours is None and getattr(said, key) != 1.0:
+        if given.neighbours is None and getattr(interference, key) != 1.0:
             problem = "is about best-effort neighbours, and machine.neighbours is null"
-            yield FieldFault((*way, key), problem, f"{getattr(said, key):g}")
-    yield from divided(said, way)
+            yield FieldFault((*way, key), problem, f"{getattr(interference, key):g}")
+    yield from divided(interference, way)
 
 
 def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
     """Yield what does not fit the machine's hardware threads."""
-    asked, platform = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
+    given, platform = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
     counts: dict[Keys, int] = {("station", "servers"): scenario.station.servers}
     counts |= {("replays", i): servers for i, servers in enumerate(scenario.replays)}
     for keys, servers in counts.items():
         if servers > threads:
             yield FieldFault(keys, f"should be at most the {threads} hardware threads of {platform}", str(servers))
     most = max(counts.values())
-    if asked is None or asked.neighbours is None or most > threads:
+    if given is None or given.neighbours is None or most > threads:
         return
-    if asked.neighbours.allocated_share * threads < most:
+    if given.neighbours.allocated_share * threads < most:
         problem = f"should be at least {most / threads:.4g}, or {most} of {threads} hardware threads leave no room"
-        yield FieldFault(("machine", "neighbours", "allocated_share"), problem, f"{asked.neighbours.allocated_share:g}")
+        yield FieldFault(("machine", "neighbours", "allocated_share"), problem, f"{given.neighbours.allocated_share:g}")
 
 
 def _states(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Yield what would take more states of the machine than can be solved."""
-    asked = scenario.machine
-    if asked is None:
+    given = scenario.machine
+    if given is None:
         return
-    steps, most = asked.steps, max((scenario.station.servers, *scenario.replays)) + 1
-    if asked.neighbours is None and steps != Steps(governor_s=steps.governor_s):
+    steps, most = given.steps, max((scenario.station.servers, *scenario.replays)) + 1
+    if given.neighbours is None and steps != Steps(governor_s=steps.governor_s):
         yield FieldFault(("machine", "steps"), "moves the load of neighbours, and machine.neighbours is null")
     if scenario.horizon_s / steps.governor_s > MOST_STEPS:
         problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
         yield FieldFault(("machine", "steps", "governor_s"), problem, f"{steps.governor_s:g}")
-    states = most if asked.governor.policy == "performance" else most**2
-    moves = scenario.horizon_s / steps.load_s * states if asked.neighbours is not None else states
+    states = most if given.governor.policy == "performance" else most**2
+    moves = scenario.horizon_s / steps.load_s * states if given.neighbours is not None else states
     if moves > MOST_STATES:
         least = f"{scenario.horizon_s * states / MOST_STATES:.6g}"
         problem = f"should be at least {least}, {MOST_STATES} states of the machine in horizon_s"
@@ -245,10 +245,10 @@ def _states(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 def own_physics(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A governor or mechanism of somebody's own is there, takes what it is given, and compiles."""
-    asked = scenario.machine
-    if asked is None:
+    given = scenario.machine
+    if given is None:
         return
-    world = World(power=Power(asked.governor), interference=asked.interference)
+    world = World(power=Power(given.governor), interference=given.interference)
     for way in WAYS:
         try:
             if function := own_function(world, way):
