@@ -12,6 +12,7 @@ from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import number, share
 from scenarios.views.section import Block, table
 
+_MEANS = "slowdown", "capped_share", "frequency_hz", "power_w"
 TAIL = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 """Quantiles of the response time."""
 
@@ -38,7 +39,7 @@ class PushedBack:
     governor: str
     neighbours: int
     speed: float
-    """Of requests, relative to one alone."""
+    """Of requests, relative to one alone, over the time in which servers are busy."""
     speed_low: float
     speed_high: float
     """Least and greatest mean over a counting interval."""
@@ -95,21 +96,21 @@ def pushed_back(run: Run, machine: ServingMachine) -> PushedBack | None:
     """
     if not (run.has("truth_machine") and run.has("truth_one_way") and run.has("truth_requests")):
         return None
-    course = run.table("truth_machine").dropna(subset=["power_w"])
+    course = run.table("truth_machine").assign(busy=run.table("truth_cpu", ["utilisation"])["utilisation"])
+    course = course.dropna(subset=["power_w"])
     speed = course["speed"].dropna()
     both = run.table("truth_requests", ["request", "arrival_s", "departure_s"])
+    length_s = course["end_s"].clip(upper=float(both["departure_s"].max())) - course["start_s"]
+    busy_s = (course["busy"] * (course["end_s"] - course["start_s"]))[speed.index]
     ways = _responses(both[both["request"] >= 0]), _responses(run.table("truth_one_way", ["arrival_s", "departure_s"]))
     return PushedBack(
         platform=machine.platform,
         governor=machine.governor.policy.rpartition("/")[2],
         neighbours=int(run.manifest["counts"]["neighbours"]),
-        speed=float(speed.mean()),
+        speed=float(np.average(speed, weights=busy_s)),
         speed_low=float(speed.min()),
         speed_high=float(speed.max()),
-        slowdown=float(course["slowdown"].mean()),
-        capped_share=float(course["capped_share"].mean()),
-        frequency_hz=float(course["frequency_hz"].mean()),
-        power_w=float(course["power_w"].mean()),
+        **{name: float(np.average(course[name], weights=length_s)) for name in _MEANS},
         tail=tuple(TailQuantile(name, *(float(np.quantile(way, q)) for way in ways)) for name, q in TAIL.items()),
     )
 
