@@ -87,8 +87,10 @@ def ratio(check: str, left: Floats, right: Floats) -> Check:
     return Check(check, float(ratio[off.argmax()]) if ratio.size else 1.0, 1.0, ROUNDING)
 
 
-def presence(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame, epoch_s: float) -> Check:
-    """Return whether each stay's time in a window is that of the window's epochs that began during the stay.
+def presence(
+    counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFrame, epoch_s: float | None = None
+) -> Check:
+    """Return whether each stay's time in a window is what its start and end say.
 
     A row that is missing has no time, and one that should not be there has too much.
 
@@ -96,8 +98,9 @@ def presence(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFr
     ----------
     counters : residence, window, wall_s
     instances : residence, start_s, end_s
-    windows : window, start_s, end_s; multiples of an epoch
-    epoch_s : length of an epoch
+    windows : window, start_s, end_s
+    epoch_s : length of the epochs that count for a stay if they begin during it, windows being multiples of it; None:
+        stays count from their start to their end
 
     Returns
     -------
@@ -111,16 +114,18 @@ def presence(counters: pd.DataFrame, instances: pd.DataFrame, windows: pd.DataFr
     >>> counted = pd.DataFrame({"residence": [4], "window": ["all"], "wall_s": [100.0]})
     >>> presence(counted, stays, whole, 20.0).holds, presence(counted.assign(wall_s=120.0), stays, whole, 20.0).left
     (True, 1.2)
+    >>> presence(counted.assign(wall_s=110.0), stays, whole).holds
+    True
     """
-    edge = np.round(windows[["start_s", "end_s"]].to_numpy(np.float64) / epoch_s).astype(np.int64)
-    boundary_s = np.arange(edge.max(initial=0) + 1) * epoch_s
-    first, last = (np.searchsorted(boundary_s, instances[name].to_numpy(np.float64)) for name in ("start_s", "end_s"))
+    start_s, end_s = (instances[name].to_numpy(np.float64) for name in ("start_s", "end_s"))
+    if epoch_s is not None:
+        epochs = int(np.ceil(windows["end_s"].max() / epoch_s))
+        begin_s = np.append(np.arange(epochs + 1) * epoch_s, np.inf)
+        start_s, end_s = (begin_s[np.searchsorted(begin_s, at_s)] for at_s in (start_s, end_s))
     parts = [
-        pd.DataFrame({"residence": instances["residence"].to_numpy(), "window": name, "expected_s": here * epoch_s})[
-            here > 0
-        ]
-        for name, (opens, closes) in zip(windows["window"], edge, strict=True)
-        for here in [np.minimum(last, closes) - np.maximum(first, opens)]
+        pd.DataFrame({"residence": instances["residence"].to_numpy(), "window": name, "expected_s": here_s})[here_s > 0]
+        for name, opens_s, closes_s in windows[["window", "start_s", "end_s"]].itertuples(index=False)
+        for here_s in [np.minimum(end_s, closes_s) - np.maximum(start_s, opens_s)]
     ]
     return ratio("counters_presence", *_both(counters, "wall_s", pd.concat(parts), "expected_s"))
 

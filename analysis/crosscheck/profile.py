@@ -274,14 +274,17 @@ def rounds(visits: pd.DataFrame, length_s: float, horizon_s: float, per_round: f
     return Check("profile_rounds", float(sound.sum()), float(len(count.index.union(outside.index))), 0.0)
 
 
-def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataFrame) -> Check:
+def residents(
+    visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataFrame, *, during: bool = False
+) -> Check:
     """Return whether visits that answered found just the stays that were on their machines at the time.
 
     Parameters
     ----------
-    visits : visit, collection, machine, start_s, status; of all collections
+    visits : visit, collection, machine, start_s, length_s, status; of all collections
     processes : visit, residence (below 0: of no stay)
     instances : residence, machine, start_s, end_s
+    during : whether a visit finds who was there at any time of it; else who was there when it began
 
     Returns
     -------
@@ -292,6 +295,7 @@ def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataF
     Examples
     --------
     >>> visits = pd.DataFrame({"visit": [0], "collection": "fleet", "machine": 5, "start_s": 600.0, "status": "ok"})
+    >>> visits["length_s"] = 300.0
     >>> samples = pd.DataFrame({"visit": [0, 0], "residence": [7, -1]})
     >>> where = pd.DataFrame({"residence": [7, 8], "machine": 5, "start_s": [0.0, 900.0], "end_s": [900.0, 1800.0]})
     >>> residents(visits, samples, where).holds
@@ -299,13 +303,17 @@ def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataF
     >>> check = residents(visits.assign(start_s=1200.0), samples, where)
     >>> check.left, check.right
     (0.0, 2.0)
+    >>> residents(visits.assign(start_s=800.0), samples, where, during=True).right
+    2.0
     """
     answered = visits[visits["status"].astype(str) == "ok"].astype({"collection": str})
     met = processes.loc[processes["residence"] >= 0, _PAIR].drop_duplicates()
     stays = instances[["residence", "machine", "start_s", "end_s"]]
-    at = answered[["visit", "collection", "machine", "start_s"]].rename(columns={"start_s": "at_s"})
+    at = answered[["visit", "collection", "machine", "start_s", "length_s"]].rename(columns={"start_s": "at_s"})
     both = stays.merge(at, on="machine")
-    resident = both.loc[(both["start_s"] <= both["at_s"]) & (both["at_s"] < both["end_s"]), [*_PAIR, "collection"]]
+    until_s = both["at_s"] + both["length_s"]
+    came = both["start_s"] < until_s if during else both["start_s"] <= both["at_s"]
+    resident = both.loc[came & (both["at_s"] < both["end_s"]), [*_PAIR, "collection"]]
     pairs = met.merge(resident, on=_PAIR, how="outer", indicator="side")
     alike = int((pairs["side"] == "both").sum())
     missed = int(((pairs["side"] == "right_only") & (pairs["collection"] == "fleet")).sum())

@@ -19,7 +19,9 @@ LEAST = 100
 _LEAST_HOURS, _LEAST_STAYS = 12, 3
 
 
-def busy(requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, epoch_s: float) -> pd.DataFrame:
+def busy(
+    requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, epoch_s: float, *, until_end: bool = False
+) -> pd.DataFrame:
     """Return how busy the servers of each stay were in each epoch, by the Occupancy Law and by the counters.
 
     A stay has as many servers as its quota has hardware threads (Kelly et al. 2008, result 1: ∫ min(N, k) dt).
@@ -28,8 +30,9 @@ def busy(requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, 
     ----------
     requests : residence, arrival_s, departure_s (NaN: not before the stay ended)
     epochs : residence, epoch, cpu_s, instructions; without gaps within a stay
-    instances : residence, quota_vcpu
+    instances : residence, quota_vcpu; with `until_end` also end_s
     epoch_s : length of an epoch
+    until_end : whether what has not departed is served until the stay ends; else until its last epoch does
 
     Returns
     -------
@@ -46,6 +49,9 @@ def busy(requests: pd.DataFrame, epochs: pd.DataFrame, instances: pd.DataFrame, 
     [[10.0, 10.0], [10.0, 10.0]]
     """
     servers = instances.set_index("residence")["quota_vcpu"].round().astype(np.int64)
+    if until_end:
+        end_s = requests["residence"].map(instances.set_index("residence")["end_s"])
+        requests = requests.assign(departure_s=requests["departure_s"].fillna(end_s))
     stamps = dict(iter(requests.groupby("residence")[["arrival_s", "departure_s"]]))
     spent = epochs[epochs["residence"].isin(list(stamps))].sort_values(["residence", "epoch"], ignore_index=True)
     spent = spent.assign(servers=spent["residence"].map(servers)).rename(columns={"cpu_s": "counter_s"})

@@ -28,7 +28,8 @@ def checks(run: Run) -> Iterator[Check]:
     if not (run.has("counters") and run.has("instances")):
         return
     counters, instances, (world, windows) = run.table("counters"), run.table("instances"), _world(run)
-    results = [counted.presence(counters, instances, windows, world.epoch_s), counted.clock(counters)]
+    epoch_s = world.epoch_s if world.simulation == "epochs" else None
+    results = [counted.presence(counters, instances, windows, epoch_s), counted.clock(counters)]
     covered = ((windows["end_s"] - windows["start_s"]) / world.epoch_s).round().sum() == world.epochs
     if len(counters) and covered:
         results += _whole(run, counters)
@@ -51,6 +52,16 @@ def completed(run: Run) -> Check | None:
     """
     counters, requests = run.table("counters"), run.table("stay_requests", ["residence", "departure_s"])
     return counted.completed(counters, requests, run.table("instances", ["residence", "job"]), _world(run)[1])
+
+
+def by_events(run: Run) -> bool:
+    """Return whether the machines of a run were simulated from event to event, so that stays keep their own times.
+
+    Parameters
+    ----------
+    run : of a fleet's or a profiled fleet's scenario
+    """
+    return _world(run)[0].simulation == "events"
 
 
 def sampled(run: Run, counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:

@@ -152,7 +152,7 @@ def _requests(run: Run) -> Iterator[Check]:
     if not all(run.has(name) for name in _SERVED):
         return
     from analysis.crosscheck import requests as served
-    from scenarios.crosscheck.counters import completed
+    from scenarios.crosscheck.counters import by_events, completed
     from scenarios.runs.rundir import epoch_length_s
 
     epoch_s = epoch_length_s(run.table("epochs", ["start_s"]))
@@ -160,7 +160,7 @@ def _requests(run: Run) -> Iterator[Check]:
         return
     requests, epochs = run.table("stay_requests"), run.table("instance_epochs")
     instances = run.table("instances").merge(run.table("jobs")[["job", "name"]], on="job")
-    spent = served.busy(requests, epochs, instances, epoch_s)
+    spent = served.busy(requests, epochs, instances, epoch_s, until_end=by_events(run))
     yield served.by_stay(spent, run.table("counters"))
     yield served.by_epoch(spent, epoch_s)
     if (counted := completed(run)) is not None:

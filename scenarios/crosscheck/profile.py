@@ -8,7 +8,7 @@ import numpy as np
 from analysis.crosscheck import profile as compared
 from analysis.crosscheck.check import Check
 from models.profiling.world import ProfileWorld
-from scenarios.crosscheck.counters import sampled
+from scenarios.crosscheck.counters import by_events, sampled
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
 
@@ -83,4 +83,5 @@ def _visits(run: Run) -> Iterator[Check]:
         fleet = table[table["collection"] == "fleet"]
         yield compared.rounds(fleet, collector.round_s, world.horizon_s, per_round)
     if run.has("instances"):
-        yield compared.residents(table, run.table("processes", ["visit", "residence"]), run.table("instances"))
+        processes, instances = run.table("processes", ["visit", "residence"]), run.table("instances")
+        yield compared.residents(table, processes, instances, during=by_events(run))

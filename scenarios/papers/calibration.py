@@ -90,7 +90,7 @@ def facts_of(sources: Sources, seed: int) -> Facts:
         *_fleet_facts(today, scenario),
         _service_facts(sources, seed),
         _series_facts(long),
-        cpi.spread_facts(_records(mixed, seed)),
+        cpi.spread_facts(records_of(mixed, seed)),
         calibration.load_facts(minutes.table("instance_epochs", ["residence", "epoch", "cpu_s"])),
         calibration.latency_facts(_latency(scenario)),
         platform_facts(scenario),
@@ -138,7 +138,7 @@ def _series_facts(long: Run) -> pd.DataFrame:
     return cpi.series_facts(traced, long.table("instances", ["residence", "job", "instance"]), epoch_s)
 
 
-def _records(mixed: Run, seed: int) -> pd.DataFrame:
+def records_of(mixed: Run, seed: int) -> pd.DataFrame:
     """Return job and cpi of one random epoch of every stay."""
     epochs = mixed.table("instance_epochs", ["residence", "epoch", "cycles", "instructions"])
     epochs = epochs[epochs["instructions"] > 0]

@@ -62,6 +62,18 @@ def test_what_is_counted_one_by_one_agrees_in_any_order(counters, where, request
         assert check.decisive
 
 
+def test_stays_that_keep_their_own_times_count_from_start_to_end(where):
+    rows = [
+        (stay.residence, window.window, min(stay.end_s, window.end_s) - max(stay.start_s, window.start_s))
+        for stay in where.itertuples()
+        for window in WINDOWS.itertuples()
+        if stay.start_s < window.end_s and stay.end_s > window.start_s
+    ]
+    own = pd.DataFrame(rows, columns=["residence", "window", "wall_s"])
+    assert counted.presence(own, where, WINDOWS).holds
+    assert not presence(own, where).holds
+
+
 @pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 2.0])
 def test_one_stay_s_fault_is_found_and_is_the_ratio_that_is_told(counters, where, requests, factor):
     row = counters.index[(counters["wall_s"] > 0) & (counters["requests"] > 0)][-1]

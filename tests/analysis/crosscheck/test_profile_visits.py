@@ -56,6 +56,19 @@ def test_what_is_there_is_found(visits, stays):
     assert len(seen) > 10
 
 
+def test_a_visit_that_lasts_finds_who_was_there_at_any_time_of_it(visits, stays):
+    short = stays.assign(start_s=stays["start_s"] + 150.0)
+    seen = {
+        (visit.visit, stay.residence)
+        for visit in visits.itertuples()
+        for stay in short.itertuples()
+        if visit.machine == stay.machine and stay.start_s < visit.start_s + EPOCH_S and visit.start_s < stay.end_s
+    }
+    assert seen > pairs(visits, short)
+    assert residents(visits, processes(seen), short, during=True).holds
+    assert not residents(visits, processes(seen), short).holds
+
+
 @pytest.mark.parametrize("by_s", [-300.0, 300.0, 3600.0])
 def test_pairs_of_a_shifted_clock_are_counted(visits, stays, by_s):
     seen, late = pairs(visits, stays), visits.assign(start_s=visits["start_s"] + by_s)

@@ -54,6 +54,15 @@ def test_stamps_and_counters_agree_by_epoch_and_by_stay(seen):
     assert by_stay(found, stays).holds
 
 
+def test_what_has_not_departed_is_served_until_its_stay_ends():
+    requests = pd.DataFrame({"residence": [4, 4], "arrival_s": [10.0, 400.0], "departure_s": [30.0, np.nan]})
+    counted = pd.DataFrame({"residence": 4, "epoch": [0, 1], "cpu_s": [20.0, 50.0], "instructions": 1e9})
+    where = pd.DataFrame({"residence": [4], "quota_vcpu": 1.0, "end_s": 450.0})
+    assert by_epoch(busy(requests, counted, where, EPOCH_S, until_end=True), EPOCH_S).holds
+    whole = busy(requests, counted, where, EPOCH_S)
+    assert whole["law_s"].tolist() == [20.0, 200.0]
+
+
 @pytest.mark.parametrize("shift_s", [-1.0, 1.0, 400.0])
 def test_shifted_clocks_are_seen_epoch_by_epoch(seen, shift_s):
     requests, counted, instances = seen
