@@ -126,7 +126,9 @@ def follows(requests: pd.DataFrame, spent: pd.DataFrame, instances: pd.DataFrame
 
     The mean service time of a stay's hour, by the Occupancy Law, is put in relation to the instructions that its mix of
     requests has in the mean (least squares over all hours); the slope of its logarithm over that of the seconds that
-    an instruction took by the counters, within stays, is 1 if one follows the other. Errors are those between stays.
+    an instruction took by the counters, within stays, is 1 if one follows the other. Large requests make an hour's
+    service long and change what an instruction takes, too, where requests push back; so the slope comes from what is
+    known of an hour by the hours beside it (an instrumental variable, Wright 1928). Errors are those between stays.
 
     Parameters
     ----------
@@ -161,17 +163,31 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     per_request = np.linalg.lstsq(counts, rows["instructions"].to_numpy(np.float64), rcond=None)[0]
     expected = counts @ per_request
     enough = (counts.sum(axis=1) >= LEAST) & (expected > 0) & (rows["law_s"] > 0).to_numpy()
-    if enough.sum() < _LEAST_HOURS or rows.loc[enough, "residence"].nunique() < _LEAST_STAYS:
-        return None
     hours = rows[enough]
     above = np.log(hours["law_s"].to_numpy(np.float64) / expected[enough])
-    below = np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64))
-    y, x = (_within(value, hours["residence"]) for value in (above, below))
-    slope = float(x @ y / (x @ x))
-    stays = pd.Series(x * (y - slope * x)).groupby(hours["residence"].to_numpy()).sum()
-    error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / (x @ x))
+    below = pd.Series(np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64)), index=hours.index)
+    beside = _beside(below, hours)
+    known = beside.notna().to_numpy()
+    stay = hours.loc[known, "residence"]
+    if known.sum() < _LEAST_HOURS or stay.nunique() < _LEAST_STAYS:
+        return None
+    y, x, z = (_within(value, stay) for value in (above[known], below[known].to_numpy(), beside[known].to_numpy()))
+    slope = float(z @ y / (z @ x))
+    stays = pd.Series(z * (y - slope * x)).groupby(stay.to_numpy()).sum()
+    error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / abs(z @ x))
     half = float(t.isf(FALSE_ALARM / 2, len(stays) - 1)) * error
     return Check(f"service_times:{hours['name'].iloc[0]}", slope, 1.0, half)
+
+
+def _beside(value: "pd.Series[float]", hours: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean of a value in the hours before and after, of the same stay; NaN where neither is there."""
+    at = pd.MultiIndex.from_frame(hours[["residence", "hour"]])
+    by_hour = pd.Series(value.to_numpy(), index=at)
+    shifted = [
+        by_hour.reindex(pd.MultiIndex.from_arrays([hours["residence"], hours["hour"] + by])).to_numpy()
+        for by in (-1, 1)
+    ]
+    return pd.DataFrame(shifted).mean().set_axis(value.index)
 
 
 def _within(value: Floats, group: "pd.Series[int]") -> Floats:

@@ -88,11 +88,10 @@ def test_what_is_written_is_what_the_tables_say(run):
 def test_utilisation_by_stamps_is_the_counters_to_the_ninth_digit(run):
     """The stamps are added up here without any curve: each moment's requests in service, at most as many as servers."""
     requests, counters = run.table("stay_requests"), run.table("counters").set_index("residence")
-    last = run.table("instance_epochs").groupby("residence")["epoch"].max()
+    ends_s = run.table("instances").set_index("residence")["end_s"]
     for residence, rows in list(requests.groupby("residence"))[:12]:
         left = rows["departure_s"].dropna()
-        end_s = 300.0 * (last[residence] + 1)
-        time_s = np.concatenate([rows["arrival_s"], left, [end_s]])
+        time_s = np.concatenate([rows["arrival_s"], left, [ends_s[residence]]])
         step = np.concatenate([np.ones(len(rows)), -np.ones(len(left)), [0.0]])
         order = np.argsort(time_s, kind="stable")
         present = np.cumsum(step[order])[:-1]
