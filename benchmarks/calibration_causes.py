@@ -60,7 +60,13 @@ CAUSES = (
         {f"{_BEHAVIOUR}.input_log_sd": 1.0},
         {f"{_BEHAVIOUR}.instance_log_sd": 0.12, f"{_BEHAVIOUR}.job_log_sd": 0.16},
     ),
-    Cause("cpi_cv_between_jobs", MIXED, _spread, {"interference.llc": False}, {"interference.smt": False}),
+    Cause(
+        "cpi_cv_between_jobs",
+        MIXED,
+        _spread,
+        {f"{_BEHAVIOUR}.overlap_log_sd": 0.2, f"{_BEHAVIOUR}.memory_accesses_log_sd": 0.3},
+        {f"{_BEHAVIOUR}.core_cpi_log_sd": 0.2},
+    ),
     Cause(
         "cpi_cv_within_job_p25",
         MIXED,

@@ -89,6 +89,7 @@ from sim.fleet.slots import (
     SOFT_FROM,
     STALLED,
     STATION,
+    THROTTLED,
     TRACE,
     TRAITS,
     UNTIL_S,
@@ -215,7 +216,7 @@ def _serve_requests(residents: Residents, stations: Records, llc_bytes: float, b
         if mark[STATION, i] != NOWHERE:
             servers = busy_servers(stations[mark[STATION, i]])
             busy += servers - hot[USE, i]
-            hot[USE, i] = servers
+            hot[USE, i], hot[THROTTLED, i] = servers, 0.0  # who waits, waits in the station
     for i in range(n):  # who was idle holds no cache: a guess from where it can be solved
         if mark[STATION, i] != NOWHERE and hot[USE, i] > 0.0 and hot[SHARE, i] < LEAST_SHARE * llc_bytes:
             hot[SHARE, i] = llc_bytes * hot[USE, i] / busy

@@ -90,7 +90,7 @@ class RequestDay(EventDay):
         super().load_up(host, platform, idle_s)
         for one in host.here:
             if one.stay in self.stations:
-                one.use = float(self.stations[one.stay].busy)
+                one.use, one.throttled = float(self.stations[one.stay].busy), 0.0
 
     def solve(self, host, platform, newcomers, look):
         super().solve(host, platform, newcomers, look)

@@ -120,6 +120,7 @@ def test_where_quotas_are_overcommitted_requests_are_served_as_far_as_threads_ar
     assert 0.99 < arrays(blocks)["machine_trace"][:, :, 2].max() <= 1.0 + 1e-12
     assert (wait_s[~whole] > 0.0).all()
     assert (cpu_s + wait_s > 14.0 * 30.0)[~whole].all()  # all servers work from early on to the end
+    assert not rows[:, slots.THROTTLED_S - slots.CYCLES].any()  # servers are no more than the quota
 
 
 @pytest.mark.parametrize("policy", ["ps", "fcfs"])
