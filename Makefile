@@ -102,6 +102,7 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/wsc reproduce all --out figures
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
+	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/outside/evidence.py
 	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model
 

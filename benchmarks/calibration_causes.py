@@ -71,8 +71,8 @@ CAUSES = (
         "cpi_cv_within_job_p25",
         MIXED,
         _spread,
-        _ONE,
         {f"{_BEHAVIOUR}.instance_log_sd": 0.0, f"{_BEHAVIOUR}.job_log_sd": 0.0},
+        _ONE,
     ),
     Cause(
         "job_series_cv",
