@@ -274,9 +274,7 @@ def rounds(visits: pd.DataFrame, length_s: float, horizon_s: float, per_round: f
     return Check("profile_rounds", float(sound.sum()), float(len(count.index.union(outside.index))), 0.0)
 
 
-def residents(
-    visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataFrame, *, during: bool = False
-) -> Check:
+def residents(visits: pd.DataFrame, processes: pd.DataFrame, instances: pd.DataFrame, *, during: bool = False) -> Check:
     """Return whether visits that answered found just the stays that were on their machines at the time.
 
     Parameters

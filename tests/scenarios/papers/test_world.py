@@ -280,10 +280,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def sources(folder):
-    """Runs of the library's scenarios on 80 machines with 100 jobs, an hour or two long."""
+    """Runs of the library's scenarios on 80 machines with 100 jobs, an hour or two long, from epoch to epoch."""
 
     def small(name, values, tell):
         said = {key: value for key, value in values.items() if key not in SMALL} | SMALL
+        if "simulation" in said:
+            said["simulation"] = "epochs"
         said["horizon_s"] = 3600.0 if name != "today" else min(said.get("horizon_s", 86400.0), 2 * 86400.0)
         overrides = [Override(path, dumps(value), "value") for path, value in said.items()]
         return obtain(load(name, overrides), folder, False, tell)
