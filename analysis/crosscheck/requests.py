@@ -164,14 +164,16 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     expected = counts @ per_request
     enough = (counts.sum(axis=1) >= LEAST) & (expected > 0) & (rows["law_s"] > 0).to_numpy()
     hours = rows[enough]
-    above = np.log(hours["law_s"].to_numpy(np.float64) / expected[enough])
+    above: Floats = np.log(hours["law_s"].to_numpy(np.float64) / expected[enough])
     below = pd.Series(np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64)), index=hours.index)
     beside = _beside(below, hours)
     known = beside.notna().to_numpy()
     stay = hours.loc[known, "residence"]
     if known.sum() < _LEAST_HOURS or stay.nunique() < _LEAST_STAYS:
         return None
-    y, x, z = (_within(value, stay) for value in (above[known], below[known].to_numpy(), beside[known].to_numpy()))
+    y, x, z = (
+        _within(value[known], stay) for value in (above, below.to_numpy(np.float64), beside.to_numpy(np.float64))
+    )
     slope = float(z @ y / (z @ x))
     stays = pd.Series(z * (y - slope * x)).groupby(stay.to_numpy()).sum()
     error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / abs(z @ x))
