@@ -165,15 +165,13 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     enough = (counts.sum(axis=1) >= LEAST) & (expected > 0) & (rows["law_s"] > 0).to_numpy()
     hours = rows[enough]
     above: Floats = np.log(hours["law_s"].to_numpy(np.float64) / expected[enough])
-    below = pd.Series(np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64)), index=hours.index)
+    below: Floats = np.log((hours["counter_s"] / hours["instructions"]).to_numpy(np.float64))
     beside = _beside(below, hours)
-    known = beside.notna().to_numpy()
+    known = ~np.isnan(beside)
     stay = hours.loc[known, "residence"]
     if known.sum() < _LEAST_HOURS or stay.nunique() < _LEAST_STAYS:
         return None
-    y, x, z = (
-        _within(value[known], stay) for value in (above, below.to_numpy(np.float64), beside.to_numpy(np.float64))
-    )
+    y, x, z = _within(above[known], stay), _within(below[known], stay), _within(beside[known], stay)
     slope = float(z @ y / (z @ x))
     stays = pd.Series(z * (y - slope * x)).groupby(stay.to_numpy()).sum()
     error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / abs(z @ x))
@@ -181,15 +179,14 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     return Check(f"service_times:{hours['name'].iloc[0]}", slope, 1.0, half)
 
 
-def _beside(value: "pd.Series[float]", hours: pd.DataFrame) -> "pd.Series[float]":
+def _beside(value: Floats, hours: pd.DataFrame) -> Floats:
     """Return the mean of a value in the hours before and after, of the same stay; NaN where neither is there."""
-    at = pd.MultiIndex.from_frame(hours[["residence", "hour"]])
-    by_hour = pd.Series(value.to_numpy(), index=at)
+    by_hour = pd.Series(value, index=pd.MultiIndex.from_frame(hours[["residence", "hour"]]))
     shifted = [
         by_hour.reindex(pd.MultiIndex.from_arrays([hours["residence"], hours["hour"] + by])).to_numpy()
         for by in (-1, 1)
     ]
-    return pd.DataFrame(shifted).mean().set_axis(value.index)
+    return pd.DataFrame(shifted).mean().to_numpy(np.float64)
 
 
 def _within(value: Floats, group: "pd.Series[int]") -> Floats:
