@@ -29,7 +29,7 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = [command for block in BLOCKS for command in commands(block)]
 HEAVY = recipes()
 """Run by .ci/run, for what `make demo` makes; everything else is run here."""
-SHORTER = {"wsc run one_day": shlex.join(word for each in OVERRIDES for word in ("--set", each))}
+SHORTER = {"wsc run one_day": [shlex.quote(word) for each in OVERRIDES for word in ("--set", each)]}
 """What is run with fewer machines here, as no document shows what it prints."""
 SERVING = [command for command in COMMANDS if command.text.startswith(SERVES)]
 QUICK = [
@@ -67,7 +67,7 @@ def folder():
 @functools.cache
 def output(text):
     if text.startswith("wsc "):
-        return run(f"{text} {SHORTER.get(text, '')}")
+        return run(" ".join((text, *SHORTER.get(text, ()))))
     script, *words = shlex.split(text)[1:]
     done = subprocess.run([sys.executable, EXAMPLES / script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
