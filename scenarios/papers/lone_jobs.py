@@ -3,6 +3,7 @@
 No co-runner, no queue for memory: cycles per instruction follow from a job's own miss curve and from latency.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import numbers
+from models.arrays import Floats
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, build_jobs, build_machines
 from models.fleet.world import World
 from models.platforms import PLATFORMS
@@ -84,7 +86,30 @@ def platform_facts(world: World) -> pd.DataFrame:
     DataFrame
         series, x, value: platform_ratio_log_sd_A_B for `PAIRS`.
     """
-    names = sorted({name for pair in PAIRS.values() for name in pair})
+    cpi = lone_cpi(world, sorted({name for pair in PAIRS.values() for name in pair}))
+    spreads = {pair: np.log(cpi[one] / cpi[other]).std() for pair, (one, other) in PAIRS.items()}
+    return numbers(**{f"platform_ratio_log_sd_{pair}": float(spread) for pair, spread in spreads.items()})
+
+
+def lone_cpi(world: World, names: Sequence[str]) -> dict[str, Floats]:
+    """Return cycles per instruction of each job alone on some platforms, at the highest clock of one core.
+
+    Parameters
+    ----------
+    world : whose jobs
+    names : of platforms
+
+    Returns
+    -------
+    dict
+        From a platform to (J,) numbers.
+
+    Examples
+    --------
+    >>> cpi = lone_cpi(World(), ["haswell_2698v3", "icelake_8380"])
+    >>> bool(np.median(cpi["icelake_8380"]) < np.median(cpi["haswell_2698v3"]))
+    True
+    """
     fleet = replace(world.fleet, machines=len(names), platforms=dict.fromkeys(names, 1 / len(names)))
     machines, jobs = build_machines(replace(world, fleet=fleet)), build_jobs(world, build_machines(world))
     sheets, core_cpi = platform_table(world, machines), core_table(world, machines, jobs)
@@ -93,5 +118,4 @@ def platform_facts(world: World) -> pd.DataFrame:
         waited = jobs.curve(sheet["llc_bytes"] / sheet["slices"]) - jobs.prefetched_share * jobs.curve.floor
         stall_cycles = sheet["latency_s"] * sheet["single_hz"] / (jobs.overlap * sheet["overlap"])
         cpi[name] = jobs.core_cpi * factor + waited * stall_cycles
-    spreads = {pair: np.log(cpi[one] / cpi[other]).std() for pair, (one, other) in PAIRS.items()}
-    return numbers(**{f"platform_ratio_log_sd_{pair}": float(spread) for pair, spread in spreads.items()})
+    return cpi

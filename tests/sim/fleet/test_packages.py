@@ -4,15 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
-from models.fleet.inventory import build_machines
 from models.fleet.packages import peak_power_w
-from models.fleet.world import Fleet, World
 from models.platforms import MODERN_SERVERS, PLATFORMS, SERVERS_2008
-from sim.fleet import power, slots
-from sim.fleet.day import platform_table
-from sim.fleet.layout import Residents
+from sim.fleet import power
+from tests.helpers.specpower import curve_w, row_of, running
 
 SPECPOWER_W = {
     "haswell_2699v3": (47, 88, 106, 121, 138, 150, 170, 190, 217, 244, 272),
@@ -41,39 +37,6 @@ def measured(name):
     }
     sheet = own.get(name) or replace(PLATFORMS[name].sheet, extends=name)
     return replace(sheet, idle_power_w=float(SPECPOWER_W[name][0]))
-
-
-def row_of(sheet):
-    """What the kernel knows of it."""
-    world = World(fleet=Fleet(1, {"mine": 1.0}), platforms={"mine": sheet})
-    return platform_table(world, build_machines(world))[0]
-
-
-def running(row, busy_share, clock_hz, stalled=0.0):
-    """Package and wall watts of a machine whose threads are so busy at that clock."""
-    hot = np.zeros((slots.FIELDS, 1))
-    hot[slots.USE], hot[slots.FREQUENCY] = busy_share * row["threads"], clock_hz
-    hot[slots.CORE_NOW], hot[slots.CPI] = 1.0 - stalled, 1.0
-    here = Residents(hot, np.zeros((slots.MARKS, 1), np.int64), 1)
-    return power.draw(here, row, 1.0, max(busy_share**2, 2.0 - 1.0 / max(busy_share, 0.5)), 0.0)
-
-
-def busy_for(load):
-    """Share of busy threads that does a load's share of the work of all: two threads of a core do 1.3 times one's."""
-
-    def done(busy):
-        paired = max(busy**2, 2.0 - 1.0 / busy) if busy > 0.5 else busy**2
-        return busy * (2 / 1.3 * (1.0 - paired) + paired)
-
-    return brentq(lambda busy: done(busy) - load, 0.0, 1.0)
-
-
-def curve_w(sheet):
-    """Watts at each load, the clock as low as serves it, at most the base clock: turbo is off."""
-    row, top = row_of(sheet), sheet.base_frequency_hz
-    loads = np.arange(11) / 10
-    clocks = np.maximum(row["min_hz"], top * np.sqrt(loads))
-    return [running(row, busy_for(load * top / clock), clock)[1] for load, clock in zip(loads, clocks, strict=True)]
 
 
 @pytest.mark.parametrize("name", SPECPOWER_W)
