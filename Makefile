@@ -103,6 +103,7 @@ evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an 
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
 	$(BIN)/python benchmarks/calibration_causes.py
+	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python benchmarks/outside/evidence.py
 	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model
 
