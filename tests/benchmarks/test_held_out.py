@@ -7,23 +7,27 @@ import numpy as np
 import pytest
 
 from benchmarks import held_out
-from benchmarks.held_out import SKYLAKE_8180, Fact, facts, lines, server, shown
+from benchmarks.held_out import SKYLAKE_8180, Fact, facts, line_w, lines, server, shown
 from models.platforms import PLATFORMS
 
 
 def test_a_range_is_met_from_its_lower_end_less_the_bound_to_its_upper_end_plus_the_bound():
-    fact = Fact("power", "mine", "abcde", [100.0, (100.0, 200.0), (100.0, 200.0), (100.0, 200.0), 100.0],
-                [89.0, 91.0, 150.0, 219.0, 110.0], 0.1)  # fmt: skip
-    assert fact.off == pytest.approx([-0.11, -0.09, 0.0, 0.095, 0.1])
-    assert Fact("power", "mine", "abcd", fact.published[:4], fact.ours[:4], 0.1).within == 3
+    published, ours = [100.0, (100.0, 200.0), (100.0, 200.0), (100.0, 200.0)], [89.0, 91.0, 150.0, 219.0]
+    fact = Fact("power", "mine", "abcd", published, ours, 0.1, rival=[91.0, 80.0, 230.0, 111.0])
+    assert fact.off == pytest.approx([-0.11, -0.09, 0.0, 0.095])
+    assert (fact.within, fact.rival_within) == (3, 2)
 
 
 def test_a_line_shows_the_worst_figure_and_those_of_fitted_machines_are_marked():
-    fact = Fact("power", "mine", ["10%", "20%"], [100.0, (0.5, 0.7)], [103.0, 1.4], 0.1)
+    fact = Fact("power", "mine", ["10%", "20%"], [100.0, (0.5, 0.7)], [103.0, 1.4], 0.1, [1.0, 0.6])
     (line,) = lines(fact, each=False)
-    assert line.split() == ["power", "mine", "1", "of", "2", "±", "10%", "20%", "0.5–0.7", "1.4", "+100.0%"]
+    assert line.split() == ["power", "mine", "1", "of", "2", "1", "±10%", "20%", "0.5–0.7", "1.4", "+100.0%"]
     assert len(lines(fact, each=True)) == 2
-    assert "in the fit" in lines(Fact("power", "mine", ["10%"], [1.0], [1.0], 0.1, fitted=True), each=False)[0]
+    assert "in the fit" in lines(replace(fact, fitted=True), each=False)[0]
+
+
+def test_the_line_of_a_spec_sheet_goes_from_idle_to_most_of_the_tdp():
+    assert line_w(server("cascadelake_8280", 2, 50), [0, 50, 100]) == pytest.approx([50, 224.25, 398.5])
 
 
 def test_a_server_of_as_many_processors_is_the_platform_itself():
@@ -35,9 +39,9 @@ def test_a_server_of_as_many_processors_is_the_platform_itself():
 
 def test_every_figure_of_the_table_is_a_number():
     found = facts([1])
-    assert {fact.group for fact in found} == {"power", "turbo", "cores", "sockets", "latency"}
+    assert {fact.group for fact in found} == {"power", "turbo", "gain", "spread", "mean", "sockets", "latency"}
     for fact in found:
-        assert len(fact.at) == len(fact.published) == len(fact.ours)
+        assert len(fact.at) == len(fact.published) == len(fact.ours) == len(fact.rival)
         assert np.isfinite([*fact.off, *fact.ours]).all()
         assert min(fact.ours) > 0
         assert fact.bound < 0.7
