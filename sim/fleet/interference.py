@@ -45,6 +45,7 @@ LEAST = 1e-300  # misses per second of a cache that nobody uses
 LATENCY, SLOPE, SCALE, PRESSURE, NODES, SEEN, ASKED, FURTHER, OWN, AWAY, CONFINED = range(11)
 SCRATCH = 11
 LEAST_MOVE = 1e-12  # by which part a latency has moved at least if a slope follows from it
+LEAST_DAMPING = 0.125  # of a step to the shares that are wanted: a smaller one would stop short of them
 ROUNDING = 1e-9  # by which part of a slice a quota may be above a whole number
 
 
@@ -257,7 +258,7 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
             residual = max(residual, _farthest(hot, n, scratch[SCALE]) / contention.llc_bytes)
         if residual <= contention.tolerance:
             break
-        damping *= 0.5 if residual > before else 1.0
+        damping = max(0.5 * damping, LEAST_DAMPING) if residual > before else damping
         for node in range(contention.nodes):
             now_s = latency_s[node]
             latency_s[node] = _next_latency(now_s, wanted_s[node], seen_s[node], asked_s[node])

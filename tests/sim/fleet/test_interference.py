@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.fleet.inventory import miss_curve
@@ -112,10 +112,12 @@ def test_a_solution_that_was_not_reached_says_so():
 
 
 @given(seed=st.integers(0, 2**32), intensity=st.sampled_from([1.0, 3.0, 10.0]))
+@example(seed=1243, intensity=1.0)
+@example(seed=1131, intensity=1.0)
 @settings(deadline=None)
-def test_a_machine_short_of_bandwidth_is_solved_and_does_not_swing(seed, intensity):
+def test_a_machine_short_of_bandwidth_is_solved_and_neither_swings_nor_stops_short(seed, intensity):
     hot = held(residents(seed, 14, intensity))
-    assert solved(hot, 14, contention(2e10, tolerance=1e-6, iterations=3000), IDLE_S)[2] <= 1e-6
+    assert solved(hot, 14, contention(2e10, tolerance=1e-6, iterations=300), IDLE_S)[2] <= 1e-6
 
 
 def test_who_keeps_no_thread_busy_holds_no_cache_and_slows_nobody_down():
