@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.measurements import measurements
+from analysis.wsmeter.measurements import PLACES, measurements
 from analysis.wsmeter.summaries import job_statistics, machine_values
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
@@ -83,8 +83,11 @@ def run_measurements(run: Run, settings: WSMeter, table: str = "counters") -> pd
 def measurements_by_cell(run: Run, settings: WSMeter, table: str = "counters") -> Iterator[pd.DataFrame]:
     """Yield what `run_measurements` returns cell by cell; of a run that is whole, at once."""
     jobs = None if settings.jobs is None else job_quotas(run, settings)["job"]
+    ratio = METRICS[settings.metric]
+    counted = list(dict.fromkeys(("residence", "window", "wall_s", ratio.counted, ratio.per)))
     for part in run.split():
-        rows = measurements(part.table(table), part.table("instances"), settings.metric, settings.window)
+        counters, stays = part.table(table, counted), part.table("instances", ["job", "machine", "quota_vcpu", *PLACES])
+        rows = measurements(counters, stays, settings.metric, settings.window)
         yield rows if jobs is None else rows[rows["job"].isin(jobs)].reset_index(drop=True)
 
 
