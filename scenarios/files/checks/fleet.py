@@ -25,6 +25,12 @@ _MOST_STEPS, _MOST_LOOKS = 1_000_000, 100_000_000
 _MOST_MACHINE_EPOCHS = 2_000_000_000
 _MOST_INCIDENTS = 20_000_000
 _SERVICE_MEMORY_BYTES_PER_VCPU = 2.5e9
+_OF_SWITCHES = (
+    ("best_effort_ways", "llc", "every instance has the part of its quota"),
+    ("sibling_relief", "smt", "every thread has a core of its own"),
+    ("remote_share", "sockets", "all memory of a machine is pooled"),
+)
+"""Settings of a mechanism, its switch, and what is true without it."""
 EVERY_SHEET = "platforms.*"
 """Faulty if nobody knows which platforms of their own there are; a fault within a sheet is none of it."""
 
@@ -164,16 +170,17 @@ def preset_decides(scenario: World) -> Iterator[FieldFault]:
             )
 
 
-def isolation(scenario: World) -> Iterator[FieldFault]:
-    """Ways of a cache are held back from best-effort jobs only where jobs share it."""
-    yield from divided(scenario.interference, ("interference",))
+def mechanisms(scenario: World) -> Iterator[FieldFault]:
+    """What is said of a shared resource counts only where it is shared."""
+    yield from switched_off(scenario.interference, ("interference",))
 
 
-def divided(interference: Interference, keys: Keys) -> Iterator[FieldFault]:
-    """Yield that best-effort jobs are kept to some ways of caches of which everybody has a part of his own."""
-    if interference.best_effort_ways < 1.0 and not interference.llc:
-        problem = "has no effect with llc: false, where every instance has the part of its quota"
-        yield FieldFault((*keys, "best_effort_ways"), problem, f"{interference.best_effort_ways:g}")
+def switched_off(interference: Interference, keys: Keys) -> Iterator[FieldFault]:
+    """Yield the settings of mechanisms that are switched off."""
+    for key, switch, why in _OF_SWITCHES:
+        value = getattr(interference, key)
+        if value != getattr(Interference(), key) and not getattr(interference, switch):
+            yield FieldFault((*keys, key), f"has no effect with {switch}: false, where {why}", f"{value:g}")
 
 
 def service_names(scenario: World) -> Iterator[FieldFault]:
@@ -427,7 +434,7 @@ WORLD_CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     window_bounds: ("recording.windows", "horizon_s", "epoch_s"),
     job_counts: ("population.jobs", "population.common_jobs", "population.heavyweights", "population.services"),
     preset_decides: ("population",),
-    isolation: ("interference",),
+    mechanisms: ("interference",),
     service_names: ("population.services", "population.jobs", "population.common_jobs", "population.heavyweights"),
     service_sizes: ("population.services", "fleet", "platforms"),
     service_room: ("population.services", "population.allocated_share", "fleet", "platforms"),

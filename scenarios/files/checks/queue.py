@@ -10,7 +10,7 @@ from models.queues.machine import ServingMachine
 from models.queues.own_policies import OwnPolicy, rules_of
 from models.queues.policies import MOST_SLICES, POLICIES
 from models.queues.world import Contention
-from scenarios.files.checks.fleet import EVERY_SHEET, divided
+from scenarios.files.checks.fleet import EVERY_SHEET, switched_off
 from scenarios.files.checks.load import (
     closed_cycle,
     cycle_s,
@@ -186,12 +186,17 @@ def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
     if scenario.load.job is not None:
         yield FieldFault(("load", "job"), "cannot be given beside machine: both decide how long requests take")
     yield from _sharing(given)
-    if given.platform not in scenario.sheets:
+    if given.platform in scenario.sheets:
+        yield from _room(scenario, scenario.sheets[given.platform].vcpus)
+    yield from _looks(scenario, given)
+    yield from _states(scenario, given)
+
+
+def platform(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """The machine's platform is a shipped one or one of the scenario's own."""
+    if scenario.machine is not None and scenario.machine.platform not in scenario.sheets:
         known = f"unknown platform; known: {', '.join(sorted(scenario.sheets))}"
-        yield FieldFault(("machine", "platform"), known, shown(given.platform))
-        return
-    yield from _room(scenario, scenario.sheets[given.platform].vcpus)
-    yield from _states(scenario)
+        yield FieldFault(("machine", "platform"), known, shown(scenario.machine.platform))
 
 
 def _sharing(given: ServingMachine) -> Iterator[FieldFault]:
@@ -205,17 +210,17 @@ def _sharing(given: ServingMachine) -> Iterator[FieldFault]:
         if given.neighbours is None and getattr(interference, key) != 1.0:
             problem = "is about best-effort neighbours, and machine.neighbours is null"
             yield FieldFault((*way, key), problem, f"{getattr(interference, key):g}")
-    yield from divided(interference, way)
+    yield from switched_off(interference, way)
 
 
 def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
     """Yield what does not fit the machine's hardware threads."""
-    given, platform = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
+    given, on = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
     counts: dict[Keys, int] = {("station", "servers"): scenario.station.servers}
     counts |= {("replays", i): servers for i, servers in enumerate(scenario.replays)}
     for keys, servers in counts.items():
         if servers > threads:
-            yield FieldFault(keys, f"should be at most the {threads} hardware threads of {platform}", str(servers))
+            yield FieldFault(keys, f"should be at most the {threads} hardware threads of {on}", str(servers))
     most = max(counts.values())
     if given is None or given.neighbours is None or most > threads:
         return
@@ -224,20 +229,26 @@ def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
         yield FieldFault(("machine", "neighbours", "allocated_share"), problem, f"{given.neighbours.allocated_share:g}")
 
 
-def _states(scenario: QueueScenario) -> Iterator[FieldFault]:
+def _looks(scenario: QueueScenario, given: ServingMachine) -> Iterator[FieldFault]:
+    """Yield what is said of a governor's looks that nobody takes, or that are too many."""
+    way, governor_s = ("machine", "steps", "governor_s"), given.steps.governor_s
+    if given.governor.policy == "performance":
+        if governor_s != Steps().governor_s:
+            problem = "has no effect with machine.governor.policy: performance, which wishes the same at every look"
+            yield FieldFault(way, problem, f"{governor_s:g}")
+    elif scenario.horizon_s / governor_s > MOST_STEPS:
+        problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
+        yield FieldFault(way, problem, f"{governor_s:g}")
+
+
+def _states(scenario: QueueScenario, given: ServingMachine) -> Iterator[FieldFault]:
     """Yield what would take more states of the machine than can be solved."""
-    given = scenario.machine
-    if given is None:
-        return
     steps, most = given.steps, max((scenario.station.servers, *scenario.replays)) + 1
     if given.neighbours is None and steps != Steps(governor_s=steps.governor_s):
         yield FieldFault(("machine", "steps"), "moves the load of neighbours, and machine.neighbours is null")
-    if scenario.horizon_s / steps.governor_s > MOST_STEPS:
-        problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
-        yield FieldFault(("machine", "steps", "governor_s"), problem, f"{steps.governor_s:g}")
     states = most if given.governor.policy == "performance" else most**2
-    moves = scenario.horizon_s / steps.load_s * states if given.neighbours is not None else states
-    if moves > MOST_STATES:
+    moving = given.neighbours is not None and steps.load_log_sd > 0
+    if moving and scenario.horizon_s / steps.load_s * states > MOST_STATES:
         least = f"{scenario.horizon_s * states / MOST_STATES:.6g}"
         problem = f"should be at least {least}, {MOST_STATES} states of the machine in horizon_s"
         yield FieldFault(("machine", "steps", "load_s"), problem, f"{steps.load_s:g}")
@@ -278,6 +289,7 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     slices: ("load", "horizon_s", "station", "analyses.occupancy.policy"),
     trace: ("load.trace", "horizon_s"),
     job: ("load.job", "horizon_s"),
+    platform: ("machine", EVERY_SHEET),
     machine: ("load.job", "station", "replays", "contention", "observation", "horizon_s", "machine", EVERY_SHEET),
     own_physics: ("machine",),
 }

@@ -189,6 +189,7 @@ def test_the_library_has_queues_and_says_so():
 
 
 MACHINE = ServingMachine()
+ONDEMAND = replace(MACHINE, governor=Governor("ondemand"))
 
 
 @pytest.mark.parametrize(
@@ -202,8 +203,15 @@ MACHINE = ServingMachine()
         ({"station": Station(4, speeds=(1.0,) * 4)}, ["station.speeds"]),
         ({"station": Station(4, "fcfs"), "contention": Contention(lock_share=0.5)}, ["machine"]),
         ({"machine": replace(MACHINE, neighbours=None, steps=Steps(load_s=9.0))}, ["machine.steps"]),
-        ({"machine": replace(MACHINE, steps=Steps(governor_s=1e-9))}, ["machine.steps.governor_s"]),
+        ({"machine": replace(MACHINE, steps=Steps(governor_s=2.0))}, ["machine.steps.governor_s"]),
+        ({"machine": replace(ONDEMAND, steps=Steps(governor_s=2.0))}, []),
+        ({"machine": replace(ONDEMAND, steps=Steps(governor_s=1e-9))}, ["machine.steps.governor_s"]),
         ({"machine": replace(MACHINE, steps=Steps(load_s=1e-4))}, ["machine.steps.load_s"]),
+        ({"machine": replace(MACHINE, steps=Steps(load_s=1e-4, load_log_sd=0.0))}, []),
+        (
+            {"machine": replace(MACHINE, platform="abacus", steps=Steps(load_s=1e-4))},
+            ["machine.platform", "machine.steps.load_s"],
+        ),
         ({"machine": replace(MACHINE, governor=Governor("nowhere.py:mine"))}, ["machine.governor.policy"]),
         (
             {"machine": replace(MACHINE, interference=Interference(mechanism="no.py:m"))},
