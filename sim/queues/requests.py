@@ -87,7 +87,7 @@ def requests(
     }
     if served.machine is not None:
         tables["truth_machine"] = served.machine.both.means(world.observation.counter_interval_s, served.end_s)
-        tables["truth_one_way"] = _one_way_columns(served.machine.one_way, order)
+        tables["truth_one_way"] = _one_way_columns(served.machine.one_way(), order)
     written = [write_table(directory, name, columns) for name, columns in tables.items()]
     if world.replays:
         with TableWriter(directory, "replays") as writer:

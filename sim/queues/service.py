@@ -1,5 +1,6 @@
 """Serving a queue world: its requests on so many servers, none cut off, with background work to the end."""
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,8 +58,8 @@ class MachineCourse:
     """What became of requests on a machine, both ways and one way."""
 
     both: "OnMachine"
-    one_way: RequestStamps
-    """The same requests, in the order of `ServedLoad`, at speeds averaged over five minutes."""
+    one_way: Callable[[], RequestStamps]
+    """Serves the same requests, in the order of `ServedLoad`, at speeds averaged over five minutes."""
 
 
 def check(world: QueueWorld) -> None:
@@ -196,7 +197,7 @@ def _once(world: QueueWorld, servers: int, workload: Workload, way: Delays, own:
 
 
 def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> MachineCourse:
-    """Serve requests on a machine, both ways and one way."""
+    """Serve requests on a machine both ways, and one way once somebody asks."""
     from sim.queues.machine import on_machine  # the fleet's physics takes a second to load
 
     assert world.machine is not None
@@ -206,8 +207,11 @@ def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> 
 
     until_s = 1.05 * world.horizon_s
     both = on_machine(world.machine, servers, world.seed, until_s, at, platforms=world.platforms)
-    single = both.one_way(given.demand_s, world.horizon_s, at)
-    return MachineCourse(both, RequestStamps(*(stamp[back] for stamp in astuple(single))))
+
+    def one_way() -> RequestStamps:
+        return RequestStamps(*(stamp[back] for stamp in astuple(both.one_way(given.demand_s, world.horizon_s, at))))
+
+    return MachineCourse(both, one_way)
 
 
 def _served(world: QueueWorld, servers: int, given: Offered, rates: ChangingRates | None = None) -> RequestStamps:
