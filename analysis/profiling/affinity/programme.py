@@ -247,8 +247,10 @@ def _solve(
         return None, np.zeros(capacity.shape)
     load = np.zeros((jobs, platforms))
     load[job, platform] = np.maximum(np.asarray(solver.variable_values())[: job.size], 0.0)
-    prices = np.maximum(-np.asarray(solver.dual_values())[jobs:], 0.0)
-    return load / load.sum(axis=1, keepdims=True), prices.reshape(capacity.shape)
+    prices = np.maximum(-np.asarray(solver.dual_values())[jobs:], 0.0).reshape(capacity.shape)
+    lost = load.sum(axis=1) <= 0.0  # jobs so small that the solver rounds them to nothing: where they cost least
+    load[lost, np.where(pairs, _priced(uses, prices), np.inf).argmin(axis=1)[lost]] = 1.0
+    return load / load.sum(axis=1, keepdims=True), prices
 
 
 MOVES = 8_000_000

@@ -76,6 +76,16 @@ def test_numbers_of_any_size_do():
     assert large.optimal
 
 
+def test_jobs_too_small_for_the_solver_have_a_place_and_the_proof_holds():
+    rng = np.random.default_rng(1)
+    uses, total = rng.uniform(0.5, 2.0, (1, 60, 3)), rng.lognormal(0.0, 2.0, 60) * 1e15
+    total[:6] = 7e3, 1.0, 1e-3, 1e2, 5e3, 9e4
+    now = rng.dirichlet(np.ones(3), 60) * total[:, None]
+    plan = assign(uses, total, 1.001 * (uses[0] * now).sum(axis=0)[None])
+    np.testing.assert_allclose(plan.load.sum(axis=1), total, rtol=1e-12)
+    assert plan.optimal
+
+
 def test_missing_capacity_is_said_exactly():
     uses, total = np.array([[[1.0, 2.0]]]), np.array([4.0])
     with pytest.raises(AffinityError, match=r"too small by 1\.5, 50\.00% of them all"):
