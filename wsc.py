@@ -782,17 +782,18 @@ class Service:
         to: _Names = (),
         method: _Method | None = None,
         instruction_ratio: Sequence[float] | None = None,
+        clock_hz: Mapping[str, float] | None = None,
     ) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
 
         Parameters
         ----------
         bound_s : seconds
-        to, method, instruction_ratio : as of `predict`
+        to, method, instruction_ratio, clock_hz : as of `predict`
         """
         from scenarios.crossplatform.select import select
 
-        with self._question(to, method, instruction_ratio) as question, _progress("predicting"):
+        with self._question(to, method, instruction_ratio, clock_hz) as question, _progress("predicting"):
             return select(question, bound_s)
 
     @contextmanager
@@ -801,7 +802,7 @@ class Service:
         to: str | Sequence[str],
         method: str | None,
         ratio: Sequence[float] | None,
-        clock_hz: Mapping[str, float] | None = None,
+        clock_hz: Mapping[str, float] | None,
     ) -> "Iterator[ServiceQuestion]":
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.files.options import clocks, instruction_ratio

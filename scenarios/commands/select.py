@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, From, Json, Platforms, Ratio, ServiceLog, written
+from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Ratio, ServiceLog, written
 from scenarios.files import options
 
 
@@ -35,6 +35,7 @@ def select(
     benchmarks: Benchmarks = None,
     method: Annotated[str | None, typer.Option(help="Method of prediction, as in wsc predict.")] = None,
     instruction_ratio: Ratio = None,
+    clock: Clocks = None,
     json: Json = False,
 ) -> None:
     """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
@@ -42,7 +43,7 @@ def select(
     from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
-    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, instruction_ratio=ratio)
+    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {})
     selection = choices.select(question, bound)
     answer(selection, json)
     if not selection.feasible:

@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.crossplatform.choice import compare
 from scenarios.crossplatform.calibration import (
     AboutLog,
+    Calibrated,
     ServiceQuestion,
     about,
     calibrate,
@@ -150,11 +151,20 @@ def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
     notes = (
         *([f"not ranked: {others}"] if others else []),
         *fitted.notes,
+        *_slowed(fitted),
         *unsaid(question, fitted, silent, "response times"),
         *_notes(ranked, rate_per_s(log), bound_s),
     )
     not_ranked = tuple(platform.name for platform in fitted.foreign)
     return SelectConclusion(about(fitted), bound_s, ranked, not_ranked, notes)
+
+
+def _slowed(fitted: Calibrated) -> Iterator[str]:
+    """Yield which platforms are held below the clock of their sheets, since their watts are not."""
+    printed = fitted.evidence.scored or {}
+    slow = [one.name for one in fitted.targets if one.base_frequency_hz < printed.get(one.name, one).base_frequency_hz]
+    if slow:
+        yield f"watts of {', '.join(slow)} are the TDP, which is not reached at that clock: more per watt than is said"
 
 
 def _notes(table: pd.DataFrame, measured_per_s: float, bound_s: float) -> Iterator[str]:

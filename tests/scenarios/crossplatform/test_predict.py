@@ -611,6 +611,16 @@ def test_a_clock_is_a_spec_sheet_with_that_clock(log):
     assert 1.0 < expected / plain["targets"][0]["service_time_s"] < 2.2 / 1.6
 
 
+def test_a_platform_is_chosen_at_its_clock_and_the_watts_are_said_to_be_of_the_sheet(log):
+    words = ("select", log, "--from", "piii", "--bound", "2s", "--to", "pres", "--json")
+    usual = json.loads(wsc(*words).stdout)
+    slow, same = (json.loads(wsc(*words, "--clock", f"pres={hz}GHz").stdout) for hz in (1.1, 2.2))
+    assert same["platforms"] == usual["platforms"]
+    assert slow["platforms"][0]["throughput_per_s"] < 0.9 * usual["platforms"][0]["throughput_per_s"]
+    told = "watts of pres are the TDP, which is not reached at that clock: more per watt than is said"
+    assert [told in made["notes"] for made in (usual, same, slow)] == [False, False, True]
+
+
 def test_a_log_made_at_another_clock_is_calibrated_at_that(log):
     made = json.loads(wsc("predict", log, "--from", "piii", "--to", "pres", "--clock", "piii=800MHz", "--json").stdout)
     mine = replace(PLATFORMS["piii"], base_frequency_hz=8e8)
