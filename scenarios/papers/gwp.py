@@ -33,7 +33,7 @@ from scenarios.web.parameters import Pairs
 from scenarios.web.site import ProfileSite, WebPage
 from sim.profiling.setting import ProfileSetting
 
-FLEET: Final = "profiled_fleet"
+FLEET: Final = "profiled_google"
 DENSE: Final[Mapping[str, object]] = {
     "profiling.collector.one_in": 480,
     "profiling.collector.samples_per_s": 400.0,

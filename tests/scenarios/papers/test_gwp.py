@@ -7,7 +7,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
 from scenarios.files.loader import load, settings
-from scenarios.papers import gwp
+from scenarios.papers import gwp, world
 from scenarios.papers.reproduce import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
@@ -41,11 +41,11 @@ def sources(run):
     """The run in place of the fleet's, whatever is asked of it; collectors and regressions as if judged before."""
 
     def obtained(scenario, _overrides, _progress):
-        assert scenario == gwp.FLEET
+        assert scenario in {gwp.FLEET, world.FLEET}
         return run
 
     def judged(scenario, overrides, _progress):
-        assert scenario == gwp.FLEET
+        assert scenario == world.FLEET
         return [TOLD if "profiling.collector.one_in" in overrides else PLAIN]
 
     def regressions(progress, planted, healthy):
@@ -105,6 +105,10 @@ def test_instances_are_profiled_by_stay_and_the_state_only_judges(sources, run):
     assert set(made["machine"]) <= set(stays)
     assert made.groupby("machine")["state"].nunique().max() == 1
     assert set(made["state"]) <= {0, 1}
+
+
+def test_rows_of_the_paper_are_of_a_google_cell():
+    assert load(gwp.FLEET).population.preset == "google2011"
 
 
 def test_many_collectors_are_told_beside_the_fleets_own(sources):
