@@ -32,10 +32,13 @@ class Missing(NamedTuple):
     """Of the file."""
     problem: str
     rows: Bools
+    found: pd.Series | None = None
+    """Its cells, where a column that was computed has taken its name."""
 
     def taken(self, rows: Bools) -> "Missing":
         """Return the same of some rows."""
-        return self._replace(rows=self.rows[rows])
+        found = None if self.found is None else self.found[rows].reset_index(drop=True)
+        return self._replace(rows=self.rows[rows], found=found)
 
 
 @dataclass(slots=True)

@@ -155,6 +155,7 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
         if len(rows) and rows.all():
             cells.notes.append(f"{_WHERE}: {recipe.where} is true in every row, so it leaves none out")
     if recipe.period_s is not None:
+        found = None if PERIOD in expressions else columns[PERIOD]
         columns[PERIOD], inside = _numbered(columns, recipe)
         if rows.any() and not (rows & inside).any():
             raise FileError([FileFault(0, 0, PERIOD, *_all_outside(columns[PERIOD][rows], recipe))])
@@ -162,7 +163,7 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
         taken_from = expressions[PERIOD].columns[:1] if PERIOD in expressions else (PERIOD,)
         missing[PERIOD] = [
             *missing.get(PERIOD, ()),
-            *(Missing(name, "should be a point in time", timeless) for name in taken_from if timeless.any()),
+            *(Missing(name, "should be a point in time", timeless, found) for name in taken_from if timeless.any()),
         ]
         rows &= inside
     return cells.taken(columns, positions, missing, rows)

@@ -143,3 +143,9 @@ def test_what_is_no_point_in_time_is_named_by_its_own_column():
     numbered = EXPORT.assign(timestamp=[1, 2, 3, 4])
     with pytest.raises(FileError, match=r"2:1: timestamp: should be a point in time, got 1 and 3 more of 4 rows"):
         read_rows(numbered, FIELDS[:2], recipe=Recipe({"job": "service", "period": "timestamp"}, period_s=86400.0))
+
+
+def test_numbers_of_periods_are_no_points_in_time_and_are_told_as_found():
+    numbered = EXPORT.rename(columns={"timestamp": "period"}).assign(period=[7, 8, 9, 9])
+    with pytest.raises(FileError, match=r"2:1: period: should be a point in time, got 7 and 3 more of 4 rows"):
+        read_rows(numbered, FIELDS[:2], recipe=Recipe({"job": "service"}, period_s=86400.0))
