@@ -407,11 +407,14 @@ def check_estimator(estimator: "AnyEstimator | str", *, draws: _Count = 200) -> 
 
 
 @_judged
-def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs") -> "Reproduced":
+def reproduce(
+    row: str, *, worlds: int | None = None, out: str | Path = "figures", runs: str | Path = "runs"
+) -> "Reproduced":
     """Draw and judge a figure or table of a paper, such as ``wsmeter/table2``; all of a paper, or ``all``.
 
     Parameters
     ----------
+    worlds : on how many simulated worlds it is judged; those that were measured before if not said
     out : folder of the figures
     runs : folder of the runs that they are drawn from; those that are missing are simulated
 
@@ -423,11 +426,13 @@ def reproduce(row: str, *, out: str | Path = "figures", runs: str | Path = "runs
     >>> numbers.set_index("number").loc["rounded_compute", ["published", "measured"]].tolist()
     [21.0, 21.0]
     """
+    from scenarios.papers import catalogue
     from scenarios.papers import reproduce as papers
 
-    papers.chosen(row)
+    catalogue.chosen(row)
     with _progress() as tell:
-        return papers.reproduce(row, Path(out), papers.library(Path(runs), tell))
+        asked = papers.Asked(Path(runs), worlds)
+        return papers.reproduce(row, Path(out), catalogue.library(Path(runs), tell), asked)
 
 
 @_judged

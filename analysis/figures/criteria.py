@@ -2,16 +2,18 @@
 
 Two tables meet here. *Measured*: columns ``series, x, value``; curves have an ``x``, single numbers do not (NaN).
 *Published*: columns ``figure, series, x, value, unit, tolerance, read_from``. A published row whose series reads
-``criterion:NAME`` is a bound on the single number NAME: ``x`` is ``at least`` or ``at most``, ``value`` the bound and
-``read_from`` the reason; one that reads ``check:NAME`` is the same on a number that follows from the paper's own
-printed cells, which tells nothing of ours. All other published rows are numbers that the paper prints; one whose series
-reads ``input:NAME`` is only computed with, and one whose series begins with ``printed_`` is compared with what follows
-from the printed cells.
+``finding:NAME``, ``check:NAME`` or ``deviation:NAME`` is a bound on the single number NAME: ``x`` is ``at least`` or
+``at most``, ``value`` the bound and ``read_from`` the reason. What the three kinds are, `KINDS` says. All other
+published rows are numbers that the paper prints; one whose series reads ``input:NAME`` is only computed with, and one
+whose series begins with ``printed_`` is compared with what follows from the printed cells.
+
+A finding is judged on several worlds, which differ by their seed alone: a verdict that changes with the seed is one
+about the seed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -22,10 +24,20 @@ from models.errors import InputError
 
 COLUMNS: Final = ("figure", "series", "x", "value", "unit", "tolerance", "read_from")
 """Columns of a published table."""
-CRITERION: Final = "criterion:"
+Kind = Literal["finding", "check", "deviation"]
+Verdict = Literal["holds", "does not hold", "depends on the world"]
+KINDS: Final[Mapping[Kind, str]] = {
+    "finding": "could fail in this world; put to rivals where the paper claims an advantage",
+    "check": "arithmetic on printed numbers, an identity, or a parameter of the world: fails only by a fault of ours",
+    "deviation": "a slip of the paper's own: what is printed does not follow from what is printed",
+}
+"""The three kinds of criteria; the series of a bound begins with its kind and a colon."""
+BOUNDS: Final = tuple(f"{kind}:" for kind in KINDS)
 """How the series of a bound begins."""
-CHECK: Final = "check:"
-"""How the series of a bound begins that is put to what follows from the paper's own printed cells."""
+HOLDS_FROM: Final = 0.9
+"""Share of the worlds in which a finding must be true for it to hold."""
+FAILS_TO: Final = 0.2
+"""Share of the worlds up to which it does not hold; between the two it depends on the world."""
 PRINTED: Final = "printed_"
 """How the series of a number begins that follows from the paper's own printed cells."""
 INPUT: Final = "input:"
@@ -37,22 +49,84 @@ ENDS: Final = ("", "_low", "_high")
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A bound, its reason and the number it is put to; a number that could not be measured (NaN) fails."""
+    """A bound, its reason and the numbers it is put to; a number that could not be measured (NaN) fails.
+
+    Examples
+    --------
+    >>> spread = Criterion("cv", "at most", 0.3, "twice what is printed", (0.15, 0.31, 0.28))
+    >>> spread.holds_in, spread.verdict
+    (2, 'depends on the world')
+    """
 
     name: str
     relation: str
     bound: float
     reason: str
-    measured: float
+    values: tuple[float, ...]
+    """Of one world each; the first is the one that is drawn."""
+    kind: Kind = "finding"
+    pooled: float | None = None
+    """Of the draws of all worlds together, where the criterion is itself a rate."""
+
+    @property
+    def measured(self) -> float:
+        """The number of the world that is drawn."""
+        return self.values[0]
+
+    def keeps(self, value: float) -> bool:
+        """Return whether a number keeps the bound."""
+        return value >= self.bound if self.relation == "at least" else value <= self.bound
+
+    @property
+    def holds_in(self) -> int:
+        """In how many worlds the number keeps the bound."""
+        return sum(map(self.keeps, self.values))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the worlds say: the pooled rate's verdict where there is one, else the share of worlds."""
+        if self.pooled is not None:
+            return "holds" if self.keeps(self.pooled) else "does not hold"
+        share = self.holds_in / len(self.values)
+        if share >= HOLDS_FROM:
+            return "holds"
+        return "does not hold" if share <= FAILS_TO else "depends on the world"
 
     @property
     def holds(self) -> bool:
-        """Whether the measured number keeps the bound."""
-        return self.measured >= self.bound if self.relation == "at least" else self.measured <= self.bound
+        """Whether the verdict is that it holds."""
+        return self.verdict == "holds"
+
+    @property
+    def quartiles(self) -> tuple[float, float, float, float, float]:
+        """Least, lower quartile, median, upper quartile and most of the worlds' numbers; NaN if none was measured."""
+        finite = [value for value in self.values if np.isfinite(value)]
+        low, lower, middle, upper, high = np.quantile(finite or [np.nan], (0, 0.25, 0.5, 0.75, 1)).tolist()
+        return low, lower, middle, upper, high
 
     def __str__(self) -> str:
-        verdict = "holds" if self.holds else "fails"
-        return f"{self.name} = {self.measured:.4g}, {self.relation} {self.bound:.4g}: {verdict}"
+        bound = f"{self.relation} {self.bound:.4g}"
+        if len(self.values) == 1:
+            return f"{self.name} = {self.measured:.4g}, {bound}: {'holds' if self.holds else 'fails'}"
+        low, _, middle, _, high = self.quartiles
+        spread = f"{self.name} = {middle:.4g} ({low:.4g} to {high:.4g}), {bound}"
+        if self.pooled is not None:
+            return f"{spread}: {self.verdict}, {self.pooled:.4g} in all draws together"
+        return f"{spread}: {self.verdict}, true in {self.holds_in} of {len(self.values)} worlds"
+
+
+def overall(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return what several verdicts come to: all must hold, and one that does not hold decides.
+
+    Examples
+    --------
+    >>> overall(["holds", "depends on the world"]), overall(["does not hold", "depends on the world"])
+    ('depends on the world', 'does not hold')
+    """
+    told = set(verdicts)
+    if "does not hold" in told:
+        return "does not hold"
+    return "depends on the world" if "depends on the world" in told else "holds"
 
 
 def rows(series: str, x: Iterable[float], value: Iterable[float]) -> pd.DataFrame:
@@ -154,11 +228,11 @@ def printed(published: pd.DataFrame, inputs: bool = True) -> pd.DataFrame:
 
     Examples
     --------
-    >>> table = pd.DataFrame({"series": ["margin", "criterion:cv"], "x": ["25", "at most"], "value": [0.06, 0.3]})
+    >>> table = pd.DataFrame({"series": ["margin", "finding:cv"], "x": ["25", "at most"], "value": [0.06, 0.3]})
     >>> printed(table)["x"].tolist()
     [25.0]
     """
-    left_out = (CRITERION, CHECK) if inputs else (CRITERION, CHECK, INPUT)
+    left_out = BOUNDS if inputs else (*BOUNDS, INPUT)
     rest = published[~published["series"].str.startswith(left_out)]
     return rest.assign(series=rest["series"].str.removeprefix(INPUT), x=pd.to_numeric(rest["x"]).astype(float))
 
@@ -183,16 +257,18 @@ def agreement(measured: pd.DataFrame, published: pd.DataFrame) -> float:
     return float(np.max(distance, initial=0.0))
 
 
-def judge(measured: pd.DataFrame, published: pd.DataFrame, kind: str = CRITERION) -> list[Criterion]:
-    """Put the measured numbers to the bounds of a published table.
+def judge(
+    worlds: pd.DataFrame | Sequence[pd.DataFrame], published: pd.DataFrame, pooled: Mapping[str, float] | None = None
+) -> list[Criterion]:
+    """Put the measured numbers of one world, or of several, to the bounds of a published table.
 
     The name ``agreement`` stands for `agreement(measured, published)` and is computed here.
 
     Parameters
     ----------
-    measured : columns series, x, value
+    worlds : columns series, x, value; a table a world, the one that is drawn first
     published : columns figure, series, x, value, unit, tolerance, read_from
-    kind : `CRITERION`, or `CHECK` for the bounds on what follows from the paper's own printed cells
+    pooled : rates of the draws of all worlds together, by name
 
     Returns
     -------
@@ -202,28 +278,36 @@ def judge(measured: pd.DataFrame, published: pd.DataFrame, kind: str = CRITERION
     Raises
     ------
     ValueError
-        If there is no bound of either kind, or a relation is unknown.
+        If there is no bound, or a relation is unknown.
 
     Examples
     --------
-    >>> bound = {"series": ["criterion:cv"], "x": ["at most"], "value": [0.3], "read_from": ["twice what is printed"]}
+    >>> bound = {"series": ["finding:cv"], "x": ["at most"], "value": [0.3], "read_from": ["twice what is printed"]}
     >>> print(judge(numbers(cv=0.15), pd.DataFrame(bound))[0])
     cv = 0.15, at most 0.3: holds
     """
-    if not published["series"].str.startswith((CRITERION, CHECK)).any():
-        raise InputError("the published table has no criterion row, so nothing could hold or fail")
-    bounds = published[published["series"].str.startswith(kind)]
+    bounds = published[published["series"].str.startswith(BOUNDS)]
+    if bounds.empty:
+        raise InputError("the published table has no criterion, so nothing could hold or fail")
     unknown = sorted(set(bounds["x"]) - set(RELATIONS))
     if unknown:
         raise InputError(f"a criterion's relation must be one of {', '.join(RELATIONS)}, got {unknown[0]!r}")
+    tables = [worlds] if isinstance(worlds, pd.DataFrame) else worlds
+    values = [_single(table, published) for table in tables]
+    return [_criterion(values, row, pooled or {}) for row in bounds.to_dict("records")]
+
+
+def _single(measured: pd.DataFrame, published: pd.DataFrame) -> Mapping[str, float]:
+    """Return the single numbers of one world by name."""
     single = measured[measured["x"].isna()].drop_duplicates("series")
     values = dict(zip(single["series"], single["value"], strict=True))
-    if f"{kind}agreement" in set(bounds["series"]):
-        values["agreement"] = agreement(measured, published)
-    return [_criterion(values, row, kind) for row in bounds.to_dict("records")]
+    names = set(published["series"].str.partition(":")[2])
+    return values | ({"agreement": agreement(measured, published)} if "agreement" in names else {})
 
 
-def _criterion(values: Mapping[str, float], row: Mapping[Any, Any], kind: str) -> Criterion:
-    name = str(row["series"]).removeprefix(kind)
-    value = float(values.get(name, np.nan))
-    return Criterion(name, str(row["x"]), float(row["value"]), str(row["read_from"]), value)
+def _criterion(worlds: Sequence[Mapping[str, float]], row: Mapping[Any, Any], pooled: Mapping[str, float]) -> Criterion:
+    text, _, name = str(row["series"]).partition(":")
+    kind: Kind = next(known for known in KINDS if known == text)
+    values = tuple(float(values.get(name, np.nan)) for values in worlds)
+    together = pooled.get(name) if len(values) > 1 else None
+    return Criterion(name, str(row["x"]), float(row["value"]), str(row["read_from"]), values, kind, together)

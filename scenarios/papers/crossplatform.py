@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from analysis.crossplatform.learners import network
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.published import published
 from analysis.crossplatform.split import halves
-from analysis.figures.criteria import from_cells, number, numbers
+from analysis.figures.criteria import from_cells
 from analysis.figures.crossplatform import choices, crossplatform_printed, prediction, traits
 from models.arrays import Floats
 from models.platforms import PLATFORMS
@@ -27,8 +26,6 @@ from scenarios.runs.rundir import Run
 
 SCENARIOS: Final[Mapping[str, str]] = {name: f"cross_{name}" for name in traits.APPLICATIONS}
 """The paper's applications, and the scenarios of the library that are like them."""
-SEEDS: Final = tuple(range(1, 11))
-"""Worlds that a row looks at; the first is the shipped scenario's own."""
 XEON: Final = "xeon_2h_2c_2p"
 SINGLE: Final = "xeon_1h_1c_1p"
 """The single-processor Pentium D of Figure 4."""
@@ -44,16 +41,10 @@ processors of `XEON` busy. Other columns have the scenario's own load."""
 VOLUME: Final = 3.0
 HEAVY: Final = 2.4e7
 """Instructions of a request there: the same work in a third as many requests, so that runs stay short."""
-FEW: Final = SEEDS[:3]
-"""Worlds of the saturated column, whose runs serve millions of requests."""
 LEVELS: Final = dict(zip(traits.METRICS, (None, 0, 1), strict=True))
 """What is regressed on the mix in Figure 4: instructions, or the misses of a level."""
 ISOLATED_PER_S: Final = 10.0
 """Rate of the one type of requests in Table 8."""
-UNTHREADED: Final = tuple(name for name, platform in PLATFORMS.items() if platform.threads_per_core == 1)
-"""Platforms whose logical processors are cores: what counting hardware threads as processors does is not in them."""
-SHORT_TIERS: Final = {"application.other_tiers_s": 0.005}
-"""RUBiS with web server and database that take a tenth of what they take in the shipped worlds."""
 SHORT: Final[Mapping[str, str]] = {"piii": "piii", "pres": "pres", "xeon": XEON}
 """How Figure 5 calls platforms."""
 RUBIS: Final = (SCENARIOS["rubis"],)
@@ -70,10 +61,9 @@ def scenario_of(run: Run) -> ServiceScenario:
 
 
 def runs(sources: Sources, applications: Mapping[str, str] = SCENARIOS, **overrides: object) -> Obtained:
-    """Yield the runs of applications (name to scenario) in the worlds of `SEEDS`."""
+    """Yield the runs of applications (name to scenario) in the world of the sources."""
     for application, name in applications.items():
-        for seed in SEEDS:
-            yield application, seed, sources.run(name, seed=seed, **overrides)
+        yield application, sources.world, sources.run(name, **overrides)
 
 
 def logs(
@@ -153,10 +143,9 @@ def _table3(sources: Sources) -> pd.DataFrame:
     for application, name in SCENARIOS.items():
         load = {"load.requests_per_s": REQUESTS_PER_S[application], "load.volume": VOLUME}
         load["application.instructions_per_request"] = HEAVY
-        for seed in FEW:
-            values = {"seed": seed, "platforms": (XEON, SINGLE), "measured": (XEON,), **load}
-            run = sources.run(name, **values, **{"analyses.crossplatform.from": None})
-            rows.append((application, traits.SATURATED, seed, *_off(whole_log(run, XEON), 0)))
+        values = {"platforms": (XEON, SINGLE), "measured": (XEON,), **load}
+        run = sources.run(name, **values, **{"analyses.crossplatform.from": None})
+        rows.append((application, traits.SATURATED, sources.world, *_off(whole_log(run, XEON), 0)))
     return traits.measure_table3(pd.DataFrame(rows, columns=["application", "condition", "seed", "error", "full"]))
 
 
@@ -169,36 +158,26 @@ def _off(log: ServiceLog, level: int) -> tuple[float, float]:
 
 def _errors_table(application: str, sources: Sources, paper: pd.DataFrame) -> Reproduction:
     """Return the errors of service time of one application, as in Tables 4 to 6."""
-    worlds = sources.worlds(SCENARIOS[application], len(SEEDS))
+    worlds = sources.worlds(SCENARIOS[application], 1, seed=sources.world)
     rows = pd.DataFrame([{"seed": world["seed"], **row} for world in worlds for row in world["methods"]])
     if application == "tpcw":  # a benchmark cannot be the service that it is to predict
         rows = rows[rows["method"] != "benchmark"]
     printed = from_cells(crossplatform_printed.measure_table4(paper))
     measured = pd.concat([prediction.measure_errors(rows), printed], ignore_index=True)
-    note = (
-        f"measured is what {len(SEEDS)} simulated worlds show, errors of a platform being medians over worlds; their "
-        "table is below, with the two methods beyond the paper"
-    )
+    note = "below, the table of one simulated world, with the two methods beyond the paper"
     layout = prediction.layout(rows)
     drawn = [name for name in layout.columns if name != "target"]
     return Reproduction(measured, draw=lambda *_: prediction.draw_errors(layout, drawn), note=note, table=layout)
 
 
-def _three_platforms(sources: Sources) -> tuple[Obtained, Obtained]:
-    """Return runs on the paper's three platforms; and those of RUBiS in a few worlds whose other tiers are short."""
-    platforms = tuple(SHORT.values())
-    short_tiers = logs(sources, platforms, _RUBIS, **SHORT_TIERS)
-    return logs(sources, platforms), islice(short_tiers, len(FEW))
+def _three_platforms(sources: Sources) -> Obtained:
+    """Return runs on the paper's three platforms."""
+    return logs(sources, tuple(SHORT.values()))
 
 
 def _fig5(sources: Sources) -> Reproduction:
-    worlds, short_tiers = _three_platforms(sources)
-    errors_of, means = _directions(worlds)
-    beside = prediction.measure_fig5(*_directions(short_tiers))
-    names = ("piii_over_pres", "below_cycles")
-    changed = numbers(**{f"{name}_short_tiers": number(beside, name) for name in names})
-    measured = pd.concat([prediction.measure_fig5(errors_of, means), changed], ignore_index=True)
-    return Reproduction(measured, table=prediction.by_direction(errors_of).round(4))
+    errors_of, means = _directions(_three_platforms(sources))
+    return Reproduction(prediction.measure_fig5(errors_of, means), table=prediction.by_direction(errors_of).round(4))
 
 
 def _directions(worlds: Obtained) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -239,11 +218,7 @@ def _mean_response(truth: pd.DataFrame, platform: str) -> float:
 
 
 def _fig6(sources: Sources) -> pd.DataFrame:
-    worlds, short_tiers = _three_platforms(sources)
-    measured = prediction.measure_fig6(_situations(worlds))
-    beside = prediction.measure_fig6(_situations(short_tiers))
-    changed = numbers(platform_ratio_short_tiers=number(beside, "platform_ratio"))
-    return pd.concat([measured, changed], ignore_index=True)
+    return prediction.measure_fig6(_situations(_three_platforms(sources)))
 
 
 def _situations(worlds: Obtained) -> pd.DataFrame:
@@ -287,25 +262,15 @@ def _by_platform(seed: int, method: str, worth: Mapping[str, float]) -> pd.DataF
 def _table7(sources: Sources, paper: pd.DataFrame) -> Reproduction:
     worth = _worth(sources)
     printed = from_cells(crossplatform_printed.measure_table7(paper))
-    alone = choices.measure_table7(worth[worth["platform"].isin(UNTHREADED)])
-    measured = pd.concat([choices.measure_table7(worth), _without_threads(alone), printed], ignore_index=True)
+    measured = pd.concat([choices.measure_table7(worth), printed], ignore_index=True)
     return Reproduction(measured, table=choices.ranking(worth))
 
 
-def _without_threads(measured: pd.DataFrame) -> pd.DataFrame:
-    """Return the judged numbers under names that say that they are of the platforms without hardware threads."""
-    judged = measured[measured["series"].str.startswith("simulated_")]
-    return judged.assign(series=judged["series"] + "_unthreaded")
-
-
 def _fig7(sources: Sources, paper: pd.DataFrame) -> Reproduction:
-    worth = _worth(sources)
-    decisions = choices.wrong(worth)
-    alone = choices.measure_fig7(choices.wrong(worth[worth["platform"].isin(UNTHREADED)]))
+    decisions = choices.wrong(_worth(sources))
     printed = from_cells(crossplatform_printed.measure_fig7(paper))
-    measured = pd.concat([choices.measure_fig7(decisions), _without_threads(alone), printed], ignore_index=True)
-    mean = decisions.drop(columns="seed").groupby("method", sort=False).mean().round(4).reset_index()
-    return Reproduction(measured, table=mean)
+    measured = pd.concat([choices.measure_fig7(decisions), printed], ignore_index=True)
+    return Reproduction(measured, table=decisions.drop(columns="seed").round(4))
 
 
 def _table8(sources: Sources, paper: pd.DataFrame) -> Reproduction:
@@ -327,7 +292,7 @@ def _table8(sources: Sources, paper: pd.DataFrame) -> Reproduction:
     chosen = responses.set_index(["seed", "type"]).loc[top].reset_index().drop(columns=["weight", "part"])
     printed = from_cells(crossplatform_printed.measure_table8(paper))
     measured = pd.concat([choices.measure_table8(chosen), printed], ignore_index=True)
-    return Reproduction(measured, table=chosen[chosen["seed"] == SEEDS[0]].round(4))
+    return Reproduction(measured, table=chosen.round(4))
 
 
 ROWS: tuple[Row, ...] = (
@@ -345,7 +310,6 @@ ROWS: tuple[Row, ...] = (
         RUBIS,
         _fig2,
         traits.fig2,
-        f"medians over {len(SEEDS)} worlds",
     ),
     MeasuredRow(
         "crossplatform/fig3",
@@ -367,8 +331,7 @@ ROWS: tuple[Row, ...] = (
         "request mixes on parallel machines, and on saturated ones",
         ALL,
         _table3,
-        note=f"{len(SEEDS)} worlds of each application, {len(FEW)} in the last column, whose load was set so that half "
-        "of the intervals or so saturate",
+        note="the load of the last column was set so that half of the intervals or so saturate",
     ),
     MeasuredRow(
         "crossplatform/table4",
@@ -397,8 +360,8 @@ ROWS: tuple[Row, ...] = (
         ALL,
         _fig5,
         prediction.fig5,
-        f"below, median errors over the later half's mixes, medians over {len(SEEDS)} worlds, of the published method "
-        "and of its rivals of Tables 4 to 6 by the same protocol",
+        "below, median errors over the later half's mixes of the published method and of its rivals of Tables 4 to 6, "
+        "by the same protocol",
     ),
     MeasuredRow(
         "crossplatform/fig6",
@@ -412,8 +375,7 @@ ROWS: tuple[Row, ...] = (
         "platforms ranked by response-time-bounded throughput per watt",
         RUBIS,
         _table7,
-        note=f"measured are medians over {len(SEEDS)} simulated worlds; below, the ranks of the shipped simulated "
-        "world",
+        note="below, the ranks of one simulated world, of `testbed` too",
         printed=True,
     ),
     MeasuredRow(
@@ -422,16 +384,18 @@ ROWS: tuple[Row, ...] = (
         RUBIS,
         _fig7,
         choices.fig7,
-        f"below, shares of wrong decisions and mean loss of throughput per watt in {len(SEEDS)} simulated worlds",
+        "below, shares of wrong decisions and mean loss of throughput per watt in one simulated world",
         printed=True,
+        pools=choices.pool_fig7,
     ),
     MeasuredRow(
         "crossplatform/table8",
         "the better processor for each type of request",
         RUBIS,
         _table8,
-        note=f"measured in {len(SEEDS)} simulated worlds; below, types of the first",
+        note="below, types of one simulated world",
         printed=True,
+        pools=choices.pool_table8,
     ),
 )
 """Every figure and table of the paper that shows numbers."""

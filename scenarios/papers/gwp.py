@@ -23,7 +23,7 @@ from analysis.profiling.stability import periods
 from models.arrays import DAY_S
 from models.randomness import stream
 from scenarios.files.schema import ProfileScenario
-from scenarios.papers.rows import ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import COSTLY, ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
@@ -277,7 +277,9 @@ def _affinity(run: Run) -> Reproduction:
 
 
 def _core_seconds(sources: Sources) -> Reproduction:
-    study = sources.trial("core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=TENTH)
+    study = sources.trial(
+        "core_seconds", scenario=FLEET, draws=TENTH_DRAWS, overrides=(*TENTH, f"seed={sources.world}")
+    )
     judged = numbers(
         error=study["error"],
         interval_holds=study["coverage"],
@@ -344,6 +346,7 @@ ROWS: tuple[Row, ...] = (
         "the whole pipeline: collector, symboliser, storage, database, server",
         (FLEET,),
         _pipeline,
+        on=COSTLY,
     ),
     RunRow(
         "gwp/fig2",
@@ -351,33 +354,37 @@ ROWS: tuple[Row, ...] = (
         (FLEET,),
         _query_view,
         note="the page is wsc serve's /query; samples are compared with those added up from the tables without it",
+        on=COSTLY,
     ),
-    RunRow("gwp/fig3", "call graph of a server's profile", (FLEET,), _call_graph),
-    RunRow("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fig4, profiles.draw_fig4),
+    RunRow("gwp/fig3", "call graph of a server's profile", (FLEET,), _call_graph, on=COSTLY),
+    RunRow("gwp/fig4", "entropy of daily application-level profiles", (FLEET,), _fig4, profiles.draw_fig4, on=COSTLY),
     MeasuredRow(
         "gwp/fig5",
         "entropy of function-level profiles by day and by machine",
         (FLEET,),
         _fig5,
         profiles.draw_fig5,
+        on=COSTLY,
     ),
-    RunRow("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fig6a, profiles.draw_fig6a),
-    RunRow("gwp/fig6b", "the same by type of profile", (FLEET,), _fig6b, profiles.draw_fig6b),
+    RunRow("gwp/fig6a", "Manhattan distance of daily profiles", (FLEET,), _fig6a, profiles.draw_fig6a, on=COSTLY),
+    RunRow("gwp/fig6b", "the same by type of profile", (FLEET,), _fig6b, profiles.draw_fig6b, on=COSTLY),
     RunRow(
         "gwp/sqrt-law",
         "distance of a part of the samples from the whole",
         (FLEET,),
         _square_root,
         square_root.draw,
+        on=COSTLY,
     ),
-    RunRow("gwp/fig7", "cycles per instruction by day", (FLEET,), _fig7, profiles.draw_fig7),
+    RunRow("gwp/fig7", "cycles per instruction by day", (FLEET,), _fig7, profiles.draw_fig7, on=COSTLY),
     ArithmeticRow("gwp/table1", "platform affinity: the paper's example", (), _table1, printed=True),
-    RunRow("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _affinity),
+    RunRow("gwp/affinity", "what the best assignment of jobs to platforms saves", (FLEET,), _affinity, on=COSTLY),
     MeasuredRow(
         "gwp/core-seconds",
         "core-seconds from samples against the fleet's monitor",
         (FLEET,),
         _core_seconds,
+        on=COSTLY,
     ),
     RunRow(
         "gwp/shared-code",
@@ -385,6 +392,7 @@ ROWS: tuple[Row, ...] = (
         (FLEET,),
         _shared_code,
         note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image",
+        on=COSTLY,
     ),
     RunRow(
         "gwp/overhead",
@@ -392,6 +400,7 @@ ROWS: tuple[Row, ...] = (
         (FLEET,),
         _overhead,
         note="of the fleet's cycles; and at most of a machine's while it is visited",
+        on=COSTLY,
     ),
 )
 """Every figure and table of the paper that shows numbers, and what its text says of profiles."""

@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from analysis.figures.criteria import measures, number
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from scenarios.live.measurement import LEAST_UTILISATION, stored
 from scenarios.papers.rows import ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
@@ -12,8 +11,6 @@ from scenarios.runs.rundir import Run
 SESSIONS, SHORT, REPLAY, SRPT = "queue_sessions", "queue_short", "queue_replay", "queue_srpt"
 EXAMPLE_SERVERS, EXAMPLE_TO = 2, 4
 """Servers of the paper's Figures 3 and 4."""
-SEEDS = (2, 1, 3, 4, 5, 6, 7, 8, 9, 10)
-"""Draws of the replayed load; the first is the shipped scenario's own, which was chosen to resemble Table 1."""
 
 
 def _fig3(sources: Sources) -> pd.DataFrame:
@@ -55,23 +52,9 @@ def _table2(run: Run, paper: pd.DataFrame) -> Reproduction:
     return Reproduction(capacity.measure_table2(paper), table=capacity.pairs(ours))
 
 
-def _shared(run: Run) -> pd.DataFrame:
-    """Return how tight bounds are under processor sharing, and the queueing with one server."""
-    return measures(capacity.measure_tightness(replays(run)), queueing_k1=number(_table1(run), "queueing_k1"))
-
-
-def _tightness(sources: Sources) -> Reproduction:
-    draws = {seed: _shared(sources.run(REPLAY, **{"station.policy": "ps", "seed": seed})) for seed in SEEDS}
-    names = ("queueing_k1", "ratio_12", "best_ratio_12", "ratio_14", "best_ratio_14")
-    table = pd.DataFrame(
-        [{"seed": seed, **{name: number(draw, name) for name in names}} for seed, draw in draws.items()]
-    )
-    note = (
-        "under processor sharing, where the bounds are theorems. The best ratios are medians of the draws of the load "
-        f"below, the guarantees their worst; the shipped draw, the first, has {table['best_ratio_12'][0]:.3g} and "
-        f"{table['best_ratio_14'][0]:.3g}"
-    )
-    return Reproduction(capacity.over_draws(list(draws.values())), note=note, table=table)
+def _tightness(sources: Sources) -> pd.DataFrame:
+    """Return how tight bounds are under processor sharing."""
+    return capacity.measure_tightness(replays(sources.run(REPLAY, **{"station.policy": "ps"})))
 
 
 def _srpt(sources: Sources) -> Reproduction:
@@ -161,6 +144,7 @@ ROWS: tuple[Row, ...] = (
         (REPLAY,),
         _tightness,
         capacity.tightness,
+        "under processor sharing, where the bounds are theorems",
     ),
     MeasuredRow(
         "occupancy/srpt",

@@ -1,74 +1,32 @@
 """The figures and tables of the papers: ``wsc reproduce``, each drawn or tabulated beside the printed numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-from analysis.figures.criteria import printed
-from analysis.statistics import NotEnoughDataError
-from analysis.wsmeter.plan import MarginOutOfReachError
-from models.errors import InputError
-from scenarios.crossplatform.worlds import worlds
-from scenarios.files.loader import Override, load
-from scenarios.files.schema import AnyScenario, ProfileScenario, ServiceScenario
-from scenarios.papers import crossplatform, gwp, occupancy, world, wsmeter
-from scenarios.papers.rows import JudgedRow, Reproduction, Row, judgement, published
-from scenarios.papers.sources import Kept, Sources
-from scenarios.papers.trials import trials
-from scenarios.profiling.validate import validate
+from analysis.figures.criteria import KINDS, Kind, Verdict, printed
+from scenarios.papers.catalogue import ROWS, chosen
+from scenarios.papers.judged import JudgedRow, in_words, judgement
+from scenarios.papers.rows import Reproduction, Row, published
+from scenarios.papers.sources import Sources
+from scenarios.papers.worlds import TOO_LITTLE, Piece, made, there
 from scenarios.runs.disk import save
-from scenarios.runs.execution import obtain
-from scenarios.runs.rundir import Run
+from scenarios.runs.execution import HERE, Workers
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Block, Place, Says, Section, Table, says, table
-from scenarios.views.terminal import Progress, dumps
+from scenarios.views.terminal import Progress
 
-_PAPERS: Final = (wsmeter.ROWS, occupancy.ROWS, crossplatform.ROWS, gwp.ROWS, world.ROWS)
-ROWS: Final[dict[str, Row]] = {row.id: row for rows in _PAPERS for row in rows}
-"""Every row that can be reproduced, by its id ``paper/row``: the paper is the module that declares it."""
-
-
-def chosen(which: str) -> list[str]:
-    """Return the ids that a user asked for: one id (its last part where no other ends so), all of a paper, or ``all``.
-
-    Examples
-    --------
-    >>> chosen("wsmeter/table2")
-    ['wsmeter/table2']
-    >>> chosen("calibration")
-    ['world/calibration']
-    """
-    ids = [row for row in ROWS if which in ("all", row, row.split("/")[0])]
-    short = [row for row in ROWS if which == row.split("/")[1]]
-    if not ids and len(short) == 1:
-        return short
-    if not ids:
-        papers = sorted({row.split("/")[0] for row in ROWS})
-        raise InputError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
-    return ids
-
-
-def library(runs: Path, progress: Progress) -> Sources:
-    """Return what rows are made from: runs, worlds and studies of the library's scenarios, kept in a folder."""
-
-    def scenario_of(name: str, values: Mapping[str, object]) -> AnyScenario:
-        return load(name, [Override(path, dumps(value), "value") for path, value in values.items()])
-
-    def run(name: str, values: Mapping[str, object], tell: Progress) -> Run:
-        return obtain(scenario_of(name, values), runs, False, tell)
-
-    def judge(name: str, values: Mapping[str, object], tell: Progress) -> list[Kept]:
-        scenario = scenario_of(name, values)
-        if isinstance(scenario, ProfileScenario):
-            return [dict(validate(scenario, runs, False, tell).payload())]
-        if not isinstance(scenario, ServiceScenario):
-            raise InputError(f"{name}: is a {scenario.kind}, of which no worlds are judged")
-        return [dict(world) for world in worlds(scenario, runs, False, tell)]
-
-    return Sources(run, progress, judge, trials(runs))
+_VERDICTS: Final[tuple[Verdict, ...]] = ("holds", "depends on the world", "does not hold")
+_PLURAL: Final[Mapping[Verdict, str]] = {
+    "holds": "hold",
+    "depends on the world": "depend on the world",
+    "does not hold": "do not hold",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,14 +61,41 @@ class Reproduced(Conclusion):
     rows: tuple[JudgedRow, ...]
 
     def brief(self) -> str:
-        """Return the verdict of a row, or how many of several hold."""
+        """Return the verdict of a row, or how many findings of several hold."""
         if len(self.rows) == 1:
             return f"{self.rows[0].id} {self.rows[0].word}"
-        return f"{sum(row.holds for row in self.rows)} of {len(self.rows)} rows hold"
+        return self.counts()[0]
+
+    def count(self, kind: Kind) -> Mapping[Verdict, int]:
+        """Return how many criteria of a kind hold, depend on the world, and do not hold."""
+        told = Counter(criterion.verdict for row in self.rows for criterion in row.of_kind(kind))
+        return {verdict: told[verdict] for verdict in _VERDICTS}
+
+    def counts(self) -> list[str]:
+        """Return in sentences how many findings hold, then of the other kinds, of rows, and by one world alone."""
+        sentences = []
+        for kind in KINDS:
+            count = self.count(kind)
+            if total := sum(count.values()):
+                others = [f"{n} {_PLURAL[verdict]}" for verdict, n in list(count.items())[1:] if n]
+                sentences.append(f"{count['holds']} of {total} {kind}s hold" + "".join(f", {text}" for text in others))
+        findings = [row for row in self.rows if row.is_finding]
+        rows = Counter(row.verdict for row in findings)
+        others = [f"{rows[verdict]} {_PLURAL[verdict]}" for verdict in _VERDICTS[1:] if rows[verdict]]
+        sentences.append(
+            f"of {len(findings)} rows with findings {rows['holds']} hold whole" + "".join(f", {o}" for o in others)
+        )
+        first = sum(row.held_in_first for row in self.rows)
+        sentences.append(f"by one world alone, checks and slips counted too: {first} of {len(self.rows)} rows")
+        lacking = [row for row in self.rows if not row.complete]
+        if lacking:
+            sentences.append(f"{len(lacking)} rows are judged on fewer worlds than planned: --worlds 10 measures these")
+        return sentences
 
     def section(self) -> Section:
-        """Return every row's verdict, with published beside measured."""
-        return Section("", tuple(block for row in self.rows for block in blocks(row)))
+        """Return every row's verdict, with published beside measured, and how many findings hold."""
+        told = tuple(block for row in self.rows for block in blocks(row))
+        return Section("", told + (tuple(map(Says, self.counts())) if len(self.rows) > 1 else ()))
 
     def payload(self) -> list[Payload]:
         """Return a list of rows."""
@@ -126,8 +111,20 @@ class Reproduced(Conclusion):
         return pd.DataFrame(cells, columns=["row", "number", "published", "measured", "holds"])
 
 
-def reproduce(which: str, out: Path, sources: Sources) -> Reproduced:
-    """Measure, judge and draw rows; write figures (PNG and SVG) and tables (CSV).
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """On how many worlds rows are judged, and where what is measured in these is kept."""
+
+    runs: Path
+    """Folder of all runs."""
+    worlds: int | None = None
+    """As many as are kept if not said: then none is simulated but the first."""
+    workers: Workers = HERE
+    """Where the next worlds are measured."""
+
+
+def reproduce(which: str, out: Path, sources: Sources, asked: Asked | None = None) -> Reproduced:
+    """Measure, judge and draw rows; write figures and tables (CSV).
 
     A row that could not be measured does not hold, and its note says why.
 
@@ -135,25 +132,42 @@ def reproduce(which: str, out: Path, sources: Sources) -> Reproduced:
     ----------
     which : an id, a paper or ``all``
     out : folder of the figures and tables, made if need be
-    sources : the runs and judged worlds that rows are made of; its progress is told which row is being made
+    sources : the runs and judged worlds that the first world is made of; its progress is told which row is being made
+    asked : on how many worlds; on the first alone if not said
     """
     ids = chosen(which)
     out.mkdir(parents=True, exist_ok=True)
+    others = _others(ids, asked, sources.progress)
     judged = []
     for name in ids:
         sources.progress(name, 0.0)
-        judged.append(_reproduced(ROWS[name], sources, out))
+        judged.append(_reproduced(ROWS[name], sources, out, others.get(name, ())))
         sources.progress(name, 1.0)
     return Reproduced(tuple(judged))
 
 
-def _reproduced(row: Row, sources: Sources, out: Path) -> JudgedRow:
+def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapping[str, Sequence[pd.DataFrame]]:
+    """Return what rows measured in the worlds after the first, as far as all are there that lie between."""
+    if asked is None:
+        return {}
+    wanted = {row: [Piece(row, seed) for seed in ROWS[row].worlds[1 : asked.worlds]] for row in ids}
+    pieces = [piece for of_row in wanted.values() for piece in of_row]
+    found = there(pieces, asked.runs) if asked.worlds is None else made(pieces, asked.runs, progress, asked.workers)
+    return {row: _first_ones(of_row, found) for row, of_row in wanted.items()}
+
+
+def _first_ones(pieces: Sequence[Piece], found: Mapping[Piece, pd.DataFrame]) -> list[pd.DataFrame]:
+    """Return what was measured in the first worlds, up to the first that is not there."""
+    return [found[piece] for piece in takewhile(found.__contains__, pieces)]
+
+
+def _reproduced(row: Row, sources: Sources, out: Path, others: Sequence[pd.DataFrame] = ()) -> JudgedRow:
     paper = published(row.id)
     try:
         outcome = row.outcome(sources)
-    except (NotEnoughDataError, MarginOutOfReachError) as lack:
-        return judgement(row, Reproduction(paper.iloc[:0], note=f"not measured: {lack}"))
-    return judgement(row, outcome, _write(out / row.id.replace("/", "-"), outcome, paper))
+    except TOO_LITTLE as lack:
+        return judgement(row, Reproduction(paper.iloc[:0], note=f"not measured: {lack}"), others=others)
+    return judgement(row, outcome, _write(out / row.id.replace("/", "-"), outcome, paper), others)
 
 
 def _write(stem: Path, outcome: Reproduction, paper: pd.DataFrame) -> list[Path]:
@@ -161,16 +175,12 @@ def _write(stem: Path, outcome: Reproduction, paper: pd.DataFrame) -> list[Path]
     written = [stem.with_suffix(".csv")]
     tabulate(outcome, paper).to_csv(written[0], index=False)
     if outcome.draw is not None:
-        drawn = outcome.judged if outcome.drawn is None else outcome.drawn
-        written += save(outcome.draw(drawn, printed(paper)), stem)
+        written += save(outcome.draw(outcome.measured, printed(paper)), stem)
     return written
 
 
 def tabulate(outcome: Reproduction, paper: pd.DataFrame) -> pd.DataFrame:
-    """Return what was measured beside what is printed: columns metric, quantity, series, x, measured, published, unit.
-
-    `metric` is judged or drawn, for rows that are drawn in another metric than they are judged in, `quantity` says
-    which metric that is. Printed numbers stand beside those in the metric of the paper, which is the one drawn.
+    """Return what was measured beside what is printed: columns series, x, measured, published, unit.
 
     Examples
     --------
@@ -179,61 +189,70 @@ def tabulate(outcome: Reproduction, paper: pd.DataFrame) -> pd.DataFrame:
     >>> tabulate(Reproduction(measured), paper)[["measured", "published"]].values.tolist()
     [[0.05, 0.06]]
     """
-    parts = {"judged": outcome.judged, "drawn": outcome.drawn}
-    tables = [
-        part.assign(metric=name, quantity=quantity)
-        for (name, part), quantity in zip(parts.items(), outcome.metrics, strict=True)
-        if part is not None
-    ]
-    ours = pd.concat(tables, ignore_index=True).rename(columns={"value": "measured"}).astype({"x": float})
+    ours = outcome.measured.rename(columns={"value": "measured"}).astype({"x": float})
     theirs = printed(paper, inputs=False).rename(columns={"value": "published"})[["series", "x", "published", "unit"]]
-    both = ours.merge(theirs, on=["series", "x"], how="left")
-    if outcome.drawn is not None:
-        both["published"] = both["published"].where(both["metric"] == "drawn")
-    return both[["metric", "quantity", "series", "x", "measured", "published", "unit"]]
+    return ours.merge(theirs, on=["series", "x"], how="left")[["series", "x", "measured", "published", "unit"]]
 
 
 def blocks(row: JudgedRow) -> Iterator[Block]:
-    """Yield what people see of a row: verdict, published beside measured, and what else is to be known."""
+    """Yield what people see of a row: verdict, published beside measured, criteria, and what else is to be known."""
     yield Says(f"{row.word:>13}  {row.id}  {row.what}")
     yield beside_table(row)
     if row.printed_cells:
         yield Says("  check of the paper's own arithmetic: what it states beside what follows from its cells")
         cells = [(name, f"{both['stated']:.4g}", f"{both['computed']:.4g}") for name, both in row.printed_cells.items()]
         yield table(("", "stated", "from the cells"), cells)
+    if len(row.worlds) > 1:
+        yield spread_table(row)
     if row.table:
         yield further_table(row)
-    yield from says(f"  {row.note}" if row.note else "")
+    for text in (*_worlds(row), *in_words(row), *map(str, row.experiments), row.note):
+        yield from says(f"  {text}" if text else "")
     yield from (Place(f"  {file}") for file in row.files)
+
+
+def _worlds(row: JudgedRow) -> list[str]:
+    """Return on how many worlds a row was judged, and how it does with the other population."""
+    told = []
+    if len(row.planned) > 1:
+        count = "one" if len(row.worlds) == 1 else f"{len(row.worlds)}"
+        all_ = "" if row.complete else f" of {len(row.planned)}: wsc reproduce {row.id} --worlds {len(row.planned)}"
+        told.append(f"judged on {count}{all_ or ' worlds'}")
+    if row.population:
+        other = row.population
+        verdict = f"{other.verdict} ({other.worlds} worlds)" if other.verdict else "not measured"
+        told.append(f"population {other.used}: {other.reason}; with {other.other}: {verdict}")
+    return told
 
 
 def _holds(row: JudgedRow, name: str) -> bool | None:
     """Return whether the criteria of a number hold; None if it has none."""
-    verdicts = [criterion.holds for criterion in row.findings if criterion.name == name]
+    verdicts = [criterion.holds for criterion in row.criteria if criterion.name == name]
     return all(verdicts) if verdicts else None
 
 
 def beside_table(row: JudgedRow) -> Table:
-    """Return published beside measured, with a word for the numbers that have bounds of their own.
-
-    A row that is judged in another metric than the paper's has both, each by name.
-    """
-    paper, ours = row.metric.upper(), row.judged_metric.upper()
-    heads = (f"published {paper}", f"measured {paper}", f"measured {ours}") if ours else ("published", "measured")
+    """Return published beside measured, with a word for the numbers that have bounds of their own."""
+    heads = ("published", "measured")
     words = {None: "", True: "holds", False: "does not hold"}
     cells = [
-        (
-            name,
-            f"{value:.4g}",
-            f"{row.measured[name]:.4g}",
-            *([f"{row.judged[name]:.4g}"] if ours else []),
-            words[_holds(row, name)],
-        )
+        (name, f"{value:.4g}", f"{row.measured[name]:.4g}", words[_holds(row, name)])
         for name, value in row.published.items()
     ]
-    return table(
-        ("", *heads, "") if cells else (), cells, numbers=(False, *(True for _ in heads), False) if cells else ()
-    )
+    numbers = (False, True, True, False)
+    return table(("", *heads, "") if cells else (), cells, numbers=numbers if cells else ())
+
+
+def spread_table(row: JudgedRow) -> Table:
+    """Return the criteria that the world decides, and how their numbers spread over the worlds."""
+    heads = ("criterion", "kind", "should be", "least", "median", "most", "true in", "verdict")
+    cells = []
+    for criterion in row.criteria:
+        least, _, middle, _, most = (f"{value:.4g}" for value in criterion.quartiles)
+        bound = f"{criterion.relation} {criterion.bound:.4g}"
+        held = f"{criterion.holds_in} of {len(criterion.values)}"
+        cells.append((criterion.name, criterion.kind, bound, least, middle, most, held, criterion.verdict))
+    return table(heads, cells, numbers=(False, False, False, True, True, True, True, False))
 
 
 def further_table(row: JudgedRow) -> Table:

@@ -1,34 +1,36 @@
-"""The rows of papers: one figure or table each, what it is measured on and by what, and whether its criteria hold."""
+"""The rows of papers: one figure or table each, and what it is measured on and by what."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path
+from typing import Final
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures.criteria import CHECK, COLUMNS, PRINTED, Criterion, judge, number, printed
+from analysis.figures.criteria import COLUMNS, printed
 from models.errors import InputError
 from scenarios.papers.sources import Sources
-from scenarios.views.conclusion import Payload
 
 Draw = Callable[[pd.DataFrame, pd.DataFrame], Figure]
 """From measured and printed numbers to the figure."""
+Pool = Callable[[Sequence[pd.DataFrame]], Mapping[str, float]]
+"""From what was measured in every world to the rates of all their draws together, by the names of criteria."""
+WORLDS: Final = tuple(range(1, 11))
+"""Seeds of the worlds that a row is judged on, stated before any was measured; the first is the one that is drawn."""
+COSTLY: Final = WORLDS[:3]
+"""Those of rows of which one world takes many minutes."""
+ONE: Final = WORLDS[:1]
+"""Of rows that no seed decides, or that look at many worlds themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reproduction:
-    """What was measured for a row, and what to draw."""
+    """What was measured for a row in one world, and what to draw."""
 
-    judged: pd.DataFrame
-    """series, x, value: put to the criteria."""
-    drawn: pd.DataFrame | None = None
-    """The same in the metric of the paper's numbers and of the drawing, where that is another one."""
-    metrics: tuple[str, str] = ("", "")
-    """Names of the metrics that are judged and drawn, where they differ."""
+    measured: pd.DataFrame
+    """series, x, value."""
     draw: Draw | None = None
     """None of a table."""
     note: str = ""
@@ -46,9 +48,19 @@ class Row(ABC):
     scenarios: tuple[str, ...]
     """Of the library; none where printed numbers suffice."""
 
+    @property
+    @abstractmethod
+    def worlds(self) -> tuple[int, ...]:
+        """Seeds of the worlds that it is judged on."""
+
+    @property
+    def pool(self) -> Pool | None:
+        """What takes the draws of all worlds together, where criteria are rates."""
+        return None
+
     @abstractmethod
     def outcome(self, sources: Sources) -> Reproduction:
-        """Return what is measured on the row's runs."""
+        """Return what is measured on the row's runs in the world of the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,18 @@ class MeasuredRow(Row):
     note: str = ""
     printed: bool = False
     """Whether `measure` also takes, last, what the paper prints: series, x, value."""
+    on: tuple[int, ...] = WORLDS
+    pools: Pool | None = None
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        """Seeds of the worlds that it is judged on."""
+        return self.on
+
+    @property
+    def pool(self) -> Pool | None:
+        """What takes the draws of all worlds together."""
+        return self.pools
 
     def outcome(self, sources: Sources) -> Reproduction:
         """Measure, with the row's own drawing and note where the measure gives none."""
@@ -75,6 +99,16 @@ class MeasuredRow(Row):
 
 
 @dataclass(frozen=True, slots=True)
+class ManyWorldsRow(MeasuredRow):
+    """A row whose measure looks at as many worlds as it needs by itself."""
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        """One: it is judged on what its own worlds say together."""
+        return ONE
+
+
+@dataclass(frozen=True, slots=True)
 class RunRow(MeasuredRow):
     """A row that is measured on the run of its one scenario."""
 
@@ -86,6 +120,11 @@ class RunRow(MeasuredRow):
 @dataclass(frozen=True, slots=True)
 class ArithmeticRow(MeasuredRow):
     """A row that needs no run: it follows from what is printed, or from nothing but the law."""
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        """One: no seed decides anything."""
+        return ONE
 
     def given(self, sources: Sources) -> tuple[object, ...]:
         """Return nothing."""
@@ -113,168 +152,3 @@ def published(row: str) -> pd.DataFrame:
     if tuple(table.columns) != COLUMNS:
         raise InputError(f"{row}: columns must be {', '.join(COLUMNS)}, got {', '.join(table.columns)}")
     return table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedRow:
-    """A row judged: measured beside printed numbers by name, criteria, what is to be known, and the files written."""
-
-    id: str
-    what: str
-    findings: tuple[Criterion, ...]
-    checks: tuple[Criterion, ...]
-    """Bounds on what follows from the paper's own printed cells, which tell nothing of ours."""
-    published: Mapping[str, float]
-    measured: Mapping[str, float]
-    metric: str
-    """Of the printed and the measured numbers, where the row is judged in another; otherwise empty."""
-    judged: Mapping[str, float]
-    """The same in the metric that is judged."""
-    judged_metric: str
-    printed_cells: Mapping[str, Mapping[str, float]]
-    """What the paper states of its own cells, and what follows from them: stated, computed."""
-    note: str
-    table: tuple[Mapping[Hashable, object], ...]
-    """Further numbers, row by row."""
-    files: tuple[str, ...]
-
-    @property
-    def is_finding(self) -> bool:
-        """Whether something of ours is judged, and not only the paper's own arithmetic."""
-        return bool(self.findings)
-
-    @property
-    def holds(self) -> bool:
-        """Whether every criterion holds."""
-        return all(criterion.holds for criterion in self.findings or self.checks)
-
-    @property
-    def word(self) -> str:
-        """The verdict in a word or two."""
-        return ("" if self.is_finding else "check ") + ("holds" if self.holds else "does not hold")
-
-    def payload(self) -> Payload:
-        """Return what ``--json`` prints of the row."""
-        return {
-            "kind": "row",
-            "id": self.id,
-            "holds": self.holds,
-            "finding": self.is_finding,
-            "metric": self.metric,
-            "published": self.published,
-            "measured": self.measured,
-            "judged_metric": self.judged_metric,
-            "judged": self.judged,
-            "note": self.note,
-            "table": list(self.table),
-            "criteria": [_payload(criterion) for criterion in self.findings],
-            "printed_cells": self.printed_cells,
-            "checks": [_payload(criterion) for criterion in self.checks],
-            "files": list(self.files),
-        }
-
-
-def _payload(criterion: Criterion) -> Payload:
-    return {
-        "name": criterion.name,
-        "relation": criterion.relation,
-        "bound": criterion.bound,
-        "measured": criterion.measured,
-        "holds": criterion.holds,
-        "reason": criterion.reason,
-    }
-
-
-def judgement(row: Row, outcome: Reproduction, written: Sequence[Path] = ()) -> JudgedRow:
-    """Return what is to be said of a row: what was measured, judged by what was printed, and its files."""
-    paper = published(row.id)
-    findings, checks = judge(outcome.judged, paper), judge(outcome.judged, paper, CHECK)
-    compared = outcome.judged if outcome.drawn is None else outcome.drawn
-    ours, theirs = beside(compared, paper, findings if outcome.drawn is None else [])
-    judged, drawn = outcome.metrics
-    notes = verdict(findings), arithmetic(checks), *explained(row.id, findings, outcome.judged), outcome.note
-    return JudgedRow(
-        row.id,
-        row.what,
-        tuple(findings),
-        tuple(checks),
-        theirs,
-        ours,
-        drawn,
-        beside(outcome.judged, paper, findings)[0] if judged else {},
-        judged,
-        _from_cells(outcome.judged, paper),
-        "; ".join(note for note in notes if note),
-        () if outcome.table is None else tuple(outcome.table.to_dict("records")),
-        tuple(str(file) for file in written),
-    )
-
-
-def beside(
-    measured: pd.DataFrame, paper: pd.DataFrame, criteria: Sequence[Criterion]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return measured and printed numbers by the same names, and the judged numbers; curves by ``name@x``.
-
-    What follows from the paper's own printed cells is left out.
-    """
-    ours, theirs = {}, {}
-    for series, x, value in _numbers(printed(paper, inputs=False)):
-        if not series.startswith(PRINTED):
-            name = name_at(series, x)
-            ours[name], theirs[name] = number(measured, series, x), value
-    return ours | {criterion.name: criterion.measured for criterion in criteria}, theirs
-
-
-def _numbers(table: pd.DataFrame) -> list[tuple[str, float, float]]:
-    return list(zip(table["series"], table["x"].astype(float), table["value"].astype(float), strict=True))
-
-
-def _from_cells(computed: pd.DataFrame, paper: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Return what the paper states of its own cells beside what follows from them, by name."""
-    return {
-        name_at(series, x).removeprefix(PRINTED): {"stated": value, "computed": number(computed, series, x)}
-        for series, x, value in _numbers(printed(paper, inputs=False))
-        if series.startswith(PRINTED)
-    }
-
-
-def name_at(series: str, x: float) -> str:
-    """Return the name of a single number, or of one on a curve."""
-    return series if np.isnan(x) else f"{series}@{x:g}"
-
-
-def verdict(criteria: Sequence[Criterion]) -> str:
-    """Return in words which criteria fail; nothing if there are none."""
-    failing = [str(criterion).removesuffix(": fails") for criterion in criteria if not criterion.holds]
-    if not criteria:
-        return ""
-    if not failing:
-        return f"all {len(criteria)} criteria hold" if len(criteria) > 1 else "the criterion holds"
-    return f"{len(failing)} of {len(criteria)} criteria fail: {'; '.join(failing)}"
-
-
-def arithmetic(checks: Sequence[Criterion]) -> str:
-    """Return in words whether what the paper states follows from its own printed cells."""
-    text = "; ".join(map(str, checks))
-    return f"check of the paper's own arithmetic, no finding of ours: {text}" if checks else ""
-
-
-def explained(row: str, criteria: Sequence[Criterion], measured: pd.DataFrame) -> list[str]:
-    """Return why criteria fail in this world, as far as that is known: one text for each that does.
-
-    Numbers of the row stand in the texts as ``{name:format}`` and ``{name@x:format}``: they are those just measured,
-    NaN if they were not.
-    """
-    with (files("analysis.figures") / "explanations.csv").open(encoding="utf-8") as text:
-        table = pd.read_csv(text)
-    known = table[table["row"] == row].set_index("criterion")["explanation"]
-    failing = dict.fromkeys(criterion.name for criterion in criteria if not criterion.holds)
-    values = _Values({name_at(series, x): value for series, x, value in _numbers(measured)})
-    return [f"{name}: {str(known[name]).format_map(values)}" for name in failing if name in known.index]
-
-
-class _Values(dict[str, float]):
-    """Measured numbers by name; what was not measured is NaN."""
-
-    def __missing__(self, _name: str) -> float:
-        return float("nan")

@@ -18,7 +18,8 @@ from models.queues.dispatch import Router
 from models.services.world import Mechanisms, ServiceWorld
 from scenarios.crossplatform.trial import JudgedWorld, errors, trial
 from scenarios.crossplatform.worlds import summary
-from scenarios.papers.crossplatform import SCENARIOS, SEEDS, run_tables, runs, scenario_of, whole_log
+from scenarios.papers.crossplatform import SCENARIOS, Obtained, run_tables, scenario_of, whole_log
+from scenarios.papers.rows import WORLDS as SEEDS
 from scenarios.papers.rows import Reproduction
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
@@ -113,10 +114,17 @@ def switched_off(sources: Sources) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _runs(sources: Sources) -> Obtained:
+    """Yield the runs of every application in the worlds of `SEEDS`."""
+    for application, name in SCENARIOS.items():
+        for seed in SEEDS:
+            yield application, seed, sources.run(name, seed=seed)
+
+
 def mixes(sources: Sources) -> pd.DataFrame:
     """Return how well models of busy time by type do, and whether a log tells the types apart: a row a world."""
     rows: list[dict[str, object]] = []
-    for application, seed, run in runs(sources):
+    for application, seed, run in _runs(sources):
         scenario = scenario_of(run)
         train, test = halves(whole_log(run, scenario.calibration))
         busy_s, later_s = (part.utilisation * part.interval_s for part in (train, test))
@@ -151,7 +159,7 @@ def _identified(model: mix.MixModel) -> dict[str, float]:
 def routed(sources: Sources) -> pd.DataFrame:
     """Return mean and 99th percentile of response times by world and policy, requests routed over two machines."""
     rows = []
-    for application, seed, run in runs(sources):
+    for application, seed, run in _runs(sources):
         cluster = gather(replace(scenario_of(run).world, horizon_s=ROUTED_S), MACHINES, LOAD)
         named = {"application": application, "seed": f"{application} {seed}"}
         rows += [{**named, "policy": policy, **times} for policy, times in _routed(run, cluster).items()]

@@ -40,6 +40,10 @@ class Sources:
     judge: Judge = no_worlds
     trials: Mapping[str, Trial] = field(default_factory=dict)
     """Studies by simulation, by name."""
+    world: int = 1
+    """Seed of every run whose seed is not said."""
+    changed: Mapping[str, object] = field(default_factory=dict)
+    """What every run is with or without, such as a cause that is removed; what is said of a run goes before."""
     cache: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def _once(self, make: Callable[[], _T], *key: object, **overrides: object) -> _T:
@@ -52,7 +56,8 @@ class Sources:
 
     def run(self, scenario: str, **overrides: object) -> Run:
         """Return the run of a scenario of the library, found or simulated."""
-        return self._once(lambda: self.obtain(scenario, overrides, self.progress), scenario, **overrides)
+        values = {"seed": self.world, **self.changed, **overrides}
+        return self._once(lambda: self.obtain(scenario, values, self.progress), scenario, **values)
 
     def worlds(self, scenario: str, count: int, **overrides: object) -> list[Kept]:
         """Return many worlds of a cross-platform scenario, each judged as `crossplatform.trial.judge` does."""

@@ -22,9 +22,9 @@ from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import calibration as facts
 from scenarios.papers import epochs, rollouts, service_worlds
-from scenarios.papers.crossplatform import ALL, RUBIS, SEEDS
+from scenarios.papers.crossplatform import ALL, RUBIS
 from scenarios.papers.lone_jobs import SLOW_MEMORY
-from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import ONE, WORLDS, ManyWorldsRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
@@ -246,7 +246,7 @@ def _held(name: str, study: Kept) -> Kept:
 
 
 ROWS: tuple[Row, ...] = (
-    MeasuredRow(
+    ManyWorldsRow(
         "world/calibration",
         "the world's statistics beside those of real fleets",
         (TODAY, SERVICES),
@@ -258,7 +258,7 @@ ROWS: tuple[Row, ...] = (
         f"records of a cell mix times and platforms; slow memory is assumed to take {SLOW_MEMORY:g} times as long; "
         "slowdowns are of jobs alone on the reference machine, the maximum is that of 22 random jobs",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/epochs",
         "what moves when time is cut into epochs, or a machine is solved at every event",
         (TODAY, UPGRADE, DVFS),
@@ -267,7 +267,7 @@ ROWS: tuple[Row, ...] = (
         "load also steps every minute; judged is how far epochs of 300 s (and of 10 s) are from events: facts in "
         "tolerances of world/calibration, true changes as shares",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/ablation",
         "what each mechanism moves, switched off one by one",
         (UPGRADE,),
@@ -277,7 +277,7 @@ ROWS: tuple[Row, ...] = (
         f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet; where cache is not "
         "shared, each instance has the part that its quota buys, and what no quota buys stays empty",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/covariance",
         "coverage of WSMeter's interval over shared conditions",
         (UPGRADE,),
@@ -295,8 +295,9 @@ ROWS: tuple[Row, ...] = (
         mechanism.mechanism,
         "gain: instructions per CPU second with the policy everywhere over nowhere; power limit: share of epochs in "
         "which a job's machines lowered the clock for their cap before the policy",
+        on=ONE,
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/rollouts",
         "test clusters really rolled out, against draws composed of counterfactual fleets",
         (UPGRADE, DVFS, SERVICES),
@@ -307,7 +308,7 @@ ROWS: tuple[Row, ...] = (
         "services; packed instances are in world/packing; machines added share a rack's conditions, which WSMeter's "
         "margin leaves out",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/packing",
         "what packing a test cluster does to its estimate, and why",
         (UPGRADE,),
@@ -317,15 +318,15 @@ ROWS: tuple[Row, ...] = (
         "intervals are over fleets; quiet: no interference, caps or turbo; alike: also no differences between machines "
         "or racks",
     ),
-    MeasuredRow("world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _scorecard),
-    MeasuredRow(
+    ManyWorldsRow("world/scorecard", "estimators of a change of the fleet, over a sweep of fleets", (), _scorecard),
+    ManyWorldsRow(
         "world/guards",
         "whether guards find planted faults and leave healthy experiments alone",
         (),
         _guards,
     ),
-    MeasuredRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
-    MeasuredRow(
+    ManyWorldsRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
+    ManyWorldsRow(
         "world/prediction",
         "every method over many worlds, and in strange ones",
         ALL,
@@ -334,7 +335,7 @@ ROWS: tuple[Row, ...] = (
         f"also {service_worlds.BESIDE} each with an unlike benchmark, with cliffs in the caches, and far from the best "
         "method's priors: not in the criteria",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/prediction-ablation",
         "each mechanism's share of the published method's error",
         RUBIS,
@@ -342,7 +343,7 @@ ROWS: tuple[Row, ...] = (
         note=f"the method as published, {service_worlds.ABLATED} worlds of RUBiS; its error with a mechanism switched "
         "off, what that moves",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/mix",
         "request mixes that separate the types, and one that cannot",
         (*ALL, "cross_stationary"),
@@ -351,13 +352,13 @@ ROWS: tuple[Row, ...] = (
         "least squares, whose types are identified or not; true_costs: those of the world at each interval's load, "
         "which leave only chance among requests",
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/routing",
         "requests routed by type over two machines that differ",
         ALL,
         service_worlds.routing_by_type,
         note=f"{', '.join(service_worlds.MACHINES)} at {service_worlds.LOAD:.0%} of what they can do, half an hour; "
-        f"medians and shares over {len(SEEDS)} worlds of each application. Judged is least_added: a request goes where "
+        f"medians and shares over {len(WORLDS)} worlds of each. Judged is least_added: a request goes where "
         "it is predicted to add least to everybody's response; rivals are weighted by predicted capacity. "
         "least_expected sends it where it is done first itself; best_platform is the paper's, every type always where "
         "it takes least",
@@ -367,14 +368,15 @@ ROWS: tuple[Row, ...] = (
         "what the best assignment of jobs to platforms saves, with jobs really moved",
         (FLEET,),
         _affinity,
+        on=ONE,
     ),
-    MeasuredRow(
+    ManyWorldsRow(
         "world/regressions",
         "whether an alarm finds planted regressions and names what is at fault",
         (FLEET,),
         _regressions,
         note=f"{PLANTED} planted, {PLANTED} healthy pairs",
     ),
-    MeasuredRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _profiles),
+    ManyWorldsRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _profiles),
 )
 """Every row about the world itself."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import nan
 
 import pandas as pd
 
-from analysis.figures.criteria import number, numbers, rows
+from analysis.figures.criteria import number
 from analysis.figures.wsmeter import (
     cost,
     customer,
@@ -19,21 +18,13 @@ from analysis.figures.wsmeter import (
     throughput,
 )
 from analysis.figures.wsmeter.draws import Halves
-from models.fleet.metrics import MetricName
-from scenarios.papers.rows import ArithmeticRow, Draw, MeasuredRow, Reproduction, Row
+from scenarios.papers.rows import WORLDS, ArithmeticRow, Draw, MeasuredRow, Pool, Reproduction, Row
 from scenarios.papers.sources import Sources
 
+PER_SECOND = "_ips"
+"""What names of numbers in instructions per second end in."""
+BOTH = "as printed, in instructions per cycle (IPC), which a slower clock flatters; below also per second (IPS)"
 UPGRADE, DVFS, SERVICES, LOCAL, TODAY = "cpu_upgrade", "dvfs_policy", "customer_services", "empty_cluster", "today"
-WSCS = (1, 2)
-"""Seeds of the two WSCs of one universe, as in the scenario two_wscs."""
-
-OTHERS = (2, 3, 4, 5)
-"""Seeds of further fleets of a scenario, beside the shipped one that is judged: what one fleet says of all."""
-LESS_CONCENTRATED = {"population.heavyweights": 120}
-"""A fleet in which three times as many heavyweights hold the same share of the quota."""
-
-Numbers = tuple[tuple[str, str, float], ...]
-"""Measured numbers: name, series, and x or NaN for a single one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,53 +33,37 @@ class OnHalves(Row):
 
     measure: Callable[[Halves], pd.DataFrame]
     draw: Draw | None
-    judged: MetricName = "ipc"
-    drawn: MetricName = "ipc"
-    """The metric of the paper's numbers."""
-    by_seed: Numbers = ()
-    """Numbers that are also measured, never judged, on `OTHERS`."""
-    spread_out: tuple[str, ...] = ()
-    """Single numbers that are also measured, never judged, on a fleet that is `LESS_CONCENTRATED`."""
+    pools: Pool | None = None
+    also: Callable[[Halves], pd.DataFrame] | None = None
+    """What is also measured in instructions per second, of which the paper prints nothing: its single numbers are told
+    beside, under names that end in `PER_SECOND`."""
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        """Seeds of the worlds that it is judged on."""
+        return WORLDS
+
+    @property
+    def pool(self) -> Pool | None:
+        """What takes the draws of all worlds together."""
+        return self.pools
 
     def outcome(self, sources: Sources) -> Reproduction:
-        """Measure in the metric that is judged, and in that of the drawing where it is another."""
-        judged = self.measured(sources, self.judged)
-        beside, table = self._beside(sources, judged)
-        measured = pd.concat([judged, *beside], ignore_index=True)
-        if self.drawn == self.judged:
-            return Reproduction(measured, draw=self.draw, table=table)
-        note = (
-            f"the paper's numbers are {self.drawn.upper()}, and so is the picture; criteria are put to "
-            f"{self.judged.upper()}, which a slower clock does not flatter"
-        )
-        drawn = self.measured(sources, self.drawn)
-        return Reproduction(measured, drawn, (self.judged, self.drawn), self.draw, note, table)
-
-    def measured(self, sources: Sources, metric: MetricName, **overrides: object) -> pd.DataFrame:
-        """Return the measured table in one metric."""
-        return self.measure(sources.halves(self.scenarios[0], metric, **overrides))
-
-    def _beside(self, sources: Sources, judged: pd.DataFrame) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
-        """Return what other fleets say: as measured rows, and as a table of seeds; the fleet that is judged first."""
-        parts, table = list[pd.DataFrame](), None
-        if self.by_seed:
-            fleets = {1: judged} | {seed: self.measured(sources, self.judged, seed=seed) for seed in OTHERS}
-            table = pd.DataFrame(
-                [
-                    {"seed": seed, **{name: number(measured, series, x) for name, series, x in self.by_seed}}
-                    for seed, measured in fleets.items()
-                ]
-            )
-            parts += [rows(f"{name}_by_seed", table["seed"], table[name]) for name, _, _ in self.by_seed]
-        if self.spread_out:
-            other = self.measured(sources, self.judged, **LESS_CONCENTRATED)
-            parts.append(numbers(**{f"{name}_spread_out": number(other, name) for name in self.spread_out}))
-        return parts, table
+        """Measure in instructions per cycle, as the paper does."""
+        measured = self.measure(sources.halves(self.scenarios[0], "ipc"))
+        if self.also is None:
+            return Reproduction(measured, draw=self.draw)
+        other = self.also(sources.halves(self.scenarios[0], "ips"))
+        other = other[other["x"].isna()].assign(series=lambda table: table["series"] + PER_SECOND)
+        shown = [name.removesuffix(PER_SECOND) for name in other["series"]]
+        cells = [{"": name, "IPC": number(measured, name)} for name in shown]
+        table = pd.DataFrame(cells).assign(IPS=other["value"].to_numpy())
+        return Reproduction(pd.concat([measured, other], ignore_index=True), self.draw, BOTH, table)
 
 
 def _wscs(sources: Sources) -> tuple[Halves, Halves]:
-    """Return two WSCs of one universe."""
-    first, second = (sources.fleet(TODAY, "ipc", seed=seed) for seed in WSCS)
+    """Return two WSCs of one universe; in the first world with the seeds 1 and 2, as in the scenario two_wscs."""
+    first, second = (sources.fleet(TODAY, "ipc", seed=2 * sources.world - one) for one in (1, 0))
     return first, second
 
 
@@ -145,7 +120,7 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig1,
         motivation.fig1,
-        judged="ips",
+        also=motivation.measure_fig1,
     ),
     OnHalves(
         "wsmeter/fig2",
@@ -153,7 +128,7 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig2,
         motivation.fig2,
-        judged="ips",
+        also=motivation.measure_fig2,
     ),
     OnHalves(
         "wsmeter/fig3",
@@ -161,20 +136,20 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         motivation.measure_fig3,
         motivation.fig3,
-        judged="ips",
+        also=motivation.measure_fig3,
     ),
-    MeasuredRow("wsmeter/fig4", "jobs on two WSCs", ("two_wscs",), _fig4, selection.fig4),
+    MeasuredRow("wsmeter/fig4", "jobs on two WSCs", ("two_wscs", TODAY), _fig4, selection.fig4),
     MeasuredRow(
         "wsmeter/fig5",
         "quota of common jobs, and how few jobs hold it",
-        ("two_wscs",),
+        ("two_wscs", TODAY),
         _fig5,
         selection.fig5,
     ),
     MeasuredRow(
         "wsmeter/fig6",
         "coverage and deviation of the top N jobs",
-        ("two_wscs",),
+        ("two_wscs", TODAY),
         _fig6,
         selection.fig6,
     ),
@@ -184,7 +159,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         sampling.measure_fig7,
         sampling.fig7,
-        judged="ips",
     ),
     OnHalves(
         "wsmeter/fig8",
@@ -192,7 +166,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         dependence.measure_fig8,
         dependence.fig8,
-        judged="ips",
     ),
     OnHalves(
         "wsmeter/fig9",
@@ -200,7 +173,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         dependence.measure_fig9,
         dependence.fig9,
-        judged="ips",
     ),
     OnHalves(
         "wsmeter/fig11",
@@ -208,7 +180,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         sampling.measure_fig11,
         sampling.fig11,
-        judged="ips",
     ),
     OnHalves(
         "wsmeter/fig12",
@@ -216,8 +187,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         plans.measure_fig12,
         plans.fig12,
-        judged="ips",
-        spread_out=("cost_growth_min4", "margin_min20_max"),
     ),
     OnHalves(
         "wsmeter/fig13",
@@ -225,7 +194,6 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         cost.measure_fig13,
         cost.fig13,
-        judged="ips",
     ),
     OnHalves(
         "wsmeter/fig16",
@@ -240,6 +208,7 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         studies.measure_fig17,
         studies.fig17,
+        studies.pool_fig17,
     ),
     OnHalves(
         "wsmeter/fig18",
@@ -247,10 +216,7 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         studies.measure_fig18,
         studies.fig18,
-        by_seed=(
-            ("includes_new_widened", "includes_new_widened", nan),
-            ("includes_new_widened_high", "includes_new_widened_high", nan),
-        ),
+        studies.pool_fig18,
     ),
     OnHalves(
         "wsmeter/fig19",
@@ -258,13 +224,8 @@ ROWS: tuple[Row, ...] = (
         (DVFS,),
         studies.measure_fig19,
         studies.fig19,
-        judged="ips",
-        by_seed=(
-            ("excludes_current_400", "excludes_current", 400),
-            ("excludes_current_low_400", "excludes_current_low_400", nan),
-            ("change_covered", "change_covered", nan),
-            ("margin_400", "margin", 400),
-        ),
+        studies.pool_fig19,
+        studies.changes,
     ),
     OnHalves(
         "wsmeter/table1",
@@ -272,7 +233,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         plans.measure_table1,
         None,
-        spread_out=("margin_over_target", "machines_growth"),
     ),
     ArithmeticRow(
         "wsmeter/table2",
@@ -289,7 +249,14 @@ ROWS: tuple[Row, ...] = (
         _table2_local,
         customer.table2_local,
     ),
-    MeasuredRow("wsmeter/table3", "three trials of the customer's plan", (SERVICES,), _table3, printed=True),
+    MeasuredRow(
+        "wsmeter/table3",
+        "three trials of the customer's plan",
+        (SERVICES,),
+        _table3,
+        printed=True,
+        pools=customer.pool_table3,
+    ),
     ArithmeticRow("wsmeter/baseline", "the baseline's arithmetic", (), _baseline, printed=True),
     OnHalves(
         "wsmeter/efficiency",
@@ -297,11 +264,6 @@ ROWS: tuple[Row, ...] = (
         (UPGRADE,),
         cost.measure_efficiency,
         cost.efficiency,
-        by_seed=(
-            ("efficiency_low_min", "efficiency_low_min", nan),
-            ("efficiency_25", "efficiency", 25),
-            ("efficiency_50", "efficiency", 50),
-        ),
     ),
     MeasuredRow(
         "wsmeter/ipc-vs-throughput",

@@ -17,7 +17,7 @@ _MOST = 6
 
 def printed(subject: Subject, _progress: Progress) -> Iterator[Section]:
     """Yield the printed numbers of the figures and tables that the run's scenario stands for, if any."""
-    from scenarios.papers.reproduce import ROWS
+    from scenarios.papers.catalogue import ROWS
 
     name = subject.scenario.name
     chosen = [row for row in ROWS.values() if name in row.scenarios]

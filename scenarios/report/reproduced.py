@@ -8,18 +8,20 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.figures.criteria import CHECK, CRITERION, Criterion
+from analysis.figures.criteria import KINDS, Criterion
 from analysis.figures.criteria import printed as numbers_of
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.papers.reproduce import ROWS, blocks
-from scenarios.papers.rows import JudgedRow, Reproduction, judgement, published
+from scenarios.papers.catalogue import ROWS
+from scenarios.papers.judged import JudgedRow, judgement
+from scenarios.papers.reproduce import blocks
+from scenarios.papers.rows import Reproduction, published
 from scenarios.report.figures import saved
 from scenarios.report.page import Page
 from scenarios.report.subject import composed
 from scenarios.views.section import Cell, Heading, Says, Section, Table, Verdict
 
-_COLUMNS = {"metric", "quantity", "series", "x", "measured"}
+_COLUMNS = {"series", "x", "measured"}
 
 
 def rows_of(folder: Path) -> dict[str, Path]:
@@ -55,19 +57,12 @@ def report(folder: Path) -> Page:
 
 def _judged(name: str, file: Path) -> JudgedRow:
     """Return what `wsc reproduce` says of a row, from the table that it wrote."""
-    table = pd.read_csv(file, dtype={"series": str, "metric": str, "quantity": str}).fillna({"quantity": ""})
+    table = pd.read_csv(file, dtype={"series": str})
     if not set(table.columns) >= _COLUMNS:
         raise InputError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
-    (judged, metric), (drawn, other) = _part(table, "judged"), _part(table, "drawn")
-    outcome = Reproduction(judged, None if drawn.empty else drawn, ("", "") if drawn.empty else (metric, other))
+    values = table[["series", "x", "measured"]].rename(columns={"measured": "value"})
+    outcome = Reproduction(values.astype({"x": float, "value": float}))
     return judgement(ROWS[name], outcome, _pictures(file))
-
-
-def _part(table: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
-    """Return what was judged or what was drawn, and in which metric."""
-    rows = table[table["metric"] == metric]
-    values = rows[["series", "x", "measured"]].rename(columns={"measured": "value"})
-    return values.astype({"x": float, "value": float}), "".join(rows["quantity"].iloc[:1])
 
 
 def _pictures(file: Path) -> list[Path]:
@@ -111,42 +106,36 @@ def _further(row: JudgedRow) -> Iterator[Table]:
 def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
     """Yield the printed numbers beside ours, and every criterion, with units and words of the published table."""
     known = _described(paper)
-    verdicts = {
-        name: all(criterion.holds for criterion in row.findings if criterion.name == name)
-        for name in {criterion.name for criterion in row.findings}
-    }
-    drawn, judged = (f" {metric.upper()}".rstrip() for metric in (row.metric, row.judged_metric))
+    names = {criterion.name for criterion in row.criteria}
+    verdicts = {name: all(one.holds for one in row.criteria if one.name == name) for name in names}
     beside = [
         (
             Cell(known[name].words),
             Cell(f"{value:.4g}"),
             Cell(_measured(row.measured[name])),
-            Cell(_measured(row.judged[name]) if judged else ""),
             Cell(known[name].unit),
             Cell(known[name].place),
             _holds(verdicts.get(name)),
         )
         for name, value in row.published.items()
     ]
-    heads = ("number", f"published{drawn}", f"measured{drawn}", f"measured{judged}", "unit", "printed in", "criterion")
+    heads = ("number", "published", "measured", "unit", "printed in", "criterion")
     if beside:
-        yield _worded(heads, beside, "published beside measured", numbers={1, 2, 3})
+        yield _worded(heads, beside, "published beside measured", numbers={1, 2})
     units = {f"{line['series']} {line['x']}": _word(line["unit"]) for line in paper.to_dict("records")}
-    for criteria, start, head, measured, title in (
-        (row.findings, CRITERION, "criterion", f"measured{judged}", "criteria"),
-        (row.checks, CHECK, "check", "from the printed cells", "checks of the paper's own arithmetic"),
-    ):
-        if criteria:
-            bounds = [_bound(criterion, start, units) for criterion in criteria]
-            yield _worded((head, measured, "should be", "unit", "verdict", "reason"), bounds, title, {1})
+    for kind, meaning in KINDS.items():
+        if criteria := row.of_kind(kind):
+            bounds = [_bound(criterion, units) for criterion in criteria]
+            heads = (kind, "measured", "should be", "unit", "verdict", "reason")
+            yield _worded(heads, bounds, f"{kind}s: {meaning}", {1})
 
 
-def _bound(criterion: Criterion, start: str, units: Mapping[str, str]) -> tuple[Cell, ...]:
+def _bound(criterion: Criterion, units: Mapping[str, str]) -> tuple[Cell, ...]:
     return (
         Cell(criterion.name.replace("_", " ")),
         Cell(_measured(criterion.measured)),
         Cell(f"{criterion.relation} {criterion.bound:.4g}"),
-        Cell(units.get(f"{start}{criterion.name} {criterion.relation}", "")),
+        Cell(units.get(f"{criterion.kind}:{criterion.name} {criterion.relation}", "")),
         _holds(criterion.holds),
         Cell(criterion.reason),
     )

@@ -109,6 +109,16 @@ def computed_parts(
     return [parts_done[file] for file in files]
 
 
+def read_part(folder: Path, names: Mapping[str, object], parts: Set[str]) -> Any:  # noqa: ANN401  # what JSON holds
+    """Return what is kept of one item in a folder; None if nothing is, or it cannot be read."""
+    return _kept(_file(folder, names), names, parts)
+
+
+def keep_part(folder: Path, names: Mapping[str, object], part: Mapping[str, object]) -> None:
+    """Keep what was made of one item in a folder that is there, all of it or nothing."""
+    _keep(_file(folder, names), part)
+
+
 def digest(parts: Sequence[Mapping[str, object]]) -> str:
     """Return the SHA-256 digest of parts in their order, as canonical JSON: sorted keys, shortest digits, no spaces.
 

@@ -54,5 +54,6 @@ def fleet(
 
 
 def failing(row, measured):
-    """Return the names of the row's criteria that fail; none means that it holds."""
-    return [check.name for check in judge(measured, published(row)) if not check.holds]
+    """Return the names of the row's criteria that fail; of checks of printed cells those that were computed."""
+    criteria = (c for c in judge(measured, published(row)) if c.kind == "finding" or np.isfinite(c.measured))
+    return [criterion.name for criterion in criteria if not criterion.holds]

@@ -1,6 +1,6 @@
 """Stewart et al. (2008), Tables 7 and 8, Figure 7, in simulated worlds: which platform to buy, for which requests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.crossplatform import choice
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ACTUAL, OURS, TOP
 
 PAPERS: Final[Mapping[str, str]] = {"cycle_scalar": "cycle-based", "benchmark": "benchmark", OURS: "our method"}
@@ -133,6 +133,19 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
     return measures(*parts, **values)
 
 
+def pool_fig7(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return shares of wrong choices of all worlds together, and the rivals' over those of `OURS`."""
+    best = {
+        name: float(np.mean([number(world, f"wrong_{SHORT[name]}", TOP[0]) for world in worlds])) for name in PAPERS
+    }
+    over = {name: best[name] / best[OURS] if best[OURS] > 0 else np.inf for name in PAPERS}
+    return {
+        "simulated_wrong_best": best[OURS],
+        "simulated_cycles_over_ours": over["cycle_scalar"],
+        "simulated_benchmark_over_ours": over["benchmark"],
+    }
+
+
 def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw the share of wrong decisions for the best, the top two and the top three of five platforms."""
     figure, (axes,) = style.panels()
@@ -151,7 +164,7 @@ def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
 
     simulated_right, the share of right choices, and right_choices, the same of four types; simulated_error_median, of
     the predicted response times; simulated_disagreement, the share of types for which the less often better processor
-    is the better one.
+    is the better one; better_on_first, of those that the first of the pair serves better.
 
     Parameters
     ----------
@@ -167,4 +180,12 @@ def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
         simulated_right=right,
         simulated_error_median=float(off.median()),
         simulated_disagreement=min(first, 1.0 - first),
+        better_on_first=first,
     )
+
+
+def pool_table8(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return the shares of Table 8 over the types of all worlds together."""
+    first = float(np.mean([number(world, "better_on_first") for world in worlds]))
+    right = float(np.mean([number(world, "simulated_right") for world in worlds]))
+    return {"simulated_right": right, "simulated_disagreement": min(first, 1.0 - first)}

@@ -1,6 +1,5 @@
 """Kelly et al. (2008), sections 4.3, 5.2 and 5.3: one load served by one to four servers, and how tight bounds are."""
 
-from collections.abc import Sequence
 from itertools import permutations
 from typing import Final
 
@@ -136,21 +135,6 @@ def measure_tightness(replays: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def over_draws(draws: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the tightness of several draws of one load: best bounds by their median, guarantees by the worst draw.
-
-    Parameters
-    ----------
-    draws : of `measure_tightness`; curves and the paper's ratios are those of the first
-    """
-    judged = {name: [number(draw, name) for draw in draws] for name in (*_MEDIAN, *_WORST)}
-    values = {name: float(np.median(judged[name]) if name in _MEDIAN else np.max(judged[name])) for name in judged}
-    first = draws[0][~draws[0]["series"].isin(list(judged))]
-    return measures(first, **values)
-
-
-_MEDIAN: Final = ("best_ratio_12", "best_ratio_14")
-_WORST: Final = ("guarantee_share_max", "far_better_max")
 _NAMED: Final = {"ratio": "ratio", "best_ratio": "best"}
 
 

@@ -1,5 +1,7 @@
 """WSMeter, Tables 2 and 3: a customer's two services, planned, tried and measured on an empty cluster."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -152,6 +154,14 @@ def _summary(job: pd.Series, mean: pd.Series, std: pd.Series, instances: dict[st
     observed = np.array([instances[name] for name in job], dtype=np.int64)
     weight, nothing = np.ones(len(job)), np.empty(0)
     return Current(pd.Index(job), weight, mean.to_numpy(), np.asarray(std, dtype=np.float64), observed, nothing)
+
+
+def pool_table3(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return how often the trials of all worlds together include the reference; worlds have equal trials."""
+    trials = round(sum(number(world, "trials") for world in worlds))
+    share = float(np.mean([number(world, "includes_reference") for world in worlds]))
+    together = share_interval(round(share * trials), trials)
+    return {"includes_reference_low": together.low, "includes_reference_high": together.high}
 
 
 def measure_table3_trials(halves: Halves, margin: float = 0.03, trials: int = 500, seed: int = 1) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 Figures are measured over `draws` test clusters of each of `sizes` machines from the half with the feature.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,8 +12,9 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
-from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv
+from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
+from analysis.statistics import UNKNOWN, Statistic
 from analysis.wsmeter.estimators import Baseline
 from analysis.wsmeter.summaries import job_statistics, quota_shares
 
@@ -71,6 +74,42 @@ def _fewest(table: pd.DataFrame, estimator: str) -> float:
     return float(min(len(of(table, estimator, size)) for size in sizes))
 
 
+def pool_fig17(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return the rates of Figure 17 that all draws of all worlds give together."""
+    sizes, _ = curve(worlds[0], "includes_new")
+    excludes = {size: _together(worlds, "excludes_current", [size]) for size in sizes}
+    return {
+        "includes_new_high_min": min(_together(worlds, "includes_new", [size]).high for size in sizes),
+        **{f"excludes_current_high_{size:.0f}": share.high for size, share in excludes.items()},
+        **{f"excludes_current_low_{size:.0f}": share.low for size, share in excludes.items()},
+    }
+
+
+def pool_fig18(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return the rates of Figure 18 that all draws of all worlds give together."""
+    sizes, _ = curve(worlds[0], "includes_new")
+    includes, widened = (_together(worlds, name, sizes) for name in ("includes_new", "includes_new_widened"))
+    return {
+        "excludes_current_low_min": min(_together(worlds, "excludes_current", [size]).low for size in sizes),
+        "includes_new_low": includes.low,
+        "includes_new_high": includes.high,
+        "includes_new_widened_high": widened.high,
+    }
+
+
+def pool_fig19(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return the rates of Figure 19 that all draws of all worlds give together."""
+    sizes, _ = curve(worlds[0], "includes_new")
+    return {f"excludes_current_low_{size:.0f}": _together(worlds, "excludes_current", [size]).low for size in sizes}
+
+
+def _together(worlds: Sequence[pd.DataFrame], series: str, sizes: Sequence[float]) -> Statistic:
+    """Return the share of the draws of some sizes of all worlds, with its 95% interval; sizes have equal draws."""
+    shares = [number(world, series, size) for world in worlds for size in sizes]
+    draws = sum(number(world, "draws") for world in worlds) * len(sizes)
+    return share_interval(round(float(np.mean(shares)) * draws), round(draws)) if np.isfinite(draws) else UNKNOWN
+
+
 def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int = 500) -> pd.DataFrame:
     """Return what WSMeter says about the CPU upgrade.
 
@@ -108,18 +147,27 @@ def _wsmeter(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
 
 def _changes(table: pd.DataFrame, halves: Halves) -> dict[str, float]:
     """Return the changes over covered jobs (mean over draws), over all jobs seen in both halves, and of machines."""
+    covered = float(of(table, "wsmeter")["reference"].mean())
+    return {"change_covered": covered, **_whole_changes(halves)}
+
+
+def _whole_changes(halves: Halves) -> dict[str, float]:
     before, after = (job_statistics(side) for side in (halves.current, halves.new))
     both = before.merge(after, on="job", suffixes=("_current", "_new"))
     share = np.nan_to_num(quota_shares(halves.jobs, pd.Index(both["job"])))
     everything = float(share @ both["mean_new"].to_numpy() / (share @ both["mean_current"].to_numpy()) - 1)
     machines, error = machine_change(halves.current, halves.new)
     return {
-        "change_covered": float(of(table, "wsmeter")["reference"].mean()),
         "change_all": everything,
         "change_all_abs": abs(everything),
         "change_machines": machines,
         "change_machines_error": error,
     }
+
+
+def changes(halves: Halves) -> pd.DataFrame:
+    """Return the changes over all jobs seen in both halves and of the mean machine, as Figure 19 names them."""
+    return numbers(**_whole_changes(halves))
 
 
 def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draws: int = 300) -> pd.DataFrame:
@@ -130,15 +178,16 @@ def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draw
     """
     table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
-    changes, cv = _changes(table, halves), machine_cv(halves.current).value
-    upper = abs(changes["change_machines"]) + NORMAL_95 * changes["change_machines_error"]
+    found, cv = _changes(table, halves), machine_cv(halves.current).value
+    upper = abs(found["change_machines"]) + NORMAL_95 * found["change_machines_error"]
     return measures(
         *_wsmeter(table, done),
-        **changes,
+        **found,
         **{f"excludes_current_low_{size}": share_of(table, "wsmeter", "excludes", size).low for size in done},
         **{f"quota_coverage_{size}_low": mean_of(table, "wsmeter", size, "quota_coverage").low for size in done},
         margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
-        baseline_machines=(2 * cv / (changes["change_machines"] / 2)) ** 2,
+        draws=_fewest(table, "wsmeter"),
+        baseline_machines=(2 * cv / (found["change_machines"] / 2)) ** 2,
         baseline_machines_low=(2 * cv / (upper / 2)) ** 2,
     )
 

@@ -8,7 +8,7 @@ from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
 from scenarios.files.loader import load, settings
 from scenarios.papers import gwp, world
-from scenarios.papers.reproduce import ROWS
+from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import facts
@@ -64,11 +64,11 @@ def measured(name, sources):
     """A row's outcome, and what it measured of each criterion."""
     paper = published(name)
     outcome = ROWS[name].outcome(sources)
-    checks = judge(outcome.judged, paper)
+    checks = judge(outcome.measured, paper)
     assert checks
     assert all(check.measured == check.measured for check in checks), [str(check) for check in checks]
     if outcome.draw is not None:
-        assert outcome.draw(outcome.judged, paper).axes
+        assert outcome.draw(outcome.measured, paper).axes
     return outcome, {check.name: check.measured for check in checks}
 
 

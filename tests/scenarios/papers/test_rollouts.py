@@ -13,7 +13,7 @@ from analysis.figures.wsmeter.changes import student_interval
 from models.fleet.world import World
 from scenarios.files.loader import Override, load
 from scenarios.papers import rollouts as rows_of_rollouts
-from scenarios.papers.reproduce import ROWS
+from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rollouts import QUARTER_DAY, WORLDS
 from scenarios.papers.sources import Sources
 from scenarios.runs.execution import obtain
@@ -144,7 +144,7 @@ def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
     assert list(outcome.table) == ["", *names]
     assert outcome.table.set_index("").loc["draws"].tolist() == [4] * len(names)
     assert outcome.table.notna().all().all()
-    assert "draws" in "".join(outcome.judged["series"])
+    assert "draws" in "".join(outcome.measured["series"])
     scenarios = {each.scenario: {} for each in rows_of_rollouts.ROLLOUTS.values()}
     worlds = [*scenarios.items()] if row == "world/rollouts" else [("cpu_upgrade", s) for s in WORLDS.values()]
     wanted = [(name, {**QUARTER_DAY, **switches, "seed": seed}) for name, switches in worlds for seed in (1, 2)]

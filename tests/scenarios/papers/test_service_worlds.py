@@ -7,7 +7,7 @@ import pytest
 from analysis.figures.criteria import number
 from scenarios.files.loader import Override, load
 from scenarios.files.schema import ServiceScenario
-from scenarios.papers.reproduce import ROWS
+from scenarios.papers.catalogue import ROWS
 from scenarios.papers.sources import Sources
 from scenarios.views.terminal import dumps
 
@@ -46,7 +46,7 @@ def test_every_mechanism_is_switched_off_by_itself_and_all_together():
     assert moved["overlap"] == pytest.approx(0.2)
     assert moved["coherence"] == pytest.approx(0.05)
     assert moved.drop(["overlap", "coherence", "everything"]).eq(0).all()
-    assert (number(made.judged, "nothing_left"), number(made.judged, "shares_found")) == (pytest.approx(0.01), 2)
+    assert (number(made.measured, "nothing_left"), number(made.measured, "shares_found")) == (pytest.approx(0.01), 2)
 
 
 def test_many_worlds_are_judged_as_shipped_and_with_hardware_that_departs_twice_as_far():
@@ -54,8 +54,8 @@ def test_many_worlds_are_judged_as_shipped_and_with_hardware_that_departs_twice_
         return METHODS[::-1].index(method) * 0.1 + asked.hardware.cpi_log_sd / 10
 
     made = row("world/prediction", error)
-    assert number(made.judged, "best_rubis") == pytest.approx(0.01)
-    assert number(made.judged, "best_doubled_tpcw") == pytest.approx(0.02)
-    assert number(made.judged, "calibrated_stockonline") == pytest.approx(0.11)
-    assert number(made.judged, "beats_rivals") == 1.0
+    assert number(made.measured, "best_rubis") == pytest.approx(0.01)
+    assert number(made.measured, "best_doubled_tpcw") == pytest.approx(0.02)
+    assert number(made.measured, "calibrated_stockonline") == pytest.approx(0.11)
+    assert number(made.measured, "beats_rivals") == 1.0
     assert len(made.table) == 15

@@ -9,15 +9,17 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from analysis.figures.criteria import CRITERION, Criterion, judge, number, numbers, printed, rows
+from analysis.figures.criteria import BOUNDS, Criterion, judge, number, numbers, printed, rows
 from analysis.figures.world import calibration, mechanism
 from analysis.figures.world import variations as figures
 from analysis.figures.world.mechanism import measure_mechanism
 from scenarios.files.loader import Override, load
 from scenarios.papers import calibration as facts
 from scenarios.papers import variations, world
-from scenarios.papers.reproduce import ROWS, Reproduced, chosen
-from scenarios.papers.rows import JudgedRow, published
+from scenarios.papers.catalogue import ROWS, chosen
+from scenarios.papers.judged import JudgedRow
+from scenarios.papers.reproduce import Reproduced
+from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources, no_worlds
 from scenarios.papers.variations import Fleets
 from scenarios.runs.execution import obtain
@@ -42,16 +44,16 @@ def test_every_row_about_the_world_is_reproduced_and_has_a_short_name():
 @pytest.mark.parametrize("row", [row.id for row in world.ROWS])
 def test_every_criterion_has_a_reason_and_a_bound(row):
     table = published(row)
-    bounds = table[table["series"].str.startswith(CRITERION)]
+    bounds = table[table["series"].str.startswith(BOUNDS)]
     assert bounds["read_from"].str.split().str.len().min() >= 3
     assert np.isfinite(bounds["value"]).all()
     assert (table["figure"] == row).all()
 
 
 def test_the_bounds_of_a_fact_are_its_tolerance_on_either_side():
-    bounds = CALIBRATION[CALIBRATION["series"].str.startswith(CRITERION)]
+    bounds = CALIBRATION[CALIBRATION["series"].str.startswith(BOUNDS)]
     for fact in FACTS.to_dict("records"):
-        own = bounds[bounds["series"] == CRITERION + fact["series"]]
+        own = bounds[bounds["series"].str.partition(":")[2] == fact["series"]]
         ends = dict(zip(own["x"], own["value"], strict=True))
         if np.isnan(fact["tolerance"]):
             assert ends == {"at most": fact["value"]}
@@ -62,20 +64,18 @@ def test_the_bounds_of_a_fact_are_its_tolerance_on_either_side():
 
 def test_every_fact_is_printed_with_its_verdict_and_the_table_below():
     criteria = tuple(
-        Criterion(name, "at most", bound, "", 1.0)
+        Criterion(name, "at most", bound, "", (1.0,))
         for name, bound in (("cpi_p50", 2.0), ("mai_p5", 2.0), ("mai_p5", 0.5))
     )
     values = {"cpi_p50": 1.71, "mai_p5": 0.002, "free": 3.0}
     row = JudgedRow(
         id="world/calibration",
         what="a world",
-        findings=criteria,
-        checks=(),
+        criteria=criteria,
+        worlds=(1,),
+        planned=(1,),
         published=values,
         measured=values,
-        metric="",
-        judged={},
-        judged_metric="",
         printed_cells={"median": {"stated": 0.07, "computed": 0.065}},
         note="a note",
         table=({"switch": "smt", "margin": 0.01234567},),
@@ -322,10 +322,10 @@ def test_ten_worlds_say_every_fact_that_is_published_and_means_are_judged(source
         lambda _, seed: numbers(job_cv_compute=spreads[seed][0], job_cv_network=spreads[seed][1]),
     )
     outcome = facts.measure(sources)
-    assert set(outcome.judged["series"]) == set(FACTS["series"])
-    assert np.isfinite(outcome.judged["value"]).all()
+    assert set(outcome.measured["series"]) == set(FACTS["series"])
+    assert np.isfinite(outcome.measured["value"]).all()
     table = outcome.table.set_index("fact")
-    assert table["mean"].to_dict() == outcome.judged.set_index("series")["value"].to_dict()
+    assert table["mean"].to_dict() == outcome.measured.set_index("series")["value"].to_dict()
     assert table.loc["job_cv_network", ["mean", "sd_between_seeds"]].tolist() == pytest.approx([0.3, 0.02**0.5])
     both = table["other_population"].dropna()
     assert set(both.index) > facts.OF_WSMETER
@@ -334,7 +334,7 @@ def test_ten_worlds_say_every_fact_that_is_published_and_means_are_judged(source
 
 def test_jobs_of_a_run_gain_by_their_stalls(sources):
     outcome = ROWS["world/dvfs-mechanism"].outcome(sources)
-    assert number(outcome.judged, "gain_with_stall") < number(outcome.judged, "gain_without_stall") < 0
+    assert number(outcome.measured, "gain_with_stall") < number(outcome.measured, "gain_without_stall") < 0
     assert outcome.table["measured"].notna().any()
 
 
@@ -397,13 +397,13 @@ SOURCES = Sources(never, quietly, no_worlds, {"scorecard": scorecard, "guards": 
 def test_every_criterion_is_measured_or_said_to_be_unknown(name):
     paper = published(name)
     outcome = ROWS[name].outcome(SOURCES)
-    assert {check.name for check in judge(outcome.judged, paper)} == set(paper["series"].str.removeprefix("criterion:"))
+    assert {check.name for check in judge(outcome.measured, paper)} == set(paper["series"].str.removeprefix("finding:"))
 
 
 def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_enough():
     paper = published("world/scorecard")
     outcome = ROWS["world/scorecard"].outcome(SOURCES)
-    told = {check.name: check for check in judge(outcome.judged, paper)}
+    told = {check.name: check for check in judge(outcome.measured, paper)}
     assert told["coverage_min"].measured == pytest.approx(0.9)
     assert told["coverage_max"].measured == pytest.approx(0.96)
     assert told["crossover_coverage_max"].measured == 0.0

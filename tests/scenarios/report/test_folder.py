@@ -144,7 +144,7 @@ def test_reproduced_rows_are_judged_again(tmp_path):
     folder.mkdir()
     for row, factor in (("wsmeter/table2", 1.0), ("occupancy/table1", 1.0), ("wsmeter/fig4", 50.0)):
         paper = published(row)
-        series = paper["series"].str.removeprefix("criterion:")
+        series = paper["series"].str.removeprefix("finding:")
         named = {"metric": "judged", "quantity": "", "series": series}
         ours = pd.DataFrame({**named, "x": pd.to_numeric(paper["x"], errors="coerce")})
         ours.assign(measured=factor * paper["value"], published=math.nan, unit="").drop_duplicates(
@@ -159,11 +159,11 @@ def test_reproduced_rows_are_judged_again(tmp_path):
     for row in ("wsmeter/table2", "occupancy/table1"):
         for one in published(row).to_dict("records"):
             name = one["series"].partition(":")[2].replace("_", " ")
-            if one["series"].startswith("criterion:"):
+            if one["series"].startswith("finding:"):
                 bound = f"{one['x']} {one['value']:.4g}"
                 assert page.has_row(name, bound, one["unit"], "holds", one["read_from"]), name
     for one in published("occupancy/table1").to_dict("records"):
-        if not one["series"].startswith("criterion:"):
+        if not one["series"].startswith("finding:"):
             words = one["series"].replace("_", " ") + ("" if pd.isna(one["x"]) else f" at {one['x']}")
             assert page.has_row(words, f"{one['value']:.4g}", one["unit"], one["read_from"]), words
     (folder / "wsmeter-fig4.csv").write_text("a,b\n1,2\n")

@@ -1,0 +1,284 @@
+"""A row judged: what its criteria say over worlds, why some do not hold, and what is printed and told of it."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.criteria import KINDS, PRINTED, Criterion, Kind, Verdict, judge, number, overall, printed
+from scenarios.papers.rows import Reproduction, Row, published
+from scenarios.views.conclusion import Payload
+
+EXPLAINED_FROM: Final = 0.8
+"""Share of the worlds in which a criterion must hold once its cause is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What was thought to be the cause, removed; and something of like size, removed instead.
+
+    The cause explains a criterion that does not hold if without it the criterion holds in eight worlds of ten, and
+    without the other it does not.
+    """
+
+    criterion: str
+    cause: str
+    """In words: what the world, or the method, is without."""
+    without_cause: tuple[float, ...]
+    """The criterion's number in every world without the cause."""
+    sham: str
+    """In words: what it is without instead."""
+    without_sham: tuple[float, ...]
+    cause_holds_in: int
+    sham_holds_in: int
+    holds_in: int
+    """In how many of the same worlds it holds as they are."""
+
+    @property
+    def worlds(self) -> int:
+        """On how many worlds it was tried."""
+        return len(self.without_cause)
+
+    @property
+    def explains(self) -> bool:
+        """Whether the effect goes with the cause, and with nothing of like size."""
+        return self.cause_holds_in >= EXPLAINED_FROM * self.worlds > self.sham_holds_in
+
+    def __str__(self) -> str:
+        verdict = "so this is the cause" if self.explains else "so this is not shown to be the cause"
+        return (
+            f"{self.criterion}: {self.cause}, it holds in {self.cause_holds_in} of {self.worlds} worlds; {self.sham}, "
+            f"in {self.sham_holds_in}; as they are, in {self.holds_in}: {verdict}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPopulation:
+    """How the row does where the CPU quota is spread over the jobs otherwise."""
+
+    used: str
+    reason: str
+    """The paper's sentence, which decides which is used."""
+    other: str
+    verdict: Verdict | None
+    """With the other; None where it was not measured."""
+    worlds: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRow:
+    """A row judged over worlds: measured beside printed numbers by name, criteria, and what else is to be known."""
+
+    id: str
+    what: str
+    criteria: tuple[Criterion, ...]
+    """Of all kinds, in the order of the table; each has its number in every world."""
+    worlds: tuple[int, ...]
+    """Seeds of the worlds that it was judged on; what is measured, drawn and tabulated is of the first."""
+    planned: tuple[int, ...]
+    """Seeds of the worlds that its verdict is about."""
+    published: Mapping[str, float]
+    measured: Mapping[str, float]
+    printed_cells: Mapping[str, Mapping[str, float]]
+    """What the paper states of its own cells, and what follows from them: stated, computed."""
+    note: str
+    table: tuple[Mapping[Hashable, object], ...]
+    """Further numbers, row by row."""
+    files: tuple[str, ...]
+    experiments: tuple[Experiment, ...] = ()
+    """Why criteria do not hold, as far as experiments show it."""
+    population: OtherPopulation | None = None
+
+    def of_kind(self, kind: Kind) -> tuple[Criterion, ...]:
+        """Return the criteria of one kind."""
+        return tuple(criterion for criterion in self.criteria if criterion.kind == kind)
+
+    @property
+    def findings(self) -> tuple[Criterion, ...]:
+        """The criteria that could fail in this world."""
+        return self.of_kind("finding")
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether something of ours is judged, and not only arithmetic."""
+        return bool(self.findings)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the findings come to; without any, the other criteria."""
+        return overall(criterion.verdict for criterion in self.findings or self.criteria)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict is that it holds."""
+        return self.verdict == "holds"
+
+    @property
+    def held_in_first(self) -> bool:
+        """Whether every criterion is true in the first world: how rows were judged when one world had to do."""
+        return all(criterion.keeps(criterion.measured) for criterion in self.findings or self.criteria)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all the worlds are there that the verdict is about."""
+        return self.worlds == self.planned
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        return ("" if self.is_finding else "check ") + self.verdict
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints of the row."""
+        return {
+            "kind": "row",
+            "id": self.id,
+            "holds": self.holds,
+            "verdict": self.verdict,
+            "finding": self.is_finding,
+            "worlds": list(self.worlds),
+            "planned_worlds": list(self.planned),
+            "holds_in_first_world": self.held_in_first,
+            "published": self.published,
+            "measured": self.measured,
+            "note": self.note,
+            "table": list(self.table),
+            "criteria": [_payload(criterion) for criterion in self.criteria],
+            "printed_cells": self.printed_cells,
+            "explanations": [_experiment(experiment) for experiment in self.experiments],
+            "population": None if self.population is None else _population(self.population),
+            "files": list(self.files),
+        }
+
+
+def _payload(criterion: Criterion) -> Payload:
+    names = ("least", "lower_quartile", "median", "upper_quartile", "most")
+    return {
+        "name": criterion.name,
+        "kind": criterion.kind,
+        "relation": criterion.relation,
+        "bound": criterion.bound,
+        "measured": criterion.measured,
+        "holds": criterion.holds,
+        "verdict": criterion.verdict,
+        "holds_in": criterion.holds_in,
+        "values": list(criterion.values),
+        "spread": dict(zip(names, criterion.quartiles, strict=True)),
+        "pooled": criterion.pooled,
+        "reason": criterion.reason,
+    }
+
+
+def _experiment(experiment: Experiment) -> Payload:
+    return {
+        "criterion": experiment.criterion,
+        "cause": experiment.cause,
+        "without_cause": list(experiment.without_cause),
+        "cause_holds_in": experiment.cause_holds_in,
+        "sham": experiment.sham,
+        "without_sham": list(experiment.without_sham),
+        "sham_holds_in": experiment.sham_holds_in,
+        "holds_in": experiment.holds_in,
+        "worlds": experiment.worlds,
+        "explains": experiment.explains,
+    }
+
+
+def _population(population: OtherPopulation) -> Payload:
+    return {
+        "used": population.used,
+        "reason": population.reason,
+        "other": population.other,
+        "verdict": population.verdict,
+        "worlds": population.worlds,
+    }
+
+
+def judgement(
+    row: Row,
+    outcome: Reproduction,
+    written: Sequence[Path] = (),
+    others: Sequence[pd.DataFrame] = (),
+    *,
+    experiments: Sequence[Experiment] = (),
+    population: OtherPopulation | None = None,
+) -> JudgedRow:
+    """Return what is to be said of a row: what was measured, judged by what was printed, and its files.
+
+    Parameters
+    ----------
+    row : what was measured
+    outcome : in the first world
+    written : its files
+    others : what was measured in the next worlds, in the order of their seeds
+    experiments : why criteria do not hold
+    population : how it does with the other population
+    """
+    paper, tables = published(row.id), [outcome.measured, *others]
+    pooled = row.pool(tables) if row.pool and others else {}
+    criteria = judge(tables, paper, pooled)
+    ours, theirs = beside(outcome.measured, paper, criteria)
+    return JudgedRow(
+        row.id,
+        row.what,
+        tuple(criteria),
+        row.worlds[: len(tables)],
+        row.worlds,
+        theirs,
+        ours,
+        _from_cells(outcome.measured, paper),
+        outcome.note,
+        () if outcome.table is None else tuple(outcome.table.to_dict("records")),
+        tuple(str(file) for file in written),
+        tuple(experiments),
+        population,
+    )
+
+
+def beside(
+    measured: pd.DataFrame, paper: pd.DataFrame, criteria: Sequence[Criterion]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return measured and printed numbers by the same names, and those that have bounds; curves by ``name@x``.
+
+    What follows from the paper's own printed cells is left out.
+    """
+    ours, theirs = {}, {}
+    for series, x, value in _numbers(printed(paper, inputs=False)):
+        if not series.startswith(PRINTED):
+            name = name_at(series, x)
+            ours[name], theirs[name] = number(measured, series, x), value
+    return ours | {criterion.name: criterion.measured for criterion in criteria}, theirs
+
+
+def _numbers(table: pd.DataFrame) -> list[tuple[str, float, float]]:
+    return list(zip(table["series"], table["x"].astype(float), table["value"].astype(float), strict=True))
+
+
+def _from_cells(computed: pd.DataFrame, paper: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return what the paper states of its own cells beside what follows from them, by name."""
+    return {
+        name_at(series, x).removeprefix(PRINTED): {"stated": value, "computed": number(computed, series, x)}
+        for series, x, value in _numbers(printed(paper, inputs=False))
+        if series.startswith(PRINTED)
+    }
+
+
+def name_at(series: str, x: float) -> str:
+    """Return the name of a single number, or of one on a curve."""
+    return series if np.isnan(x) else f"{series}@{x:g}"
+
+
+def in_words(row: JudgedRow) -> list[str]:
+    """Return what the criteria of each kind say: those that do not hold by name, of the others how many do."""
+    return [text for kind in KINDS if (text := _kind_in_words(kind, row.of_kind(kind)))]
+
+
+def _kind_in_words(kind: Kind, criteria: Sequence[Criterion]) -> str:
+    if not criteria:
+        return ""
+    failing = [str(criterion) for criterion in criteria if not criterion.holds]
+    count = f"{kind}s: {len(criteria) - len(failing)} of {len(criteria)} hold"
+    return f"{count}; {'; '.join(failing)}" if failing else count
