@@ -17,7 +17,7 @@ EXPLAINED_FROM: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class CauseTrial:
     """What was thought to be the cause, removed; and something of like size, removed instead.
 
     The cause explains a criterion that does not hold if without it the criterion holds in eight worlds of ten, and
@@ -88,8 +88,8 @@ class JudgedRow:
     table: tuple[Mapping[Hashable, object], ...]
     """Further numbers, row by row."""
     files: tuple[str, ...]
-    experiments: tuple[Experiment, ...] = ()
-    """Why criteria do not hold, as far as experiments show it."""
+    trials: tuple[CauseTrial, ...] = ()
+    """Why criteria do not hold, as far as trials show it."""
     population: OtherPopulation | None = None
 
     def of_kind(self, kind: Kind) -> tuple[Criterion, ...]:
@@ -148,7 +148,7 @@ class JudgedRow:
             "table": list(self.table),
             "criteria": [_payload(criterion) for criterion in self.criteria],
             "printed_cells": self.printed_cells,
-            "explanations": [_experiment(experiment) for experiment in self.experiments],
+            "explanations": [_trial(trial) for trial in self.trials],
             "population": None if self.population is None else _population(self.population),
             "files": list(self.files),
         }
@@ -172,18 +172,18 @@ def _payload(criterion: Criterion) -> Payload:
     }
 
 
-def _experiment(experiment: Experiment) -> Payload:
+def _trial(trial: CauseTrial) -> Payload:
     return {
-        "criterion": experiment.criterion,
-        "cause": experiment.cause,
-        "without_cause": list(experiment.without_cause),
-        "cause_holds_in": experiment.cause_holds_in,
-        "sham": experiment.sham,
-        "without_sham": list(experiment.without_sham),
-        "sham_holds_in": experiment.sham_holds_in,
-        "holds_in": experiment.holds_in,
-        "worlds": experiment.worlds,
-        "explains": experiment.explains,
+        "criterion": trial.criterion,
+        "cause": trial.cause,
+        "without_cause": list(trial.without_cause),
+        "cause_holds_in": trial.cause_holds_in,
+        "sham": trial.sham,
+        "without_sham": list(trial.without_sham),
+        "sham_holds_in": trial.sham_holds_in,
+        "holds_in": trial.holds_in,
+        "worlds": trial.worlds,
+        "explains": trial.explains,
     }
 
 
@@ -203,7 +203,7 @@ def judgement(
     written: Sequence[Path] = (),
     others: Sequence[pd.DataFrame] = (),
     *,
-    experiments: Sequence[Experiment] = (),
+    trials: Sequence[CauseTrial] = (),
     population: OtherPopulation | None = None,
 ) -> JudgedRow:
     """Return what is to be said of a row: what was measured, judged by what was printed, and its files.
@@ -214,7 +214,7 @@ def judgement(
     outcome : in the first world
     written : its files
     others : what was measured in the next worlds, in the order of their seeds
-    experiments : why criteria do not hold
+    trials : why criteria do not hold
     population : how it does with the other population
     """
     paper, tables = published(row.id), [outcome.measured, *others]
@@ -233,7 +233,7 @@ def judgement(
         outcome.note,
         () if outcome.table is None else tuple(outcome.table.to_dict("records")),
         tuple(str(file) for file in written),
-        tuple(experiments),
+        tuple(trials),
         population,
     )
 

@@ -14,7 +14,7 @@ from scenarios.papers.catalogue import ROWS, chosen
 from scenarios.papers.judged import JudgedRow, in_words, judgement
 from scenarios.papers.rows import Reproduction, Row, published
 from scenarios.papers.sources import Sources
-from scenarios.papers.worlds import TOO_LITTLE, Piece, made, there
+from scenarios.papers.worlds import TOO_LITTLE, RowWorld, made, there
 from scenarios.runs.disk import save
 from scenarios.runs.execution import HERE, Workers
 from scenarios.views.conclusion import Conclusion, Payload
@@ -150,13 +150,13 @@ def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapp
     """Return what rows measured in the worlds after the first, as far as all are there that lie between."""
     if asked is None:
         return {}
-    wanted = {row: [Piece(row, seed) for seed in ROWS[row].worlds[1 : asked.worlds]] for row in ids}
+    wanted = {row: [RowWorld(row, seed) for seed in ROWS[row].worlds[1 : asked.worlds]] for row in ids}
     pieces = [piece for of_row in wanted.values() for piece in of_row]
     found = there(pieces, asked.runs) if asked.worlds is None else made(pieces, asked.runs, progress, asked.workers)
     return {row: _first_ones(of_row, found) for row, of_row in wanted.items()}
 
 
-def _first_ones(pieces: Sequence[Piece], found: Mapping[Piece, pd.DataFrame]) -> list[pd.DataFrame]:
+def _first_ones(pieces: Sequence[RowWorld], found: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
     """Return what was measured in the first worlds, up to the first that is not there."""
     return [found[piece] for piece in takewhile(found.__contains__, pieces)]
 
@@ -206,7 +206,7 @@ def blocks(row: JudgedRow) -> Iterator[Block]:
         yield spread_table(row)
     if row.table:
         yield further_table(row)
-    for text in (*_worlds(row), *in_words(row), *map(str, row.experiments), row.note):
+    for text in (*_worlds(row), *in_words(row), *map(str, row.trials), row.note):
         yield from says(f"  {text}" if text else "")
     yield from (Place(f"  {file}") for file in row.files)
 

@@ -7,13 +7,13 @@ is worked on: rows of one paper share them, and ten worlds take no more room tha
 import ast
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from hashlib import blake2b, sha256
 from itertools import groupby
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -52,19 +52,30 @@ _DRAWN: Final = frozenset({"Figure", "Axes"})
 """In the signature of a function that draws."""
 
 _MAKING: Final = "measuring worlds"
-_Parts = list[tuple["Piece", Mapping[str, Any]]]
-"""What was measured of pieces, as it is kept."""
 
 Changed = tuple[tuple[str, object], ...]
 """What a world is with or without: paths of scenarios and values."""
 
 
-class Piece(NamedTuple):
+class RowWorld(NamedTuple):
     """A row in one world."""
 
     row: str
     seed: int
     changed: Changed = ()
+
+
+class KeptWorld(TypedDict):
+    """What a row measured in one world, as it is kept."""
+
+    seed: int
+    series: list[str]
+    x: list[float | None]
+    """None of a single number."""
+    value: list[float]
+
+
+_Parts = list[tuple[RowWorld, KeptWorld]]
 
 
 def measured(row: str, sources: Sources) -> pd.DataFrame:
@@ -75,13 +86,15 @@ def measured(row: str, sources: Sources) -> pd.DataFrame:
         return pd.DataFrame({"series": [], "x": [], "value": []}).astype({"series": str, "x": float, "value": float})
 
 
-def there(pieces: Sequence[Piece], out: Path) -> dict[Piece, pd.DataFrame]:
+def there(pieces: Sequence[RowWorld], out: Path) -> dict[RowWorld, pd.DataFrame]:
     """Return what is kept of the pieces in the folder of all runs, made by this very code."""
     read = ((piece, read_part(_folder(piece, out), {"seed": piece.seed}, _PARTS)) for piece in pieces)
     return {piece: _table(part) for piece, part in read if part is not None}
 
 
-def made(pieces: Sequence[Piece], out: Path, progress: Progress, workers: Workers = HERE) -> dict[Piece, pd.DataFrame]:
+def made(
+    pieces: Sequence[RowWorld], out: Path, progress: Progress, workers: Workers = HERE
+) -> dict[RowWorld, pd.DataFrame]:
     """Return what rows measure in worlds: what is kept is read, the rest made in parallel and kept.
 
     Rows of a paper in one world are one piece of work, as they share their runs; what was interrupted goes on with the
@@ -112,7 +125,7 @@ def made(pieces: Sequence[Piece], out: Path, progress: Progress, workers: Worker
     return found
 
 
-def _each(batches: Sequence[list[Piece]], out: Path, workers: Workers) -> Iterator[_Parts]:
+def _each(batches: Sequence[list[RowWorld]], out: Path, workers: Workers) -> Iterator[_Parts]:
     """Yield what becomes of each batch, in the order in which they are done; a single process is this one."""
     if workers.where == PROCESSES:
         yield from spread(partial(_measured_together, out), batches, workers.processes)
@@ -121,12 +134,12 @@ def _each(batches: Sequence[list[Piece]], out: Path, workers: Workers) -> Iterat
         yield from through(pool, partial(_measured_together, None), batches)
 
 
-def _order(piece: Piece) -> tuple[str, str, int]:
+def _order(piece: RowWorld) -> tuple[str, str, int]:
     """Return what pieces have in common that are worked on together: paper, changes and world."""
     return piece.row.partition("/")[0], repr(piece.changed), piece.seed
 
 
-def _measured_together(out: Path | None, pieces: Sequence[Piece]) -> _Parts:
+def _measured_together(out: Path | None, pieces: Sequence[RowWorld]) -> _Parts:
     """Return what rows measure in one world, of which nothing else is left.
 
     Parameters
@@ -142,18 +155,18 @@ def _measured_together(out: Path | None, pieces: Sequence[Piece]) -> _Parts:
         shutil.rmtree(runs, ignore_errors=True)
 
 
-def _part(piece: Piece, table: pd.DataFrame) -> Mapping[str, Any]:
+def _part(piece: RowWorld, table: pd.DataFrame) -> KeptWorld:
     x: list[float | None] = [None if np.isnan(x) else x for x in table["x"].astype(float)]
     value = [float(value) for value in table["value"]]
     return {"seed": piece.seed, "series": table["series"].astype(str).tolist(), "x": x, "value": value}
 
 
-def _table(part: Mapping[str, Any]) -> pd.DataFrame:
+def _table(part: KeptWorld) -> pd.DataFrame:
     columns = {"series": part["series"], "x": part["x"], "value": part["value"]}
     return pd.DataFrame(columns).astype({"series": str, "x": float, "value": float})
 
 
-def _folder(piece: Piece, out: Path) -> Path:
+def _folder(piece: RowWorld, out: Path) -> Path:
     """Return where a row's worlds are kept: same question, same code that makes and measures them, same place."""
     text = json.dumps([_question(piece.row), list(piece.changed)], sort_keys=True)
     return out / f"row-{piece.row.replace('/', '-')}-{sha256(text.encode()).hexdigest()[:12]}"
