@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import fnmatch
 import functools
 import os
 import re
@@ -161,6 +162,20 @@ def test_the_readme_is_read_in_five_minutes():
 
 def test_the_architecture_is_read_in_ten_minutes():
     assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 20 * 1024
+
+
+def test_no_exception_lets_the_statistician_see_what_spec_sheets_do_not_say():
+    """Factors of cores, processors, memories and sockets, and all that is asked of worlds, are closed to analysis."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (closed,) = (one for one in contracts if one["name"] == "the statistician sees tables, never the world")
+    assert closed["source_modules"] == ["analysis"]
+    assert closed["forbidden_modules"] == ["models"]
+    allowed = [pattern.split(" -> ")[1] for pattern in closed["ignore_imports"]]
+    rooms = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in MODULES}
+    seen = {room for room in rooms if any(fnmatch.fnmatchcase(room, pattern) for pattern in allowed)}
+    assert {room for room in seen if room.startswith("models.fleet.")} == {"models.fleet.metrics"}
+    assert not {room for room in seen if room.startswith("models.services") or room.startswith("models.profiling")}
+    assert {"models.fleet.cores", "models.fleet.packages", "models.fleet.memory", "models.fleet.nodes"} <= rooms
 
 
 def test_every_dependency_has_its_reason():

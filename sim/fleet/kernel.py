@@ -4,9 +4,11 @@ Power domains share only the load and phase tables, so one thread simulates each
 results do not depend on threads, and memory follows the domains in flight.
 
 In each epoch of each machine, stays leave and enter (`sim.fleet.turnover`); every resident's demand follows from its
-load and its pace in the epoch before; the governor chooses frequencies from the activity of the epoch before
+load and its pace in the epoch before; the governor chooses frequencies by the load and by who waits for memory
 (`sim.fleet.power`); the interference fixed point is solved (`sim.fleet.interference`); counters, power and energy are
-summed. Then the allowance of the domain's machines follows the gap between its budget and its power.
+summed. A governor looks many times in an epoch: where stalls guide it, the epoch is the state in which its looks end,
+or half of each of the two between which they alternate. Then the allowance of the domain's machines follows the gap
+between its budget and its power.
 
 Numba's cache looks into the file of a function and at what it closes over, but not into other files. So `_simulated`
 alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
@@ -27,6 +29,7 @@ from sim.fleet import draws, interference, layout, own_physics, power, slots, tu
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
 from sim.fleet.layout import (
+    OWN_POLICY,
     Clocked,
     Contention,
     Inputs,
@@ -40,7 +43,7 @@ from sim.fleet.layout import (
     Residents,
 )
 from sim.fleet.own_physics import OwnFunctions
-from sim.fleet.power import draw, set_clocks, turbo_hz
+from sim.fleet.power import STALL_AWARE, draw, set_clocks, turbo_hz
 from sim.fleet.slots import (
     ACCESS_NOW,
     AHEAD,
@@ -107,6 +110,10 @@ CAPPING_GAIN = 0.5  # how strongly a power domain's allowance follows the gap be
 MIN_ALLOWANCE = 0.5  # lowest allowance of a machine in a capped domain, relative to its own cap
 CLOCK_ROUNDING = 1e-13  # by which part a clock between two P-states may be off
 MEMORY, CLOCK = range(2)  # of `sim.fleet.layout.RESOURCES`
+# Rows of scratch beside those of interference: clocks that the governor wishes now, next, and wished before; clocks,
+# CPI and misses before; clocks that are put aside.
+WISHED, NEXT, BEFORE, HZ_BEFORE, CPI_BEFORE, MPI_BEFORE, ASIDE = range(SCRATCH, SCRATCH + 7)
+MOST_LOOKS = 8  # of a governor until its clocks must alternate between two states, or be one
 LEAST_FACTOR = 0.2  # least factor by which wandering behaviour may change core CPI or memory accesses
 
 
@@ -452,7 +459,7 @@ def _run_at(it: LoadedHost, limit_hz: float) -> tuple[Clocked, float]:
     bytes_per_s = misses_per_s * LINE_BYTES * WRITE_BACK
     package_w, power_w = draw(it.residents, it.platform, conditions.power_factor, it.sibling, bytes_per_s)
     over = max(package_w / it.platform.tdp_w, power_w / conditions.limit_w) - 1.0
-    return Clocked(state_hz, limit_hz, False, power_w, misses_per_s, residual), over
+    return Clocked(state_hz, limit_hz, 0.0, power_w, misses_per_s, residual), over
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -475,13 +482,19 @@ def _held_down(it: LoadedHost, state_hz: float, over: float) -> Clocked:
         else:
             under *= 0.5 if side > 0 else 1.0
             high, over, side = middle, there, 1
-    return Clocked(run.state_hz, run.limit_hz, True, run.power_w, run.misses_per_s, run.residual)
+    return Clocked(run.state_hz, run.limit_hz, 1.0, run.power_w, run.misses_per_s, run.residual)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _most_hz(it: LoadedHost) -> float:
+    """Return the highest clock that the processors allow, power aside."""
+    return float(max(it.platform.min_hz, it.own.most_hz / it.conditions.throttle))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
 def _clocked(it: LoadedHost) -> Clocked:
     """Solve the machine at the clocks that its governor wishes, or at the limit at which it draws what it may."""
-    run, over = _run_at(it, max(it.platform.min_hz, it.own.most_hz / it.conditions.throttle))
+    run, over = _run_at(it, _most_hz(it))
     return _held_down(it, run.state_hz, over) if over > 0.0 else run
 
 
@@ -491,6 +504,71 @@ def _stalls(residents: Residents, stalled: Floats) -> None:
     hot, _, n = residents
     for i in range(n):
         stalled[i] = 1.0 - hot[CORE_NOW, i] / hot[CPI, i]
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _wish(it: LoadedHost, wished: Floats) -> None:
+    """Set which clocks the governor wishes by what it has seen, power aside; those that are stay."""
+    (hot, _, n), aside = it.residents, it.scratch[ASIDE]
+    for i in range(n):
+        aside[i] = hot[FREQUENCY, i]
+    set_clocks(it.own, it.residents, it.platform, it.governor, _most_hz(it))
+    for i in range(n):
+        wished[i], hot[FREQUENCY, i] = hot[FREQUENCY, i], aside[i]
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _alike(clocks: Floats, others: Floats, n: int) -> bool:
+    """Return whether the first n clocks are the same."""
+    alike = True
+    for i in range(n):
+        alike = alike and clocks[i] == others[i]
+    return bool(alike)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _mix(residents: Residents, scratch: Floats) -> None:
+    """Let every resident run as in the mean of two states, each half of the time: clock, CPI and misses."""
+    hot, _, n = residents
+    for i in range(n):
+        pace, before = hot[FREQUENCY, i] / hot[CPI, i], scratch[HZ_BEFORE, i] / scratch[CPI_BEFORE, i]
+        clocks_hz = hot[FREQUENCY, i] + scratch[HZ_BEFORE, i]
+        hot[MPI, i] = (pace * hot[MPI, i] + before * scratch[MPI_BEFORE, i]) / (pace + before)
+        hot[FREQUENCY, i], hot[CPI, i] = 0.5 * clocks_hz, clocks_hz / (pace + before)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _looked_at(it: LoadedHost) -> Clocked:
+    """Solve the machine as it is while its governor looks again and again at who waits for memory.
+
+    Looks end in one state, or alternate between two: a resident that waits too much is slowed down, waits less, is let
+    go and waits too much again. Then each of the two is half of the time.
+    """
+    (hot, _, n), scratch = it.residents, it.scratch
+    _wish(it, scratch[WISHED])
+    before = run = _clocked(it)
+    _stalls(it.residents, hot[WAITED])
+    for look in range(MOST_LOOKS):
+        _wish(it, scratch[NEXT])
+        if _alike(scratch[NEXT], scratch[WISHED], n):
+            return run
+        if look > 0 and _alike(scratch[NEXT], scratch[BEFORE], n):
+            break
+        for i in range(n):
+            scratch[BEFORE, i], scratch[WISHED, i] = scratch[WISHED, i], scratch[NEXT, i]
+            scratch[HZ_BEFORE, i], scratch[CPI_BEFORE, i] = hot[FREQUENCY, i], hot[CPI, i]
+            scratch[MPI_BEFORE, i] = hot[MPI, i]
+        before, run = run, _clocked(it)
+        _stalls(it.residents, hot[WAITED])
+    _mix(it.residents, scratch)
+    return Clocked(
+        state_hz=0.5 * (before.state_hz + run.state_hz),
+        limit_hz=0.5 * (before.limit_hz + run.limit_hz),
+        capped=0.5 * (before.capped + run.capped),
+        power_w=0.5 * (before.power_w + run.power_w),
+        misses_per_s=0.5 * (before.misses_per_s + run.misses_per_s),
+        residual=max(before.residual, run.residual),
+    )
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -529,8 +607,11 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
         utilisation=utilisation,
         sibling=sibling,
     )
-    clocked = _clocked(running)
-    _stalls(residents, residents.hot[WAITED])
+    if governor.policy in (STALL_AWARE, OWN_POLICY) and inputs.settings[0].governor_s < epoch_s:
+        clocked = _looked_at(running)
+    else:
+        clocked = _clocked(running)
+        _stalls(residents, residents.hot[WAITED])
     _count(residents, epoch_s, utilisation, domain.sums[epoch])
     if outputs.trace.size > 0:
         _follow(residents, epoch, epoch_s, outputs.trace)
@@ -564,7 +645,7 @@ def _open(inputs: Inputs, outputs: Outputs, number: int, own: OwnPhysics) -> Pow
         change=np.zeros(m, np.int64),
         latency_s=np.zeros((m, inputs.platforms["nodes"].max())),
         divided=np.full(m, NOWHERE),
-        scratch=np.zeros((SCRATCH, max(inputs.slots, inputs.platforms["slices"].max()))),
+        scratch=np.zeros((ASIDE + 1, max(inputs.slots, inputs.platforms["slices"].max()))),
         wander=np.zeros(m),
         allowance=np.ones(1),
         sums=outputs.epoch_sums[number],

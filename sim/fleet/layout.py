@@ -331,7 +331,7 @@ class Clocked(NamedTuple):
 
     state_hz: float
     limit_hz: float  # under which the governor chose
-    capped: bool
+    capped: float  # share of the time in which TDP or cap lowered the clock
     power_w: float
     misses_per_s: float
     residual: float

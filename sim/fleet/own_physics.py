@@ -31,7 +31,7 @@ class GovernorFunction(Protocol):
         Parameters
         ----------
         utilisation : busy hardware threads of the machine over all
-        stalled : share of its cycles in which the instance waited for memory in the epoch before, 0..1
+        stalled : share of its cycles in which the instance waited for memory when the governor looked last, 0..1
         limit_hz : the highest clock that the power limit allows
         min_hz, max_hz : the lowest clock of the platform, and the highest that it allows with so many cores active
         """

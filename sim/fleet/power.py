@@ -51,7 +51,7 @@ def set_clocks(
 ) -> float:
     """Set every resident's clock as its governor wishes under a limit; return the machine's P-state.
 
-    What a governor knows of stalls is of the epoch before.
+    What a governor knows of stalls is what it saw when it looked last.
     """
     hot, _, n = residents
     least = platform.min_hz

@@ -10,7 +10,7 @@ BUSY, ELASTIC, PACE, INSTR, SPIN, NETWORK, QUOTA, NOISE_SD, AHEAD, CRITICAL = ra
 TRAITS = INPUT_SD = 18  # INPUT_SD: column of the table of jobs alone: spread between shards
 # What it does now: own behaviour, cache share, busy threads, misses per instruction, CPI, misses per second, frequency,
 # core CPI and relative memory accesses without co-runners' part, 1 / overlap on this core, and the share of its cycles
-# in which it waited for memory in the epoch before; share of its accesses to other nodes' memory; part
+# in which it waited for memory when its governor looked last; share of its accesses to other nodes' memory; part
 # of its misses on each of its slices; when it leaves, in seconds; on the event-driven machine, where WAITED is what its
 # governor saw last, the share of its cycles in which it waits now; threads that
 # are runnable and do not run: because others do, and because the quota is used up.

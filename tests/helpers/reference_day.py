@@ -401,19 +401,33 @@ class ReferenceDay:
         silicon = day.machines.power_factor[number]
         given = {"silicon": silicon, "cap_w": cap_w, "sibling": sibling, "solved": solved, "turbo": world.power.turbo}
         given["throttle"] = throttle
-        power_w, state, capped, solution = clocked(host.here, platform, governor, **given)
-        cpis, misses, shares = solution
-        for one, share, cpi in zip(host.here, shares, cpis, strict=True):
-            one.cpi = cpi
-            self.count(one, share, epoch, crowding)
-        for one in host.here:
-            one.waited = one.stall
+        states, did = self.looked_at(host, governor, lambda: clocked(host.here, platform, governor, **given))
+        for one, parts in zip(host.here, zip(*did, strict=True), strict=True):
+            self.count(one, parts, epoch, crowding)
+        power_w, state, capped, misses = (sum(values) / len(states) for values in zip(*states, strict=True))
         self.machine_epochs[number, epoch] = state, power_w, crowding, misses * 64 * 1.3 / bandwidth
         self.epoch_energy_j[epoch] += power_w * world.epoch_s
         if self.window(epoch) is not None:
             self.energy_j[number, self.window(epoch)] += power_w * world.epoch_s
             self.capped[number, self.window(epoch)] += capped
         return power_w
+
+    def looked_at(self, host, governor, run):
+        """States between which a governor's looks alternate, or that in which they end, and what residents do there."""
+        often = governor.policy == "stall_aware" and self.world.steps.governor_s < self.world.epoch_s
+        seen, states, did = [], [], []
+        for _ in range(9 if often else 1):
+            seen.append([one.waited > governor.stall_threshold for one in host.here])
+            if seen[-1:] == seen[-2:-1]:
+                return states[-1:], did[-1:]
+            if seen[-1:] == seen[-3:-2]:
+                break
+            power_w, state, capped, (cpis, misses, shares) = run()
+            states.append((power_w, state, capped, misses))
+            for one, one.cpi in zip(host.here, cpis, strict=True):
+                one.waited = one.stall
+            did.append([(one.frequency, one.cpi, share) for one, share in zip(host.here, shares, strict=True)])
+        return states[-2:], did[-2:]
 
     def incidents(self, machine, epoch):
         """By how much memory is slower and the highest clock lower: the product over those under way."""
@@ -623,13 +637,18 @@ class ReferenceDay:
                 one.queued += max(0.0, surplus - before - cut) * one.use / got if got else 0.0
             free, before = free - got, surplus
 
-    def count(self, one, share, epoch, crowding):
-        cycles = one.use * one.frequency * self.world.epoch_s
-        instructions = cycles / one.cpi
+    def count(self, one, parts, epoch, crowding):
+        """Count what a resident did in equal parts of the epoch: clock, CPI and share of the cache in each."""
+        part_s = self.world.epoch_s / len(parts)
+        cycles = sum(one.use * clock_hz * part_s for clock_hz, _, _ in parts)
+        instructions = sum(one.use * clock_hz / cpi * part_s for clock_hz, cpi, _ in parts)
+        misses = sum(one.use * clock_hz / cpi * part_s * one.mpi(share) for clock_hz, cpi, share in parts)
+        one.frequency = sum(clock_hz for clock_hz, _, _ in parts) / len(parts)
+        one.cpi = one.frequency * len(parts) / sum(clock_hz / cpi for clock_hz, cpi, _ in parts)
         useful = 1 - self.day.jobs.spin_share[one.job] * crowding
         cpu_s = one.use * self.world.epoch_s
         requests, core_cycles = instructions * useful / one.instructions, instructions * one.core_now
-        row = [cycles, instructions, instructions * one.mpi(share), cpu_s, requests, core_cycles]
+        row = [cycles, instructions, misses, cpu_s, requests, core_cycles]
         row += [one.queued * self.world.epoch_s, one.throttled * self.world.epoch_s]
         self.stay_epochs[one.stay, epoch] = [*row[:4], core_cycles]
         if self.window(epoch) is not None:
