@@ -25,6 +25,9 @@ def reproduce(
             help="Judge rows on so many simulated worlds, of ten; if not said, on those that were measured before.",
         ),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Try the causes of what does not hold, and the other population.")
+    ] = False,
     executor: Annotated[
         str, typer.Option(metavar="WHERE", help="processes, or dask:ADDRESS of a Dask scheduler.")
     ] = "processes",
@@ -46,7 +49,7 @@ def reproduce(
         answer(papers.listing(), json)
         return
     catalogue.chosen(what)
-    asked = papers.Asked(runs, worlds, execution.Workers(checked(executor), workers))
+    asked = papers.Asked(runs, worlds, execution.Workers(checked(executor), workers), explain)
     with folder("--out"):
         make_folder(out)
     with progress(quiet=json) as tell, folder("--runs"):

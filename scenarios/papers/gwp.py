@@ -42,6 +42,16 @@ DENSE: Final[Mapping[str, object]] = {
     "profiling.collector.stacks_per_s": 0.0,
 }
 """Fewer machines, looked at more closely: what an application's own profile by machine needs."""
+FAST: Final[Mapping[str, object]] = {
+    "fleet.machines": 120,
+    "population.jobs": 100,
+    "population.common_jobs": 46,
+    "horizon_s": DAY_S,
+    "profiling.collector.samples_per_s": 20_000.0,
+    "profiling.collector.stacks_per_s": 10_000.0,
+}
+"""A smaller fleet for a day whose collector asks for more samples than any gatekeeper allows: these then decide. They
+allow some 8,000 a second of a machine, and 3,000 with stacks."""
 SQUARE_ROOT_ENTRIES: Final = 100
 """Functions whose square-root law is tried; the rest are one entry, so that every entry has many samples."""
 REST: Final = "[rest]"
@@ -326,7 +336,9 @@ def _true_share(run: Run) -> float:
     return float(rows.loc[rows["image"] == LIBRARY, "cycles"].sum() / rows["cycles"].sum())
 
 
-def _overhead(run: Run) -> pd.DataFrame:
+def _overhead(sources: Sources) -> pd.DataFrame:
+    """Measure what profiling costs a fleet whose gatekeepers allow less than is asked for."""
+    run = sources.run(FLEET, **FAST)
     visits = run.table("visits", ["visit", "frequency_hz", "overhead_cycles"])
     busy_s = run.table("processes", ["visit", "cpu_s"]).groupby("visit")["cpu_s"].sum()
     busy = visits[visits["visit"].isin(busy_s.index)]
@@ -335,6 +347,7 @@ def _overhead(run: Run) -> pd.DataFrame:
     fleet = float(run.table("epochs", ["cycles"])["cycles"].sum())
     return numbers(
         share=float(visits["overhead_cycles"].sum()) / fleet,
+        always_on_share=float(busy["overhead_cycles"].sum() / cycles.sum()),
         visited_share=float(np.nanmax(on_machine)),
         visited_share_median=float(np.nanmedian(on_machine)),
     )
@@ -394,13 +407,13 @@ ROWS: tuple[Row, ...] = (
         note=f"{LIBRARY}; wsc profile ask RUN shared --set by=image",
         on=COSTLY,
     ),
-    RunRow(
+    MeasuredRow(
         "gwp/overhead",
         "what profiling costs the fleet",
         (FLEET,),
         _overhead,
-        note="of the fleet's cycles; and at most of a machine's while it is visited",
-        on=COSTLY,
+        note="a day of 120 machines at the highest rates that gatekeepers allow; of the fleet's cycles, and at most of "
+        "a machine's while it is visited",
     ),
 )
 """Every figure and table of the paper that shows numbers, and what its text says of profiles."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import KINDS, PRINTED, Criterion, Kind, Verdict, judge, number, overall, printed
+from scenarios.papers.causes import Cause
 from scenarios.papers.rows import Reproduction, Row, published
 from scenarios.views.conclusion import Payload
 
@@ -218,8 +219,7 @@ def judgement(
     population : how it does with the other population
     """
     paper, tables = published(row.id), [outcome.measured, *others]
-    pooled = row.pool(tables) if row.pool and others else {}
-    criteria = judge(tables, paper, pooled)
+    criteria = judge(tables, paper, row_pool(row, tables))
     ours, theirs = beside(outcome.measured, paper, criteria)
     return JudgedRow(
         row.id,
@@ -235,6 +235,35 @@ def judgement(
         tuple(str(file) for file in written),
         tuple(trials),
         population,
+    )
+
+
+def row_pool(row: Row, worlds: Sequence[pd.DataFrame]) -> Mapping[str, float]:
+    """Return the rates of a row that the draws of several worlds give together."""
+    return row.pool(worlds) if row.pool and len(worlds) > 1 else {}
+
+
+def trial(
+    criterion: Criterion, cause: Cause, without: Sequence[pd.DataFrame], sham: Sequence[pd.DataFrame]
+) -> CauseTrial:
+    """Return what removing a cause says of a criterion that does not hold.
+
+    Parameters
+    ----------
+    criterion : judged in the worlds as they are
+    cause : of its failing, as it was thought
+    without, sham : what the row measured in the same worlds without the cause, and without something else
+    """
+    with_cause, with_sham = (tuple(number(world, criterion.name) for world in worlds) for worlds in (without, sham))
+    return CauseTrial(
+        criterion.name,
+        cause.cause,
+        with_cause,
+        cause.sham,
+        with_sham,
+        sum(map(criterion.keeps, with_cause)),
+        sum(map(criterion.keeps, with_sham)),
+        criterion.holds_in,
     )
 
 

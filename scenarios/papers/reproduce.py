@@ -2,17 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-from analysis.figures.criteria import KINDS, Kind, Verdict, printed
+from analysis.figures.criteria import KINDS, Kind, Verdict, judge, overall, printed
 from scenarios.papers.catalogue import ROWS, chosen
-from scenarios.papers.judged import JudgedRow, in_words, judgement
-from scenarios.papers.rows import Reproduction, Row, published
+from scenarios.papers.causes import PopulationChoice, causes_of, population_of
+from scenarios.papers.judged import CauseTrial, JudgedRow, OtherPopulation, in_words, judgement, row_pool, trial
+from scenarios.papers.rows import COSTLY, Changed, Reproduction, Row, published
 from scenarios.papers.sources import Sources
 from scenarios.papers.worlds import TOO_LITTLE, RowWorld, made, there
 from scenarios.runs.disk import save
@@ -121,6 +122,8 @@ class Asked:
     """As many as are kept if not said: then none is simulated but the first."""
     workers: Workers = HERE
     """Where the next worlds are measured."""
+    explain: bool = False
+    """Whether causes of what does not hold are removed, and the other population is tried, where that is not kept."""
 
 
 def reproduce(which: str, out: Path, sources: Sources, asked: Asked | None = None) -> Reproduced:
@@ -143,17 +146,73 @@ def reproduce(which: str, out: Path, sources: Sources, asked: Asked | None = Non
         sources.progress(name, 0.0)
         judged.append(_reproduced(ROWS[name], sources, out, others.get(name, ())))
         sources.progress(name, 1.0)
-    return Reproduced(tuple(judged))
+    return Reproduced(tuple(_explained(judged, asked, sources.progress)))
 
 
 def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapping[str, Sequence[pd.DataFrame]]:
-    """Return what rows measured in the worlds after the first, as far as all are there that lie between."""
+    """Return what rows measured in the worlds after the first, up to the first that is not there."""
     if asked is None:
         return {}
     wanted = {row: [RowWorld(row, seed) for seed in ROWS[row].worlds[1 : asked.worlds]] for row in ids}
     pieces = [piece for of_row in wanted.values() for piece in of_row]
     found = there(pieces, asked.runs) if asked.worlds is None else made(pieces, asked.runs, progress, asked.workers)
     return {row: _first_ones(of_row, found) for row, of_row in wanted.items()}
+
+
+def _explained(rows: Sequence[JudgedRow], asked: Asked | None, progress: Progress) -> list[JudgedRow]:
+    """Return rows with what removing causes of their failures says, and how they do with the other population."""
+    if asked is None:
+        return list(rows)
+    wanted = [piece for row in rows for changed in _changes(row) for piece in _with(row, changed)]
+    found = made(wanted, asked.runs, progress, asked.workers) if asked.explain else there(wanted, asked.runs)
+    return [replace(row, trials=tuple(_trials(row, found)), population=_population(row, found)) for row in rows]
+
+
+def _changes(row: JudgedRow) -> Iterator[Changed]:
+    """Yield what a row's worlds are changed by: causes of criteria that do not hold, shams, the other population."""
+    failing = {criterion.name for criterion in row.criteria if not criterion.holds}
+    for cause in causes_of(row.id):
+        if failing & set(cause.criteria):
+            yield from (cause.removed, cause.instead)
+    if choice := population_of(row.id):
+        yield _other(choice)
+
+
+def _other(choice: PopulationChoice) -> Changed:
+    return (("population.preset", choice.other),)
+
+
+def _with(row: JudgedRow, changed: Changed) -> list[RowWorld]:
+    """Return a row's worlds with a change: all that it is judged on, three for the other population."""
+    worlds = row.worlds[: len(COSTLY)] if changed[0][0] == "population.preset" else row.worlds
+    return [RowWorld(row.id, seed, changed) for seed in worlds]
+
+
+def _trials(row: JudgedRow, found: Mapping[RowWorld, pd.DataFrame]) -> Iterator[CauseTrial]:
+    failing = [criterion for criterion in row.criteria if not criterion.holds]
+    for cause in causes_of(row.id):
+        without, sham = _values(row, cause.removed, found), _values(row, cause.instead, found)
+        for criterion in failing:
+            if without and sham and criterion.name in cause.criteria:
+                yield trial(criterion, cause, without, sham)
+
+
+def _values(row: JudgedRow, changed: Changed, found: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
+    """Return what was measured in all changed worlds; nothing if some are not there."""
+    pieces = _with(row, changed)
+    return [found[piece] for piece in pieces] if all(piece in found for piece in pieces) else []
+
+
+def _population(row: JudgedRow, found: Mapping[RowWorld, pd.DataFrame]) -> OtherPopulation | None:
+    choice = population_of(row.id)
+    if choice is None:
+        return None
+    tables = _values(row, _other(choice), found)
+    verdict = None
+    if tables:
+        criteria = judge(tables, published(row.id), row_pool(ROWS[row.id], tables))
+        verdict = overall(criterion.verdict for criterion in criteria if criterion.kind == "finding")
+    return OtherPopulation(choice.used, choice.reason, choice.other, verdict, len(tables))
 
 
 def _first_ones(pieces: Sequence[RowWorld], found: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:

@@ -17,6 +17,8 @@ Draw = Callable[[pd.DataFrame, pd.DataFrame], Figure]
 """From measured and printed numbers to the figure."""
 Pool = Callable[[Sequence[pd.DataFrame]], Mapping[str, float]]
 """From what was measured in every world to the rates of all their draws together, by the names of criteria."""
+Changed = tuple[tuple[str, object], ...]
+"""What a world is with or without: paths of scenarios and values."""
 WORLDS: Final = tuple(range(1, 11))
 """Seeds of the worlds that a row is judged on, stated before any was measured; the first is the one that is drawn."""
 COSTLY: Final = WORLDS[:3]

@@ -26,7 +26,7 @@ from analysis.wsmeter.plan import MarginOutOfReachError
 from scenarios.files.loader import load
 from scenarios.kinds import KINDS
 from scenarios.papers.catalogue import ROWS, library
-from scenarios.papers.rows import published
+from scenarios.papers.rows import Changed, published
 from scenarios.papers.sources import Sources
 from scenarios.runs.conclusions import CONCLUDING
 from scenarios.runs.disk import abandoned, hidden
@@ -52,9 +52,6 @@ _DRAWN: Final = frozenset({"Figure", "Axes"})
 """In the signature of a function that draws."""
 
 _MAKING: Final = "measuring worlds"
-
-Changed = tuple[tuple[str, object], ...]
-"""What a world is with or without: paths of scenarios and values."""
 
 
 class RowWorld(NamedTuple):

@@ -20,6 +20,8 @@ BEYOND: Final = ("calibrated", "testbed")
 """Columns that the paper does not have."""
 NAIVE: Final = "cycle_scalar"
 """The rival that counts clock cycles and nothing else."""
+SCORED: Final = "benchmark"
+"""The rival that runs a public benchmark on both platforms; it has no column where the benchmark is the service."""
 DIRECTIONS: Final = (("piii", "xeon"), ("piii", "pres"), ("pres", "xeon"), ("xeon", "piii"))
 """Figure 5: from the measured to the predicted platform."""
 
@@ -101,7 +103,8 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         series, x (share of the mixes), value (error) of the first world by the published method; medians over worlds
         as numbers: of the published method, below_cycles, the share of the pairs of application and direction in which
-        its median error is less than that of `NAIVE`, and worst_share, that in which no method errs more.
+        its median error is less than that of `NAIVE`, below_benchmark, the same of `SCORED` where there is one, and
+        worst_share, that in which no method errs more.
     """
     cells = by_direction(errors)
     rivals = cells.drop(columns=["application", "direction", OURS])
@@ -121,6 +124,7 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         "piii_over_pres": mean["piii"] / mean["pres"],
         "pres_over_xeon": mean["pres"] / mean["xeon"],
         "below_cycles": float((cells[OURS] < cells[NAIVE]).mean()),
+        "below_benchmark": _share_below(cells, SCORED),
         "worst_share": float((cells[OURS] > rivals.max(axis=1)).mean()),
     }
     shares = np.linspace(0.0, 1.0, 101)
@@ -130,6 +134,14 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
         for (application, direction), direction_rows in first.groupby(["application", "direction"], sort=False)
     ]
     return measures(*parts, **values)
+
+
+def _share_below(cells: pd.DataFrame, rival: str) -> float:
+    """Return the share of the pairs with a rival's error in which that of the published method is less."""
+    if rival not in cells:
+        return float("nan")
+    both = cells.dropna(subset=[rival])
+    return float((both[OURS] < both[rival]).mean())
 
 
 def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:

@@ -1,0 +1,115 @@
+"""Why findings do not hold: causes that experiments remove, and something of like size that they remove instead.
+
+A sentence about a cause is a hypothesis. It counts once the criterion holds in worlds without the cause, and still does
+not hold in worlds without something else (`judged.CauseTrial`).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from scenarios.papers.rows import Changed
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause of criteria that do not hold, and how scenarios say that it is not there."""
+
+    row: str
+    criteria: tuple[str, ...]
+    cause: str
+    """In words that follow the criterion's name: with or without what."""
+    removed: Changed
+    sham: str
+    instead: Changed
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationChoice:
+    """Which of two populations rows use, by the sentence of the paper that decides it."""
+
+    used: str
+    other: str
+    reason: str
+
+
+_EVEN: Final = (
+    "with 160 heavyweights for 40, so that each holds a quarter of what it held",
+    (("population.heavyweights", 160),),
+    "with the spread of the light jobs' quota halved instead",
+    (("population.light_log_sd", 0.45),),
+)
+_ALONE: Final = (
+    "without what racks and machines share (conditions, neighbours in caches and memory)",
+    (
+        ("conditions.rack_latency_log_sd", 0.0),
+        ("conditions.rack_power_log_sd", 0.0),
+        ("conditions.rack_access_log_sd", 0.0),
+        ("conditions.machine_access_log_sd", 0.0),
+        ("interference.llc", False),
+        ("interference.bandwidth", False),
+    ),
+    "without what instances of a job do not share (their input)",
+    (("population.behaviour.input_log_sd", 0.0),),
+)
+_THREADS: Final = (
+    "where a busy sibling thread slows nobody down, so that a hardware thread is worth a processor",
+    (("mechanisms.smt", False),),
+    "where lines written by another processor do not miss again",
+    (("mechanisms.coherence", False),),
+)
+_TIERS: Final = (
+    "with other tiers that take 5 ms for 50",
+    (("application.other_tiers_s", 0.005),),
+    "with other tiers whose types do not differ",
+    (("application.other_tiers_log_sd", 0.0),),
+)
+
+CAUSES: Final = (
+    Cause("wsmeter/fig12", ("cost_growth_min4", "margin_min20_max"), *_EVEN),
+    Cause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_EVEN),
+    Cause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
+    Cause("crossplatform/fig5", ("piii_over_pres", "below_cycles", "below_benchmark"), *_TIERS),
+    Cause("crossplatform/fig6", ("platform_ratio",), *_TIERS),
+    Cause(
+        "crossplatform/table7",
+        ("simulated_rank_error", "simulated_gain_over_cycles", "simulated_gain_over_benchmark", "simulated_loss"),
+        *_THREADS,
+    ),
+    Cause(
+        "crossplatform/fig7",
+        ("simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"),
+        *_THREADS,
+    ),
+)
+"""Every cause that was thought of, stated before it was tried."""
+
+_COVERAGES: Final = "using 25∼50 machines [...] while covering 82%∼87% of the total CPU quota (6.3)"
+_POLICY: Final = "to measure the performance impact of a new feature (i.e., new DVFS policy) (2.1), the subject of 6.4"
+_HEAVY: Final = "there exist heavyweight jobs which occupy a large portion of the total quota (3.2)"
+_CLUSTERS: Final = "our randomly generated testing clusters often have enough instances for high coverage (5.2.2)"
+_SENTENCES: Final = {
+    _COVERAGES: ("fig16", "fig17", "fig18", "table1", "efficiency"),
+    _POLICY: ("fig1", "fig2", "fig3", "fig7"),
+    _HEAVY: ("fig4", "fig5"),
+    _CLUSTERS: ("fig8", "fig9", "fig11", "fig12", "fig13"),
+    "400-machine cluster robustly identifies the improvement while also achieving high coverage (91%) (6.4)": (
+        "fig19",
+    ),
+    "We test for the top 1 to 500 heavyweight jobs in WSC 1 (Figure 4) (3.3)": ("fig6",),
+}
+"""What WSMeter says of the fleets of its rows; docs/scenarios.md has the table."""
+_OF_GOOGLE: Final = "several thousand applications running on thousands of servers, of the same operator"
+
+
+def population_of(row: str) -> PopulationChoice | None:
+    """Return which population a row uses; None of a row in which concentration of the quota plays no part."""
+    paper, _, name = row.partition("/")
+    if paper == "gwp":
+        return PopulationChoice("google2011", "wsmeter", _OF_GOOGLE)
+    sentences = [sentence for sentence, names in _SENTENCES.items() if paper == "wsmeter" and name in names]
+    return PopulationChoice("wsmeter", "google2011", sentences[0]) if sentences else None
+
+
+def causes_of(row: str) -> list[Cause]:
+    """Return the causes that were thought of for a row."""
+    return [cause for cause in CAUSES if cause.row == row]

@@ -1,0 +1,170 @@
+"""Rows in many worlds: each measured once, kept, read again, and judged together; causes removed and shams beside."""
+
+import ast
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.figures.criteria import numbers
+from scenarios.papers import catalogue, causes, reproduce, worlds
+from scenarios.papers.causes import causes_of, population_of
+from scenarios.papers.judged import CauseTrial
+from scenarios.papers.reproduce import Asked, Reproduced
+from scenarios.papers.rows import WORLDS, MeasuredRow, published
+from scenarios.papers.sources import Sources
+from scenarios.runs.execution import Workers
+
+ROW = "crossplatform/fig6"
+SHORT = causes_of(ROW)[0].removed
+
+
+def quiet(_what, _share):
+    """Say nothing."""
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A row that holds in even worlds, and in all of them without its cause; and the worlds that were measured."""
+    asked = []
+
+    def measure(sources):
+        asked.append((sources.world, dict(sources.changed)))
+        ratio = 3.0 if sources.world % 2 == 0 or dict(SHORT).items() <= sources.changed.items() else 1.0
+        return numbers(platform_ratio=ratio, workload_gap=0.01)
+
+    row = MeasuredRow(ROW, "a row", ("cross_rubis",), measure)
+    monkeypatch.setitem(catalogue.ROWS, ROW, row)
+    return asked
+
+
+def judged(tmp_path, count, explain=False):
+    sources = Sources(lambda *_: None, quiet)
+    asked = Asked(tmp_path, count, Workers(processes=1), explain)
+    (row,) = reproduce.reproduce(ROW, tmp_path / "figures", sources, asked).rows
+    return row
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_row_is_judged_on_the_worlds_that_are_there(tmp_path):
+    one = judged(tmp_path, 1)
+    assert (one.worlds, one.complete, one.verdict) == ((1,), False, "does not hold")
+    ten = judged(tmp_path, 10)
+    assert (ten.worlds, ten.complete, ten.verdict) == (WORLDS, True, "depends on the world")
+    ratio = next(criterion for criterion in ten.criteria if criterion.name == "platform_ratio")
+    assert ratio.values == (1.0, 3.0) * 5
+    assert ten.held_in_first is False
+    payload = ten.payload()
+    assert payload["worlds"] == list(WORLDS)
+    assert {criterion["kind"] for criterion in payload["criteria"]} == {"finding"}
+    assert [criterion["holds_in"] for criterion in payload["criteria"]] == [10, 5]
+
+
+def test_what_was_measured_is_read_and_what_is_missing_is_measured(tmp_path, counted):
+    judged(tmp_path, 3)
+    assert [world for world, _ in counted] == [2, 3, 1]
+    counted.clear()
+    assert judged(tmp_path, None).worlds == (1, 2, 3)
+    assert [world for world, _ in counted] == [1]  # the first is drawn, so it is measured each time
+    judged(tmp_path, 5)
+    assert [world for world, _ in counted] == [1, 4, 5, 1]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_other_bounds_ask_for_no_new_worlds_and_other_scenarios_do(tmp_path, counted, monkeypatch):
+    judged(tmp_path, 2)
+    counted.clear()
+    monkeypatch.setattr(worlds, "_question", lambda row: ("another", row))
+    judged(tmp_path, 2)
+    assert [world for world, _ in counted] == [2, 1]
+
+
+def test_a_cause_that_is_removed_stands_beside_a_sham(tmp_path, counted):
+    without = judged(tmp_path, 10)
+    assert without.trials == ()
+    counted.clear()
+    row = judged(tmp_path, 10, explain=True)
+    (trial,) = row.trials
+    assert (trial.cause_holds_in, trial.sham_holds_in, trial.holds_in, trial.worlds) == (10, 5, 5, 10)
+    assert trial.explains
+    assert "it holds in 10 of 10 worlds" in str(trial)
+    assert "so this is the cause" in str(trial)
+    assert len(counted) == 1 + 20
+    counted.clear()
+    assert judged(tmp_path, None).trials == row.trials
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize(("without", "sham", "explains"), [(8, 2, True), (7, 2, False), (10, 8, False), (10, 7, True)])
+def test_a_cause_explains_if_the_effect_goes_with_it_and_with_nothing_else(without, sham, explains):
+    values = (0.0,) * 10
+    assert CauseTrial("x", "without it", values, "without that", values, without, sham, 0).explains is explains
+
+
+def test_every_cause_belongs_to_findings_of_its_row_and_can_be_asked():
+    """A scenario with the change, and one with the sham, can be loaded, and differ from the one that ships."""
+    from scenarios.files.loader import Override, load
+    from scenarios.views.terminal import dumps
+
+    for cause in causes.CAUSES:
+        bounds = published(cause.row)["series"]
+        assert {f"finding:{name}" for name in cause.criteria} <= set(bounds), cause
+        for name in catalogue.ROWS[cause.row].scenarios:
+            for changed in (cause.removed, cause.instead):
+                given = [Override(path, dumps(value), "value") for path, value in changed]
+                assert load(name, given) != load(name, []), (cause.row, changed)
+
+
+def test_every_population_is_chosen_by_a_sentence():
+    for row in catalogue.ROWS:
+        choice = population_of(row)
+        assert choice is None or (choice.used != choice.other and len(choice.reason) > 20)
+    assert population_of("crossplatform/fig5") is None
+
+
+def test_code_that_draws_decides_no_number_and_code_that_measures_does(monkeypatch):
+    before = worlds.measuring_digest.__wrapped__("occupancy")
+    tree = worlds._tree
+
+    def changed(name):
+        def other(module):
+            made = tree(module)
+            for node in ast.walk(made):
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    node.body = [ast.Pass()]
+            return made
+
+        monkeypatch.setattr(worlds, "_tree", other)
+        return worlds.measuring_digest.__wrapped__("occupancy")
+
+    assert changed("load") == before  # draws
+    assert changed("measure_load") != before
+    assert changed("expansion") != before  # in another room
+
+
+def test_only_what_is_planned_is_measured_and_arithmetic_has_one_world():
+    assert catalogue.ROWS["wsmeter/table2"].worlds == (1,)
+    assert len(catalogue.ROWS["wsmeter/fig18"].worlds) == 10
+    assert len(catalogue.ROWS["gwp/core-seconds"].worlds) == 3
+
+
+@pytest.mark.usefixtures("counted")
+def test_findings_are_counted_apart_and_so_is_what_one_world_says(tmp_path):
+    told = "; ".join(Reproduced((judged(tmp_path, 10),)).counts())
+    assert "1 of 2 findings hold, 1 depend on the world" in told
+    assert "by one world alone, checks and slips counted too: 0 of 1 rows" in told
+
+
+def test_a_row_without_enough_to_measure_fails_in_that_world(tmp_path, monkeypatch):
+    from analysis.statistics import NotEnoughDataError
+
+    def measure(sources):
+        if sources.world == 2:
+            raise NotEnoughDataError(10, 1, "machines")
+        return numbers(platform_ratio=3.0, workload_gap=0.01)
+
+    row = replace(catalogue.ROWS[ROW], measure=measure, draw=None)
+    monkeypatch.setitem(catalogue.ROWS, ROW, row)
+    ratio = judged(tmp_path, 3).criteria[1]
+    assert ratio.holds_in == 2
+    assert np.isnan(ratio.values[1])
