@@ -11,7 +11,7 @@ from scenarios.papers.rows import Changed
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class SuspectedCause:
     """A cause of criteria that do not hold, and how scenarios say that it is not there."""
 
     row: str
@@ -65,17 +65,17 @@ _TIERS: Final = (
 )
 
 CAUSES: Final = (
-    Cause("wsmeter/fig12", ("cost_growth_min4", "margin_min20_max"), *_EVEN),
-    Cause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_EVEN),
-    Cause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
-    Cause("crossplatform/fig5", ("piii_over_pres", "below_cycles", "below_benchmark"), *_TIERS),
-    Cause("crossplatform/fig6", ("platform_ratio",), *_TIERS),
-    Cause(
+    SuspectedCause("wsmeter/fig12", ("cost_growth_min4", "margin_min20_max"), *_EVEN),
+    SuspectedCause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_EVEN),
+    SuspectedCause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
+    SuspectedCause("crossplatform/fig5", ("piii_over_pres", "below_cycles", "below_benchmark"), *_TIERS),
+    SuspectedCause("crossplatform/fig6", ("platform_ratio",), *_TIERS),
+    SuspectedCause(
         "crossplatform/table7",
         ("simulated_rank_error", "simulated_gain_over_cycles", "simulated_gain_over_benchmark", "simulated_loss"),
         *_THREADS,
     ),
-    Cause(
+    SuspectedCause(
         "crossplatform/fig7",
         ("simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"),
         *_THREADS,
@@ -110,6 +110,6 @@ def population_of(row: str) -> PopulationChoice | None:
     return PopulationChoice("wsmeter", "google2011", sentences[0]) if sentences else None
 
 
-def causes_of(row: str) -> list[Cause]:
+def causes_of(row: str) -> list[SuspectedCause]:
     """Return the causes that were thought of for a row."""
     return [cause for cause in CAUSES if cause.row == row]

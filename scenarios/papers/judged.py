@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.criteria import KINDS, PRINTED, Criterion, Kind, Verdict, judge, number, overall, printed
-from scenarios.papers.causes import Cause
+from scenarios.papers.causes import SuspectedCause
 from scenarios.papers.rows import Reproduction, Row, published
 from scenarios.views.conclusion import Payload
 
@@ -244,7 +244,7 @@ def row_pool(row: Row, worlds: Sequence[pd.DataFrame]) -> Mapping[str, float]:
 
 
 def trial(
-    criterion: Criterion, cause: Cause, without: Sequence[pd.DataFrame], sham: Sequence[pd.DataFrame]
+    criterion: Criterion, cause: SuspectedCause, without: Sequence[pd.DataFrame], sham: Sequence[pd.DataFrame]
 ) -> CauseTrial:
     """Return what removing a cause says of a criterion that does not hold.
 
