@@ -74,7 +74,7 @@ interop: $(READY) ## have other tools read the profiles that are exported; needs
 wheel: $(READY) ## install the wheel outside of the checkout and run, report, reproduce and serve from there
 	$(BIN)/python tests/wheel/check.py
 
-figures: $(READY) ## draw every figure and table of the papers into figures/
+figures: $(READY) ## draw every figure and table of the papers into figures/, judged on the worlds that are kept
 	$(BIN)/wsc reproduce wsmeter --out figures
 	$(BIN)/wsc reproduce occupancy --out figures
 	$(BIN)/wsc reproduce crossplatform --out figures
@@ -94,12 +94,16 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/newcomer.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
-evidence: $(READY) ## the long evidence: many draws, many fleets, every row; an hour or so
+evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, many fleets; it goes on where it stopped
+	$(BIN)/wsc reproduce wsmeter --worlds 10 --explain --out figures
+	$(BIN)/wsc reproduce occupancy --worlds 10 --out figures
+	$(BIN)/wsc reproduce crossplatform --worlds 10 --explain --out figures
+	$(BIN)/wsc reproduce gwp --worlds 10 --explain --out figures
 	$(BIN)/wsc validate cpu_upgrade --draws 5000
 	$(BIN)/wsc validate dvfs_policy --draws 5000
 	$(BIN)/wsc validate docs/examples/many_fleets.yaml --draws 500
 	for name in rubis stockonline tpcw; do $(BIN)/wsc validate cross_$$name; done
-	$(BIN)/wsc reproduce all --out figures
+	$(BIN)/wsc reproduce world --out figures
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
 	$(BIN)/python benchmarks/calibration_causes.py

@@ -20,7 +20,7 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.trial import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
-from scenarios.papers.rows import MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import ONE, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
@@ -303,6 +303,7 @@ ROWS: tuple[Row, ...] = (
         _table1,
         note="below, three intervals of the simulated log, with the counts of two types of many",
         printed=True,
+        on=ONE,
     ),
     MeasuredRow(
         "crossplatform/fig2",

@@ -120,7 +120,7 @@ class JudgedRow:
     @property
     def held_in_first(self) -> bool:
         """Whether every criterion is true in the first world: how rows were judged when one world had to do."""
-        return all(criterion.keeps(criterion.measured) for criterion in self.findings or self.criteria)
+        return all(criterion.keeps(criterion.measured) for criterion in self.criteria)
 
     @property
     def complete(self) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.figures.occupancy import accuracy, capacity, staircases
 from scenarios.live.measurement import LEAST_UTILISATION, stored
-from scenarios.papers.rows import ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import ONE, ArithmeticRow, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
@@ -136,6 +136,7 @@ ROWS: tuple[Row, ...] = (
         note="computed from the printed Table 1; the text's roughly 27% is 48.65%; below, the same of the simulated "
         "load",
         printed=True,
+        on=ONE,
     ),
     RunRow(
         "occupancy/load",

@@ -1,0 +1,100 @@
+"""Put what `wsc reproduce` said of rows into docs/papers.md: a line a row, and the spread of what does not hold.
+
+wsc reproduce wsmeter --json > wsmeter.json
+python docs/verdicts.py wsmeter.json crossplatform.json
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCUMENT = Path(__file__).parent / "papers.md"
+Told = Mapping[str, Any]
+"""A row, or a criterion of it, as JSON holds it."""
+
+
+def counts(rows: Sequence[Told]) -> Iterator[str]:
+    """Yield a line of a table for each kind of criteria: how many hold, depend on the world, do not hold."""
+    for kind in ("finding", "check", "deviation"):
+        told = [criterion["verdict"] for row in rows for criterion in row["criteria"] if criterion["kind"] == kind]
+        numbers = [told.count(verdict) for verdict in ("holds", "depends on the world", "does not hold")]
+        yield f"| {kind}s | {len(told)} | {' | '.join(map(str, numbers))} |"
+    verdicts = [row["verdict"] for row in rows if row["finding"]]
+    numbers = [verdicts.count(verdict) for verdict in ("holds", "depends on the world", "does not hold")]
+    yield f"| rows with findings | {len(verdicts)} | {' | '.join(map(str, numbers))} |"
+    first = sum(row["holds_in_first_world"] for row in rows)
+    yield f"| all rows, by world 1 alone (the old rule) | {len(rows)} | {first} | – | {len(rows) - first} |"
+
+
+def row_line(row: Told) -> str:
+    """Return a row's line: verdict, worlds, how many findings hold, and what does not."""
+    findings = [criterion for criterion in row["criteria"] if criterion["kind"] == "finding"]
+    holding = sum(criterion["verdict"] == "holds" for criterion in findings)
+    others = "; ".join(failing(criterion) for criterion in row["criteria"] if criterion["verdict"] != "holds")
+    count = f"{holding} of {len(findings)}" if findings else "–"
+    return f"| `{row['id']}` | {row['verdict']} | {len(row['worlds'])} | {count} | {others or '–'} |"
+
+
+def failing(criterion: Told) -> str:
+    """Return a criterion that does not hold, or depends on the world, with its spread."""
+    spread = criterion["spread"]
+    low, middle, high = (_number(spread[name]) for name in ("least", "median", "most"))
+    among = f"{low} / {middle} / {high}" if len(criterion["values"]) > 1 else middle
+    held = f"{criterion['holds_in']} of {len(criterion['values'])}"
+    pooled = "" if criterion["pooled"] is None else f", pooled {_number(criterion['pooled'])}"
+    return f"`{criterion['name']}` {criterion['relation']} {_number(criterion['bound'])}: {among}, {held}{pooled}"
+
+
+def _number(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.3g}"
+
+
+def explanations(rows: Iterable[Told]) -> Iterator[str]:
+    """Yield a line for each cause that was removed."""
+    for row in rows:
+        for trial in row["explanations"]:
+            held = f"{trial['holds_in']} | {trial['cause_holds_in']} | {trial['sham_holds_in']}"
+            says = "yes" if trial["explains"] else "no"
+            names = f"`{row['id']}` `{trial['criterion']}`"
+            yield f"| {names} | {trial['cause']} | {trial['sham']} | {held} | {trial['worlds']} | {says} |"
+
+
+def populations(rows: Iterable[Told]) -> Iterator[str]:
+    """Yield a line for each row that was also tried with the other population."""
+    for row in rows:
+        other = row["population"]
+        if other and other["verdict"]:
+            says = (
+                f"{other['used']} | {row['verdict']} | {other['other']} | {other['verdict']} ({other['worlds']} worlds)"
+            )
+            yield f"| `{row['id']}` | {says} |"
+
+
+def put(text: str, name: str, lines: Iterable[str]) -> str:
+    """Return the text with the lines of a table put between the marks of that name, its two lines of heads kept."""
+    heads = re.search(rf"<!-- {name} -->\n((?:\|.*\n){{2}})", text)
+    if heads is None:
+        raise SystemExit(f"{DOCUMENT}: no table {name}")
+    body = "".join(f"{line}\n" for line in lines)
+    start, end = heads.end(), text.index(f"<!-- /{name} -->")
+    return text[:start] + body + text[end:]
+
+
+def main() -> None:
+    """Read what rows said and put it into the document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, help="what wsc reproduce --json printed")
+    rows = [row for file in parser.parse_args().files for row in json.loads(file.read_text(encoding="utf-8"))]
+    text = DOCUMENT.read_text(encoding="utf-8")
+    tables = {"counts": counts(rows), "verdicts": map(row_line, rows)}
+    tables |= {"explanations": explanations(rows), "populations": populations(rows)}
+    for name, lines in tables.items():
+        text = put(text, name, lines)
+    DOCUMENT.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
