@@ -20,7 +20,7 @@ from models.arrays import Floats
 from models.platforms import PLATFORMS
 from scenarios.crossplatform.trial import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
-from scenarios.papers.rows import ONE, MeasuredRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import COSTLY, ONE, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Sources
 from scenarios.runs.rundir import Run
 
@@ -333,6 +333,7 @@ ROWS: tuple[Row, ...] = (
         ALL,
         _table3,
         note="the load of the last column was set so that half of the intervals or so saturate",
+        on=COSTLY,
     ),
     MeasuredRow(
         "crossplatform/table4",

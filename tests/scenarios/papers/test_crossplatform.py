@@ -7,9 +7,11 @@ import pytest
 from analysis.figures.criteria import number
 from analysis.figures.crossplatform import choices, prediction, traits
 from analysis.figures.world import services
+from scenarios.files.loader import load
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import judgement
 from scenarios.papers.sources import Sources
+from sim.services import capacity
 from tests.helpers.reproduce_worlds import failing
 
 APPLICATIONS = tuple(traits.APPLICATIONS)
@@ -287,3 +289,15 @@ def test_routing_fails_where_another_policy_is_as_good():
 def test_fig5_fails_where_a_benchmark_tells_as_much_and_asks_only_where_there_is_one():
     assert failing("crossplatform/fig5", prediction.measure_fig5(*directions(0.1, scored=0.9))) == ["below_benchmark"]
     assert number(prediction.measure_fig5(*directions(0.1)), "below_benchmark") == 1.0
+
+
+def test_no_two_platforms_are_the_same_machine():
+    """Two cores of a socket and two sockets of a core serve the same requests in times that differ by 1% or more."""
+    world = load("cross_rubis", []).world
+    counts = np.full((1, world.application.types), 1.0)
+    work_s = {name: float(capacity.offered(site, counts)[0][0]) for name, site in capacity.sites(world).items()}
+    assert len(work_s) == 11
+    for one, other in (("xeon_1h_1c_2p", "xeon_1h_2c_1p"), ("xeon_2h_1c_2p", "xeon_2h_2c_1p")):
+        assert abs(work_s[one] / work_s[other] - 1) > 0.01, (one, other)
+    ranked = sorted(work_s.values())
+    assert min(np.diff(ranked) / ranked[1:]) > 1e-4
