@@ -47,6 +47,12 @@ FAST: Final[Mapping[str, object]] = {
     "population.jobs": 100,
     "population.common_jobs": 46,
     "horizon_s": DAY_S,
+    "feature.rollout.start_s": 0.0,
+    "feature.rollout.waves": 1,
+    "profiling.compiler.start_s": 0.0,
+    "profiling.compiler.until_s": DAY_S / 2,
+    "profiling.kernel.start_s": 0.0,
+    "profiling.kernel.waves": 1,
     "profiling.collector.samples_per_s": 20_000.0,
     "profiling.collector.stacks_per_s": 10_000.0,
 }
