@@ -35,8 +35,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.fleet.memory import attainable_share, latency_factor
-from models.fleet.nodes import memory_nodes
+from models.fleet.memory import latency_factor
+from models.fleet.processors import processor
 from models.platforms import PLATFORMS, Sheet
 from models.randomness import stream
 from scenarios.files.loader import Override, load
@@ -349,8 +349,9 @@ def sockets() -> list[Fact]:
     facts = []
     for name, it in MEASURED.items():
         sheet = PLATFORMS[it.platform]
-        nodes = memory_nodes(replace(sheet, sockets=2), {})
-        local_ns, gb_per_s = 1e9 * sheet.memory_latency_s, attainable_share(it.platform, {}) * it.theory_gb_per_s
+        its = processor(it.platform, {})
+        nodes = its.memory_nodes(2)
+        local_ns, gb_per_s = 1e9 * sheet.memory_latency_s, its.attainable * it.theory_gb_per_s
         rows = {
             "local ns": (it.local_ns, local_ns, local_ns),
             "remote/local latency": (it.latency_ratio, nodes.latency_ratio, 1.0),
@@ -391,7 +392,7 @@ def latency() -> list[Fact]:
     """Memory latency under load."""
     facts = []
     for name, it in LOADED.items():
-        share = attainable_share(it.platform, {})
+        share = processor(it.platform, {}).attainable
         theory = [(k + 1) / 10 for k in range(len(it.latency))]
         at = [f"{part:.1f} of theory" for part in theory]
         shape = [latency_factor(part / it.saturated) for part in [*theory, it.saturated]]

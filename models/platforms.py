@@ -1,8 +1,9 @@
 """Server platforms as their makers' spec sheets give them.
 
 A platform is a whole machine: the sums of its sockets' cores, last-level caches and memory channels, which simulations
-divide among sockets again (`models.fleet.nodes`). Frequencies are the steps up to the all-core turbo. `core_cpi_factor`
-is core CPI relative to Haswell at equal instructions; it follows published per-clock comparisons between generations.
+divide among sockets again (`models.fleet.processors`). Frequencies are the steps up to the all-core turbo.
+`core_cpi_factor` is core CPI relative to Haswell at equal instructions; it follows published per-clock comparisons
+between generations.
 docs/platforms.md says which values are printed, which were measured and which are estimates.
 """
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.concentration import COMMON_RATIO, WSMETER, expected_places, stretched_quota
-from models.fleet.cores import FACTORS, Loadings
+from models.fleet.processors import FACTORS, Loadings
 from models.fleet.world import Population, Service, World
 from models.randomness import stream
 

@@ -9,14 +9,11 @@ residual of 0.13 (Esmaili-Dokht et al. 2024) ::
 Beyond, memory serves no more: a steep line makes everybody wait until the traffic is what can be served.
 """
 
-from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import numpy as np
 
 from models.arrays import Floats
-from models.fleet.cores import origin
-from models.platforms import Sheet
 
 LINEAR: Final = 0.30
 """Growth of latency over the whole bandwidth, but for the bend at its end."""
@@ -29,10 +26,6 @@ CUT: Final = 0.97
 BEYOND: Final = 20.0
 """Slope of latency beyond: a choice that keeps the traffic served within a tenth above what can be attained."""
 
-ATTAINABLE: Final = 0.75
-"""Share of the theoretical bandwidth that a machine attains with some writes: 0.67 to 0.78 on Intel's servers. Of
-front-side buses nothing published was at hand, and theirs is the same."""
-_ATTAINABLE: Final[Mapping[str, float]] = {"naples_7601": 0.67, "rome_7742": 0.67, "milan_7763": 0.67}
 _Number = TypeVar("_Number", float, Floats)
 
 
@@ -51,19 +44,3 @@ def latency_factor(use: _Number) -> _Number:
     measured: _Number = np.minimum(use, CUT)
     bend: _Number = measured**POWER
     return 1.0 + LINEAR * measured + POWER_GAIN * bend + BEYOND * (use - measured)
-
-
-def attainable_share(name: str, own: Mapping[str, Sheet]) -> float:
-    """Return the share of a platform's theoretical bandwidth that it attains; `ATTAINABLE` where nothing is known.
-
-    Parameters
-    ----------
-    name : of a platform
-    own : sheets of one's own, by name
-
-    Examples
-    --------
-    >>> attainable_share("rome_7742", {}), attainable_share("mine", {})
-    (0.67, 0.75)
-    """
-    return _ATTAINABLE.get(origin(name, own), ATTAINABLE)

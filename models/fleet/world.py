@@ -88,8 +88,8 @@ class Behaviour:
     conditions, half an hour for changes of single instances and machines. The latter have an autocorrelation from hour
     to hour of 0.14 with factor 1, and of 0.8, 0.5 and 0 with 8.96, 2.89 and 0.2."""
     core_trait_sd: NonNegative = 1.0
-    """Spread between jobs of the three traits in which cores differ (`models.fleet.cores`): 1 as measured, 0 for cores
-    that treat all jobs alike."""
+    """Spread between jobs of the three traits in which cores differ (`models.fleet.processors`): 1 as measured, 0 for
+    cores that treat all jobs alike."""
     prefetched_share: Share = 0.5
     """Share of the streaming misses whose latency prefetchers hide; their traffic stays."""
     inner_miss_cycles: NonNegative = 58.0
@@ -145,7 +145,7 @@ class Service:
     """Whether its load comes from outside, so that a faster machine is less busy; off: it is always saturated."""
     core_traits: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """What cores that differ from Haswell's gain or lose on it, in standard deviations over programs
-    (`models.fleet.cores`)."""
+    (`models.fleet.processors`)."""
     prefetched_share: Share = 0.0
     """Share of its streaming misses whose latency prefetchers hide."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats
-from models.fleet.cores import FACTORS
+from models.fleet.processors import FACTORS
 from models.randomness import stream
 from models.services.world import Application, Mechanisms, Runtime
 
@@ -64,7 +64,7 @@ class Activities:
     other_tiers_s: Floats
     """(J,) mean delay of a request at the other tiers."""
     traits: Floats
-    """(A, FACTORS) of `models.fleet.cores`, standard normal over types: which cores suit it; zero beside requests."""
+    """(A, FACTORS) of `models.fleet.processors`, standard normal over types: which cores suit it; 0 beside requests."""
     spin_share: float
     """Share of instructions spun when all processors are busy."""
     heap_bytes: float

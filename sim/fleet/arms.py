@@ -15,7 +15,7 @@ from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.world import World
 from sim.fleet import events, kernel, slots
-from sim.fleet.balancer import balanced_load, weights
+from sim.fleet.balancer import balanced
 from sim.fleet.control import acting, plan_crossover
 from sim.fleet.day import (
     Day,
@@ -29,7 +29,7 @@ from sim.fleet.day import (
     window_of_epoch,
     windows_touched,
 )
-from sim.fleet.layout import STAY, Inputs, Outputs, Records
+from sim.fleet.layout import REQUEST, STATION, STAY, Inputs, Outputs, Records
 from sim.fleet.own_physics import OwnFunctions, own_functions
 from sim.fleet.stations import stations_of
 
@@ -233,7 +233,9 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
     world, machines = day.world, day.machines
     table, platforms = machine_table(world, machines, arm.machine_from), platform_table(world, machines)
     core_cpi = core_table(world, machines, day.jobs)
-    weight = weights(world, platforms, core_cpi, day.jobs)
+    load, weight = day.load, np.ones(core_cpi.shape)
+    if world.population.balancer == "speed":
+        load, weight = balanced(day, table, platforms, core_cpi)
     return Inputs(
         domain_start=np.append(np.flatnonzero(np.diff(machines.power_domain, prepend=-1)), machines.count),
         stay_start=day.machine_start,
@@ -246,14 +248,14 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         core_cpi=core_cpi,
         governors=governor_table(world),
         window_of_epoch=window_of_epoch(world),
-        load=balanced_load(day, table, weight) if world.population.balancer == "speed" else day.load,
+        load=load,
         phase=day.phase,
         rack_access=day.rack_access,
         rack_network=day.rack_network,
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
-        stations=stations_of(())[0],
+        stations=np.empty(0, STATION),
         spell_start=np.searchsorted(day.spells["machine"], np.arange(machines.count + 1)),
         spells=day.spells,
         weight=weight,
@@ -276,7 +278,9 @@ def _run_block(
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
     served = day.serving(stays)
-    stations, requests = stations_of([day.requests(int(day.order[place])) for place in served] if day.requests else ())
+    stations, requests = np.empty(0, STATION), np.empty(0, REQUEST)
+    if day.requests:
+        stations, requests = stations_of([day.requests(int(day.order[place])) for place in served])
     table["station"][served - stays.start] = np.arange(served.size)
     inputs = fleet._replace(
         domain_start=bounds - first,

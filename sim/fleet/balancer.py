@@ -8,51 +8,40 @@ independent.
 import numpy as np
 
 from models.arrays import Floats
-from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, REFERENCE_LATENCY_S, Jobs
-from models.fleet.world import World
+from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, REFERENCE_LATENCY_S
 from sim.fleet.day import Day
 from sim.fleet.layout import Records
 
 
-def weights(world: World, platforms: Records, core_cpi: Floats, jobs: Jobs) -> Floats:
-    """Return the load of an instance on each platform relative to one on the first.
+def balanced(day: Day, machines: Records, platforms: Records, core_cpi: Floats) -> tuple[Floats, Floats]:
+    """Return the load of an instance of weight 1, and the weight of an instance on each platform.
 
-    That is the job's speed, alone and with the reference share of cache; 1 for jobs that are always saturated, which
-    have no load to be shared out, and everywhere without such a balancer.
+    An instance's weight is its job's speed on the platform relative to that on the first, alone and with the reference
+    share of cache; 1 for jobs that are always saturated, which have no load to be shared out. All instances of a job
+    have its whole load together.
 
     Parameters
     ----------
-    world : its balancer
+    day : jobs, load and timeline
+    machines : (M,) of `sim.fleet.layout.MACHINE`: their platforms, and the epoch from which they have the second
     platforms : (P,) of `sim.fleet.layout.PLATFORM`
     core_cpi : (P, J) array, from `sim.fleet.day.core_table`
-    jobs : the J jobs
 
     Returns
     -------
-    (P, J) array, dimensionless
+    (epochs, J) array, relative to the job's mean load of an instance; (P, J) array, dimensionless
     """
-    if world.population.balancer == "even":
-        return np.ones(core_cpi.shape)
+    jobs = day.jobs
     core_s = jobs.core_cpi * core_cpi / platforms["max_hz"][:, None]
     farther = platforms["latency_s"] / REFERENCE_LATENCY_S / platforms["overlap"]
     memory_s = (jobs.reference_cpi - jobs.core_cpi) / REFERENCE_FREQUENCY_HZ * farther[:, None]
     speed = 1.0 / (core_s + memory_s)
-    return np.where(jobs.open_load, speed / speed[0], 1.0)
+    weight = np.where(jobs.open_load, speed / speed[0], 1.0)
+    return _shared_out(day, machines, weight), weight
 
 
-def balanced_load(day: Day, machines: Records, weight: Floats) -> Floats:
-    """Return the load of an instance of weight 1, such that all instances of a job have its whole load together.
-
-    Parameters
-    ----------
-    day : load and timeline
-    machines : (M,) of `sim.fleet.layout.MACHINE`: their platforms, and the epoch from which they have the second
-    weight : (P, J) array, from `weights`
-
-    Returns
-    -------
-    (epochs, J) array, relative to the job's mean load of an instance
-    """
+def _shared_out(day: Day, machines: Records, weight: Floats) -> Floats:
+    """Return the load of an instance of weight 1, (epochs, J)."""
     timeline, epoch_s = day.timeline, day.world.epoch_s
     job, start, end = (column[day.order] for column in (timeline.job, timeline.start_epoch, timeline.end_epoch))
     its = machines[timeline.machine[day.order]]

@@ -31,8 +31,7 @@ from models.fleet.inventory import Jobs, Machines
 from models.fleet.world import World
 from models.randomness import stream
 from sim.fleet import placement
-from sim.fleet.capacity import Rules, State, new_jobs, new_machines, new_state, with_room
-from sim.fleet.placement import ENDINGS
+from sim.fleet.placement import ENDINGS, Rules, State, new_jobs, new_machines, new_state, with_room
 from sim.fleet.timeline import KINDS, Timeline
 
 Steps = Generator[simpy.Event, None, None]

@@ -9,11 +9,8 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.code.parts import is_part
 from models.errors import InputError
-from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ, Jobs, Machines, build_jobs, build_machines
-from models.fleet.memory import attainable_share
-from models.fleet.nodes import memory_nodes
-from models.fleet.packages import LONE_THREAD, package, peak_power_w
+from models.fleet.processors import LONE_THREAD, Processor, peak_power_w, processor
 from models.fleet.world import Governor, World
 from models.platforms import Platform
 from models.randomness import key, stream
@@ -378,32 +375,31 @@ def _platforms(world: World, machines: Machines) -> tuple[list[str], list[str]]:
 
 
 def _platform_row(world: World, name: str) -> tuple[float, ...]:
-    sheet = world.machines[name]
-    peak_w = peak_power_w(sheet, world.platforms)
-    overlap = overlap_factor(name, world.platforms) if world.interference.windows else 1.0
+    sheet, its = world.machines[name], processor(name, world.platforms)
+    peak_w = peak_power_w(sheet, its.shares)
+    overlap = its.overlap_factor if world.interference.windows else 1.0
     return (
         sheet.cores, sheet.vcpus, sheet.sockets, sheet.min_frequency_hz, sheet.max_frequency_hz,
         sheet.frequency_step_hz, sheet.llc_bytes, sheet.memory_latency_s,
         sheet.memory_bandwidth_bytes_per_s,
-        attainable_share(name, world.platforms), sheet.idle_power_w,
-        *_division(world, sheet), *_watts(world, sheet), peak_w, overlap, world.power.cap_share * peak_w,
+        its.attainable, sheet.idle_power_w,
+        *_division(world, sheet, its), *_watts(world, sheet, its), peak_w, overlap, world.power.cap_share * peak_w,
     )  # fmt: skip
 
 
-def _watts(world: World, sheet: Platform) -> tuple[float, ...]:
+def _watts(world: World, sheet: Platform, its: Processor) -> tuple[float, ...]:
     """Return what a platform's processors draw, in the order of `PLATFORM`."""
-    its = package(sheet, world.platforms)
     lone = LONE_THREAD if sheet.threads_per_core > 1 else 1.0
-    watts = sheet.tdp_w, its.asleep * sheet.tdp_w, its.awake * sheet.tdp_w, its.cores * sheet.tdp_w
-    single_hz = its.single_core_hz if world.power.turbo else sheet.max_frequency_hz
+    watts = sheet.tdp_w, *(share * sheet.tdp_w for share in its.shares)
+    single_hz = max(sheet.max_frequency_hz, its.single_core_hz if world.power.turbo else 0.0)
     return *watts, lone, single_hz, its.memory_j_per_byte
 
 
-def _division(world: World, sheet: Platform) -> tuple[int, int, float, float]:
+def _division(world: World, sheet: Platform, its: Processor) -> tuple[int, int, float, float]:
     """Return how many last-level caches and memories a platform has, and other nodes' latency and bandwidth."""
     if not world.interference.sockets:
         return 1, 1, 1.0, 1.0
-    last, nodes = sheet.caches[-1], memory_nodes(sheet, world.platforms)
+    last, nodes = sheet.caches[-1], its.memory_nodes(sheet.sockets)
     slices = sheet.sockets * -(-(sheet.cores // sheet.sockets) // last.cores)
     return -(-slices // nodes.count) * nodes.count, nodes.count, nodes.latency_ratio, nodes.bandwidth_ratio
 
@@ -422,7 +418,7 @@ def core_table(world: World, machines: Machines, jobs: Jobs) -> Floats:
     """
     rows = []
     for name in _platforms(world, machines)[0]:
-        loadings = core_loadings(name, world.platforms)
+        loadings = np.array(processor(name, world.platforms).loadings)
         spread = world.population.behaviour.core_trait_sd * loadings
         factor = np.exp(jobs.core_traits @ loadings - 0.5 * (spread @ spread))
         rows.append(world.machines[name].core_cpi_factor * factor)

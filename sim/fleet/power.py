@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.code.compiled import njit
-from models.fleet.packages import FANS, LEAKAGE, SUPPLY, TURBO_SHARE, UNCORE_J_PER_BYTE, VOLTAGE_FLOOR
+from models.fleet.processors import FANS, LEAKAGE, SUPPLY, TURBO_SHARE, UNCORE_J_PER_BYTE, VOLTAGE_FLOOR
 from sim.fleet.layout import OWN_POLICY, OwnGovernor, Residents
 from sim.fleet.slots import CORE_NOW, CPI, FREQUENCY, USE, WAITED
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
-from models.fleet.cores import core_loadings, overlap_factor
-from models.fleet.memory import attainable_share
-from models.fleet.nodes import MemoryNodes, memory_nodes
+from models.fleet.processors import MemoryNodes, processor
 from models.platforms import Platform, SheetDepartures
 from models.randomness import stream
 from models.services.world import Hardware, Mechanisms, ServiceWorld
@@ -43,7 +41,7 @@ class Machine:
     overlap_factor: float
     """Misses that overlap relative to what the activity itself allows."""
     loadings: Floats
-    """(FACTORS,) of its core, which the traits of activities meet: `models.fleet.cores`."""
+    """(FACTORS,) of its core, which the traits of activities meet: `models.fleet.processors`."""
     sockets: int
     nodes: MemoryNodes
     """Its memories; one where all sockets share front-side buses."""
@@ -78,9 +76,8 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
     spread = np.array([how.cpi_log_sd, how.overlap_log_sd, how.smt_log_sd, how.latency_log_sd])
     cpi, overlap, smt, memory = np.exp(spread * rng.standard_normal(4) * mechanisms.departure)
     own = world.own_platforms.get(sheet.name)
-    nodes = memory_nodes(sheet, world.own_platforms)
-    window = overlap_factor(sheet.name, world.own_platforms) if mechanisms.cores else 1.0
-    attained = attainable_share(sheet.name, world.own_platforms)
+    its = processor(sheet.name, world.own_platforms)
+    nodes, window = its.memory_nodes(sheet.sockets), its.overlap_factor if mechanisms.cores else 1.0
     departs = (own.departs if own is not None else None) or SheetDepartures()
     share, latency = rng.standard_normal((levels, 2)).T * mechanisms.departure
     return Machine(
@@ -94,9 +91,11 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
         cache_cycles=np.array([cache.latency_cycles for cache in sheet.caches]) * np.exp(how.latency_log_sd * latency),
         cache_cores=np.array([min(cache.cores, sheet.cores) for cache in sheet.caches], float),
         memory_latency_s=sheet.memory_latency_s * (departs.memory_latency or memory),
-        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s * (departs.memory_bandwidth or 1.0) * attained,
+        memory_bandwidth_bytes_per_s=sheet.memory_bandwidth_bytes_per_s
+        * (departs.memory_bandwidth or 1.0)
+        * its.attainable,
         overlap_factor=overlap * window,
-        loadings=core_loadings(sheet.name, world.own_platforms) * mechanisms.cores,
+        loadings=np.array(its.loadings) * mechanisms.cores,
         sockets=sheet.sockets,
         nodes=nodes,
         transfer=how.bus_transfer if nodes.count == 1 else TRANSFER,

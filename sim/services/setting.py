@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Bools, Floats
-from models.fleet.nodes import MemoryNodes
+from models.fleet.processors import MemoryNodes
 from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK

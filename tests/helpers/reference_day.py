@@ -13,10 +13,8 @@ from scipy.optimize import brentq
 from scipy.optimize import root as root_of_all
 from scipy.stats import norm
 
-from models.fleet.cores import core_loadings, overlap_factor
 from models.fleet.inventory import REFERENCE_SHARE_BYTES
-from models.fleet.nodes import memory_nodes
-from models.fleet.packages import package
+from models.fleet.processors import processor
 from models.platforms import PLATFORMS
 from models.randomness import key
 
@@ -238,7 +236,7 @@ def top_hz(platform, busy, sibling, turbo):
     active = min(1.0, platform.threads_per_core * busy * (1 - sibling / 2))
     two = 2 * platform.sockets / platform.cores
     ramp = min(1.0, max(0.0, (0.6 - active) / (0.6 - two)))
-    above_hz = package(platform, {}).single_core_hz - platform.max_frequency_hz
+    above_hz = max(0.0, processor(platform.name, {}).single_core_hz - platform.max_frequency_hz)
     return platform.max_frequency_hz + math.floor(ramp * above_hz / platform.frequency_step_hz + 1e-9) * (
         platform.frequency_step_hz
     )
@@ -276,7 +274,8 @@ def surplus_of(mean, quota, threads):
 
 def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, turbo, seen=None, throttle=1.0):
     """Clocks at which processors keep their TDP and the machine its cap: wished ones, or those of the root of power."""
-    its, tdp_w = package(platform, {}), platform.tdp_w
+    its, tdp_w = processor(platform.name, {}), platform.tdp_w
+    shares = its.shares
     busy = sum(one.use for one in residents) / platform.vcpus
     pairs = platform.threads_per_core > 1
     most_hz = top_hz(platform, busy, sibling, turbo)
@@ -294,10 +293,10 @@ def clocked(residents, platform, governor, *, silicon, cap_w, sibling, solved, t
             cores += one.use * of_core / platform.cores * (0.6 + 0.4 * clock) ** 2 * (0.2 + 0.8 * clock * work)
         bytes_per_s = solution[1] * 64 * 1.3
         all_asleep = (1 - busy) ** (platform.vcpus / platform.sockets)
-        above = silicon * (tdp_w * (its.awake * (1 - all_asleep) + its.cores * cores) + 1e-10 * bytes_per_s)
+        above = silicon * (tdp_w * (shares.awake * (1 - all_asleep) + shares.cores * cores) + 1e-10 * bytes_per_s)
         fans = 0.2 * tdp_w * (above / tdp_w) ** 3
         power_w = platform.idle_power_w + 1.1 * (above + its.memory_j_per_byte * bytes_per_s) + fans
-        return power_w, state, max(its.asleep + above / tdp_w, power_w / cap_w) - 1, solution
+        return power_w, state, max(shares.asleep + above / tdp_w, power_w / cap_w) - 1, solution
 
     power_w, state, over, solution = run(max(platform.min_frequency_hz, most_hz / throttle))
     if over <= 0:
@@ -345,8 +344,8 @@ class ReferenceDay:
             allowance = min(1.0, max(0.5, allowance))
 
     def peak_power_w(self, platform):
-        its = package(platform, {})
-        more = its.awake + its.cores
+        shares = processor(platform.name, {}).shares
+        more = shares.awake + shares.cores
         return platform.idle_power_w + platform.tdp_w * (1.1 * more + 0.2 * more**3)
 
     def acts(self, machine, epoch):
@@ -493,7 +492,7 @@ class ReferenceDay:
 
     def settle(self, host, platform):
         """Newcomers live on the slices with least quota, as few as they need, within one node where that can be."""
-        nodes = memory_nodes(platform, {})
+        nodes = processor(platform.name, {}).memory_nodes(platform.sockets)
         slices = platform.sockets * -(-(platform.cores // platform.sockets) // platform.caches[-1].cores)
         division = Division(slices, nodes.count, nodes.latency_ratio, nodes.bandwidth_ratio)
         if host.division is None or (host.division.slices, host.division.nodes) != (slices, nodes.count):
@@ -570,14 +569,14 @@ class ReferenceDay:
         for one in host.here:
             mood = day.phase[epoch, one.job] * max(0.2, 1 + day.jobs.instance_log_sd[one.job] * one.wander)
             one.core_now = one.core_cpi * self.core_factor(platform, one.job) * mood
-            one.overlap_here = overlap_factor(platform.name, {}) if self.world.interference.windows else 1.0
+            one.overlap_here = processor(platform.name, {}).overlap_factor if self.world.interference.windows else 1.0
             one.access_now = shared * mood
             if not one.critical:
                 one.overlap_here /= self.world.interference.best_effort_delay
 
     def core_factor(self, platform, job):
         """Core CPI relative to the reference core, of mean `core_cpi_factor` over programs."""
-        sd, loadings = self.world.population.behaviour.core_trait_sd, core_loadings(platform.name, {})
+        sd, loadings = self.world.population.behaviour.core_trait_sd, processor(platform.name, {}).loadings
         mean = sum((sd * loading) ** 2 for loading in loadings) / 2
         gain = sum(trait * loading for trait, loading in zip(self.day.jobs.core_traits[job], loadings, strict=True))
         return platform.core_cpi_factor * math.exp(gain - mean)
@@ -613,7 +612,7 @@ class ReferenceDay:
     def speed_alone(self, job, platform):
         """Instructions a second at the all-core turbo beside nobody, with the reference share of cache."""
         jobs, windows = self.day.jobs, self.world.interference.windows
-        overlap = overlap_factor(platform.name, {}) if windows else 1.0
+        overlap = processor(platform.name, {}).overlap_factor if windows else 1.0
         memory_s = (jobs.reference_cpi[job] - jobs.core_cpi[job]) / 2.8e9 * platform.memory_latency_s / 90e-9 / overlap
         core_s = jobs.core_cpi[job] * self.core_factor(platform, job) / platform.max_frequency_hz
         return 1 / (core_s + memory_s)

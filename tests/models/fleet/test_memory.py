@@ -1,13 +1,10 @@
 """Latency over bandwidth against measured points, which are typed here from the published curves."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from models.arrays import Floats
-from models.fleet.memory import BEYOND, CUT, attainable_share, latency_factor
-from models.platforms import PLATFORMS
+from models.fleet.memory import BEYOND, CUT, latency_factor
 
 THEORY = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
 """Shares of the theoretical bandwidth at which latency was measured (Esmaili-Dokht et al. 2024)."""
@@ -42,9 +39,3 @@ def test_latency_only_grows_and_has_no_step_where_measurements_end() -> None:
     assert (np.diff(factor) > 0).all()
     assert np.diff(factor).max() <= 1.001 * BEYOND * 1e-3
     assert latency_factor(CUT + 0.1) - latency_factor(CUT) == pytest.approx(0.1 * BEYOND)
-
-
-def test_a_platform_of_ones_own_attains_what_the_one_attains_that_it_extends() -> None:
-    sheet = PLATFORMS["milan_7763"].sheet
-    own = {"mine": replace(sheet, extends="milan_7763"), "other": sheet}
-    assert (attainable_share("mine", own), attainable_share("other", own)) == (0.67, 0.75)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from models.errors import InputError
 from models.fleet.inventory import build_jobs, build_machines
-from models.fleet.packages import peak_power_w
+from models.fleet.processors import PROCESSORS, peak_power_w
 from models.fleet.world import (
     Behaviour,
     Crossover,
@@ -189,7 +189,8 @@ def test_a_domain_keeps_its_budget_once_it_has_learnt_it():
     for each in (world, loose):
         day = prepare(each)
         sums = arrays(run_arm(day, nowhere(day)))["epoch_sums"][:, 20:, slots.E_ENERGY_J]
-        energy.append(sums.mean(axis=1) / EPOCH_S / (8 * peak_power_w(PLATFORMS["haswell_2698v3"], {})))
+        peak_w = 8 * peak_power_w(PLATFORMS["haswell_2698v3"], PROCESSORS["haswell_2698v3"].shares)
+        energy.append(sums.mean(axis=1) / EPOCH_S / peak_w)
     assert (energy[0] < 0.66).all()
     assert (energy[1] > 0.68).all()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sim.fleet import placement
-from sim.fleet.capacity import PAIR, Rules, capacities, new_jobs, new_machines, new_state, requests, with_room
+from sim.fleet.placement import PAIR, Rules, capacities, new_jobs, new_machines, new_state, requests, with_room
 
 WORD = (1 << 64) - 1
 BLOCK = 64

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.fleet.memory import latency_factor
-from models.fleet.nodes import MemoryNodes
+from models.fleet.processors import MemoryNodes
 from models.platforms import PLATFORMS, Cache, Sheet
 from models.services.applications import Activities, build_activities
 from models.services.world import Application, Hardware, Mechanisms, Runtime, ServiceWorld

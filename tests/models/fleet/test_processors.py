@@ -1,11 +1,11 @@
-"""Processors draw what measured servers draw, and sustain server code at their all-core turbo."""
+"""Processors draw what measured servers draw, and sustain server code at their all-core turbo; whose is whose."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from models.fleet.packages import peak_power_w
+from models.fleet.processors import PROCESSORS, peak_power_w, processor
 from models.platforms import MODERN_SERVERS, PLATFORMS, SERVERS_2008
 from sim.fleet import power
 from tests.helpers.specpower import curve_w, row_of, running
@@ -59,7 +59,7 @@ def test_power_rises_with_load_clock_and_traffic_and_peak_is_all_threads_computi
     assert by_load == sorted(by_load)
     assert by_clock == sorted(by_clock)
     assert by_load[0] == sheet.idle_power_w
-    assert by_load[-1] == pytest.approx(peak_power_w(sheet, {})) == row["peak_w"]
+    assert by_load[-1] == pytest.approx(peak_power_w(sheet, processor(sheet.name, {}).shares)) == row["peak_w"]
 
 
 def test_few_active_cores_clock_higher():
@@ -69,3 +69,14 @@ def test_few_active_cores_clock_higher():
     assert clocks[:2] == pytest.approx([3.6e9, 3.6e9])
     assert 2.8e9 < clocks[2] < 3.6e9
     assert clocks[3:] == pytest.approx([2.8e9] * 3)
+
+
+def test_every_shipped_server_has_processors_and_nothing_else_has():
+    assert set(PROCESSORS) == {sheet.variant_of or name for name, sheet in PLATFORMS.items()}
+
+
+def test_a_platform_of_ones_own_has_the_processors_of_the_one_that_it_extends():
+    sheet = PLATFORMS["milan_7763"].sheet
+    own = {"mine": replace(sheet, extends="milan_7763"), "newer": replace(sheet, extends="mine"), "other": sheet}
+    assert processor("mine", own) is processor("newer", own) is PROCESSORS["milan_7763"]
+    assert (processor("mine", own).attainable, processor("other", own).attainable) == (0.67, 0.75)
