@@ -31,22 +31,46 @@ def fleet():
     return Potential(made.rows.copy(), made.jobs, made.first)
 
 
-def alarms(experiment):
-    found = audit(experiment.observations, experiment.jobs, experiment.about)
-    return {one.code for one in found if one.severity != "note"}
+@cache
+def planted(name):
+    """What is found of a strong fault."""
+    fault = FAULTS[name]
+    return examined(fault.plant(fleet(), fault.strengths[2], np.random.default_rng(11)))
+
+
+@cache
+def healthy(name):
+    """What is found of a healthy experiment."""
+    return examined(HEALTHY[name](fleet(), np.random.default_rng(5)))
+
+
+def examined(experiment):
+    return examine(experiment.observations, experiment.jobs, experiment.about, guards=GUARDS)
+
+
+def alarms(made):
+    return {one.code for one in made.findings if one.severity != "note"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_strong_fault_is_found_and_named(name):
-    fault = FAULTS[name]
-    experiment = fault.plant(fleet(), fault.strengths[2], np.random.default_rng(11))
-    assert alarms(experiment) & set(fault.codes)
+    assert alarms(planted(name)) & set(FAULTS[name].codes)
+
+
+@pytest.mark.parametrize("code", GUARDS)
+def test_each_guard_alarms_at_a_fault_that_names_it(code):
+    assert any(code in alarms(planted(name)) for name, fault in FAULTS.items() if code in fault.codes)
+
+
+@pytest.mark.parametrize("code", GUARDS)
+def test_each_guard_looks_at_a_healthy_experiment_and_has_nothing_to_say(code):
+    assert any(code in healthy(name).checked and code not in alarms(healthy(name)) for name in HEALTHY)
 
 
 @pytest.mark.statistical
 def test_healthy_experiments_are_left_alone():
     """Each of 30 cases once under a fixed seed; with 5% false alarms more than 4 would alarm with chance 1.6%."""
-    loud = {name: alarms(case(fleet(), np.random.default_rng(5))) for name, case in HEALTHY.items()}
+    loud = {name: alarms(healthy(name)) for name in HEALTHY}
     assert sum(map(bool, loud.values())) <= 4, {name: codes for name, codes in loud.items() if codes}
 
 
