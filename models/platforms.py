@@ -85,8 +85,8 @@ class Platform:
         >>> PLATFORMS["haswell_2698v3"].sheet.platform("mine").peak_power_w
         319.5
         """
-        said = {field.name for field in fields(Sheet)} - {"extends", "departs"}
-        return Sheet(**{name: getattr(self, name) for name in said})
+        stated = {field.name for field in fields(Sheet)} - {"extends", "departs"}
+        return Sheet(**{name: getattr(self, name) for name in stated})
 
     @property
     def vcpus(self) -> int:
@@ -200,8 +200,8 @@ class Sheet:
         >>> sheet.platform("mine").max_frequency_hz, sheet.platform("mine").source
         (2000000000.0, 'own spec sheet')
         """
-        said = {field.name for field in fields(self)} - {"extends", "departs"}
-        values = {field: getattr(self, field) for field in said}
+        stated = {field.name for field in fields(self)} - {"extends", "departs"}
+        values = {field: getattr(self, field) for field in stated}
         derived = {
             "name": name,
             "llc_bytes": self.sockets * pooled_bytes(self.caches[-1], self.cores // self.sockets),

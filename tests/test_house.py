@@ -35,6 +35,8 @@ SHARED_CLASS_NAMES = {
 }  # fmt: skip
 """Names that still stand for a class each in several modules; none is added."""
 
+NAMES_THAT_FIT_ANYTHING = {"made", "found", "one", "each", "asked", "seen", "said", "there", "kept", "held"}
+
 JSON_BORDER = {"scenarios/files/json_schema.py"}
 """Modules whose signatures may hold maps of anything: they build what is JSON and nothing else."""
 ANYTHING = re.compile(r"\b(?:dict|Mapping)\b(?:\[str, Any\]|(?!\[))")
@@ -74,6 +76,8 @@ class Source(NamedTuple):
     """Names of functions, each with the annotations of its parameters and of what it returns."""
     imports: list[str]
     """Top-level packages, type-only imports included."""
+    variables: list[str]
+    """Names that are assigned, and parameters."""
 
 
 def annotations(function):
@@ -91,12 +95,16 @@ def sources():
 
 
 def source(tree):
-    held = Source(ast.get_docstring(tree).splitlines()[0], [], [], [])
+    held = Source(ast.get_docstring(tree).splitlines()[0], [], [], [], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             held.classes.append(node.name)
         elif isinstance(node, ast.FunctionDef):
             held.signatures.append((node.name, annotations(node)))
+        elif isinstance(node, ast.arg):
+            held.variables.append(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            held.variables.append(node.id)
         elif isinstance(node, ast.Import):
             held.imports.extend(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -127,6 +135,10 @@ def test_signatures_say_what_maps_hold():
         if ANYTHING.search(annotated)
     }
     assert {path: name for path, name in untyped.items() if path not in JSON_BORDER} == {}
+
+
+def test_names_that_would_fit_any_variable_are_few():
+    assert sum(name in NAMES_THAT_FIT_ANYTHING for each in sources().values() for name in each.variables) <= 50
 
 
 def named_in(text):

@@ -308,12 +308,12 @@ def of_machines(cells: JobMachineSums, chosen: Bools) -> JobMachineSums:
     cells : of M machines, each of which has one arm
     chosen : (M,)
     """
-    held = np.diff(cells.start)
-    kept_cells = np.repeat(chosen, held)
+    cells_of = np.diff(cells.start)
+    kept_cells = np.repeat(chosen, cells_of)
     per_cell = ("job", "count", "instances", "quota", "x", "xx", "y", "yy", "xy", "measured", "measured_squares")
     return replace(
         cells,
-        start=np.append(0, np.cumsum(held[chosen])),
+        start=np.append(0, np.cumsum(cells_of[chosen])),
         **{name: getattr(cells, name)[kept_cells] for name in per_cell},
         before=cells.before[chosen],
         machines=cells.machines[chosen],

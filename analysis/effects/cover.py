@@ -1,53 +1,18 @@
-"""Machines that hold enough of each top job: the fewest there are, which answer nothing, and random ones that do."""
-
-from dataclasses import dataclass
+"""Random machines that are sure to hold enough of each top job."""
 
 import numpy as np
 import pandas as pd
-from ortools.sat.python import cp_model
 
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 from models.errors import WscError
 
-EFFORT_S = 20.0
-"""Deterministic time (about seconds, the same on every machine) that CP-SAT may spend on a cover."""
 ATTEMPTS = 50
 """Times that a fleet is dealt anew where bundles lack a job."""
 
 
 class ShortageError(WscError):
     """Jobs that are on too few machines for what is asked; one line each."""
-
-
-class NoProbabilityError(WscError):
-    """Machines were chosen, not drawn: no weight makes them stand for the fleet."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cover:
-    """The fewest machines that hold enough of each job: to see that jobs run at all, not to measure an effect."""
-
-    chosen: Bools
-    """(M,)"""
-    bound: int
-    """No cover has fewer machines."""
-    optimal: bool
-    """Whether it is proven that none has fewer than this one."""
-
-    @property
-    def machines(self) -> int:
-        """Machines of the cover."""
-        return int(self.chosen.sum())
-
-    @property
-    def probability(self) -> Floats:
-        """Refuse to say with what probability machines are in the cover."""
-        raise NoProbabilityError(
-            f"{self.machines} machines were chosen because they cover jobs, they were not drawn: they hold more kinds "
-            "of jobs than others, and machines unlike them had no chance, so no interval of them holds for the fleet; "
-            "draw machines by `covering` instead, which also holds enough of each job, with known probabilities"
-        )
 
 
 def holdings(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
@@ -70,42 +35,6 @@ def holdings(observations: pd.DataFrame, jobs: int) -> pd.DataFrame:
     holders = counts[quota.index[:jobs].tolist()]
     holders.columns = pd.Index(holders.columns.to_numpy())
     return holders.reset_index()
-
-
-def smallest_cover(instances: Ints, need: Ints, effort_s: float = EFFORT_S) -> Cover:
-    """Return the fewest machines that hold at least `need` instances of each job (set multicover, by CP-SAT).
-
-    Parameters
-    ----------
-    instances : (M, J) array, of each job on each machine
-    need : (J,) array, 1 or more
-    effort_s : deterministic time after which the best cover so far is returned
-
-    Returns
-    -------
-    Cover
-        Optimised, so it refuses to be taken for a random selection.
-    """
-    _refuse_shortage(instances.sum(axis=0), need, "instances in the fleet")
-    model = cp_model.CpModel()
-    taken = [model.new_bool_var("") for _ in range(len(instances))]
-    for job, least in enumerate(need.tolist()):
-        rows = np.flatnonzero(instances[:, job])
-        counts = np.minimum(instances[rows, job], least)
-        terms = cp_model.LinearExpr.weighted_sum([taken[row] for row in rows], counts.tolist())
-        model.add(terms >= least)
-    model.minimize(cp_model.LinearExpr.sum(taken))
-    for machine, chosen in enumerate(_greedy_cover(instances, need).tolist()):
-        model.add_hint(taken[machine], chosen)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.linearization_level = 2
-    solver.parameters.max_deterministic_time = effort_s
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Cover(_greedy_cover(instances, need), int(need.max(initial=0) > 0), False)
-    chosen = np.array([solver.boolean_value(variable) for variable in taken])
-    return Cover(chosen, int(np.ceil(solver.best_objective_bound - 1e-6)), status == cp_model.OPTIMAL)
 
 
 def covering(instances: Ints, need: Ints, machines: int, rng: np.random.Generator) -> Bools:
@@ -186,17 +115,6 @@ def _refuse_shortage(have: Ints, need: Ints, what: str) -> None:
     if len(short):
         lines = [f"job of column {job}: {need[job]} {what} are needed, there are {have[job]}" for job in short]
         raise ShortageError("\n".join(lines))
-
-
-def _greedy_cover(instances: Ints, need: Ints) -> Bools:
-    """Return a cover by taking the machine that helps most, again and again (Chvátal 1979)."""
-    chosen, left = np.zeros(len(instances), dtype=np.bool_), need.copy()
-    while (left > 0).any():
-        helped = np.where(chosen, 0, np.minimum(instances, left).sum(axis=1))
-        best = int(np.argmax(helped))
-        chosen[best] = True
-        left = np.maximum(left - instances[best], 0)
-    return chosen
 
 
 @njit(cache=True)

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
 from analysis.profiling.intervals import ClusteredProfile, share_variances
 from analysis.statistics import NotEnoughDataError
@@ -198,21 +197,6 @@ class Distance:
     value: float
     expected: float
     """What sampling alone makes of two samples of the same profile, clusters allowed for; NaN: one cluster alone."""
-    corrected: float
-    """Without what sampling adds: nearly all of `expected` where shares are the same, little where they differ much."""
-
-
-def clustered_distance(x: pd.DataFrame, y: pd.DataFrame, *, cluster: str = "machine", k: int | None = None) -> Distance:
-    """Return the distance of two independently sampled profiles beside what sampling alone would make of it.
-
-    Parameters
-    ----------
-    x, y : columns of keys, the cluster, samples, value
-    cluster : what was drawn
-    k : only the k largest entries of x
-    """
-    profile, other = _Profile.of(ClusteredProfile.of(x, cluster)), _Profile.of(ClusteredProfile.of(y, cluster))
-    return _distance(profile, other, profile.variance.add(other.variance, fill_value=0.0), k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,19 +218,7 @@ def _distance(profile: _Profile, other: _Profile, variance: "pd.Series[float]", 
     value = float(differences.sum())
     spread = np.sqrt(np.maximum(variance.reindex(entries).to_numpy(np.float64), 0.0))
     expected = _MEAN_ABSOLUTE * float(np.sum(spread))
-    return Distance(value, expected, max(value - float(np.sum(_added(differences, spread))), 0.0))
-
-
-def _added(differences: Floats, spread: Floats) -> Floats:
-    """Return (K,) what normal errors add to the mean absolute difference (folded normal law: Leone et al. 1961).
-
-    The true difference stands in it as √(difference² − spread²), 0 where that is negative.
-    """
-    true = np.sqrt(np.maximum(differences**2 - spread**2, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(spread > 0, true / spread, np.inf)
-    density = np.exp(-(scaled**2) / 2) * _MEAN_ABSOLUTE * spread
-    return density - np.where(true > 0, 2 * true * ndtr(-scaled), 0.0)
+    return Distance(value, expected)
 
 
 def periods(
@@ -317,7 +289,7 @@ def _around(profile: _Profile, mean: _Profile, weight: float) -> "pd.Series[floa
 
 def _previous(profiles: Sequence[_Profile], at: int, k: int | None) -> Distance:
     if not at:
-        return Distance(math.nan, math.nan, math.nan)
+        return Distance(math.nan, math.nan)
     before, now = profiles[at - 1], profiles[at]
     return _distance(now, before, now.variance.add(before.variance, fill_value=0.0), k)
 

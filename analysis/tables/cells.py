@@ -70,11 +70,11 @@ class FileCells:
         rows: Bools,
     ) -> "FileCells":
         """Return some rows of a table with other columns."""
-        kept = {name: column[rows].reset_index(drop=True) for name, column in columns.items()}
+        chosen = {name: column[rows].reset_index(drop=True) for name, column in columns.items()}
         types = {name: kind for name, kind in self.types.items() if columns[name] is self.columns.get(name)}
         missing = {name: [why.taken(rows) for why in whys] for name, whys in computed.items()}
         return FileCells(
-            list(columns), kept, self.lines[rows], self.faults, types, missing, dict(positions), self.notes
+            list(columns), chosen, self.lines[rows], self.faults, types, missing, dict(positions), self.notes
         )
 
     def text(self, name: str) -> "pd.Series[str]":

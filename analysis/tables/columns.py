@@ -280,8 +280,8 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
         absent |= rows
         if rows.any():
             place = cells.position(missing.column)
-            found = cells.columns[missing.column] if missing.found is None else missing.found
-            wrongs.append(Wrong(rows, missing.problem, missing.column, place, found))
+            blamed = cells.columns[missing.column] if missing.found is None else missing.found
+            wrongs.append(Wrong(rows, missing.problem, missing.column, place, blamed))
     for rows, problem in problems:
         if (rows & ~absent).any():
             wrongs.append(Wrong(rows & ~absent, problem, wanted.name, column, given))

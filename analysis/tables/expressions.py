@@ -163,7 +163,7 @@ def _beside_texts(node: object) -> Iterator[str]:
         operands = [value for key in ("left", "right", "input", "lower", "upper") if (value := node.get(key))]
         operands += [*node.get("children", []), *(argument["expression"] for argument in node.get("arguments", []))]
         if node.get("function_name") == "||" or any(map(_is_text, operands)):
-            yield from (".".join(each["column_names"]) for each in operands if each["class"] == "COLUMN_REF")
+            yield from (".".join(operand["column_names"]) for operand in operands if operand["class"] == "COLUMN_REF")
         for value in node.values():
             yield from _beside_texts(value)
 

@@ -90,8 +90,8 @@ def is_numeric(texts: "pd.Series[str]", value: Floats) -> bool:
     >>> is_numeric(cells, numbers(cells).value)
     False
     """
-    there = (texts != "").to_numpy()
-    share = np.isfinite(value[there]).mean() if there.any() else 0.0
+    filled = (texts != "").to_numpy()
+    share = np.isfinite(value[filled]).mean() if filled.any() else 0.0
     return bool(share >= _NUMERIC) and not texts.str.match(_PADDED).any()
 
 

@@ -186,8 +186,8 @@ def values_beside(cells: FileCells, recipe: Recipe, text: str) -> dict[str, pd.S
     """
     names = parsed(text, cells.names).columns
     own = {f"{text} {name}": name for name in names}  # a name that no column has
-    kept = {name: text for name, text in recipe.columns.items() if name == PERIOD}
-    rows = prepared(cells, replace(recipe, columns={**own, **kept}))
+    period = {name: text for name, text in recipe.columns.items() if name == PERIOD}
+    rows = prepared(cells, replace(recipe, columns={**own, **period}))
     return {name: rows.text(own_name) for own_name, name in own.items()}
 
 
@@ -293,9 +293,9 @@ def _true(value: pd.Series, text: str) -> Bools:
 def _all_outside(steps: pd.Series, recipe: Recipe) -> tuple[str, str]:
     """Return what is wrong with the ends of a recipe that leave out every row, and where its rows lie."""
     ends = [("from", recipe.since_s), ("until", recipe.until_s)]
-    asked = " and ".join(f"{name} {_stamp(end)}" for name, end in ends if end is not None)
+    ends_said = " and ".join(f"{name} {_stamp(end)}" for name, end in ends if end is not None)
     first, last = (_stamp(step * recipe.step_s) for step in (steps.min(), steps.max()))
-    return f"no row lies {asked} (UTC)", f"periods from {first} to {last} ({recipe.zone})"
+    return f"no row lies {ends_said} (UTC)", f"periods from {first} to {last} ({recipe.zone})"
 
 
 def _stamp(time_s: float) -> str:

@@ -1,7 +1,6 @@
 """Whether sample means are normal: repeated samples of a job's instances or of machines."""
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtr
 
 from analysis.statistics import NotEnoughDataError
@@ -90,36 +89,3 @@ def ks_distance(sample: Floats) -> float:
         raise NotEnoughDataError(1, 0, "values")
     normal, steps = ndtr(np.sort(sample)), np.arange(len(sample) + 1) / len(sample)
     return float(max(np.max(steps[1:] - normal), np.max(normal - steps[:-1])))
-
-
-def normality_study(
-    measurements: pd.DataFrame, jobs: pd.DataFrame, sizes: tuple[int, ...], draws: int, rng: np.random.Generator
-) -> pd.DataFrame:
-    """Return the distribution of standardised sample means of some jobs, against N(0, 1) (WSMeter, Fig. 11).
-
-    Parameters
-    ----------
-    measurements : columns job, value; the whole fleet
-    jobs : column job; the jobs to study, such as the top four
-    sizes : instances in a sample
-    draws : samples per job and size
-    rng : the draws' own stream
-
-    Returns
-    -------
-    DataFrame
-        A row per job, size and draw, by growing mean: job, size, standardised_mean, ecdf (share of the draws up to this
-        one), normal (what N(0, 1) says there), ks_distance (of this job and size).
-    """
-    parts = []
-    for job in jobs["job"].tolist():
-        values = measurements["value"].to_numpy(dtype=np.float64)[(measurements["job"] == job).to_numpy()]
-        parts += [_against_normal(job, size, standardised_means(values, size, draws, rng)) for size in sizes]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _against_normal(job: object, size: int, means: Floats) -> pd.DataFrame:
-    means = np.sort(means)
-    ecdf = np.arange(1, len(means) + 1) / len(means)
-    columns = {"standardised_mean": means, "ecdf": ecdf, "normal": ndtr(means), "ks_distance": ks_distance(means)}
-    return pd.DataFrame({"job": job, "size": size} | columns)

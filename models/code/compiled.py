@@ -193,7 +193,7 @@ def _names(code: CodeType) -> set[str]:
 
 def _text(code: CodeType) -> str:
     """Return what code does, without its file and its lines."""
-    constants = [_text(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    constants = [_text(constant) if isinstance(constant, CodeType) else repr(constant) for constant in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
 
 

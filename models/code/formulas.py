@@ -122,5 +122,5 @@ def _reason(error: Exception) -> str:
     if plain is not None:
         return plain
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = next((line for line in lines if not line.startswith("Failed in")), type(error).__name__)
-    return re.split(r" for '\$|, defined at|\.? Raised from", said)[0]
+    reason = next((line for line in lines if not line.startswith("Failed in")), type(error).__name__)
+    return re.split(r" for '\$|, defined at|\.? Raised from", reason)[0]

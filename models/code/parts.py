@@ -274,12 +274,12 @@ def _aside() -> Iterator[None]:
 def _module_file(name: str, text: str) -> Path:
     """Return the file of an importable module."""
     try:
-        found = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError) as error:
         raise PartError(f"{text}: there is no module {name}: {error}") from None
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise PartError(f"{text}: there is no module {name} in Python that can be imported from here")
-    return Path(found.origin)
+    return Path(spec.origin)
 
 
 @lru_cache

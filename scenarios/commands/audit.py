@@ -9,8 +9,8 @@ from scenarios.commands.options import Guards, Json, Metric
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
-def _list(asked: bool) -> None:
-    if asked:
+def _list(wanted: bool) -> None:
+    if wanted:
         from scenarios.effects.audit import GuardList
 
         answer(GuardList(), json=False)

@@ -88,9 +88,9 @@ def _methods(names: str | None) -> list["Override"]:
     from scenarios.files.loader import Override
     from scenarios.files.schema import MethodName
 
-    asked = [name.strip() for name in names.split(",")]
-    each = [name for word in asked for name in (get_args(MethodName) if word == "ours" else [word])]
-    return [Override("analyses.crossplatform.methods", dumps(each), "--methods", column=0)]
+    words = [name.strip() for name in names.split(",")]
+    methods = [name for word in words for name in (get_args(MethodName) if word == "ours" else [word])]
+    return [Override("analyses.crossplatform.methods", dumps(methods), "--methods", column=0)]
 
 
 def _estimators(names: str | None) -> list["Override"]:

@@ -52,9 +52,9 @@ class Sheets(Conclusion):
     def brief(self) -> str:
         """Return what a platform has, or the names of several."""
         if len(self.platforms) != 1:
-            return f"{plural(len(self.platforms), 'platform')}: {listed(each.name for each in self.platforms)}"
-        (one,) = self.platforms
-        return f"{one.name}: {one.vcpus} logical CPUs, {one.base_frequency_hz / 1e9:g} GHz, TDP {one.tdp_w:g} W"
+            return f"{plural(len(self.platforms), 'platform')}: {listed(platform.name for platform in self.platforms)}"
+        (sheet,) = self.platforms
+        return f"{sheet.name}: {sheet.vcpus} logical CPUs, {sheet.base_frequency_hz / 1e9:g} GHz, TDP {sheet.tdp_w:g} W"
 
     def section(self) -> Section:
         """Return one sheet with all that it says, several as a table."""

@@ -162,7 +162,11 @@ def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
 def _slowed(fitted: Calibrated) -> Iterator[str]:
     """Yield which platforms are held below the clock of their sheets, since their watts are not."""
     printed = fitted.evidence.scored or {}
-    slow = [one.name for one in fitted.targets if one.base_frequency_hz < printed.get(one.name, one).base_frequency_hz]
+    slow = [
+        platform.name
+        for platform in fitted.targets
+        if platform.base_frequency_hz < printed.get(platform.name, platform).base_frequency_hz
+    ]
     if slow:
         yield f"watts of {', '.join(slow)} are the TDP, which is not reached at that clock: more per watt than is said"
 

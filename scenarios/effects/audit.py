@@ -59,8 +59,11 @@ class AuditAnswer(Conclusion):
 
     def brief(self) -> str:
         """Return the findings by severity, or that there are none."""
-        found = self.audit.findings
-        codes = {kind: [each.code for each in found if each.severity == kind] for kind in ("error", "warning", "note")}
+        findings = self.audit.findings
+        codes = {
+            kind: [finding.code for finding in findings if finding.severity == kind]
+            for kind in ("error", "warning", "note")
+        }
         return "; ".join(f"{plural(len(of), kind)}: {', '.join(of)}" for kind, of in codes.items() if of) or (
             f"nothing found by {plural(len(self.audit.checked), 'guard')}"
         )

@@ -22,12 +22,12 @@ class EstimatorChecks(Conclusion):
     @property
     def passed(self) -> bool:
         """Whether it passes all checks."""
-        return all(each.passed for each in self.checks)
+        return all(check.passed for check in self.checks)
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The checks that it does not pass."""
-        return tuple(each.check for each in self.checks if not each.passed)
+        return tuple(check.check for check in self.checks if not check.passed)
 
     def brief(self) -> str:
         """Return how many checks the estimator passes."""
@@ -36,7 +36,7 @@ class EstimatorChecks(Conclusion):
 
     def section(self) -> Section:
         """Return the verdict, and a row a check."""
-        rows = [("yes" if each.passed else "NO", each.check, each.found) for each in self.checks]
+        rows = [("yes" if check.passed else "NO", check.check, check.found) for check in self.checks]
         chance = f"Chance fails a check that counts intervals in {FALSE_ALARM:.1%} of cases where they are right."
         shown = table(("holds", "check", "found"), rows, words=3)
         return Section("", (Says(self.brief(), "strong"), shown, Says(chance)))
@@ -47,7 +47,7 @@ class EstimatorChecks(Conclusion):
 
     def payload(self) -> Payload:
         """Return the checks, and whether all passed."""
-        checks = [each._asdict() for each in self.checks]
+        checks = [check._asdict() for check in self.checks]
         return {"kind": "estimator_checks", "estimator": self.estimator, "passed": self.passed, "checks": checks}
 
 

@@ -176,8 +176,8 @@ def repeated_sources(sources: Sequence[Source]) -> list[Fault]:
     return [Fault(name_of(source), 0, 0, "", "should be given once", f"{count} times") for source, count in again]
 
 
-def _same(one: Source, other: Source) -> bool:
-    return one is other if isinstance(one, pd.DataFrame) or isinstance(other, pd.DataFrame) else one == other
+def _same(left: Source, right: Source) -> bool:
+    return left is right if isinstance(left, pd.DataFrame) or isinstance(right, pd.DataFrame) else left == right
 
 
 def _labels(sources: Sequence[Source]) -> list[str]:

@@ -129,7 +129,7 @@ def own_names(estimators: Sequence[OwnEstimator]) -> None:
     InputError
         That names the place of each.
     """
-    problems = name_problems([(each.place, each.name) for each in estimators], SHIPPED)
+    problems = name_problems([(estimator.place, estimator.name) for estimator in estimators], SHIPPED)
     told = [f"{estimators[number].place}: {problem}; say another as attribute `name`" for number, problem in problems]
     if told:
         raise InputError("\n".join(told))

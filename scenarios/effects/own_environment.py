@@ -54,8 +54,8 @@ class InEnvironment:
         """
         environment = part.file.parent / folder
         if not _python(environment).is_file():
-            made = f"python -m venv {environment}, then install there what it needs"
-            raise PartError(f"{part.file}: there is no environment {folder!r} beside it: {made}")
+            remedy = f"python -m venv {environment}, then install there what it needs"
+            raise PartError(f"{part.file}: there is no environment {folder!r} beside it: {remedy}")
         return cls(part, environment)
 
     def estimate(self, experiment: ExperimentTables) -> tuple[float, float, float]:

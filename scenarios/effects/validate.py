@@ -156,8 +156,8 @@ class ValidatedFleet(Conclusion):
         answered = rows.dropna(subset=["covers_truth"])
         if answered.empty:
             return f"no interval: too little data in every draw ({size})"
-        held = listed(f"{row.estimator} {row.covers_truth:.0%}" for row in answered.itertuples())
-        return f"intervals held the truth: {held} ({size})"
+        shares = listed(f"{row.estimator} {row.covers_truth:.0%}" for row in answered.itertuples())
+        return f"intervals held the truth: {shares} ({size})"
 
     def figure(self) -> "Figure":
         """Return how often the intervals of each estimator hold the truth, by size of the test cluster."""
@@ -226,9 +226,9 @@ def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) ->
     """Return the estimators that see the observations of experiments."""
     others = [estimator_of(name) for name in settings.estimators if name not in PAPER_ESTIMATORS]
     others += own
-    own_names([each for each in others if isinstance(each, OwnEstimator)])
+    own_names([estimator for estimator in others if isinstance(estimator, OwnEstimator)])
     if others and unit == "instance":
-        listed = ", ".join(each.name for each in others)
+        listed = ", ".join(estimator.name for estimator in others)
         raise RunError(f"{listed}: can compare machines, but in this scenario single instances have the feature")
     return others
 
@@ -239,8 +239,8 @@ def _on_run(
     """Return the estimators with the observations of a run."""
     rows, jobs = recorded(run, metric)[0], job_quotas(run, settings_of(run))
     return [
-        _OfOthers(each, rows, jobs) if isinstance(each, OwnEstimator) else _OfOurs.of(each, rows, jobs)
-        for each in others
+        _OfOthers(estimator, rows, jobs) if isinstance(estimator, OwnEstimator) else _OfOurs.of(estimator, rows, jobs)
+        for estimator in others
     ]
 
 
@@ -305,7 +305,9 @@ def draws(
     considered = _considered(tables.jobs, settings.top_jobs)
     current, whole = Current.of(without).only(pd.Index(considered["job"])), Current.of(having)
     cut = _Cut(having, MachineRows.of(having), considered, settings)
-    known = {each.name: each for each in paper_estimators(settings.t, settings.min_instances, settings.widen)}
+    known = {
+        estimator.name: estimator for estimator in paper_estimators(settings.t, settings.min_instances, settings.widen)
+    }
     judged = [known[name] for name in settings.estimators if name in known]
     rows: list[dict[str, object]] = []
     for size in settings.machines:
@@ -444,8 +446,10 @@ class _OfOurs:
         if self.whole is None:
             study = Study.of(_with_only(self.rows, machines), self.jobs, staged="staged" in self.method.designs)
         else:
-            seen = ~self.whole.treated | self.whole.cells.machines.isin(machines)
-            study = replace(self.whole, cells=of_machines(self.whole.cells, seen), treated=self.whole.treated[seen])
+            observed = ~self.whole.treated | self.whole.cells.machines.isin(machines)
+            study = replace(
+                self.whole, cells=of_machines(self.whole.cells, observed), treated=self.whole.treated[observed]
+            )
         effect = self.method.estimate(study)
         return Statistic(effect.change, effect.low, effect.high)
 
@@ -455,8 +459,8 @@ def _with_only(rows: pd.DataFrame, machines: NDArray[Any]) -> pd.DataFrame:
     treated = rows["treated"] == 1
     first = rows.loc[treated, "period"].min()
     others = rows["machine"].isin(rows.loc[treated, "machine"].unique()) & ~rows["machine"].isin(machines)
-    seen: pd.DataFrame = rows[~others | (rows["period"] < first)]
-    return seen
+    observed: pd.DataFrame = rows[~others | (rows["period"] < first)]
+    return observed
 
 
 def _of_experiment(estimator: ExperimentEstimator, machines: NDArray[Any]) -> dict[str, float | str]:

@@ -91,8 +91,8 @@ def _by_kind() -> dict[str, Any]:
 
 def _allow_file(entry: dict[str, Any]) -> None:
     """Let the name of a file stand in place of a map."""
-    kept = {key: entry.pop(key) for key in ("type", "additionalProperties")}
-    entry["anyOf"] = [{"type": "string", "pattern": r"\.ya?ml$"}, kept]
+    map_schema = {key: entry.pop(key) for key in ("type", "additionalProperties")}
+    entry["anyOf"] = [{"type": "string", "pattern": r"\.ya?ml$"}, map_schema]
 
 
 def _parts(*roots: type) -> list[type]:

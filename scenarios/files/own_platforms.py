@@ -231,7 +231,7 @@ def _check(
     sheets, trees : with what each extends
     root : the map that says them, without that
     """
-    variants = {name for name, each in (PLATFORMS | dict(sheets)).items() if each.variant_of}
+    variants = {name for name, sheet in (PLATFORMS | dict(sheets)).items() if sheet.variant_of}
     blamed = {fault.field for fault in faults}
     groundless = {name for name in trees if f"{field_of(path, name)}.extends" in blamed}
     grounded = {name: sheet for name, sheet in sheets.items() if not {name, sheet.extends} & groundless}

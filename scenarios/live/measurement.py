@@ -1,13 +1,11 @@
 """`wsc live`: the Occupancy Law tried on this machine, a real server's utilisation and queueing beside the kernel's."""
 
 import gzip
-import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -381,11 +379,6 @@ def stored() -> tuple[pd.DataFrame, pd.DataFrame]:
     (['session', 'arrival_s', 'departure_s', 'demand_s'], 0.0)
     """
     return pd.read_csv(FOLDER / REQUESTS), pd.read_csv(FOLDER / CPU)
-
-
-def stored_summary() -> Payload:
-    """Return what the shipped run's summary says: the machine, the scheduler, whether it was quiet, the errors."""
-    return cast(Payload, json.loads((FOLDER / SUMMARY).read_text(encoding="utf-8")))
 
 
 def _spread(values: pd.Series) -> dict[str, float]:

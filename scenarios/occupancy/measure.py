@@ -85,7 +85,7 @@ class QueueConclusion(Conclusion):
         """Return queueing time and utilisation by the law, beside the truth."""
         law, truth = self.occupancy, self.truth
         queueing = f"queueing {law.queueing_time_s:.4g} s by the law, {truth.queueing_time_s:.4g} s in truth"
-        busy = [share(each.utilisation, 1, "unknown") for each in (law, truth)]
+        busy = [share(source.utilisation, 1, "unknown") for source in (law, truth)]
         return f"{queueing}; {busy[0]} busy, {busy[1]} in truth"
 
     def payload(self) -> Payload:

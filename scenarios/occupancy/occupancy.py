@@ -258,7 +258,7 @@ class OccupancyConclusion(Conclusion):
         """Return response time by interval, and queueing time with other numbers of servers."""
         from analysis.figures.occupancy.occupancy import draw_response
 
-        seen = {"servers": self.servers, "seen_s": self.queueing_time_s}
+        measured = {"servers": self.servers, "seen_s": self.queueing_time_s}
         others = [
             {
                 "servers": row.bounds.to,
@@ -269,7 +269,7 @@ class OccupancyConclusion(Conclusion):
             for row in self.capacity
         ]
         columns = ["servers", "seen_s", "low_s", "high_s", "replayed_s"]
-        what_if = pd.DataFrame([seen, *others] if others else [], columns=columns).sort_values("servers")
+        what_if = pd.DataFrame([measured, *others] if others else [], columns=columns).sort_values("servers")
         return draw_response(self.intervals, what_if, self.requests)
 
     def section(self) -> Section:

@@ -251,13 +251,13 @@ def printer(json: bool) -> Say:
     """
     terminal = console()
 
-    def say(said: Said) -> None:
-        if isinstance(said, FaultyLine):
-            typer.echo(said.text(), err=True)
+    def say(message: Said) -> None:
+        if isinstance(message, FaultyLine):
+            typer.echo(message.text(), err=True)
         elif json:
-            typer.echo(line(said))
+            typer.echo(line(message))
         else:
-            show(said.section(), terminal)
+            show(message.section(), terminal)
 
     return say
 
@@ -314,11 +314,11 @@ def _totals(stream: Stream, total: _Total) -> StreamTotal:
     )
 
 
-def _law(said: FinishedInterval | StreamTotal) -> str:
-    ratio = f"{said.ratio:.2f}" if math.isfinite(said.ratio) else "–"
+def _law(law: FinishedInterval | StreamTotal) -> str:
+    ratio = f"{law.ratio:.2f}" if math.isfinite(law.ratio) else "–"
     return (
-        f"{said.utilisation:.1%} busy, service {said.service_time_s:,.1f} s, "
-        f"queueing {said.queueing_time_s:,.1f} s, ratio {ratio}, peak {said.peak:,}"
+        f"{law.utilisation:.1%} busy, service {law.service_time_s:,.1f} s, "
+        f"queueing {law.queueing_time_s:,.1f} s, ratio {ratio}, peak {law.peak:,}"
     )
 
 

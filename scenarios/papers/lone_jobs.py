@@ -87,7 +87,7 @@ def platform_facts(world: World) -> pd.DataFrame:
         series, x, value: platform_ratio_log_sd_A_B for `PAIRS`.
     """
     cpi = lone_cpi(world, sorted({name for pair in PAIRS.values() for name in pair}))
-    spreads = {pair: np.log(cpi[one] / cpi[other]).std() for pair, (one, other) in PAIRS.items()}
+    spreads = {pair: np.log(cpi[first] / cpi[second]).std() for pair, (first, second) in PAIRS.items()}
     return numbers(**{f"platform_ratio_log_sd_{pair}": float(spread) for pair, spread in spreads.items()})
 
 

@@ -24,7 +24,9 @@ QUIET: Final[Mapping[str, object]] = {
     "power.turbo": False,
 }
 """A world in which co-runners share nothing."""
-ALIKE: Final = {f"conditions.{each.name}": 0.0 for each in fields(Conditions) if each.name != "slow_memory_factor"}
+ALIKE: Final = {
+    f"conditions.{condition.name}": 0.0 for condition in fields(Conditions) if condition.name != "slow_memory_factor"
+}
 """A world in which machines and racks are all alike, at all times."""
 WORLDS: Final[Mapping[str, Mapping[str, object]]] = {"normal": {}, "quiet": QUIET, "alike": {**QUIET, **ALIKE}}
 

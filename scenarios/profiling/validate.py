@@ -167,8 +167,8 @@ class CollectorsJudged(Conclusion):
 
     def brief(self) -> str:
         """Return how often intervals held the truth."""
-        held = ", ".join(f"{row.of} {row.coverage:.1%}" for row in self.frame().itertuples())
-        return f"{self.confidence:.0%} intervals held the truth: {held}"
+        shares = ", ".join(f"{row.of} {row.coverage:.1%}" for row in self.frame().itertuples())
+        return f"{self.confidence:.0%} intervals held the truth: {shares}"
 
     def frame(self) -> pd.DataFrame:
         """Return coverage, coverage_low, coverage_high of functions, cpi and core_seconds."""

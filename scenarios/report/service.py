@@ -25,7 +25,7 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
         return
     measured = measure(scenario, run, run.path.parent, progress)
     world, sheets = measured.world, scenario.sheets
-    asked = asking(str(run.path), sheets[measured.origin], [sheets[name] for name in scenario.targets])
+    question = asking(str(run.path), sheets[measured.origin], [sheets[name] for name in scenario.targets])
     if world["platforms"]:
         yield composed("What happened", ("What every platform really did with the same requests.",), (_busy(world),))
     yield composed(
@@ -33,7 +33,7 @@ def predicted(subject: Subject, progress: Progress) -> Iterator[Section]:
         sentences(measured.section()),
         (*measured.section().of(Table), *_intervals(world)),
         saved([str(file) for file in measured.figures], _PICTURED),
-        (f"wsc run {run.path}", asked),
+        (f"wsc run {run.path}", question),
         (_verdict(world),),
         measured,
     )

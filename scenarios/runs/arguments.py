@@ -87,7 +87,7 @@ def _plain(value: object) -> object:
 
 def _blamed(given: object, error: ValidationError) -> object:
     """Return the entry of a list that is wrong, or all that was given."""
-    entries = (each["input"] for each in error.errors() if any(isinstance(key, int) for key in each["loc"]))
+    entries = (wrong["input"] for wrong in error.errors() if any(isinstance(key, int) for key in wrong["loc"]))
     return next(entries, given)
 
 
@@ -98,7 +98,7 @@ def _words(kind: object) -> str:
         own = next((mark for mark in inner[1:] if isinstance(mark, str)), None)
         return own or _words(inner[0]) + "".join(map(_bound, inner[1:]))
     if origin in {Union, types.UnionType}:
-        words = list(dict.fromkeys(_words(each) for each in inner if not (each is str and Path in inner)))
+        words = list(dict.fromkeys(_words(choice) for choice in inner if not (choice is str and Path in inner)))
         words = ["several" if f"several, each {other}" == text else text for text in words for other in words[:1]]
         return f"{', '.join(words[:-1])}, or {words[-1]}" if len(words) > 1 else words[0]
     if origin is Literal:
@@ -274,7 +274,7 @@ def tables(given: Sequence[object]) -> list[Source]:
     if not given:
         raise FaultsError([Fault("", 0, 0, "tables", "should be at least one", "none")])
     several = len(given) > 1
-    return [table(f"table {number}" if several else "table", each) for number, each in enumerate(given, 1)]
+    return [table(f"table {number}" if several else "table", source) for number, source in enumerate(given, 1)]
 
 
 def observations(given: Sequence[object]) -> list[Source]:

@@ -243,7 +243,7 @@ def _layout(table: Table, width: int) -> _Layout:
         dropped.append(leaving.pop(0))
         columns.remove(dropped[-1])
     sizes = natural if fits(natural, 2) else sizes
-    whole, needed = (sum(each[i] for i in columns) for each in (sizes, least(sizes)))
+    whole, needed = (sum(widths[i] for i in columns) for widths in (sizes, least(sizes)))
     gaps = ((whole, 3), (whole, 2), (whole, 1), (needed, 2))
     gap = next((gap for taken, gap in gaps if taken + gap * len(columns) - 1 <= width), 1)
     free = width - (gap * len(columns) - 1) - sum(sizes[i] for i in columns if i not in names)

@@ -193,19 +193,6 @@ def flame(stacks: Iterable[Stack], smallest_share: float = SMALLEST_SHARE) -> di
     return Tree(stacks).nested(smallest_share)
 
 
-def flame_difference(
-    after: Iterable[Stack], before: Iterable[Stack], smallest_share: float = SMALLEST_SHARE
-) -> dict[str, object]:
-    """Return the frames of `after` with each one's change since `before`, which is scaled to the same total.
-
-    Parameters
-    ----------
-    after, before : path of functions, root first, and its value; without any before there are no changes
-    smallest_share : as `flame`
-    """
-    return Tree(after, before).nested(smallest_share)
-
-
 def as_json(frame: Mapping[str, object]) -> str:
     """Return a tree of frames as JSON, however deep: what `json.dumps` gives, which recurses and so cannot.
 

@@ -129,7 +129,7 @@ def _confine(residents: Residents, contention: Contention, scratch: Floats) -> N
     Below that share they compete with all; what they are kept from, the latency-critical ones hold.
     """
     hot, mark, n = residents
-    slices, ways, each = contention.slices, contention.best_effort_ways, contention.llc_bytes / contention.slices
+    slices, ways, slice_bytes = contention.slices, contention.best_effort_ways, contention.llc_bytes / contention.slices
     pressure, confined = scratch[PRESSURE], scratch[CONFINED]
     for at in range(slices):
         pressure[at] = confined[at] = 0.0
@@ -141,9 +141,9 @@ def _confine(residents: Residents, contention: Contention, scratch: Floats) -> N
                 confined[at] += hot[RATE, i] * hot[PART, i]
     for at in range(slices):
         critical, effort = pressure[at], confined[at]
-        held = min(ways, effort / max(critical + effort, LEAST))
-        pressure[at] = (1.0 - held) * each / max(critical, LEAST)
-        confined[at] = held * each / max(effort, LEAST)
+        share = min(ways, effort / max(critical + effort, LEAST))
+        pressure[at] = (1.0 - share) * slice_bytes / max(critical, LEAST)
+        confined[at] = share * slice_bytes / max(effort, LEAST)
     for i in range(n):
         of_slices = 0.0
         for at in range(mark[SLICE, i], mark[SLICE, i] + mark[SPAN, i]):
@@ -308,9 +308,9 @@ def settle_down(residents: Residents, platform: np.record, remote_share: float, 
         for first in range(slices - span + 1):
             if span <= per_node and first // per_node != (first + span - 1) // per_node:
                 continue
-            there = load[first : first + span].sum()
-            if there < least - ROUNDING:
-                best, least = first, there
+            slices_load = load[first : first + span].sum()
+            if slices_load < least - ROUNDING:
+                best, least = first, slices_load
         mark[SLICE, i], mark[SPAN, i], hot[PART, i] = best, span, 1.0 / span
         mark[HOME, i] = best // per_node
         for at in range(best, best + span):
@@ -327,16 +327,16 @@ def slow_down_by(own: OwnPhysics, residents: Residents, contention: Contention, 
     """
     (hot, _, n), call = residents, own.call
     call[0] = MECHANISM
-    busy = held = traffic = 0.0
+    busy = cached = traffic = 0.0
     for i in range(n):
         busy += hot[USE, i]
-        held += hot[SHARE, i]
+        cached += hot[SHARE, i]
         traffic += hot[USE, i] * hot[FREQUENCY, i] / hot[CPI, i] * hot[MPI, i]
     for i in range(n):
         misses_per_s = hot[USE, i] * hot[FREQUENCY, i] / hot[CPI, i] * hot[MPI, i]
         call[1] = max(0.0, busy - hot[USE, i]) / threads
         call[2] = max(0.0, traffic - misses_per_s) * LINE_BYTES * WRITE_BACK / contention.bandwidth
-        call[3] = max(0.0, held - hot[SHARE, i]) / contention.llc_bytes
+        call[3] = max(0.0, cached - hot[SHARE, i]) / contention.llc_bytes
         call[4], call[5], call[6] = sibling, hot[MPI, i], hot[SMT, i]
         call[-1] = np.nan
         speed = own.mechanism(call[1], call[2], call[3], call[4], call[5], call[6])

@@ -172,9 +172,9 @@ def _conditions(inputs: Inputs, domain: PowerDomain, local: int, epoch: int) -> 
 
 
 @njit(cache=False, borrows=True)
-def _divided_alike(one: np.record, other: np.record) -> bool:
+def _divided_alike(before: np.record, after: np.record) -> bool:
     """Return whether two platforms have as many caches and memories, so that residents may stay where they are."""
-    return bool(one.slices == other.slices and one.nodes == other.nodes)
+    return bool(before.slices == after.slices and before.nodes == after.nodes)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -473,15 +473,15 @@ def _held_down(it: LoadedHost, state_hz: float, over: float) -> Clocked:
     run, under = _run_at(it, low)
     while under < 0.0 and high - low > CLOCK_ROUNDING * high:
         middle = (low * over - high * under) / (over - under)
-        run, there = _run_at(it, middle)
-        if abs(there) <= it.conditions.contention.tolerance:
+        run, power_over = _run_at(it, middle)
+        if abs(power_over) <= it.conditions.contention.tolerance:
             break
-        if there < 0.0:
+        if power_over < 0.0:
             over *= 0.5 if side < 0 else 1.0
-            low, under, side = middle, there, -1
+            low, under, side = middle, power_over, -1
         else:
             under *= 0.5 if side > 0 else 1.0
-            high, over, side = middle, there, 1
+            high, over, side = middle, power_over, 1
     return Clocked(run.state_hz, run.limit_hz, 1.0, run.power_w, run.misses_per_s, run.residual)
 
 

@@ -70,13 +70,13 @@ def _take(heap: Records, n: int) -> None:
     """Remove the least of a heap of n."""
     key, member, hole, below, end = heap[n - 1].key, heap[n - 1].member, 0, 1, n - 1
     while below < end:
-        one, other = heap[below], heap[min(below + 1, end - 1)]
-        if other.key < one.key or (other.key == one.key and other.member < one.member):
+        least, other = heap[below], heap[min(below + 1, end - 1)]
+        if other.key < least.key or (other.key == least.key and other.member < least.member):
             below += 1
-            one = other
-        if key < one.key or (key == one.key and member < one.member):
+            least = other
+        if key < least.key or (key == least.key and member < least.member):
             break
-        heap[hole].key, heap[hole].member = one.key, one.member
+        heap[hole].key, heap[hole].member = least.key, least.member
         hole, below = below, 2 * below + 1
     heap[hole].key, heap[hole].member = key, member
 

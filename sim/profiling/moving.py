@@ -336,7 +336,7 @@ def exchange(
     rng : random draws
     """
     own = np.flatnonzero(snapshot.job == job)
-    each = float(busy[own].mean())
+    mean_busy = float(busy[own].mean())
     left, changed = np.zeros(snapshot.job.size, np.bool_), np.zeros(snapshot.vcpus.size)
     where: list[int] = []
     order = np.argsort(snapshot.machine, kind="stable")
@@ -348,7 +348,7 @@ def exchange(
         number = round(threads * residents.size / max(float(busy[residents].sum()), 1e-300))
         going = rng.permutation(residents)[: min(max(number, 1), residents.size - 1)]
         left[going], changed[machine] = True, busy[going].sum()
-        where += [machine] * int(changed[machine] / each + rng.random())
+        where += [machine] * int(changed[machine] / mean_busy + rng.random())
     return Exchange(job, left, changed, np.array(where, np.int64), rng.choice(snapshot.shard[own], len(where)))
 
 

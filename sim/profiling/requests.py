@@ -314,11 +314,11 @@ def followed(world: ProfileWorld, day: Day) -> Day:
         raise InputError(f"served: no job is named {', '.join(missing)}")
     names = {day.jobs.names.index(served.job): served for served in world.served}
     chosen = np.isin(np.arange(day.jobs.count), list(names)) if names else None
-    there = replace(day, followed=chosen, requests=None)
+    recorded = replace(day, followed=chosen, requests=None)
     if not names or day.world.simulation == "epochs":
-        return there
+        return recorded
     return replace(
-        there, requests=lambda number: draw_requests(there, names[int(there.timeline.job[number])], number)[1]
+        recorded, requests=lambda number: draw_requests(recorded, names[int(recorded.timeline.job[number])], number)[1]
     )
 
 

@@ -93,9 +93,11 @@ def ask(world: QueueWorld, requests: int, prefix: str = "") -> RequestDemands:
     chosen = stream(seed, f"{prefix}types").random(requests) * weights[-1]
     kind: Ints = np.minimum(np.searchsorted(weights, chosen, "right"), len(weights) - 1).astype(np.int64)
     amount = np.empty(requests)
-    for i, each in enumerate(load.types):
+    for i, request_type in enumerate(load.types):
         mine = np.flatnonzero(kind == i)
-        amount[mine] = distributions.draw(each.demand_s, stream(seed, f"{prefix}demands {each.name}"), len(mine))
+        amount[mine] = distributions.draw(
+            request_type.demand_s, stream(seed, f"{prefix}demands {request_type.name}"), len(mine)
+        )
     return RequestDemands(kind, amount, blocking_s)
 
 

@@ -46,11 +46,6 @@ def stays(counters: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def one_of_each_job(measured: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
-    """Return one random stay of each job, so that a job of thousands of instances counts once."""
-    return measured.sample(frac=1.0, random_state=seed).drop_duplicates("job").sort_values("job").reset_index(drop=True)
-
-
 def cpi_facts(records: pd.DataFrame) -> pd.DataFrame:
     """Return quantiles of CPI and memory accesses over records, and how CPI follows from accesses and CPU use.
 

@@ -264,10 +264,10 @@ def _on_machines(rows: JobVisits) -> tuple[Ints, Ints, Ints]:
     return pairs // most, pairs % most, of
 
 
-def _beside(rows: JobVisits, each: Floats) -> Floats:
+def _beside(rows: JobVisits, amount: Floats) -> Floats:
     """Return (R,) sums over all instances of a visit but one of the row's, of what each instance has."""
     visit = np.unique(rows.visit, return_inverse=True)[1]
-    return np.asarray(np.bincount(visit, rows.instances * each)[visit] - each)
+    return np.asarray(np.bincount(visit, rows.instances * amount)[visit] - amount)
 
 
 def _log_cpi(rows: JobVisits) -> Floats:

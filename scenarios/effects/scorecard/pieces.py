@@ -147,7 +147,7 @@ class ScorecardQuestion:
         for name in ours:
             method(name, names(), own=True)
         own = tuple(part(name) for name in estimators if is_part(name))
-        own_names([OwnEstimator.of_part(each) for each in own])
+        own_names([OwnEstimator.of_part(estimator) for estimator in own])
         return cls(ours, tuple(sorted(sizes)), draws, machines, tuple(designs), own)
 
 

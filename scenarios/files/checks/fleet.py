@@ -105,9 +105,9 @@ def incidents(scenario: World) -> Iterator[FieldFault]:
         problem = f"should be at least epoch_s = {scenario.epoch_s:g}"
         yield FieldFault(("incidents", "duration_s"), problem, f"{given.duration_s:g}")
     per_machine = days + given.duration_s / DAY_S
-    each = [(key, rate, per_machine * scenario.fleet.machines, "machines") for key, rate in rates.items()]
-    each.append(("shifts_per_job_day", given.shifts_per_job_day, days * scenario.population.jobs, "jobs"))
-    for key, rate, unit_days, units in each:
+    limits = [(key, rate, per_machine * scenario.fleet.machines, "machines") for key, rate in rates.items()]
+    limits.append(("shifts_per_job_day", given.shifts_per_job_day, days * scenario.population.jobs, "jobs"))
+    for key, rate, unit_days, units in limits:
         if rate * unit_days > _MOST_INCIDENTS:
             problem = f"should be at most {_MOST_INCIDENTS / unit_days:.3g}, {_MOST_INCIDENTS} on all {units}"
             yield FieldFault(("incidents", key), problem, f"{rate:g}")

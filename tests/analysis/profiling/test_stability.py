@@ -10,7 +10,6 @@ from scipy.stats import binom
 from scipy.stats import entropy as reference
 
 from analysis.profiling.stability import (
-    clustered_distance,
     clustered_entropy,
     entropy,
     expected_distance,
@@ -61,23 +60,10 @@ def test_the_closed_form_for_two_samples_and_for_a_part_of_the_whole():
 def test_what_sampling_alone_makes_is_said_for_clustered_samples():
     """60 pairs of samples of one profile: mean distance within 6% of the mean expected, over 3 standard errors."""
     rng = stream(6, "pairs")
-    found = [clustered_distance(table(clustered(rng)), table(clustered(rng))) for _ in range(60)]
-    assert np.mean([one.value for one in found]) == pytest.approx(np.mean([one.expected for one in found]), rel=0.06)
-    naive = expected_distance(SHARES, 80 * 150, against=80 * 150)
-    assert np.mean([one.value for one in found]) > 1.5 * naive
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("apart", [0.0, 0.05, 0.2])
-def test_the_corrected_distance_is_near_the_true_one(apart):
-    """40 pairs: the corrected mean is within 0.035 of the truth; plain is 0.09 off at 0; standard errors 0.003."""
-    rng = stream(7, f"corrected {apart}")
-    other = SHARES * np.where(np.arange(30) % 2, 1 + apart, 1 - apart)
-    other /= other.sum()
-    truth = cityblock(SHARES, other)
-    found = [clustered_distance(table(clustered(rng)), table(clustered(rng, other))) for _ in range(40)]
-    assert abs(np.mean([one.corrected for one in found]) - truth) < 0.035
-    assert apart > 0 or np.mean([one.value for one in found]) > 0.08
+    pairs = [pd.concat([table(clustered(rng), day=day) for day in (0, 1)], ignore_index=True) for _ in range(60)]
+    second = pd.concat([periods(pair, cluster="machine").iloc[[1]] for pair in pairs])
+    assert second["previous"].mean() == pytest.approx(second["previous_expected"].mean(), rel=0.06)
+    assert second["previous"].mean() > 1.5 * expected_distance(SHARES, 80 * 150, against=80 * 150)
 
 
 def test_days_are_compared_with_the_day_before_and_with_all():

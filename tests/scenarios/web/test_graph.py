@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from scenarios.web.graph import MOST_EDGES, as_json, call_graph, dot, flame, flame_difference
+from scenarios.web.graph import MOST_EDGES, Tree, as_json, call_graph, dot, flame
 
 
 def drawn(names: int, paths: int, seed: int):
@@ -91,13 +91,13 @@ def test_changes_are_against_the_other_profile_at_the_same_total():
     def deltas(frame):
         return [frame["delta"], *(each for child in frame.get("children", []) for each in deltas(child))]
 
-    assert set(deltas(flame_difference(stacks, [(path, 10 * value) for path, value in stacks]))) == {0}
-    grown = flame_difference([(("a",), 30), (("b",), 10)], [(("a",), 50), (("b",), 50)])
+    assert set(deltas(Tree(stacks, [(path, 10 * value) for path, value in stacks]).nested())) == {0}
+    grown = Tree([(("a",), 30), (("b",), 10)], [(("a",), 50), (("b",), 50)]).nested()
     assert [child["delta"] for child in grown["children"]] == [10, -10]
 
 
 def test_frames_are_written_as_another_writer_of_json_writes_them():
-    root = flame_difference(drawn(6, 300, 5), drawn(6, 300, 6), 0.0)
+    root = Tree(drawn(6, 300, 5), drawn(6, 300, 6)).nested(0.0)
     assert as_json(root) == json.dumps(root, separators=(",", ":"))
     assert json.loads(as_json({"rows": [1, 'é"', None, {"children": 3}]})) == {"rows": [1, 'é"', None, {"children": 3}]}
 
