@@ -64,14 +64,7 @@ class Machines:
 
 
 def build_machines(world: World) -> Machines:
-    """Return the machines that a world asks for; the same for every feature and roll-out.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet
-    >>> build_machines(World(fleet=Fleet(machines=100))).rack[[0, 39, 40, 99]]
-    array([0, 0, 1, 2])
-    """
+    """Return the machines that a world asks for; the same for every feature and roll-out."""
     fleet, count = world.fleet, world.fleet.machines
     names = tuple(fleet.platforms)
     rng = stream(world.seed, "platforms of machines")
@@ -97,14 +90,6 @@ def replaced(machines: Machines, world: World, which: Ints) -> Machines:
 
     The new machines keep numbers and neighbours in the power budget, but have conditions of their own: what happens
     when a test cluster is built by adding machines to which instances migrate (Lee et al. 2018, section 5.2.2).
-
-    Examples
-    --------
-    >>> world = World()
-    >>> old = build_machines(world)
-    >>> new = replaced(old, world, np.array([7]))
-    >>> np.flatnonzero(new.latency_factor != old.latency_factor), bool(new.rack[7] > old.rack.max())
-    (array([7]), True)
     """
     rack = machines.rack.copy()
     rack[which] = rack.max() + 1 + np.arange(which.size) // world.fleet.machines_per_rack
@@ -199,14 +184,6 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     ------
     ValueError
         If the services alone ask for more than the allocated share, or heavyweights or other jobs get no share.
-
-    Examples
-    --------
-    >>> from models.fleet.inventory import build_machines
-    >>> world = World()
-    >>> jobs = build_jobs(world, build_machines(world))
-    >>> jobs.count, jobs.names[0][:11], bool(jobs.instances.sum() > 100_000)
-    (4000, 'heavyweight', True)
     """
     population = world.population
     services = population.services

@@ -97,17 +97,6 @@ def build_programs(world: ProfileWorld, jobs: Jobs, platforms: Sequence[str]) ->
     world : its `profiling.programs`
     jobs : J jobs
     platforms : P names of the platforms on which they may run
-
-    Examples
-    --------
-    >>> from models.fleet.inventory import build_jobs, build_machines
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = ProfileWorld(2, 172800.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2))
-    >>> programs = build_programs(world, build_jobs(world, build_machines(world)), ["haswell_2698v3"])
-    >>> programs.names[0], programs.code.name[programs.functions(0)[0]], programs.kinds[programs.image_of_program[0]]
-    ('heavyweight-01', 'main', 'program')
-    >>> round(float(programs.weight[0, programs.entries(3)].sum()), 12)
-    1.0
     """
     how, seed = world.profiling.programs, world.seed
     shared = shared_images(how, seed, jobs.names)

@@ -69,14 +69,6 @@ def trial(tables: Tables, scenario: ServiceScenario) -> PredictionTrial:
     ------
     ValueError
         If the tables do not hold the log of a platform that was measured.
-
-    Examples
-    --------
-    >>> from sim.services.run import services
-    >>> world = ServiceScenario(name="tiny", horizon_s=3600.0, platforms=("piii", "pres"))
-    >>> evidence = trial(services(world, throughput=False, types=False), world)
-    >>> len(evidence.test.start_s), list(evidence.actual)
-    (60, ['pres'])
     """
     logs = {name: log_of(tables, name) for name in scenario.measured}
     parts = {name: split(log, scenario.analyses.crossplatform.split) for name, log in logs.items()}

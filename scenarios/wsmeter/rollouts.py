@@ -68,21 +68,6 @@ class Twins:
     """A fleet's day, measured without the feature and with the feature everywhere.
 
     Both are the same day: the same stays, phases and noise, so that they differ by the feature alone.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Feature, Fleet, Population
-    >>> from sim.fleet.arms import everywhere, nowhere
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-    >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-    >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-    >>> 0.0 < twins.change() < 0.2
-    True
-    >>> allocation = twins.allocation(margin=0.1, top_jobs=10)
-    >>> rows = twins.chosen(np.random.default_rng(0), allocation)
-    >>> len(rows) == int(allocation["instances"].sum()) == len(twins.composed(rows))
-    True
     """
 
     day: Day
@@ -105,20 +90,6 @@ class Twins:
         ------
         RunError
             If the run has no truth tables.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from models.fleet.world import Feature, Fleet, Population
-        >>> from sim.fleet.experiment import experiment
-        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-        >>> tiny = schema.Scenario(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature, name="tiny")
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     _ = experiment(tiny, Path(directory))
-        ...     manifest = {"resolved": schema.SCENARIO.dump_python(tiny, mode="json")}
-        ...     len(Twins.of(Run(Path(directory), manifest), "ipc").having)
-        443
         """
         world = run.world(schema.SCENARIO)
         day = prepare(World(**{field.name: getattr(world, field.name) for field in fields(World)}))
@@ -194,14 +165,7 @@ class Twins:
 
 
 class Design(Protocol):
-    """A way to build a test cluster.
-
-    Examples
-    --------
-    >>> designs: tuple[Design, ...] = (OnMachines(), OnAdded(), OnPacked(), OnInstances())
-    >>> [type(design).__name__ for design in designs]
-    ['OnMachines', 'OnAdded', 'OnPacked', 'OnInstances']
-    """
+    """A way to build a test cluster."""
 
     def draw(self, twins: Twins, rng: np.random.Generator, draws: int) -> Iterator[Pair]:
         """Yield test clusters, each really rolled out and composed.
@@ -216,13 +180,7 @@ class Design(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OnMachines:
-    """Random machines get the feature where they stand (section 5.2.2); `size` of them.
-
-    Examples
-    --------
-    >>> OnMachines(size=4).size
-    4
-    """
+    """Random machines get the feature where they stand (section 5.2.2); `size` of them."""
 
     size: int = 40
 
@@ -233,18 +191,6 @@ class OnMachines:
         ------
         NotEnoughDataError
             If there are too few machines for so many clusters.
-
-        Examples
-        --------
-        >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.arms import nowhere
-        >>> from sim.fleet.day import prepare
-        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-        >>> [real["machine"].nunique() for real, _ in OnMachines(4).draw(twins, np.random.default_rng(0), 2)]
-        [4, 4]
         """
         for which in _clusters(rng, twins.day, self.size, draws):
             real = observe(twins.day, on_machines(twins.day, which), twins.metric, around=which)
@@ -253,13 +199,7 @@ class OnMachines:
 
 @dataclass(frozen=True, slots=True)
 class OnAdded:
-    """What runs on `size` random machines migrates to new ones that have the feature (section 5.2.2).
-
-    Examples
-    --------
-    >>> OnAdded(size=4).size
-    4
-    """
+    """What runs on `size` random machines migrates to new ones that have the feature (section 5.2.2)."""
 
     size: int = 40
 
@@ -270,18 +210,6 @@ class OnAdded:
         ------
         NotEnoughDataError
             If there are too few machines for so many clusters.
-
-        Examples
-        --------
-        >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.arms import nowhere
-        >>> from sim.fleet.day import prepare
-        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-        >>> [real["machine"].nunique() for real, _ in OnAdded(4).draw(twins, np.random.default_rng(0), 2)]
-        [4, 4]
         """
         clusters = _clusters(rng, twins.day, self.size, draws)
         day = added(twins.day, np.concatenate(clusters))
@@ -295,11 +223,6 @@ class OnPacked:
     """The planned instances of the largest jobs are packed onto new machines with nothing beside them.
 
     The plan is for a relative `margin` over the `top_jobs` largest jobs.
-
-    Examples
-    --------
-    >>> OnPacked(margin=0.1).top_jobs
-    200
     """
 
     margin: float = 0.02
@@ -312,19 +235,6 @@ class OnPacked:
         ------
         MarginOutOfReachError
             If all instances of the largest jobs are too few for the margin.
-
-        Examples
-        --------
-        >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.arms import nowhere
-        >>> from sim.fleet.day import prepare
-        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-        >>> real, composed = next(OnPacked(0.1, 10).draw(twins, np.random.default_rng(0), 1))
-        >>> len(real) == len(composed), real["machine"].nunique() < composed["machine"].nunique()
-        (True, True)
         """
         allocation = twins.allocation(self.margin, self.top_jobs)
         for number in range(draws):
@@ -338,11 +248,6 @@ class OnInstances:
     """The planned number of random instances of each job gets new code (section 5.3).
 
     The plan is for a relative `margin` over the `top_jobs` largest jobs.
-
-    Examples
-    --------
-    >>> OnInstances(margin=0.1).top_jobs
-    200
     """
 
     margin: float = 0.03
@@ -355,19 +260,6 @@ class OnInstances:
         ------
         MarginOutOfReachError
             If all instances of the largest jobs are too few for the margin.
-
-        Examples
-        --------
-        >>> from models.fleet.world import Feature, Fleet, Population, World
-        >>> from sim.fleet.arms import nowhere
-        >>> from sim.fleet.day import prepare
-        >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-        >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-        >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-        >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-        >>> real, composed = next(OnInstances(0.1, 10).draw(twins, np.random.default_rng(0), 1))
-        >>> set(real["residence"]) == set(composed["residence"])
-        True
         """
         allocation = twins.allocation(self.margin, self.top_jobs)
         for _ in range(draws):
@@ -401,18 +293,6 @@ def compare(twins: Twins, design: Design, draws: int, name: str) -> pd.DataFrame
     ------
     NotEnoughDataError
         If a cluster covers no job, or there are too few machines for so many clusters.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Feature, Fleet, Population, World
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> feature = Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"})
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50), feature=feature))
-    >>> jobs = pd.DataFrame({"job": range(60), "quota": day.jobs.quota_vcpu, "instances": day.jobs.instances})
-    >>> twins = Twins(day, "ipc", jobs, *(observe(day, arm(day), "ipc") for arm in (nowhere, everywhere)))
-    >>> compare(twins, OnMachines(8), 2, "two of eight")["machines"].tolist()
-    [8, 8]
     """
     before, truth, estimator = Current.of(twins.without), twins.change(), WSMeter()
     rows = []

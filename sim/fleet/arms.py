@@ -201,16 +201,6 @@ def run_arm(
         If `threads` is less than 1.
     PartError
         If a governor or a mechanism of somebody's own does something wrong.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> fives = Fleet(20, machines_per_rack=5, racks_per_power_domain=1)
-    >>> day = prepare(World(3, 900.0, 300.0, fives, Population(60, 50)))
-    >>> [block.machines for block in run_arm(day, nowhere(day), around=np.array([6, 8, 19]))]
-    [slice(5, 10, None), slice(15, 20, None)]
     """
     if threads is not None and threads < 1:
         raise InputError(f"threads should be at least 1, is {threads}")

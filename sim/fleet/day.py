@@ -88,12 +88,6 @@ def prepare(world: World) -> Day:
     ------
     ValueError
         If the jobs do not fit the machines, or two counting windows overlap.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50))).timeline.job.size
-    443
     """
     machines = build_machines(world)
     jobs = build_jobs(world, machines)
@@ -337,14 +331,6 @@ def platform_table(world: World, machines: Machines) -> Records:
     Returns
     -------
     (P,) array of `sim.fleet.layout.PLATFORM`, each platform once
-
-    Examples
-    --------
-    >>> from models.fleet.inventory import build_machines
-    >>> from models.fleet.world import Feature, Fleet
-    >>> world = World(fleet=Fleet(2), feature=Feature("upgrade", {"haswell_2698v3": "broadwell_2698v4"}))
-    >>> platform_table(world, build_machines(world))["cores"]
-    array([32., 40.])
     """
     return np.array([_platform_row(world, name) for name in _platforms(world, machines)[0]], PLATFORM)
 

@@ -56,16 +56,6 @@ def experiment(
     ------
     ValueError
         If the jobs do not fit the machines.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from models.fleet.world import Fleet, Population
-    >>> world = World(3, 900.0, 300.0, Fleet(20), Population(60, 50))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     outcome = experiment(world, Path(directory))
-    >>> outcome.counts["machines"], outcome.counts["epochs"], outcome.tables[0].table
-    (20, 3, 'machines')
     """
     progress("placing instances", 0.0)
     day = prepare(world)
@@ -154,15 +144,6 @@ def record(
     directory : an existing directory
     prefix : of the tables' names; empty: the recorded fleet
     progress : called with the share of the machines that is done
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from models.fleet.world import Fleet, Population
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [recorded.table for recorded in record(day, run_arm(day, nowhere(day)), Path(directory))]
-    ['counters', 'machine_windows', 'epochs']
     """
     names = ["counters", "machine_windows"]
     if not prefix:
@@ -199,16 +180,6 @@ def measure(day: Day, arm: Arm, around: Ints | None = None, threads: int | None 
     ------
     ValueError
         If `around` holds no machine.
-
-    Examples
-    --------
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.day import prepare
-    >>> day = prepare(World(3, 900.0, 300.0, Fleet(20), Population(60, 50)))
-    >>> measurements = measure(day, nowhere(day))
-    >>> len(measurements), float(measurements["wall_s"].max()), measurements["machine"].nunique()
-    (443, 900.0, 20)
     """
     if around is not None and not around.size:
         raise InputError("a measurement needs at least one machine, got none")

@@ -22,13 +22,6 @@ def machine_spells(world: World, machines: int) -> Records:
     Returns
     -------
     array of `sim.fleet.layout.SPELL`, by machine, then start
-
-    Examples
-    --------
-    >>> from models.fleet.world import Incidents
-    >>> spells = machine_spells(World(incidents=Incidents(memory_per_machine_day=0.5)), 100)
-    >>> spells.size, int(spells["resource"].max()), bool((spells["factor"] > 1).all())
-    (56, 0, True)
     """
     given = world.incidents
     sizes = (given.memory_per_machine_day, given.memory_log_sd), (given.clock_per_machine_day, given.clock_log_sd)
@@ -67,11 +60,6 @@ def job_shifts(world: World, jobs: int) -> Records:
     Returns
     -------
     array of `sim.fleet.layout.SHIFT`, by job, then epoch
-
-    Examples
-    --------
-    >>> job_shifts(World(), 1000).size
-    0
     """
     given, days = world.incidents, world.horizon_s / DAY_S
     number = stream(world.seed, "number of regime shifts").poisson(given.shifts_per_job_day * days, jobs)

@@ -56,11 +56,6 @@ def from_placement(world: World, machines_count: int, job: Ints, machine: Ints, 
     ------
     ValueError
         If the lengths differ or a machine does not exist.
-
-    Examples
-    --------
-    >>> from_placement(World(), 2, job=np.array([5, 5, 3]), machine=np.array([0, 1, 1])).shard
-    array([0, 1, 0])
     """
     shard = _order_within(job) if shard is None else shard
     if not len(job) == len(machine) == len(shard):

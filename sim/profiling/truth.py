@@ -18,24 +18,7 @@ CHUNK = 1_000_000
 
 @dataclass(slots=True)
 class ProfileTruth:
-    """What functions do over the horizon, profiled or not, summed as the fleet's blocks come.
-
-    Examples
-    --------
-    >>> from models.profiling.world import ProfileWorld
-    >>> from models.fleet.world import Fleet, Population
-    >>> from sim.fleet.arms import nowhere
-    >>> from sim.fleet.arms import run_arm
-    >>> from sim.fleet.day import prepare
-    >>> from sim.profiling.functions import ROW_SUMS
-    >>> from sim.profiling.rows import rows_of, software_of
-    >>> day = prepare(world := ProfileWorld(2, 86400.0, 3600.0, Fleet(8), Population(12, 8, heavyweights=2)))
-    >>> truth = ProfileTruth(software := software_of(world, day))
-    >>> block = next(run_arm(day, nowhere(day)))
-    >>> truth.add(rows_of(day, nowhere(day), software), block.rows[:, ROW_SUMS])
-    >>> bool(np.isclose(truth.functions()["cycles"].sum(), block.rows[:, 0].sum(), rtol=1e-12))
-    True
-    """
+    """What functions do over the horizon, profiled or not, summed as the fleet's blocks come."""
 
     software: RunningSoftware
     sums: dict[tuple[int, int, int, int], Floats] = field(default_factory=dict)

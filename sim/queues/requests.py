@@ -56,17 +56,6 @@ def requests(
     ValueError
         If the parts of the world do not go together, what its load needs is missing or not as it must be, or no request
         comes within the horizon.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from models.queues.world import Arrivals, Distribution, Load, RequestType
-    >>> types = (RequestType("page", Distribution("constant", mean=0.5)),)
-    >>> world = QueueWorld(horizon_s=40.0, load=Load(Arrivals(0.1, cv=0.0), types=types), replays=(1,))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     outcome = requests(world, Path(directory))
-    >>> outcome.counts["requests"], [table.rows for table in outcome.tables]
-    (4, [4, 1, 4, 1, 4])
     """
     check(world)
     progress("drawing requests", 0.0)

@@ -100,13 +100,7 @@ def _check_machine(world: QueueWorld) -> None:
 
 
 def is_contended(world: QueueWorld) -> bool:
-    """Return whether the servers of a world break the assumptions of the operational laws.
-
-    Examples
-    --------
-    >>> is_contended(QueueWorld()), is_contended(QueueWorld(contention=Contention(parallelism=2)))
-    (False, True)
-    """
+    """Return whether the servers of a world break the assumptions of the operational laws."""
     return world.contention != Contention() or world.observation.workers > 0
 
 

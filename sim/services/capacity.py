@@ -38,12 +38,6 @@ def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "appl
     ------
     ValueError
         If a platform is not known.
-
-    Examples
-    --------
-    >>> service = sites(ServiceWorld(platforms=("piii", "pres")))
-    >>> service["pres"].rates()
-    array([1., 2.])
     """
     software = world.application if what == "application" else world.benchmark
     service = build_activities(software, world.runtime, world.mechanisms, world.seed, what)
@@ -60,13 +54,6 @@ def offered(site: HostedService, requests_per_s: Floats) -> tuple[Floats, Floats
     Returns
     -------
     (n,) and (n, J) arrays, seconds of a processor
-
-    Examples
-    --------
-    >>> site = sites(ServiceWorld(platforms=("piii",)))["piii"]
-    >>> work, demand_s = offered(site, np.ones((1, 22)))
-    >>> work.shape, demand_s.shape, bool(work[0] > demand_s.sum())
-    ((1,), (1, 22), True)
     """
     rate_per_s = site.activities.rates(requests_per_s)
     demand_s = site.demands(rate_per_s).cpu_s

@@ -66,12 +66,6 @@ def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Servic
     ------
     ValueError
         If there is no platform, one is not known, or the load is not positive.
-
-    Examples
-    --------
-    >>> cluster = gather(ServiceWorld(horizon_s=300.0), ["piii", "pres"], 0.3)
-    >>> cluster.capacity_per_s.size, cluster.idle_s.shape
-    (2, (22, 2))
     """
     if not platforms:
         raise InputError("platforms is empty, must name at least one machine")
@@ -103,13 +97,6 @@ def route(cluster: ServiceCluster, router: Router, table: Floats | None = None) 
     one row a request
         `request`, `type`, `machine` (its number in the cluster), `arrival_s`, `departure_s` from the business tier,
         `response_s` other tiers included.
-
-    Examples
-    --------
-    >>> cluster = gather(ServiceWorld(horizon_s=300.0), ["piii", "pres"], 0.3)
-    >>> served = route(cluster, "least_expected", cluster.idle_s)
-    >>> sorted(served["machine"].unique().tolist())
-    [0, 1]
     """
     jobs, m = _expand(cluster), len(cluster.sites)
     share = np.broadcast_to(cluster.capacity_per_s / cluster.capacity_per_s.sum(), (jobs.row.size, m))

@@ -38,12 +38,6 @@ def services(
     ValueError
         If a platform is not known, a measured one does not serve, the horizon is no whole number of intervals, or no
         request comes.
-
-    Examples
-    --------
-    >>> tables = services(ServiceWorld(horizon_s=600.0, platforms=("piii",)))
-    >>> len(tables["service_log"]), bool(tables["service_cpu"]["utilisation"].between(0, 1).all())
-    (20, True)
     """
     check(world)
     progress("drawing requests", 0.0)
