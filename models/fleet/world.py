@@ -380,6 +380,11 @@ class Incidents:
     """Size of a regime shift: core CPI and memory accesses of all its instances become exp(z) times as many, z normal
     with this standard deviation."""
 
+    @property
+    def happen(self) -> bool:
+        """Whether there may be any."""
+        return max(self.memory_per_machine_day, self.clock_per_machine_day, self.shifts_per_job_day) > 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Software:

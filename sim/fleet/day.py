@@ -120,8 +120,9 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
     row_window = np.arange(row_start[-1]) - np.repeat(row_start[:-1] - first, last - first)
     racks = int(machines.rack.max()) + 1
     access, network = world.conditions.rack_access_log_sd, world.conditions.network_log_sd
-    phase, shifts = wander(world, "phases of jobs", jobs.job_log_sd), job_shifts(world, jobs.count)
-    if shifts.size:
+    phase, spells, shifts = wander(world, "phases of jobs", jobs.job_log_sd), np.zeros(0, SPELL), np.zeros(0, SHIFT)
+    if world.incidents.happen:
+        spells, shifts = machine_spells(world, machines.count), job_shifts(world, jobs.count)
         phase *= levels(shifts, world.epochs, jobs.count)
     return Day(
         world=world,
@@ -137,7 +138,7 @@ def day_of(world: World, machines: Machines, jobs: Jobs, timeline: Timeline) -> 
         phase=phase,
         rack_access=wander(world, "accesses of racks", np.full(racks, access)),
         rack_network=wander(world, "network of racks", np.full(racks, network)),
-        spells=machine_spells(world, machines.count),
+        spells=spells,
         shifts=shifts,
     )
 
