@@ -30,9 +30,7 @@ RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
 DEVELOPMENT = [Requirement(line) for name in ("dev", "docs") for line in PROJECT["optional-dependencies"][name]]
 MODULES = [path.relative_to(ROOT) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
-SHARED_CLASS_NAMES = {
-    "Cell", "Contention", "WSMeter",
-}  # fmt: skip
+SHARED_CLASS_NAMES = {"Contention", "WSMeter"}
 """Names that still stand for a class each in several modules; none is added."""
 
 NAMES_THAT_FIT_ANYTHING = {"made", "found", "one", "each", "asked", "seen", "said", "there", "kept", "held"}
@@ -187,7 +185,7 @@ def test_no_exception_lets_the_statistician_see_what_spec_sheets_do_not_say():
     seen = {room for room in rooms if any(fnmatch.fnmatchcase(room, pattern) for pattern in allowed)}
     assert {room for room in seen if room.startswith("models.fleet.")} == {"models.fleet.metrics"}
     assert not {room for room in seen if room.startswith("models.services") or room.startswith("models.profiling")}
-    assert {"models.fleet.cores", "models.fleet.packages", "models.fleet.memory", "models.fleet.nodes"} <= rooms
+    assert {"models.fleet.processors", "models.fleet.memory"} <= rooms
 
 
 def test_every_dependency_has_its_reason():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**48
 
 
-class Cell(NamedTuple):
+class DataCentre(NamedTuple):
     """A cell of a fleet."""
 
     name: str
@@ -48,7 +48,7 @@ HERE = Workers()
 """Processes of this machine, one for each processor."""
 
 
-def cells(seed: int, count: int) -> list[Cell]:
+def cells(seed: int, count: int) -> list[DataCentre]:
     """Return the cells of a fleet; a further one changes none of the others.
 
     Parameters
@@ -57,7 +57,7 @@ def cells(seed: int, count: int) -> list[Cell]:
     count : of cells
     """
     names = [f"c{number:04d}" for number in range(1, count + 1)]
-    return [Cell(name, int(stream(seed, f"cell {name}").integers(_SEEDS))) for name in names]
+    return [DataCentre(name, int(stream(seed, f"cell {name}").integers(_SEEDS))) for name in names]
 
 
 def obtain(scenario: AnyScenario, out: Path, force: bool, progress: Progress, *, workers: Workers = HERE) -> Run:
@@ -162,7 +162,7 @@ def validate(scenario: AnyScenario, out: Path, force: bool, progress: Progress) 
     return KINDS[scenario.kind].validate(scenario, out, force, progress)
 
 
-def _simulate_cell(pieces: Path, scenario: Scenario, cell: Cell) -> Path:
+def _simulate_cell(pieces: Path, scenario: Scenario, cell: DataCentre) -> Path:
     """Return the folder of a cell's run, which is made unless it is there.
 
     Each cell has a folder to itself: what other machines of a cluster have not finished is not taken for left behind.
@@ -170,7 +170,7 @@ def _simulate_cell(pieces: Path, scenario: Scenario, cell: Cell) -> Path:
     return obtain(alone(scenario, cell), pieces / cell.name, False, lambda _what, _share: None).path
 
 
-def alone(scenario: Scenario, cell: Cell) -> Scenario:
+def alone(scenario: Scenario, cell: DataCentre) -> Scenario:
     """Return a cell as a fleet of its own."""
     return replace(scenario, name=cell.name, seed=cell.seed, cells=1)
 
@@ -178,7 +178,7 @@ def alone(scenario: Scenario, cell: Cell) -> Scenario:
 def gathered(
     scenario: Scenario,
     draft: Draft,
-    make: Callable[[Cell], Path],
+    make: Callable[[DataCentre], Path],
     pool: Executor,
     progress: Progress,
 ) -> dict[str, int]:

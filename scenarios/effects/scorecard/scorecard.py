@@ -11,13 +11,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.effects.methods import RECOMMENDED, names
+from analysis.figures.world.scorecard import coverage_map, curves
 from analysis.figures.wsmeter.changes import NORMAL_95
 from analysis.figures.wsmeter.fleet import draw_coverage
 from models.code.parts import called
 from scenarios.effects.scorecard.card import Card, summary
 from scenarios.effects.scorecard.needed import AGAINST
-from scenarios.effects.scorecard.pictures import pictures
 from scenarios.effects.scorecard.pieces import PARTS, Fleets, JudgedFleet, Piece, ScorecardQuestion, judged
+from scenarios.runs.disk import save
 from scenarios.runs.executors import PROCESSES, executor
 from scenarios.runs.parts import computed_parts, digest, folder_of
 from scenarios.views.conclusion import Conclusion, Payload
@@ -180,11 +181,19 @@ def concluded(pieces: Sequence[JudgedFleet], questions: ScorecardQuestion, folde
         fleets=len(pieces),
         digest=digest(pieces),
         folder=str(folder),
-        pictures=tuple(str(file) for file in pictures(card, folder)),
+        pictures=tuple(str(file) for file in _pictures(card, folder)),
         truths=tuple(Truths(fleet["corner"], fleet["seed"], fleet["truths"]) for fleet in pieces),
         card=card,
         notes=tuple(_unjudged(pieces, questions)),
     )
+
+
+def _pictures(card: Card, out: Path) -> list[Path]:
+    """Write ``coverage-DESIGN`` and ``curves`` into a folder that is there, as PNG and SVG, and return the files."""
+    written = list[Path]()
+    for design, of in card.corners.groupby("design", sort=False):
+        written += save(coverage_map(of), out / f"coverage-{design}")
+    return written + save(curves(card.overall), out / "curves")
 
 
 def _unjudged(pieces: Sequence[JudgedFleet], questions: ScorecardQuestion) -> Iterator[str]:

@@ -16,7 +16,7 @@ from scenarios.commands.app import app
 from scenarios.commands.run import workers_of
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import digest, load, settings
-from scenarios.runs.execution import HERE, Cell, Workers, alone, cells, gathered, obtain
+from scenarios.runs.execution import HERE, DataCentre, Workers, alone, cells, gathered, obtain
 from scenarios.runs.rundir import Draft, RunError, intact
 from sim.fleet.experiment import experiment
 from tests.helpers.cell_fleets import FLEET, quiet
@@ -263,5 +263,5 @@ def test_a_queue_follows_an_instance_of_one_cell(tmp_path):
 
 
 def test_a_cell_is_the_fleet_with_its_own_name_and_seed():
-    assert alone(FLEET, Cell("c0007", 9)) == replace(FLEET, name="c0007", seed=9, cells=1)
+    assert alone(FLEET, DataCentre("c0007", 9)) == replace(FLEET, name="c0007", seed=9, cells=1)
     assert FLEET.recording == Recording()
