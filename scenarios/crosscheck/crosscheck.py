@@ -78,13 +78,13 @@ class Agreement(Conclusion):
 
     def payload(self) -> list[Payload]:
         """Return a list of checks."""
-        return [check.payload() for check in self.checks]
+        return [{"kind": "crosscheck", **check.payload()} for check in self.checks]
 
     def frame(self) -> "pd.DataFrame":
         """Return a row a check."""
         import pandas as pd
 
-        return pd.DataFrame(self.payload())
+        return pd.DataFrame([check.payload() for check in self.checks])
 
 
 def _row(check: Check) -> tuple[str | Cell, ...]:

@@ -35,7 +35,7 @@ class GuardList(Conclusion):
 
     def payload(self) -> Payload:
         """Return the guards, each with its code and what it does."""
-        return {"guards": self.frame().to_dict("records")}
+        return {"kind": "guards", "guards": self.frame().to_dict("records")}
 
     def frame(self) -> pd.DataFrame:
         """Return code and what, a row a guard.
@@ -76,7 +76,7 @@ class AuditAnswer(Conclusion):
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
         notes = {"notes": list(self.audit.silent)} if self.audit.silent else {}
-        return {**self.audit.payload(), "metric": self.metric, **notes}
+        return {"kind": "audit", **self.audit.payload(), "metric": self.metric, **notes}
 
     def frame(self) -> pd.DataFrame:
         """Return the findings, a row each."""

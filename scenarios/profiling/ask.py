@@ -33,12 +33,12 @@ class QuestionList(Conclusion):
         """Return name, title, why and parameters, one row a question."""
         import pandas as pd
 
-        return pd.DataFrame(self.payload())
+        return pd.DataFrame(self.payload()).drop(columns="kind")
 
     def payload(self) -> Sequence[Payload]:
         """Return what ``--json`` prints."""
         return [
-            {"name": question.name, "title": question.title, "why": question.why}
+            {"kind": "question", "name": question.name, "title": question.title, "why": question.why}
             | {"parameters": dict(question.parameters)}
             for question in self.questions
         ]

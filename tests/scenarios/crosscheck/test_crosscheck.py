@@ -215,7 +215,8 @@ def test_the_command_says_it_as_json_and_ends_with_1_where_something_differs(run
         *("counters_machines", "feature_stays", "wsmeter_counters"),
     ]
     assert all(
-        list(one) == ["check", "left", "right", "tolerance", "tolerance_share", "holds", "decisive"] for one in said
+        list(one) == ["kind", "check", "left", "right", "tolerance", "tolerance_share", "holds", "decisive"]
+        for one in said
     )
     assert "not decisive" not in runner.invoke(app, ["crosscheck", str(run.path)]).stdout
     copied("counters", "counters", scaled(cycles=1.5))

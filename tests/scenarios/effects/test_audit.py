@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from scenarios.effects.audit import GuardList
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
 from scenarios.files.faults import FaultsError
@@ -43,7 +44,8 @@ def test_a_healthy_table_has_status_0(tmp_path, name):
     answer = audit_of([written(tmp_path, table(), name)])
     payload = answer.payload()
     assert answer.clean
-    assert set(payload) == {"findings", "checked", "metric"}
+    assert set(payload) == {"kind", "findings", "checked", "metric"}
+    assert (payload["kind"], GuardList().payload()["kind"]) == ("audit", "guards")
     assert json.loads(json.dumps(payload)) == payload
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from scenarios.commands.app import app
+from scenarios.profiling.ask import listing
 from scenarios.profiling.files import import_files
 from tests.helpers.foreign_profiles import profile_of
 
@@ -35,6 +36,12 @@ def test_an_imported_profile_counts_the_samples_of_its_file(imported):
     assert query["total"] == {"samples": 5, "value": 10**17 + 8}
     assert run("query", imported.parent / "cycles.pb.gz").stdout.startswith("5 samples of cycles on 1 visit")
     assert json.loads(run("stability", imported, "--json").stdout)["whole"]["samples"] == 5
+
+
+def test_every_question_of_the_list_says_that_it_is_one():
+    answer = listing()
+    assert {entry["kind"] for entry in answer.payload()} == {"question"}
+    assert list(answer.frame()) == ["name", "title", "why", "parameters"]
 
 
 def test_what_is_not_known_of_savings_is_empty_and_not_0(imported):
