@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -24,6 +24,11 @@ fleet, to what `profiling.validate.validate` says."""
 Trial = Callable[..., Kept]
 """From progress, and what else is asked by name, to what a study by simulation says."""
 _T = TypeVar("_T")
+
+
+OBSERVED: Final[Mapping[str, object]] = {"recording.truth": False, "recording.loop": None}
+"""What a recorded fleet is without where its tables are all that is looked at: its counterfactual twins and the rounds
+of the roll-out loop. Neither changes a table."""
 
 
 def no_worlds(scenario: str, _overrides: Mapping[str, object], _progress: Progress) -> list[Kept]:
@@ -80,7 +85,7 @@ class Sources:
 
     def fleet(self, scenario: str, metric: MetricName, **overrides: object) -> Halves:
         """Return a whole recorded fleet as `current`, whatever has the feature; `new` is empty."""
-        run = self.run(scenario, **overrides)
+        run = self.run(scenario, **OBSERVED, **overrides)
         whole = run_measurements(run, WSMeter(metric=metric))
         return Halves(whole, whole.iloc[:0], _jobs(run))
 

@@ -12,7 +12,7 @@ from scenarios.papers.causes import causes_of, population_of
 from scenarios.papers.judged import CauseTrial
 from scenarios.papers.reproduce import Asked, Reproduced
 from scenarios.papers.rows import WORLDS, MeasuredRow, published
-from scenarios.papers.sources import Sources
+from scenarios.papers.sources import OBSERVED, Sources
 from scenarios.runs.execution import Workers
 
 ROW = "crossplatform/fig6"
@@ -168,3 +168,13 @@ def test_a_row_without_enough_to_measure_fails_in_that_world(tmp_path, monkeypat
     ratio = judged(tmp_path, 3).criteria[1]
     assert ratio.holds_in == 2
     assert np.isnan(ratio.values[1])
+
+
+def test_what_is_left_out_of_a_recorded_fleet_changes_none_of_its_tables(tmp_path):
+    sources = catalogue.library(tmp_path, quiet)
+    small = {"fleet.machines": 40, "population.jobs": 60, "population.common_jobs": 28, "population.heavyweights": 5}
+    small |= {"horizon_s": 1800.0, "analyses.wsmeter.machines": (10,)}
+    whole, lean = (sources.run("cpu_upgrade", **small, **left_out) for left_out in ({}, OBSERVED))
+    digests = {name: lean.listed[name]["digest"] for name in lean.tables}
+    assert "counters" in digests
+    assert digests == {name: whole.listed[name]["digest"] for name in digests}
