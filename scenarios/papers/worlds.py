@@ -23,7 +23,7 @@ import sim
 from analysis.figures.criteria import printed
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.plan import MarginOutOfReachError
-from scenarios.files.loader import load
+from scenarios.files.loader import load_each
 from scenarios.kinds import KINDS
 from scenarios.papers.catalogue import ROWS, library
 from scenarios.papers.rows import Changed, published
@@ -177,8 +177,8 @@ def _question(row: str) -> tuple[object, ...]:
     """
     scenarios = []
     for name in ROWS[row].scenarios:
-        scenario = load(name, [])
-        scenarios.append(KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode())
+        for scenario in load_each(name, []):
+            scenarios.append(KINDS[scenario.kind].adapter.dump_json(scenario, by_alias=True).decode())
     paper = printed(published(row))[["series", "x", "value"]].to_csv()
     libraries = sorted({**versions(), **{name: version_of(name) for name in CONCLUDING}}.items())
     return row, scenarios, paper, source_digest(models, sim), measuring_digest(row.partition("/")[0]), libraries

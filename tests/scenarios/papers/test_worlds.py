@@ -115,6 +115,12 @@ def test_every_cause_belongs_to_findings_of_its_row_and_can_be_asked():
                 assert load(name, given) != load(name, []), (cause.row, changed)
 
 
+def test_every_row_that_has_several_worlds_has_a_place_for_them(tmp_path):
+    rows = [row for row in catalogue.ROWS.values() if len(row.worlds) > 1]
+    places = {worlds._folder(worlds.RowWorld(row.id, 2, changed), tmp_path) for row in rows for changed in ((), SHORT)}
+    assert len(places) == 2 * len(rows) > 60
+
+
 def test_every_population_is_chosen_by_a_sentence():
     for row in catalogue.ROWS:
         choice = population_of(row)
