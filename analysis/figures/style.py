@@ -1,18 +1,28 @@
-"""How every figure looks: one column wide, thin lines, colours that colour-blind readers can tell apart."""
+"""How every figure looks: one column wide, thin lines, colours that colour-blind readers can tell apart.
+
+What a paper prints stands beside ours in one way everywhere: open diamonds, hatched bars, dotted lines and hatched
+bands. Their labels begin with "published", hidden ones with "_published".
+"""
 
 import math
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
+from cycler import cycler
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import ArrayLike
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#E69F00"
@@ -20,38 +30,54 @@ GREEN: Final = "#009E73"
 RED: Final = "#D55E00"
 PURPLE: Final = "#CC79A7"
 SKY: Final = "#56B4E9"
-GREY: Final = "#767676"
+GREY: Final = "#595959"
+INK: Final = "#000000"
 CYCLE: Final = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 """Okabe and Ito (2008), in the order in which series take them."""
+MARKERS: Final = ("o", "s", "^", "v", "P", "X")
+"""Of series, in the same order, so that they can be told apart without any colour."""
 
 COLUMN_INCHES: Final = 3.4
 """Width of one column of a two-column paper."""
+TEXT_INCHES: Final = 7.0
+"""Width of both columns; no figure is wider."""
 
 FONT_POINTS: Final = 7.0
 """Size of titles, legends and words inside a panel."""
+LEAST_POINTS: Final = 6.0
+"""Size of the smallest letters."""
 ROW_INCHES: Final = 0.19
 """Height of a line of a `forest`."""
 _LONGEST_NAME: Final = 34
 TITLE_CHARACTERS: Final = 48
 """Characters of a title's line."""
+HEADROOM: Final = 0.08
+"""Of an axis that begins at 0: how much higher than the data it goes."""
 
 _RC: Final[Any] = {
     "font.size": 8.0,
-    "axes.titlesize": 8.0,
+    "axes.titlesize": FONT_POINTS,
     "axes.labelsize": 8.0,
-    "legend.fontsize": 7.0,
     "xtick.labelsize": 7.0,
     "ytick.labelsize": 7.0,
     "axes.linewidth": 0.6,
-    "lines.linewidth": 1.2,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.prop_cycle": cycler(color=CYCLE),
 }
 
 
-_CANVASES: Final = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
-_METADATA: Final = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+Kind: TypeAlias = Literal["png", "pdf", "svg"]
+KINDS: Final[tuple[Kind, ...]] = ("png", "pdf", "svg")
+"""How every figure is written: to look at, to print, and for pages."""
+_METADATA: Final[dict[Kind, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
 """What writers would add that changes from day to day or machine to machine."""
+_FILES: Final[Any] = {"svg.hashsalt": "wsc", "pdf.fonttype": 42, "hatch.linewidth": 0.5}
+"""Names inside an SVG come from a fixed salt, and a PDF has letters that can be searched and edited."""
 
 
 class Drawing(Figure):
@@ -68,10 +94,10 @@ class Drawing(Figure):
         return file.getvalue()
 
 
-def write(figure: Figure, file: Path | BytesIO, kind: Literal["png", "svg"]) -> None:
-    """Write a figure as PNG or SVG, the same bytes for the same figure, drawing it once (`savefig` draws it twice).
+def write(figure: Figure, file: Path | BytesIO, kind: Kind) -> None:
+    """Write a figure as PNG, PDF or SVG, the same bytes for the same figure.
 
-    Names inside an SVG are drawn from a fixed salt.
+    It is drawn once; `savefig` draws it twice.
 
     Examples
     --------
@@ -83,14 +109,26 @@ def write(figure: Figure, file: Path | BytesIO, kind: Literal["png", "svg"]) -> 
     >>> text() == text()
     True
     """
-    dpi, canvas = figure.dpi, _CANVASES[kind](figure)
-    with rc_context({"svg.hashsalt": "wsc"}):
+    dpi, canvas = figure.dpi, _canvas(figure, kind)
+    with rc_context(_FILES):
         getattr(canvas, f"print_{kind}")(file, metadata=_METADATA[kind])
     figure.dpi = dpi
 
 
+def _canvas(figure: Figure, kind: Kind) -> FigureCanvasBase:
+    if kind == "pdf":  # takes a third of a second to import
+        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+        return FigureCanvasPdf(figure)
+    return FigureCanvasAgg(figure) if kind == "png" else FigureCanvasSVG(figure)
+
+
 def panels(
-    columns: int = 1, rows: int = 1, height_inches: float = 2.3, share_y: bool = False
+    columns: int = 1,
+    rows: int = 1,
+    height_inches: float = 2.3,
+    share_y: bool = False,
+    widths: Sequence[float] | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """Return an empty figure and its axes, row by row, in the common style.
 
@@ -99,6 +137,7 @@ def panels(
     columns, rows : panels beside and below each other
     height_inches : height of one row
     share_y : whether the panels of a row have one vertical axis
+    widths : of the columns, relative to each other; equal if not said
 
     Examples
     --------
@@ -106,10 +145,10 @@ def panels(
     >>> len(axes)
     2
     """
-    width = COLUMN_INCHES if columns == 1 else COLUMN_INCHES * (0.35 + 0.65 * columns)
+    width = COLUMN_INCHES if columns == 1 else min(COLUMN_INCHES * (0.35 + 0.65 * columns), TEXT_INCHES)
     with rc_context(_RC):
         figure = Drawing(figsize=(width, height_inches * rows), dpi=200, layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y).ravel().tolist()
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y, width_ratios=widths).ravel().tolist()
         for panel in axes:
             panel.tick_params(width=0.6, length=2.5)
             panel.grid(visible=True, color="#e4e4e4", linewidth=0.5)
@@ -129,7 +168,9 @@ def label(axes: Axes, x: str, y: str, title: str = "") -> None:
     """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_title(fill(title, TITLE_CHARACTERS), fontsize=FONT_POINTS)
+    lines = (fill(line, TITLE_CHARACTERS) for line in title.split("\n"))
+    axes.set_title("\n".join(lines), fontsize=FONT_POINTS)
+    _lift(axes)
 
 
 def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
@@ -141,14 +182,247 @@ def percent(axes: Axes, which: str = "y", decimals: int | None = None) -> None:
     >>> percent(axes[0], "x")
     """
     axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+    if decimals is None:
+        axis.set_major_formatter(lambda share, _place: f"{round(100 * share, 6):g}%".replace("-", "−"))
+    else:
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=decimals))
+
+
+def right_axis(axes: Axes, y: str, colour: str) -> Axes:
+    """Return a second vertical axis on the right with a name, in the colour of what it measures.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> right_axis(axes, "samples", SKY).get_ylabel()
+    'samples'
+    """
+    with rc_context(_RC):
+        right = axes.twinx()
+    right.set_ylabel(y, color=colour)
+    right.tick_params(axis="y", width=0.6, length=2.5, labelcolor=colour)
+    right.spines["right"].set_visible(True)
+    right.spines["right"].set_color(colour)
+    return right
+
+
+_SPACING: Final[Any] = {
+    "frameon": False,
+    "fontsize": FONT_POINTS,
+    "borderaxespad": 0.2,
+    "labelspacing": 0.3,
+    "columnspacing": 1.0,
+    "handlelength": 1.6,
+}
+_LINE_POINTS: Final = 1.5 * FONT_POINTS
+"""Height of a line of a legend."""
 
 
 def legend(axes: Axes, columns: int = 1, above: bool = False) -> None:
-    """Put the names of the series where there is room, or above the panel."""
+    """Put the names of the series where there is room, or above the panel and below its title.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> _ = axes.plot([0.0, 1.0], label="ours")
+    >>> legend(axes, above=True)
+    """
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if above else {}
-    spacing: dict[str, Any] = {"borderaxespad": 0.2, "labelspacing": 0.3, "columnspacing": 1.0, "handlelength": 1.4}
-    axes.legend(frameon=False, ncols=columns, fontsize=FONT_POINTS, **spacing, **place)
+    drawn = axes.legend(ncols=columns, **_SPACING | place)
+    if above:
+        drawn.set_gid(f"above {math.ceil(len(drawn.get_texts()) / columns)}")
+    _lift(axes)
+
+
+def _lift(axes: Axes) -> None:
+    """Let the title stand above a legend that is above the panel."""
+    drawn = axes.get_legend()
+    above = str(drawn.get_gid() or "") if drawn else ""
+    if above.startswith("above ") and axes.get_title():
+        axes.set_title(
+            axes.get_title(), fontsize=FONT_POINTS, pad=8.0 + _LINE_POINTS * int(above.removeprefix("above "))
+        )
+
+
+def shared_legend(figure: Figure, columns: int = 3, below: bool = False) -> None:
+    """Put the names of the series of all panels above (or below) them, each once.
+
+    Examples
+    --------
+    >>> figure, axes = panels(columns=2)
+    >>> for panel in axes:
+    ...     _ = panel.plot([0.0, 1.0], label="ours")
+    >>> shared_legend(figure)
+    >>> len(figure.legends[0].get_texts())
+    1
+    """
+    named = {
+        name: handle for axes in figure.axes for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    place: dict[str, Any] = {"loc": "outside lower center" if below else "outside upper center", "ncols": columns}
+    figure.legend([*named.values()], [*named], **_SPACING | place)
+
+
+def enlarge(drawn: Legend) -> None:
+    """Draw markers in a legend as large as they must be to be told apart, however small they are in the panel.
+
+    Examples
+    --------
+    >>> figure, (axes,) = panels()
+    >>> _ = axes.plot([0.0, 1.0], ".", label="ours")
+    >>> shared_legend(figure)
+    >>> enlarge(figure.legends[0])
+    """
+    for handle in drawn.legend_handles:
+        if isinstance(handle, Line2D):
+            handle.set_markersize(4.0)
+
+
+def from_zero(*panels: Axes, headroom: float = HEADROOM) -> None:
+    """Let vertical axes begin at 0 and go somewhat higher than all that has been drawn.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> _ = axes.plot([3.0, 3.1])
+    >>> from_zero(axes)
+    >>> axes.get_ylim()[0], axes.get_ylim()[1] > 3.1
+    (0.0, True)
+    """
+    for axes in panels:
+        axes.autoscale_view()
+        highest = max(float(other.dataLim.y1) for other in axes.get_shared_y_axes().get_siblings(axes))
+        if math.isfinite(highest) and highest > 0:
+            axes.set_ylim(0.0, (1.0 + headroom) * highest)
+
+
+def zoom(axes: Axes, x: tuple[float, float] | None = None, y: tuple[float, float] | None = None) -> None:
+    """Show only a part of what is drawn, as the original does.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> zoom(axes, y=(1.5, 2.0))
+    >>> axes.get_ylim()
+    (1.5, 2.0)
+    """
+    if x is not None:
+        axes.set_xlim(*x)
+    if y is not None:
+        axes.set_ylim(*y)
+    axes.set_gid("zoom")
+
+
+def published_points(axes: Axes, x: ArrayLike, y: ArrayLike, colour: str = INK, name: str = "published") -> None:
+    """Draw printed values as open diamonds in front of ours; an empty name keeps them out of the legend.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> published_points(axes, [25, 100], [0.06, 0.03])
+    >>> axes.lines[0].get_label()
+    'published'
+    """
+    look: dict[str, Any] = {"markersize": 5.0, "markerfacecolor": "none", "markeredgecolor": colour}
+    axes.plot(x, y, "D", label=name or "_published", zorder=5, markeredgewidth=1.0, **look)
+
+
+def published_interval(axes: Axes, x: ArrayLike, y: ArrayLike, half_width: ArrayLike, name: str = "published") -> None:
+    """Draw printed estimates with their margins as open diamonds with dotted bars.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> published_interval(axes, [0.0], [0.07], [0.02])
+    >>> len(axes.lines)
+    3
+    """
+    look: dict[str, Any] = {"markersize": 5.0, "markerfacecolor": "white", "color": INK, "capsize": 2, "linewidth": 0.9}
+    drawn = axes.errorbar(x, y, half_width, fmt="D", label=name or "_published", markeredgewidth=1.0, **look)
+    for bar in drawn[2]:
+        bar.set_linestyle(":")
+
+
+def published_line(axes: Axes, at: float, which: str = "y", name: str = "published", colour: str = INK) -> None:
+    """Draw a printed value as a dotted line across the panel; one that is not printed (NaN) is left out.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> published_line(axes, 0.95, name="published 95%")
+    >>> axes.lines[0].get_linestyle()
+    ':'
+    """
+    look: dict[str, Any] = {"linestyle": ":", "color": colour, "linewidth": 1.2, "label": name or "_published"}
+    if math.isfinite(at):
+        (axes.axhline if which == "y" else axes.axvline)(at, **look)
+
+
+def published_step(axes: Axes, at: float, left: float, right: float, name: str = "published") -> None:
+    """Draw a printed value as a dotted line over one bar or column only; a value that is not printed is left out."""
+    if math.isfinite(at):
+        axes.plot([left, right], [at, at], ":", color=INK, linewidth=1.4, label=name or "_published", zorder=5)
+
+
+def published_bars(
+    axes: Axes,
+    places: ArrayLike,
+    heights: ArrayLike,
+    width: float,
+    name: str = "published",
+    *,
+    across: bool = False,
+    start: float = 0.0,
+) -> None:
+    """Draw printed values as hatched bars beside ours, upright or across.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> published_bars(axes, np.arange(2.0), [0.1, 0.2], 0.4)
+    >>> axes.patches[0].get_hatch()
+    '/////'
+    """
+    look: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "hatch": "/////", "linewidth": 0.6}
+    draw = axes.barh if across else axes.bar
+    draw(places, heights, width, start, label=name or "_published", **look)
+
+
+def published_band(axes: Axes, low: float, high: float, name: str = "published", which: str = "y") -> None:
+    """Draw a printed range as a hatched band across the panel.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> published_band(axes, 1.7, 1.8)
+    >>> axes.patches[0].get_label()
+    'published'
+    """
+    draw = axes.axhspan if which == "y" else axes.axvspan
+    look: dict[str, Any] = {
+        "facecolor": "none",
+        "edgecolor": GREY,
+        "hatch": "/////",
+        "linewidth": 0.6,
+        "linestyle": ":",
+    }
+    draw(low, high, label=name or "_published", **look)
+
+
+def colour_bar(figure: Figure, mapped: ScalarMappable, axes: Sequence[Axes], name: str) -> None:
+    """Say what colours mean, beside panels that have one scale.
+
+    Examples
+    --------
+    >>> figure, axes = panels()
+    >>> colour_bar(figure, axes[0].imshow([[0.0, 1.0]]), axes, "instances")
+    >>> figure.axes[-1].get_ylabel()
+    'instances'
+    """
+    with rc_context(_RC):
+        bar = figure.colorbar(mapped, ax=list(axes), pad=0.02, aspect=30)
+    bar.set_label(name)
+    bar.ax.tick_params(width=0.6, length=2.5)
 
 
 def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
@@ -162,6 +436,17 @@ def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
     axes.set_yscale("log")
     axes.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
     axes.minorticks_off()
+
+
+def whole_ticks(axes: Axes) -> None:
+    """Mark whole numbers only, of days for instance, on the horizontal axis.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> whole_ticks(axes)
+    """
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def forest(
@@ -200,7 +485,7 @@ def forest(
         axes.axvline(0.0, color=GREY, linewidth=0.6)
 
 
-def shortened(name: str) -> str:
+def shortened(name: str, longest: int = _LONGEST_NAME) -> str:
     """Return a name of which as much of the end is left as there is room for.
 
     Examples
@@ -208,4 +493,4 @@ def shortened(name: str) -> str:
     >>> shortened("absl::container_internal::raw_hash_set::find")
     '…iner_internal::raw_hash_set::find'
     """
-    return name if len(name) <= _LONGEST_NAME else "…" + name[1 - _LONGEST_NAME :]
+    return name if len(name) <= longest else "…" + name[1 - longest :]

@@ -165,9 +165,7 @@ def _errors_table(application: str, sources: Sources, paper: pd.DataFrame) -> Re
     printed = from_cells(crossplatform_printed.measure_table4(paper))
     measured = pd.concat([prediction.measure_errors(rows), printed], ignore_index=True)
     note = "below, the table of one simulated world, with the two methods beyond the paper"
-    layout = prediction.layout(rows)
-    drawn = [name for name in layout.columns if name != "target"]
-    return Reproduction(measured, draw=lambda *_: prediction.draw_errors(layout, drawn), note=note, table=layout)
+    return Reproduction(measured, draw=prediction.draw_table, note=note, table=prediction.layout(rows))
 
 
 def _three_platforms(sources: Sources) -> Obtained:

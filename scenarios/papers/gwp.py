@@ -11,11 +11,12 @@ import pandas as pd
 
 from analysis.figures.criteria import numbers
 from analysis.figures.gwp import profiles, square_root
-from analysis.figures.gwp.hot_functions import draw_functions
+from analysis.figures.gwp.hot_functions import draw_query_view
 from analysis.profiling.affinity.advice import advise, trial
 from analysis.profiling.affinity.table import AffinityTable, frame_of
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
+from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Query, Where
 from analysis.profiling.questions.catalogue import QUESTIONS
@@ -71,7 +72,8 @@ TENTH: Final = ("profiling.collector.one_in=10", "profiling.collector.round_s=21
 TENTH_DRAWS: Final = 400
 _PAGE_ROWS: Final = 12
 _EDGES: Final = 150
-_VIEWS: Final = ("application", "function")
+_VIEWS: Final[Mapping[str, str]] = {"application": "(a) top executables", "function": "(b) top functions"}
+"""Views of Figure 2, and their titles."""
 
 
 def _pipeline(run: Run) -> Reproduction:
@@ -96,19 +98,25 @@ def _page(run: Path, build: Callable[[ProfileSite, Pairs], WebPage], pairs: Mapp
 def _query_view(run: Run) -> Reproduction:
     with Database([run.path]) as database:
         tops = {by: database.query(of_fleet(database, "cycles", (by,)), _PAGE_ROWS) for by in _VIEWS}
+        drawn = {title: _with_intervals(database, by) for by, title in _VIEWS.items()}
     with closing(ProfileSite(run.path)) as site:
         pages = {by: listing.query_json(site, [("by", by), ("top", str(_PAGE_ROWS))])["rows"] for by in tops}
     samples = _samples_by_hand(run)
     error = max(abs(int(row["samples"]) - samples[by].get(row[by], 0)) for by, rows in pages.items() for row in rows)
-    hot = tops["function"].assign(low=tops["function"]["share"], high=tops["function"]["share"], true=np.nan)
     judged = numbers(
         rows_executables=len(pages["application"]), rows_functions=len(pages["function"]), page_error=error
     )
     return Reproduction(
         judged,
-        draw=lambda _measured, _printed: draw_functions(hot),
+        draw=lambda _measured, _printed: draw_query_view(drawn),
         table=tops["application"].assign(value=tops["application"]["value"].astype(float)),
     )
+
+
+def _with_intervals(database: Database, by: str) -> pd.DataFrame:
+    """Return name, share, low and high of the top of a view; visits are what was drawn."""
+    clustered = database.clustered(of_fleet(database, "cycles", (by,)), "visit")
+    return share_intervals(clustered, cluster="visit").head(_PAGE_ROWS)[[by, "share", "low", "high"]]
 
 
 def _samples_by_hand(run: Run) -> dict[str, dict[str, int]]:

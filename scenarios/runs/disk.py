@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from models.errors import WscError
 from scenarios.files.faults import shown
@@ -133,11 +133,8 @@ def file_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-_KINDS: Final[tuple[Literal["png", "svg"], ...]] = ("png", "svg")
-
-
 def save(figure: "Figure", stem: Path) -> list[Path]:
-    """Write a figure as ``stem.png`` to look at and ``stem.svg`` to print, and return the files.
+    """Write a figure as PNG to look at, PDF to print and SVG for pages, and return the files.
 
     Where its parts stand is found once, for the first file, which is half of the work; nothing is drawn into it later.
 
@@ -147,15 +144,15 @@ def save(figure: "Figure", stem: Path) -> list[Path]:
     >>> from matplotlib.figure import Figure
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
-    ['empty.png', 'empty.svg']
+    ['empty.png', 'empty.pdf', 'empty.svg']
     """
-    from analysis.figures.style import write
+    from analysis.figures import style
 
     written = []
-    for kind in _KINDS:
+    for kind in style.KINDS:
         file = stem.with_name(f"{stem.name}.{kind}")
         with whole(file) as partial:
-            write(figure, partial, kind)
+            style.write(figure, partial, kind)
         figure.set_layout_engine("none")
         written.append(file)
     return written

@@ -1,7 +1,7 @@
 """Stewart et al. (2008), Tables 7 and 8, Figure 7, in simulated worlds: which platform to buy, for which requests."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,9 @@ from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ACTUAL, OURS, TOP
 
-PAPERS: Final[Mapping[str, str]] = {"cycle_scalar": "cycle-based", "benchmark": "benchmark", OURS: "our method"}
+PAPERS: Final[Mapping[str, str]] = {
+    "cycle_scalar": "cycle-based", "benchmark": "benchmark-based", OURS: "our extensions",
+}  # fmt: skip
 """Methods of Table 7 and Figure 7, and how the paper calls them."""
 SHORT: Final[Mapping[str, str]] = {"cycle_scalar": "cycle", "benchmark": "benchmark", OURS: OURS}
 """The same methods as the paper's printed numbers are named."""
@@ -160,16 +162,28 @@ def pool_fig7(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
     }
 
 
-def fig7(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw the share of wrong decisions for the best, the top two and the top three of five platforms."""
-    figure, (axes,) = style.panels()
-    places = np.arange(len(TOP))
-    for shift, (method, name) in enumerate(PAPERS.items()):
-        axes.bar(places + 0.27 * shift, curve(measured, f"wrong_{SHORT[method]}")[1], 0.25, label=name)
-    axes.set_xticks(places + 0.27, ["best", "top 2", "top 3"])
-    style.label(axes, "", "wrong decisions in simulated worlds")
-    style.percent(axes)
-    style.legend(axes, columns=3, above=True)
+def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw wrong decisions for the best, the top two and the top three of five platforms, printed ones beside ours.
+
+    Of the best, the paper prints how many of ours are right and how many times as often the others are wrong; of the
+    top two and three one share together.
+    """
+    figure, axes = style.panels(columns=2, share_y=True, height_inches=2.3)
+    places = np.arange(len(TOP), dtype=float)
+    ours = 1.0 - number(published, "right_published") / SUBSETS
+    looks = zip(PAPERS.items(), (style.ORANGE, style.GREEN, style.BLUE), ("/////", "....", "\\\\\\\\\\"), strict=True)
+    for shift, ((method, name), colour, hatch) in zip((-0.27, 0.0, 0.27), looks, strict=True):
+        axes[0].bar(places + shift, curve(measured, f"wrong_{SHORT[method]}")[1], 0.25, color=colour, label=name)
+        best = ours if method == OURS else ours * number(published, f"times_{SHORT[method]}")
+        both = number(published, f"wrong_{SHORT[method]}", 2)
+        bars: dict[str, Any] = {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 0.8}
+        axes[1].bar(places + shift, [best, both, both], 0.25, label=f"published, {name}", **bars)
+    style.from_zero(*axes)
+    for panel, title in zip(axes, ("measured", "published (top 2 and top 3 printed as one)"), strict=True):
+        panel.set_xticks(places, ["best", "top 2", "top 3"])
+        style.percent(panel)
+        style.label(panel, "", "wrong decisions" if panel is axes[0] else "", title)
+    style.shared_legend(figure)
     return figure
 
 

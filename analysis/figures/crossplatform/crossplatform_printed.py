@@ -4,6 +4,7 @@ The functions take the numbers of a table as `series, x, value`, so a simulated 
 Methods are named as in the tables of predictions; `published` is what the paper calls ours.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,14 @@ ACTUAL: Final = "actual"
 XEON: Final = 10
 """Number of the target that the text calls XEON: all of it switched on."""
 TOP: Final = (1, 2, 3)
+PLATFORM_NAMES: Final[Mapping[str, str]] = {
+    "piii": "PIII",
+    "pres": "PRES",
+    "pd4": "PD4",
+    "xeon": "XEON",
+    **{f"xeon_{h}h_{c}c_{p}p": f"XEON {h}H/{c}C/{p}P" for h in (1, 2) for c in (1, 2) for p in (1, 2)},
+}
+"""How the paper writes platforms: #H/#C/#P are hardware threads a core, cores a processor, processors."""
 
 
 def _by_method(table: pd.DataFrame, start: str) -> dict[str, Floats]:

@@ -1,27 +1,37 @@
 """Stewart et al. (2008), Tables 4 to 6, Figures 5 and 6: errors of predictions for platforms never measured."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, numbers, rows
-from analysis.figures.crossplatform.crossplatform_printed import ERRORS, OURS, measure_table4
+from analysis.figures.criteria import ENDS, curve, error_bars, measures, number, numbers, rows
+from analysis.figures.crossplatform.crossplatform_printed import ERRORS, OURS, PLATFORM_NAMES, measure_table4
 from analysis.figures.crossplatform.traits import APPLICATIONS
 
-COLUMNS: Final[Mapping[str, str]] = {
+COLUMNS: Final[dict[str, str]] = {
     "cycle_scalar": "scalar", "cycle_mix": "req-mix", "benchmark": "benchmark", OURS: "our method",
 }  # fmt: skip
 """Methods of Tables 4 to 6, and how the paper heads them."""
 BEYOND: Final = ("calibrated", "testbed")
 """Columns that the paper does not have."""
+HEADINGS: Final[Mapping[str, str]] = COLUMNS | {
+    "cycle_scalar": "cycle scaling", "cycle_mix": "cycles with request mix", **{name: name for name in BEYOND},
+}  # fmt: skip
+"""Methods as drawings call them."""
 NAIVE: Final = "cycle_scalar"
 """The rival that counts clock cycles and nothing else."""
 SCORED: Final = "benchmark"
 """The rival that runs a public benchmark on both platforms; it has no column where the benchmark is the service."""
+TARGETS: Final = (
+    "pres",
+    "pd4",
+    *(f"xeon_{threads}h_{cores}c_{processors}p" for threads in (1, 2) for cores in (1, 2) for processors in (1, 2)),
+)
+"""Platforms of Tables 4 to 6, in the order in which the paper numbers them."""
 DIRECTIONS: Final = (("piii", "xeon"), ("piii", "pres"), ("pres", "xeon"), ("xeon", "piii"))
 """Figure 5: from the measured to the predicted platform."""
 
@@ -67,7 +77,22 @@ def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
     ours = known.loc[known["method"] == OURS, "service_error"]
     cells = [rows(f"{ERRORS}{name}", range(1, len(medians) + 1), medians[name]) for name in medians]
     table = measure_table4(pd.concat(cells, ignore_index=True))
-    return measures(table, simulated_median=float(ours.median()), simulated_best=best)
+    drawn = _cells(errors)
+    return measures(*drawn, table, simulated_median=float(ours.median()), simulated_best=best)
+
+
+def _cells(errors: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return each method's error over the number of the target: the median over worlds, and the quartiles as ends."""
+    known = errors[errors["target"].isin(TARGETS)]
+    parts = []
+    for name, of_method in known.groupby("method", sort=False):
+        by = of_method.groupby("target", sort=False)["service_error"]
+        of = {share: by.quantile(share) for share in (0.25, 0.5, 0.75)}
+        at = [TARGETS.index(str(target)) + 1 for target in of[0.5].index]
+        parts += [
+            rows(f"{ERRORS}{name}{end}", at, of[share]) for end, share in zip(ENDS, (0.5, 0.25, 0.75), strict=True)
+        ]
+    return parts
 
 
 def by_direction(errors: pd.DataFrame) -> pd.DataFrame:
@@ -144,17 +169,31 @@ def _share_below(cells: pd.DataFrame, rival: str) -> float:
     return float((both[OURS] < both[rival]).mean())
 
 
-def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw the distribution of the response-time error for each application and direction."""
-    figure, axes = style.panels(columns=3, share_y=True)
-    for panel, (application, name) in zip(axes, APPLICATIONS.items(), strict=True):
-        for origin, target in DIRECTIONS:
+def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the distributions of the response-time error for each application and direction, with printed quantiles."""
+    figure, axes = style.panels(columns=3, share_y=True, height_inches=2.2)
+    looks = zip(style.CYCLE, ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1))), strict=False)
+    forms = dict(zip(DIRECTIONS, looks, strict=False))
+    longest = 0.0
+    for panel, letter, (application, name) in zip(axes, "abc", APPLICATIONS.items(), strict=True):
+        for (origin, target), (colour, form) in forms.items():
             shares, error = curve(measured, f"{application}_{origin}_to_{target}")
-            panel.plot(error, shares, label=f"{origin} to {target}")
-        panel.set_xlim(0.0, 0.65)
-        style.label(panel, "normalised error", "share of the mixes" if panel is axes[0] else "", name)
+            text = f"{PLATFORM_NAMES[origin]} to {PLATFORM_NAMES[target]}"
+            panel.plot(error, shares, linestyle=form, color=colour, linewidth=1.2, label=text)
+            longest = max(longest, *error)
+        median, p85 = (number(published, f"{what}_{application}") for what in ("median_piii_xeon", "p85_worst"))
+        style.published_points(panel, [median], [0.5], style.CYCLE[0], "published median, PIII to XEON")
+        panel.plot(
+            [0.0, p85, p85], [0.85, 0.85, 0.0], ":", color=style.INK, linewidth=1.2, label="published: 85% below"
+        )
+        ours = number(measured, f"median_piii_xeon_{application}")
+        title = f"({letter}) {name}: PIII to XEON {ours:.2f}\n(published {median:.2f})"
+        style.label(panel, "normalised error", "CDF" if panel is axes[0] else "", title)
         style.percent(panel)
-    style.legend(axes[0])
+    for panel in axes:
+        panel.set_xlim(0.0, 1.03 * max(longest, 0.3))
+        panel.set_ylim(0.0, 1.03)
+    style.shared_legend(figure)
     return figure
 
 
@@ -181,24 +220,79 @@ def measure_fig6(errors: pd.DataFrame) -> pd.DataFrame:
     return numbers(**values, workload_gap=float(gaps.max()), platform_ratio=float(ratios.min()))
 
 
-def fig6(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw the network's and our errors side by side."""
-    figure, axes = style.panels(columns=2, share_y=True)
+def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the network's and our errors side by side, with how far apart the paper says that they are."""
+    figure, axes = style.panels(columns=2, share_y=True, height_inches=2.3)
     value = measured.set_index("series")["value"].to_dict()
-    names = {"workload": "new workload only", "platform": "new platform"}
-    places = np.arange(len(APPLICATIONS))
-    for panel, (situation, title) in zip(axes, names.items(), strict=True):
-        for shift, (model, name) in enumerate({"network": "neural network", "ours": "our model"}.items()):
+    gap, ratio = (number(published, name) for name in ("workload_gap", "platform_ratio"))
+    places = np.arange(len(APPLICATIONS), dtype=float)
+    names = {"network": ("artificial neural network", style.ORANGE), "ours": ("our cross-platform model", style.BLUE)}
+    for panel, (situation, title) in zip(axes, _SITUATIONS.items(), strict=True):
+        for shift, (model, (name, colour)) in zip((-0.19, 0.19), names.items(), strict=True):
             heights = [value[f"{model}_{situation}_{application}"] for application in APPLICATIONS]
-            panel.bar(places + 0.38 * shift, heights, 0.36, label=name)
-        panel.set_xticks(places + 0.19, list(APPLICATIONS.values()))
-        style.label(panel, "", "median normalised error" if panel is axes[0] else "", title)
-    style.legend(axes[0])
+            panel.bar(places + shift, heights, 0.36, color=colour, label=name)
+        new = situation == "platform"
+        printed = [ratio * height if new else height + gap for height in heights]
+        for place, height in zip(places, printed, strict=True):
+            style.published_step(
+                panel, height, place - 0.38, place, "" if place or new else "published limit of the network"
+            )
+        panel.set_xticks(places, [*APPLICATIONS.values()])
+        words = f"published: network up to {ratio:g}× ours" if new else f"published: network within {gap:g} of ours"
+        style.label(panel, "", "median normalised error" if panel is axes[0] else "", f"{title}\n{words}")
+    style.from_zero(*axes)
+    style.shared_legend(figure)
+    return figure
+
+
+_SITUATIONS: Final[Mapping[str, str]] = {"workload": "New workload only", "platform": "New platform"}
+
+
+def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the errors of Tables 4 to 6 as points on a line for each target, those that the paper prints beside ours.
+
+    Parameters
+    ----------
+    measured : error_{method} with _low and _high over the number of the target; of `measure_errors`
+    published : error_{method} over the number of the target
+
+    Examples
+    --------
+    >>> ours = pd.concat([rows(f"error_published{end}", [1, 2], [0.1, 0.2]) for end in ENDS])
+    >>> [text.get_text() for text in draw_table(ours, ours.iloc[:2]).axes[0].get_yticklabels()]
+    ['PRES', 'PD4']
+    """
+    methods = [name for name in (*COLUMNS, *BEYOND) if curve(measured, f"{ERRORS}{name}")[0]]
+    at, _ = curve(measured, f"{ERRORS}{methods[0]}")
+    figure, axes = style.panels(columns=2, share_y=True, height_inches=0.9 + 0.27 * len(at))
+    titles = ("measured (median and middle half of worlds)", "published")
+    for panel, table, title in zip(axes, (measured, published), titles, strict=True):
+        for i, (name, colour, marker) in enumerate(zip(methods, style.CYCLE, style.MARKERS, strict=False)):
+            targets, error, spread = error_bars(measured, f"{ERRORS}{name}")
+            places = np.asarray(targets) + 0.11 * (i - (len(methods) - 1) / 2)
+            look: dict[str, Any] = {"color": colour, "markersize": 3.0, "linewidth": 0.8}
+            words = f"{HEADINGS[name]}" if name in COLUMNS else f"{HEADINGS[name]} (not in the paper)"
+            if table is measured:
+                panel.errorbar(error, places, xerr=spread, fmt=marker, label=words, **look)
+                continue
+            targets, error = curve(published, f"{ERRORS}{name}")
+            if targets:
+                places = np.asarray(targets) + 0.11 * (i - (len(methods) - 1) / 2)
+                look |= {"markerfacecolor": "none", "linestyle": "", "label": "_published"}
+                panel.plot(error, places, marker, **look)
+        style.percent(panel, "x")
+        style.label(panel, "median error of service time", "", title)
+    names = [PLATFORM_NAMES[TARGETS[int(target) - 1]] for target in at]
+    axes[0].set_yticks(at, names)
+    axes[0].set_ylim(max(at) + 0.6, min(at) - 0.6)
+    for panel in axes:
+        panel.set_xlim(0.0, 1.05 * max(panel.dataLim.x1 for panel in axes))
+    style.shared_legend(figure)
     return figure
 
 
 def draw_errors(table: pd.DataFrame, methods: Sequence[str]) -> Figure:
-    """Draw the error of several methods on each target as points.
+    """Draw the error of several methods on each target of one run as points.
 
     Parameters
     ----------
@@ -214,8 +308,8 @@ def draw_errors(table: pd.DataFrame, methods: Sequence[str]) -> Figure:
     figure, (axes,) = style.panels(height_inches=2.8)
     places = np.arange(len(table))
     for method, marker in zip(methods, "osD^vx*", strict=False):
-        axes.plot(table[method], places, marker, markersize=3.5, label=method)
-    axes.set_yticks(places, table["target"])
+        axes.plot(table[method], places, marker, markersize=3.5, label=method.replace("_", " "))
+    axes.set_yticks(places, [PLATFORM_NAMES.get(name, name) for name in table["target"]])
     axes.invert_yaxis()
     style.percent(axes, "x")
     style.label(axes, "median error of service time", "")

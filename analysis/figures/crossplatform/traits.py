@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.crossplatform import traits
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from models.arrays import Floats
 
 APPLICATIONS: Final[Mapping[str, str]] = {"rubis": "RUBiS", "stockonline": "StockOnline", "tpcw": "TPC-W"}
@@ -39,8 +39,9 @@ def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        series, x (hours), value: requests, instructions, ratio; and the judged numbers. `mix_share` is what the counts
-        by type explain of the variance of instructions beyond the number of requests.
+        series, x (hours), value: requests, first and second (of the two most frequent types), instructions, ratio;
+        and the judged numbers. `mix_share` is what the counts by type explain of the variance of instructions beyond
+        the number of requests.
     """
     by_type = counts.pivot_table(index="start_s", columns="type", values="requests", aggfunc="sum").astype(float)
     instructions = log.set_index("start_s")["instructions"].loc[by_type.index].to_numpy()
@@ -55,7 +56,8 @@ def measure_fig2(counts: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
         "instructions_correlation": float(np.corrcoef(requests, instructions)[0, 1]),
         "mix_share": _explained(by_type.to_numpy(), instructions) - _explained(requests[:, None], instructions),
     }
-    curves = {"requests": requests, "instructions": instructions, "ratio": ratio}
+    of_types = {"first": by_type[first].to_numpy(), "second": by_type[second].to_numpy()}
+    curves = {"requests": requests, **of_types, "instructions": instructions, "ratio": ratio}
     return measures(*(rows(name, hours, line) for name, line in curves.items()), **values)
 
 
@@ -85,20 +87,37 @@ def _explained(design: Floats, values: Floats) -> float:
     return float(1.0 - (left @ left / freedom) / values.var(ddof=1))
 
 
-def fig2(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw requests and instructions of every interval over ten hours, and the ratio of the two top types."""
-    figure, (volume, ratio) = style.panels(columns=2)
-    volume.plot(*curve(measured, "requests"), ".", color=style.ORANGE, markersize=1.5, label="requests")
+def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw arrivals, the two top types and instructions over ten hours, and below them the ratio of the two types."""
+    figure, (volume, ratio) = style.panels(rows=2, height_inches=2.0)
+    right = style.right_axis(volume, "10⁹ instructions", style.RED)
     hours, instructions = curve(measured, "instructions")
-    scale = 10.0 ** np.floor(np.log10(np.mean(instructions) / np.mean(curve(measured, "requests")[1])))
-    scaled = np.asarray(instructions) / scale
-    volume.plot(hours, scaled, ".", color=style.BLUE, markersize=1.5, label=f"instructions / {scale:.0e}")
-    style.label(volume, "time (h)", "in an interval")
-    style.legend(volume, above=True, columns=2)
-    ratio.plot(*curve(measured, "ratio"), ".", color=style.BLUE, markersize=1.5)
+    dots: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 1.5}
+    right.plot(hours, 1e-9 * np.asarray(instructions), color=style.RED, label="instructions (right)", **dots)
+    for name, colour, text in _RATES:
+        volume.plot(*curve(measured, name), color=colour, label=text, **dots)
+    style.from_zero(volume, right)
+    style.label(volume, "", "requests in an interval")
+    volume.tick_params(labelbottom=False)
+    low, high = (number(published, f"ratio_{end}") for end in ("low", "high"))
+    style.published_line(ratio, low, name=f"published range, {low:g} to {high:g}")
+    style.published_line(ratio, high, name="")
+    ratio.plot(*curve(measured, "ratio"), color=style.BLUE, label="_measured", **dots)
     ratio.set_yscale("log")
-    style.label(ratio, "time (h)", "most frequent type over the second")
+    style.label(ratio, "time (h)", "most popular type\nover the second")
+    for panel in (volume, ratio):
+        panel.set_xlim(0.0, max(hours))
+    style.shared_legend(figure, columns=2)
+    style.enlarge(figure.legends[0])
     return figure
+
+
+_RATES: Final = (
+    ("requests", style.BLUE, "request arrivals"),
+    ("first", style.GREEN, "most popular type"),
+    ("second", style.ORANGE, "2nd most popular type"),
+)
+"""What is counted in an interval, and how the paper calls it."""
 
 
 def measure_fig3(curves: pd.DataFrame) -> pd.DataFrame:
@@ -139,15 +158,23 @@ def _fitted(form: traits.Form, world: pd.DataFrame) -> tuple[traits.MissModel, F
     return model, traits.normalised_residuals(misses, model(size))
 
 
-def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw misses per 10,000 instructions over cache size in logs, and the power law through them."""
-    figure, axes = style.panels(columns=3, share_y=True)
+def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw misses per 10,000 instructions over cache size in logs, the power law through them and the printed slope."""
+    figure, axes = style.panels(columns=3, share_y=True, height_inches=2.1)
     for panel, (application, name) in zip(axes, APPLICATIONS.items(), strict=True):
-        for series, how in (("misses", {"marker": "o", "linestyle": ""}), ("fit", {"color": style.ORANGE})):
-            size, misses = curve(measured, f"{series}_{application}")
-            marked: dict[str, Any] = {"markersize": 3, **how}
-            panel.loglog(np.asarray(size) / 1024, 1e4 * np.asarray(misses), base=2, **marked)
-        style.label(panel, "cache size (KiB)", "misses per 10,000 instructions" if panel is axes[0] else "", name)
+        size, misses = (np.asarray(side) for side in curve(measured, f"misses_{application}"))
+        _, fit = (np.asarray(side) for side in curve(measured, f"fit_{application}"))
+        slope, paper = (number(table, f"slope_{application}") for table in (measured, published))
+        middle = np.exp(np.log(size).mean()), np.exp(np.log(fit).mean())
+        panel.loglog(size / 1024, 1e4 * misses, "o", base=2, markersize=3, color=style.BLUE, label="a cache")
+        panel.loglog(size / 1024, 1e4 * fit, "-", base=2, linewidth=1.2, color=style.ORANGE, label="power law")
+        printed = 1e4 * middle[1] * (size / middle[0]) ** paper
+        panel.loglog(size / 1024, printed, ":", base=2, color=style.INK, linewidth=1.4, label="published slope")
+        panel.set_xticks([16, 256, 16384], ["16", "256", "16384"])
+        panel.minorticks_off()
+        words = f"{name}: slope −{-slope:.2f} (published −{-paper:.2f})"
+        style.label(panel, "cache size (KB)", "misses per 10k instructions" if panel is axes[0] else "", words)
+    style.shared_legend(figure)
     return figure
 
 
@@ -200,17 +227,21 @@ def measure_fig4(mixes: pd.DataFrame) -> pd.DataFrame:
     return measures(*parts, **named, p90_min=min(p90.values()))
 
 
-def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw predicted over counted instructions and misses in logs, with lines at 15%."""
-    figure, (axes,) = style.panels(height_inches=2.8)
+def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw predicted over counted instructions and misses in logs, with the printed lines at 15%."""
+    figure, (axes,) = style.panels(height_inches=3.2)
     names = {"instructions": "instructions", "l1_misses": "L1 misses", "l2_misses": "L2 misses"}
-    for metric, color in zip(METRICS, style.CYCLE, strict=False):
-        axes.loglog(*curve(measured, metric), ".", markersize=1.5, color=color, label=names[metric])
-    ends = np.array([axes.get_xlim()[0], axes.get_xlim()[1]])
+    for (metric, name), color, marker in zip(names.items(), style.CYCLE, style.MARKERS, strict=False):
+        ours, paper = (number(table, f"{metric}_p90") for table in (measured, published))
+        text = f"{name}: 90% within {ours:.2f} (published {paper:.2f})"
+        axes.loglog(*curve(measured, metric), marker, markersize=1.5, color=color, label=text)
+    ends = np.array([*axes.dataLim.intervalx])
     for factor in (0.85, 1.15):
-        axes.plot(ends, factor * ends, color=style.GREY, linewidth=0.6)
-    style.label(axes, "counted in an interval", "predicted by the request mix")
-    style.legend(axes)
+        label = "published lines, y = 1.15x and 0.85x" if factor > 1 else "_published"
+        axes.plot(ends, factor * ends, ":", color=style.INK, linewidth=1.0, label=label)
+    style.label(axes, "actual, in an interval", "prediction by the request mix")
+    style.shared_legend(figure, columns=1)
+    style.enlarge(figure.legends[0])
     return figure
 
 

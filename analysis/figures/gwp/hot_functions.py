@@ -1,5 +1,8 @@
 """Where a fleet's cycles go: its hottest functions with their intervals beside the truth, and roll-outs day by day."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -7,13 +10,16 @@ from analysis.figures.style import (
     BLUE,
     CYCLE,
     GREY,
+    INK,
     ORANGE,
     ROW_INCHES,
+    SKY,
     forest,
     label,
     legend,
     panels,
     percent,
+    shared_legend,
     shortened,
 )
 
@@ -43,6 +49,37 @@ def draw_functions(functions: pd.DataFrame, event: str = "cycles") -> Figure:
     axes.invert_yaxis()
     percent(axes, "x")
     label(axes, f"share of {event}", "")
+    return figure
+
+
+def draw_query_view(views: Mapping[str, pd.DataFrame], event: str = "cycles") -> Figure:
+    """Return the top of each view as bars with 95% intervals, the first on top (Ren et al. 2010, Figure 2).
+
+    Parameters
+    ----------
+    views : title to a table whose first column is the name, with share, low, high; a panel each
+    event : what shares are of
+
+    Examples
+    --------
+    >>> top = pd.DataFrame({"function": ["deflate"], "share": 0.05, "low": 0.04, "high": 0.06})
+    >>> draw_query_view({"(a) functions": top}).axes[0].get_xlim()[0]
+    0.0
+    """
+    longest = max(len(view) for view in views.values())
+    figure, axes = panels(columns=len(views), height_inches=0.6 + ROW_INCHES * longest)
+    for panel, (title, view) in zip(axes, views.items(), strict=True):
+        at = list(range(len(view)))
+        panel.barh(at, view["share"], 0.6, color=SKY, label="sampled")
+        spread = [view["share"] - view["low"], view["high"] - view["share"]]
+        look: dict[str, Any] = {"color": INK, "capsize": 2, "linewidth": 0.9, "label": "95% interval"}
+        panel.errorbar(view["share"], at, xerr=spread, fmt="none", **look)
+        panel.set_yticks(at, [shortened(str(name).replace("_", " "), 22) for name in view.iloc[:, 0]])
+        panel.set_ylim(longest - 0.5, -0.5)
+        panel.set_xlim(0.0, 1.05 * float(view["high"].max()))
+        percent(panel, "x")
+        label(panel, f"share of {event}", "", title)
+    shared_legend(figure)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -69,21 +69,45 @@ def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, title: str) -> None:
-    """Draw a number day by day, from 0 up."""
-    axes.plot(*curve(measured, series), marker="o", markersize=2.5, color=style.BLUE)
-    axes.set_ylim(bottom=0)
-    style.label(axes, "day", name, title)
+def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, around: float = 0.0) -> None:
+    """Draw a number day by day: from 0 up, or in a window of its mean ± a share of it."""
+    days, values = curve(measured, series)
+    axes.plot(days, values, "o-", markersize=2.5, linewidth=1.2, color=style.BLUE)
+    if around:
+        mean = float(np.mean(values))
+        window = max(around * mean, 1.2 * float(np.max(np.abs(np.subtract(values, mean)))))
+        axes.set_ylim(mean - window, mean + window)
+    else:
+        style.from_zero(axes)
+    style.whole_ticks(axes)
+    style.label(axes, "day", name)
 
 
 def draw_fig4(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw entropy and number of samples over the days."""
-    figure, (above, below) = style.panels(rows=2, height_inches=1.4)
-    _course(above, measured, "entropy", "entropy (nats)", "Daily application-level profiles")
+    """Draw entropy (left axis, near its mean) and number of samples (right axis) over the days."""
+    figure, (axes,) = style.panels(height_inches=2.5)
     days, samples = curve(measured, "samples")
-    below.bar(days, samples, color=style.SKY)
-    style.label(below, "day", "samples")
+    scale, unit = (1e6, " (million)") if max(samples) >= 1e6 else (1.0, "")
+    right = style.right_axis(axes, f"samples of the day{unit}", style.GREY)
+    right.bar(days, np.asarray(samples) / scale, color=style.SKY, alpha=0.6, label="samples (right)")
+    right.set_ylim(0.0, 3.0 * max(samples) / scale)
+    _course(axes, measured, "entropy", "entropy (nats)", around=_WINDOW)
+    axes.lines[0].set_label("entropy of the day (left)")
+    axes.set_zorder(right.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    axes.set_title(_spread(measured, "entropy"), fontsize=style.FONT_POINTS)
+    style.shared_legend(figure)
     return figure
+
+
+_WINDOW: Final = 0.05
+"""What lies within so much of its mean fills a panel."""
+
+
+def _spread(measured: pd.DataFrame, series: str) -> str:
+    """Return in words how small the interval is into which the days fall."""
+    values = curve(measured, series)[1]
+    return f"{min(values):.3f} to {max(values):.3f}; published: a small interval"
 
 
 def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
@@ -143,18 +167,28 @@ def _rise(few: pd.DataFrame, many: pd.DataFrame) -> float:
     return float(np.mean(gains)) if gains else float("nan")
 
 
-def draw_fig5(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw the entropy of functions by day, and by machine over its samples."""
-    figure, (left, right) = style.panels(columns=2)
-    _course(left, measured, "day_entropy", "entropy (nats)", "(a) functions of a stable application")
-    for state, colour in zip(range(8), (*style.CYCLE, style.GREY, "black"), strict=True):
+def draw_fig5(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
+    """Draw the entropy of functions by day, and by machine over its samples with the printed clusters as bands."""
+    figure, (left, right) = style.panels(columns=2, height_inches=2.6)
+    _course(left, measured, "day_entropy", "entropy (nats)", around=_WINDOW)
+    title = "(a) functions of a stable application\n" + _spread(measured, "day_entropy")
+    style.label(left, "day", "entropy (nats)", title)
+    for name in ("cluster_low", "cluster_high"):
+        middle = number(paper, name)
+        words = "published clusters" if name == "cluster_low" else ""
+        style.published_band(right, middle - _CLUSTER, middle + _CLUSTER, words)
+    for state, (colour, marker) in enumerate(zip((*style.CYCLE, style.GREY, style.INK), "os^vPXD*", strict=True)):
         samples, values = curve(measured, f"entropy_state_{state}")
         if samples:
-            right.scatter(samples, values, s=5, color=colour, label=f"state {state}")
+            right.scatter(samples, values, s=6, color=colour, marker=marker, label=f"behaviour state {state + 1}")
     right.set_xscale("log")
     style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application by machine")
-    style.legend(right)
+    style.legend(right, above=True, columns=2)
     return figure
+
+
+_CLUSTER: Final = 0.25
+"""Half of the width of either printed cluster, nats."""
 
 
 def distances(frame: pd.DataFrame, top: int | None = None) -> pd.DataFrame:
@@ -197,11 +231,15 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
 
 def draw_fig6a(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
     """Draw the distance of each day from the day before."""
-    figure, (axes,) = style.panels()
-    _course(axes, measured, "distance", "Manhattan distance", "Daily application-level profiles")
-    axes.lines[0].set_label("from the day before")
-    axes.axhline(number(measured, "by_sampling"), color=style.GREY, linestyle="--", label="by sampling alone")
-    style.legend(axes)
+    figure, (axes,) = style.panels(height_inches=2.4)
+    _course(axes, measured, "distance", "Manhattan distance of the day")
+    axes.lines[0].set_label("from the day before, top 20 applications")
+    sampling = number(measured, "by_sampling")
+    axes.axhline(
+        sampling, color=style.ORANGE, linestyle="--", linewidth=1.2, label="by sampling alone, if nothing changed"
+    )
+    style.from_zero(axes)
+    style.legend(axes, above=True)
     return figure
 
 
@@ -232,14 +270,32 @@ def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def draw_fig6b(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw the distances by type of profile."""
-    figure, (axes,) = style.panels()
-    for (event, name), colour in zip(EVENTS.items(), style.CYCLE, strict=True):
-        axes.plot(*curve(measured, event), marker="o", markersize=2, color=colour, label=name)
-    axes.set_ylim(bottom=0)
-    style.label(axes, "day", "Manhattan distance", "From the day before, by type of profile")
-    style.legend(axes, columns=3, above=True)
+    """Draw the distances by type of profile: of counters solid, of CPU time dashed, of memory and threads dotted."""
+    figure, (axes,) = style.panels(height_inches=2.8)
+    for (event, name), colour, marker in zip(EVENTS.items(), style.CYCLE, style.MARKERS, strict=True):
+        kind, form, width = _KINDS[event]
+        look: dict[str, Any] = {
+            "color": colour,
+            "marker": marker,
+            "markersize": 3,
+            "linestyle": form,
+            "linewidth": width,
+        }
+        axes.plot(*curve(measured, event), label=f"{name} ({kind})", **look)
+    style.from_zero(axes)
+    style.whole_ticks(axes)
+    style.label(axes, "day", "Manhattan distance from the day before")
+    style.shared_legend(figure, columns=2)
     return figure
+
+
+_KINDS: Final[Mapping[str, tuple[str, str, float]]] = {
+    **dict.fromkeys(("cycles", "instructions", "llc_misses"), ("HPM", "-", 0.9)),
+    "cpu_time": ("server", "--", 0.9),
+    "heap_bytes": ("memory", ":", 1.6),
+    "threads": ("thread", ":", 1.6),
+}
+"""Of each type of profile: its kind, and how its line is drawn."""
 
 
 def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> pd.DataFrame:
@@ -261,8 +317,17 @@ def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> p
     )
 
 
-def draw_fig7(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw CPI over the days."""
-    figure, (axes,) = style.panels()
-    _course(axes, measured, "cpi", "cycles per instruction", "The fleet's CPI by day")
+def draw_fig7(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
+    """Draw CPI over the days, beside the printed interval."""
+    figure, (axes,) = style.panels(height_inches=2.4)
+    low, high = (number(paper, f"cpi_{end}") for end in ("low", "high"))
+    style.published_band(axes, low, high, f"published, {low:g} to {high:g}")
+    _course(axes, measured, "cpi", "cycles per instruction", around=_WINDOW)
+    axes.lines[0].set_label("measured")
+    values = curve(measured, "cpi")[1]
+    least, most = min(low, *values), max(high, *values)
+    axes.set_ylim(least - 0.15 * (most - least), most + 0.15 * (most - least))
+    spread = f"measured {min(values):.3f} to {max(values):.3f}, within ±{number(measured, 'spread'):.1%} of the mean"
+    style.label(axes, "day", "cycles per instruction", spread)
+    style.legend(axes, above=True, columns=2)
     return figure

@@ -5,9 +5,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, rows
+from analysis.figures.criteria import curve, measures, number, rows
 from analysis.profiling.sample_size import sqrt_law, subset_distances
 from analysis.profiling.stability import expected_distance
 from models.arrays import Ints
@@ -71,17 +72,21 @@ def _possible(machines: int) -> list[float]:
     return [share for share in SHARES if round(share * machines) >= 1]
 
 
-def draw(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
-    """Draw both on logarithmic axes, beside the closed form."""
-    figure, (axes,) = style.panels()
+def draw(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
+    """Draw both on logarithmic axes, beside the printed law with the constant of its closed form."""
+    figure, (axes,) = style.panels(height_inches=2.6)
     sizes, distances = curve(measured, "samples")
-    known = measured.set_index("series")["value"]
-    exact = float(known["closed_form"])
-    axes.plot(sizes, [exact / np.sqrt(n) for n in sizes], color=style.GREY, linestyle="--", label="C / √N, closed form")
-    axes.scatter(sizes, distances, s=9, color=style.BLUE, label="parts of the samples")
-    axes.scatter(*curve(measured, "machines"), s=9, color=style.ORANGE, marker="s", label="subsets of machines")
+    at, exponent = np.asarray(sizes), number(paper, "exponent")
+    axes.plot(sizes, distances, "o", markersize=3, color=style.BLUE, label="parts of the samples")
+    axes.plot(*curve(measured, "machines"), "s", markersize=3, color=style.ORANGE, label="subsets of machines")
+    law = number(measured, "closed_form") * at**exponent
+    axes.plot(at, law, ":", color=style.INK, linewidth=1.2, label="published law C / √N, C in closed form")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    style.label(axes, "samples", "Manhattan distance from the whole", "The square-root law")
-    style.legend(axes)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    title = f"exponent {number(measured, 'exponent'):.3f} (published {exponent:g})".replace("-", "−")
+    style.label(axes, "samples", "Manhattan distance from the whole", title)
+    style.legend(axes, above=True)
     return figure

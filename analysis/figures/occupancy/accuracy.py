@@ -1,6 +1,7 @@
 """Kelly et al. (2008), Figure 6: utilisation by the Occupancy Law beside utilisation as the server counts it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,13 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve as series
-from analysis.figures.criteria import numbers, rows
-from analysis.occupancy.curve import curve
+from analysis.figures.criteria import number, numbers, rows
+from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import law
+from models.arrays import Floats
 
 _QUANTILES = {"median": 0.5, "p97": 0.97}
+_PICKS: tuple[tuple[Any, float], ...] = ((np.min, np.inf), (np.max, -np.inf))
 
 
 def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFrame:
@@ -29,7 +32,7 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     -------
     DataFrame
         start_s, end_s, law, counted, raw (absolute difference), normalised (the same over counted; NaN where idle),
-        jobs (present on average).
+        jobs (present on average), fewest, most (present at any moment).
     """
     starts, ends = cpu["start_s"].to_numpy(float), cpu["end_s"].to_numpy(float)
     arrival_s, departure_s = requests["arrival_s"].to_numpy(), requests["departure_s"].to_numpy()
@@ -42,7 +45,17 @@ def beside(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> pd.DataFr
     raw = np.abs(by_law - counted)
     normalised = np.divide(raw, counted, out=np.full(raw.shape, np.nan), where=counted > 0)
     columns = {"law": by_law, "counted": counted, "raw": raw, "normalised": normalised, "jobs": jobs}
-    return pd.DataFrame({"start_s": starts, "end_s": ends, **columns})
+    fewest, most = _extremes(occupancy, starts, ends)
+    return pd.DataFrame({"start_s": starts, "end_s": ends, **columns, "fewest": fewest, "most": most})
+
+
+def _extremes(occupancy: Curve, starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """Return the fewest and the most jobs that were present at any moment of each interval."""
+    first = np.maximum(np.searchsorted(occupancy.time_s, starts, side="right") - 1, 0)
+    last = np.maximum(np.searchsorted(occupancy.time_s, ends, side="left"), first + 1)
+    parts = [occupancy.jobs[a:b] for a, b in zip(first, last, strict=True)]
+    fewest, most = (np.array([pick(part, initial=start) for part in parts], float) for pick, start in _PICKS)
+    return np.where(np.isfinite(fewest), fewest, 0.0), np.where(np.isfinite(most), most, 0.0)
 
 
 def in_service(served: pd.DataFrame, servers: int, ends_s: Sequence[float]) -> pd.DataFrame:
@@ -100,7 +113,8 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
     values |= {f"live_{name}": value for name, value in errors(live).items()}
     parts = []
     for prefix, compared in (("", long), ("live_", live)):
-        parts += [rows(f"{prefix}{name}", compared["start_s"], compared[name]) for name in ("law", "counted", "jobs")]
+        names = ("law", "counted", "jobs", "fewest", "most")
+        parts += [rows(f"{prefix}{name}", compared["start_s"], compared[name]) for name in names]
         for kind in ("raw", "normalised"):
             ordered = np.sort(compared[kind].dropna())
             shares = np.arange(1, ordered.size + 1) / max(ordered.size, 1)
@@ -111,35 +125,61 @@ def measure_fig6(long: pd.DataFrame, short: pd.DataFrame, exact: pd.DataFrame, l
     return pd.concat(parts, ignore_index=True)
 
 
-def fig6(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw jobs present, utilisation by the law and as counted, in the simulation and on a real server; the errors."""
-    figure, axes = style.panels(columns=2, rows=3)
-    for column, (prefix, name) in enumerate(_SOURCES.items()):
-        times, jobs = series(measured, f"{prefix}jobs")
-        axes[column].plot(np.asarray(times) / 60, jobs, color=style.BLUE, linewidth=0.8)
-        style.label(axes[column], "time (min)", "jobs present", name)
-        _utilisation(axes[2 + column], measured, prefix)
-        for panel, kind in zip(axes[4:], ("raw", "normalised"), strict=True):
-            color = (style.BLUE, style.GREEN)[column]
-            panel.step(*series(measured, f"{prefix}{kind}_error"), where="post", color=color, label=name)
-            style.label(panel, f"{kind} error", "share of intervals")
-            style.percent(panel, "x")
-            style.percent(panel)
-    style.legend(axes[5])
+def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw the occupancy curve below utilisation by the law and as counted, and the errors of the former.
+
+    As in the original, jobs are on the left scale and utilisation on the right one, and the distributions of the errors
+    are beside; a row for the simulation and one for a real server.
+    """
+    figure, axes = style.panels(columns=2, rows=2, height_inches=2.3, widths=(1.7, 1.0))
+    for row, (prefix, name) in enumerate(_SOURCES.items()):
+        course, errors_at = axes[2 * row : 2 * row + 2]
+        _course(course, measured, prefix)
+        style.label(course, "time (min)", "jobs present, N(t)", name)
+        _errors(errors_at, measured, published, prefix)
+    style.shared_legend(figure)
     return figure
 
 
-_SOURCES = {"": "simulated, four servers", "live_": "a real server, stored run"}
+_SOURCES = {"": "(a) simulated, four servers", "live_": "(b) a real server, stored run"}
 
 
-def _utilisation(panel: Axes, measured: pd.DataFrame, prefix: str) -> None:
-    times, counted = series(measured, f"{prefix}counted")
-    panel.plot(np.asarray(times) / 60, counted, "_", color=style.ORANGE, markersize=4, label="counted by the server")
-    times, by_law = series(measured, f"{prefix}law")
-    words = "by the Occupancy Law"
-    panel.plot(np.asarray(times) / 60, by_law, "o", color=style.BLUE, markersize=2, fillstyle="none", label=words)
-    panel.set_ylim(top=1.35)
-    panel.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    style.label(panel, "time (min)", "utilisation")
+def _course(panel: Axes, measured: pd.DataFrame, prefix: str) -> None:
+    """Draw jobs in the lower half of a panel and utilisation in the upper one, either with an axis of its own."""
+    times, fewest = series(measured, f"{prefix}fewest")
+    _, most = series(measured, f"{prefix}most")
+    minutes = np.asarray(times) / 60
+    panel.fill_between(minutes, fewest, most, step="post", color=style.SKY, linewidth=0, label="jobs, fewest to most")
+    panel.set_ylim(0.0, 2.1 * float(np.max(most, initial=1.0)))
+    right = style.right_axis(panel, "utilisation", style.BLUE)
+    counted: dict[str, Any] = {"color": style.ORANGE, "markersize": 5, "markeredgewidth": 1.2}
+    right.plot(minutes, series(measured, f"{prefix}counted")[1], "_", label="utilisation, counted", **counted)
+    by_law: dict[str, Any] = {"color": style.BLUE, "markersize": 2.5, "fillstyle": "none", "markeredgewidth": 0.7}
+    right.plot(minutes, series(measured, f"{prefix}law")[1], "o", label="utilisation, Occupancy Law", **by_law)
+    right.set_ylim(-1.15, 1.08)
+    right.set_yticks([0.0, 0.5, 1.0])
+    style.percent(right)
+
+
+def _errors(panel: Axes, measured: pd.DataFrame, published: pd.DataFrame, prefix: str) -> None:
+    """Draw the distributions of both errors, and printed quantiles beside ours where the paper has some."""
+    for kind, colour, form in (("raw", style.GREEN, "-"), ("normalised", style.PURPLE, "--")):
+        error, share = series(measured, f"{prefix}{kind}_error")
+        panel.step(error, share, form, where="post", color=colour, linewidth=1.2, label=f"{kind} error")
+    if not prefix:
+        of_short = [
+            [number(table, f"normalised_error_{name}_short") for name in _QUANTILES] for table in (measured, published)
+        ]
+        panel.plot(
+            of_short[0], [*_QUANTILES.values()], "D", color=style.RED, markersize=3.5, label="short demands, normalised"
+        )
+        style.published_points(panel, of_short[1], [*_QUANTILES.values()], style.RED, "published, short demands")
+    style.published_line(panel, 0.01, "x", "published: within 1%")
+    panel.set_xscale("log")
+    panel.set_xlim(1e-5, 1.0)
+    panel.set_ylim(0.0, 1.05)
+    panel.set_xticks([1e-4, 1e-3, 1e-2, 1e-1], ["0.01%", "0.1%", "1%", "10%"])
+    panel.minorticks_off()
     style.percent(panel)
-    style.legend(panel)
+    style.label(panel, "error of utilisation", "share of intervals")
+    style.zoom(panel)

@@ -199,32 +199,37 @@ def pairs(measured: pd.DataFrame) -> pd.DataFrame:
     return table[["servers", *ordered]].fillna("")
 
 
-def load(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw utilisation over the replay."""
-    figure, (panel,) = style.panels()
+def load(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw utilisation over the replay, with the printed peak, which is where one core of four is full, and mean."""
+    figure, (panel,) = style.panels(height_inches=2.4)
     times, utilisation = series(measured, "utilisation")
-    panel.plot(np.asarray(times) / 60, utilisation, color=style.BLUE)
-    panel.axhline(LIKE_SINGLE, color=style.GREY, linestyle=":", label="one of four servers full")
-    style.label(panel, "time (min)", "utilisation of four servers")
+    panel.plot(np.asarray(times) / 60, utilisation, color=style.BLUE, linewidth=1.2, label="minute by minute")
+    panel.axhline(number(measured, "mean_utilisation"), color=style.ORANGE, linestyle="--", linewidth=1, label="mean")
+    style.published_line(panel, number(published, "peak_utilisation"), name="published: peak above 25%")
+    style.published_line(panel, number(published, "mean_utilisation"), name="published mean", colour=style.ORANGE)
+    style.from_zero(panel)
+    style.label(panel, "time (min)", "utilisation of four cores")
     style.percent(panel)
-    style.legend(panel)
+    style.shared_legend(figure, columns=2)
     return figure
 
 
-def tightness(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+def tightness(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw reduction over bound for expansions from one server, beside guarantee and best bound."""
-    figure, (panel,) = style.panels()
+    figure, (panel,) = style.panels(height_inches=2.5)
     lines = {
-        "guarantee": ("guarantee", style.GREY),
-        "ratio": ("the paper's bound", style.BLUE),
-        "best": ("best proven bound", style.GREEN),
+        "guarantee": ("guarantee (section 4.3)", style.GREY, "s--"),
+        "ratio": ("the paper's bound", style.BLUE, "o-"),
+        "best": ("best proven bound", style.GREEN, "^-"),
     }
-    for name, (words, color) in lines.items():
-        panel.plot(*series(measured, f"{name}_k1"), "o-", markersize=3, color=color, label=words)
+    for name, (words, color, form) in lines.items():
+        panel.plot(*series(measured, f"{name}_k1"), form, markersize=3, linewidth=1.2, color=color, label=words)
+    paper = {to: number(published, f"ratio_1{to}") for to in (2, 4)}
+    style.published_points(panel, [*paper], [*paper.values()], style.BLUE, "published")
     panel.set_yscale("log")
     panel.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
     panel.minorticks_off()
     panel.set_xticks([2, 3, 4])
     style.label(panel, "servers after the expansion from one", "reduction over bound")
-    style.legend(panel)
+    style.shared_legend(figure, columns=2)
     return figure

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import style
 from analysis.figures.criteria import curve as series
@@ -156,43 +157,54 @@ def _staircase(name: str, occupancy: Curve) -> pd.DataFrame:
     return rows(name, occupancy.time_s, np.append(occupancy.jobs, 0.0))
 
 
-def fig2(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the two staircases of four unit jobs."""
-    figure, axes = style.panels(columns=2, share_y=True)
+    figure, axes = style.panels(columns=2, share_y=True, height_inches=2.0)
     for panel, k in zip(axes, (1, 2), strict=True):
-        times, jobs = series(measured, f"jobs_k{k}")
-        panel.fill_between(times, np.minimum(jobs, k), step="post", color=style.SKY, alpha=0.5, linewidth=0)
-        panel.step(times, jobs, where="post", color=style.BLUE)
-        style.label(panel, "time (s)", "jobs present", f"k = {k}")
+        times, jobs = (np.asarray(side) for side in series(measured, f"jobs_k{k}"))
+        names = ((0.0, float(k), style.SKY, "service time"), (float(k), np.inf, style.ORANGE, "queueing time"))
+        for low, high, colour, name in names:
+            _between(panel, times, jobs, (low, high), color=colour, name=name)
+        panel.step(times, jobs, where="post", color=style.BLUE, linewidth=1.2, label="jobs present, N(t)")
+        style.published_points(panel, *series(published, f"jobs_k{k}"))
+        areas = (
+            f"{number(measured, f'service_k{k}'):g} s of service, {number(measured, f'queueing_k{k}'):g} s of queueing"
+        )
+        style.label(panel, "time (s)", "" if panel is axes[1] else "jobs present", f"k = {k}: {areas}")
+        panel.set_ylim(-0.15, 1.08 * UNIT_JOBS)
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+    style.shared_legend(figure)
     return figure
 
 
-def fig3(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the curve's busiest stretch split at N = k into service and queueing time."""
-    figure, (panel,) = style.panels()
+    figure, (panel,) = style.panels(height_inches=2.5)
     times, jobs = _stretch(*series(measured, "jobs"))
     servers = number(measured, "servers")
-    panel.fill_between(
-        times, np.minimum(jobs, servers), step="post", color=style.SKY, alpha=0.6, linewidth=0, label="service time"
-    )
+    _between(panel, times, jobs, (0.0, servers), color=style.SKY, name="service time")
     _between(panel, times, jobs, (servers, np.inf), color=style.ORANGE, name="queueing time")
-    _finish(panel, times, jobs, f"the Occupancy Law, k = {servers:g}")
+    _finish(panel, times, jobs, (servers,), f"published and here: k = {number(published, 'servers'):g}")
     return figure
 
 
-def fig4(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the curve's busiest stretch with the area between k and k'."""
-    figure, (panel,) = style.panels()
+    figure, (panel,) = style.panels(height_inches=2.6)
     times, jobs = _stretch(*series(measured, "jobs"))
     servers, to = number(measured, "servers"), number(measured, "to")
     _between(panel, times, jobs, (servers, to), color=style.ORANGE, name=f"between N = {servers:g} and N = {to:g}")
-    _finish(panel, times, jobs, f"{number(measured, 'excess'):.0%} more queueing than the area vanishes in all")
+    area, less = number(measured, "area"), number(measured, "reduction")
+    more = f"{less / area - 1:.0%} more than the area" if area else "no area"
+    printed = f"published and here: k = {number(published, 'servers'):g}, k' = {number(published, 'to'):g}"
+    title = f"whole run: area {area:,.0f} s, yet {less:,.0f} s less queueing ({more})\n{printed}"
+    _finish(panel, times, jobs, (servers, to), title)
     return figure
 
 
 def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw queueing with few and with more servers, one over the other."""
-    figure, (panel,) = style.panels()
+    figure, (panel,) = style.panels(height_inches=2.5)
     names = sorted({name for name in measured["series"] if name.startswith("jobs_k")})
     few, more = (int(name.removeprefix("jobs_k")) for name in names)
     times, jobs = _stretch(*series(measured, names[0]))
@@ -201,7 +213,10 @@ def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     inside = (later >= times[0]) & (later <= times[-1])
     shading = {"color": style.ORANGE, "name": f"queueing, k' = {more}"}
     _between(panel, later[inside], left[inside], (more, np.inf), **shading)
-    _finish(panel, times, jobs, "more servers: the curve is never higher")
+    panel.step(
+        later[inside], left[inside], "--", where="post", color=style.RED, linewidth=0.8, label=f"N(t), k' = {more}"
+    )
+    _finish(panel, times, jobs, (few, more))
     return figure
 
 
@@ -217,7 +232,12 @@ def _between(panel: Axes, times: Floats, jobs: Floats, levels: tuple[float, floa
     panel.fill_between(times, levels[0], top, step="post", color=color, alpha=0.6, linewidth=0, label=name)
 
 
-def _finish(panel: Axes, times: Floats, jobs: Floats, title: str) -> None:
-    panel.step(times, jobs, where="post", color=style.BLUE, linewidth=0.8)
+def _finish(panel: Axes, times: Floats, jobs: Floats, levels: tuple[float, ...], title: str = "") -> None:
+    """Draw the curve itself and the lines at numbers of servers; name all of it above the panel."""
+    panel.step(times, jobs, where="post", color=style.BLUE, linewidth=0.8, label=f"N(t), k = {levels[0]:g}")
+    for level, form in zip(levels, ("-", "--"), strict=False):
+        panel.axhline(level, color=style.GREY, linestyle=form, linewidth=0.8, label=f"N = {level:g}")
+    style.from_zero(panel)
+    panel.yaxis.set_major_locator(MaxNLocator(integer=True))
     style.label(panel, "time (s)", "jobs present", title)
-    style.legend(panel)
+    style.legend(panel, columns=2, above=True)

@@ -161,18 +161,44 @@ def calibration(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     ratio = np.array([number(measured, name) for name in facts["series"]]) / value
     half = (facts["tolerance"].astype(float) / facts["value"].abs()).to_numpy()
     low, high = 1 - np.where(np.isnan(half), 1, half), 1 + np.nan_to_num(half)
-    place = np.arange(len(facts))[::-1]
-    figure, (axes,) = style.panels(columns=1, height_inches=0.8 + 0.125 * len(facts))
-    axes.barh(place, high - low, 0.7, low, color="#dcdcdc", label="tolerance")
-    axes.axvline(1, color=style.GREY, linewidth=0.8, label="published")
+    place = np.arange(len(facts), dtype=float)[::-1]
+    figure, (axes,) = style.panels(columns=1, height_inches=0.8 + _FACT_INCHES * len(facts))
+    shown = np.clip(low, 0, WIDEST_RATIO), np.clip(high, 0, WIDEST_RATIO)
+    axes.barh(place, shown[1] - shown[0], 0.7, shown[0], color="#dcdcdc", label="tolerance")
+    style.published_line(axes, 1.0, "x")
     inside = (ratio >= low - 1e-12) & (ratio <= high + 1e-12)
-    for chosen, colour, text in ((inside, style.BLUE, "holds"), (~inside, style.RED, "does not hold")):
-        axes.plot(np.clip(ratio[chosen], 0, WIDEST_RATIO), place[chosen], "o", color=colour, markersize=3, label=text)
+    looks = ((inside, style.BLUE, "o", "within"), (~inside, style.RED, "s", "outside"))
+    for chosen, colour, form, text in looks:
+        axes.plot(np.clip(ratio[chosen], 0, WIDEST_RATIO), place[chosen], form, color=colour, markersize=3, label=text)
     for cut, form in ((ratio > WIDEST_RATIO, ">"), (ratio < 0, "<")):
         axes.plot(np.clip(ratio[cut], 0, WIDEST_RATIO), place[cut], form, color=style.RED, markersize=6)
-    axes.set_yticks(place, facts["series"].str.replace("_", " ").tolist(), fontsize=5)
+    axes.set_yticks(place, [_words(name) for name in facts["series"]], fontsize=style.LEAST_POINTS)
     axes.set_xlim(-0.05, WIDEST_RATIO + 0.05)
     axes.set_ylim(-0.7, len(facts) - 0.3)
     style.label(axes, "measured / published", "")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=6)
+    style.shared_legend(figure, columns=4)
     return figure
+
+
+def _words(name: str) -> str:
+    """Return the name of a fact in words that fit beside a panel.
+
+    Examples
+    --------
+    >>> _words("cpi_over_mai_slope"), _words("platform_ratio_log_sd_naples_rome")
+    ('CPI over MAI slope', 'ratio log SD Naples Rome')
+    """
+    shorter = name.removeprefix("platform_").replace("instances_on_machine", "instances/machine")
+    shorter = shorter.replace("job_series_autocorrelation", "job series autocorr.")
+    return " ".join(_KNOWN.get(word, word) for word in shorter.split("_"))
+
+
+_KNOWN = {
+    **{word: word.upper() for word in ("cpi", "mai", "cv", "sd", "cpu")},
+    **{word: word.title() for word in ("haswell", "broadwell", "skylake", "naples", "rome")},
+    "icelake": "Ice Lake",
+    "r2": "R²",
+    "pct": "%",
+}
+_FACT_INCHES = 0.145
+"""Height of the line of a fact."""

@@ -166,9 +166,10 @@ def rollouts(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     for at, name in enumerate(DESIGNS):
         scale = number(measured, f"margin_{name}")
         difference = Statistic(*(end / scale for end in statistic(measured, f"difference_{name}")))
-        _strip(axes, at, curve(measured, f"over_margin_{name}")[1], difference)
+        _strip(axes, at, curve(measured, f"over_margin_{name}")[1], difference, "a draw")
     _columns(axes, list(DESIGNS.values()))
-    style.label(axes, "", "real less composed (margins)")
+    style.label(axes, "", "real less composed (margins of error)")
+    style.legend(axes, above=True, columns=2)
     return figure
 
 
@@ -176,21 +177,23 @@ def packing(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw every fleet's shortfall of packed instances, by world, with the mean and its 95% interval."""
     figure, (axes,) = style.panels()
     for at, name in enumerate(WORLDS):
-        _strip(axes, at, curve(measured, f"shortfall_of_{name}")[1], statistic(measured, _shortfall(name)))
+        _strip(axes, at, curve(measured, f"shortfall_of_{name}")[1], statistic(measured, _shortfall(name)), "a fleet")
     _columns(axes, list(WORLDS.values()))
     style.percent(axes, decimals=1)
-    style.label(axes, "", "gain lost by packing")
+    style.label(axes, "", "performance lost by packing")
+    style.legend(axes, above=True, columns=2)
     return figure
 
 
-def _strip(axes: Axes, at: int, values: Sequence[float], mean: Statistic) -> None:
+def _strip(axes: Axes, at: int, values: Sequence[float], mean: Statistic, name: str) -> None:
     """Draw values as dots in a column, and their mean with its interval beside them."""
     error = [[mean.value - mean.low], [mean.half_width]]
-    axes.plot(np.full(len(values), at - 0.12), values, ".", color=style.SKY, markersize=4)
-    axes.errorbar(at + 0.12, mean.value, error, fmt="o", color=style.BLUE, markersize=3, capsize=2)
+    words = ("", "") if at else (name, "mean, 95% interval")
+    axes.plot(np.full(len(values), at - 0.12), values, ".", color=style.SKY, markersize=4, label=words[0])
+    axes.errorbar(at + 0.12, mean.value, error, fmt="o", color=style.BLUE, markersize=3, capsize=2, label=words[1])
 
 
 def _columns(axes: Axes, names: list[str]) -> None:
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set_xticks(range(len(names)), names, fontsize=6)
+    axes.set_xticks(range(len(names)), names, fontsize=style.LEAST_POINTS)
     axes.set_xlim(-0.5, len(names) - 0.5)

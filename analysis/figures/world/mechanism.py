@@ -1,12 +1,14 @@
 """`world/dvfs-mechanism`: why jobs gain or lose under a governor: their memory stalls, their machines' power limits."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import norm, rankdata
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, number
+from analysis.figures.criteria import curve, measures, number, statistic
 from analysis.figures.wsmeter.changes import mean_interval
 from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
 from models.arrays import Floats, Ints
@@ -103,12 +105,18 @@ def _interval(correlation: float, count: int) -> Statistic:
 
 def mechanism(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw the mean gain over the stall share, by tenths of the jobs, with both rank correlations."""
-    figure, (axes,) = style.panels()
+    figure, (axes,) = style.panels(height_inches=2.6)
     axes.axhline(0, color=style.GREY, linewidth=0.8)
-    axes.plot(*curve(measured, "gain_by_stall"), "o-", color=style.BLUE, markersize=4)
-    words = {"rank_stall": "with stall share", "rank_capped_given_stall": "with power limit,\nat equal stall share"}
-    text = "\n".join(f"{number(measured, name):+.2f} {what}" for name, what in words.items())
-    axes.text(0.97, 0.95, f"rank correlation\n{text}", transform=axes.transAxes, ha="right", va="top", fontsize=7)
-    style.percent(axes, decimals=1)
-    style.label(axes, "memory-stall share of the job, alone", "change of instructions per second")
+    stall, gain = curve(measured, "gain_by_stall")
+    axes.plot(stall, gain, "o-", color=style.BLUE, linewidth=1.2, markersize=4, label="a tenth of the jobs")
+    for at, name in ((stall[0], "gain_without_stall"), (stall[-1], "gain_with_stall")):
+        value, low, high = statistic(measured, name)
+        words = "95% interval" if name == "gain_without_stall" else ""
+        look: dict[str, Any] = {"color": style.INK, "capsize": 2, "linewidth": 1.0, "label": words}
+        axes.errorbar(at, value, [[value - low], [high - value]], fmt="none", **look)
+    ranks = {"rank_stall": "with stall share", "rank_capped_given_stall": "with power limit, at equal stall share"}
+    text = "\n".join(f"rank correlation {number(measured, name):+.2f} {what}" for name, what in ranks.items())
+    style.percent(axes)
+    style.label(axes, "memory-stall share of the job, alone", "change of instructions per CPU second", text)
+    style.legend(axes, above=True, columns=2)
     return figure

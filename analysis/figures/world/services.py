@@ -62,18 +62,22 @@ def prediction(scores: pd.DataFrame) -> Figure:
     1
     """
     applications = list(dict.fromkeys(scores["application"]))
-    figure, axes = style.panels(columns=len(applications), height_inches=2.8, share_y=True)
     methods = list(dict.fromkeys(scores.loc[scores["service_error"].notna(), "method"]))
+    figure, axes = style.panels(columns=len(applications), height_inches=1.0 + 0.17 * len(methods), share_y=True)
+    looks = dict(zip(dict.fromkeys(scores["worlds"]), zip(style.CYCLE, style.MARKERS, strict=True), strict=False))
     for panel, application in zip(axes, applications, strict=True):
         of = scores[scores["application"] == application]
-        for marker, (kind, table) in zip("osD^v", of.groupby("worlds", sort=False), strict=False):
+        for kind, table in of.groupby("worlds", sort=False):
             error = table.set_index("method")["service_error"].reindex(methods)
-            panel.plot(error, range(len(methods)), marker, markersize=3.5, label=str(kind))
+            colour, marker = looks[kind]
+            words = f"{str(kind).replace('_', ' ')} worlds"
+            panel.plot(error, range(len(methods)), marker, color=colour, markersize=3.5, label=words)
         panel.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
+        panel.set_xlim(0.0, 1.08 * max(panel.dataLim.x1, 0.01))
         style.percent(panel, "x")
-        style.label(panel, "median error", "", APPLICATIONS.get(application, application))
-    axes[0].invert_yaxis()
-    style.legend(axes[-1])
+        style.label(panel, "median error of CPU time", "", APPLICATIONS.get(application, application))
+    axes[0].set_ylim(len(methods) - 0.5, -0.5)
+    style.shared_legend(figure, columns=4)
     return figure
 
 
@@ -123,11 +127,13 @@ def draw_ablation(table: pd.DataFrame) -> Figure:
     >>> len(draw_ablation(table).axes[0].patches)
     2
     """
-    figure, (axes,) = style.panels(height_inches=2.8)
+    figure, (axes,) = style.panels(height_inches=0.7 + 0.17 * len(table))
     places = np.arange(len(table))
     axes.barh(places, table["error"], color=style.BLUE)
-    axes.set_yticks(places, [f"without {name.replace('_', ' ')}" for name in table["off"]])
-    axes.invert_yaxis()
+    words = {"nothing": "nothing switched off", "everything": "all switched off"}
+    axes.set_yticks(places, [words.get(name, f"without {name.replace('_', ' ')}") for name in table["off"]])
+    axes.set_ylim(len(table) - 0.5, -0.5)
+    axes.set_xlim(0.0, 1.08 * max(float(table["error"].max()), 0.01))
     style.percent(axes, "x")
     style.label(axes, "median error of the published method", "")
     return figure
@@ -195,12 +201,21 @@ def routing(measured_by_world: pd.DataFrame) -> Figure:
     >>> len(routing(responses).axes)
     2
     """
-    figure, axes = style.panels(columns=2)
+    figure, axes = style.panels(columns=2, height_inches=2.5)
     policies = list(dict.fromkeys(measured_by_world["policy"]))
-    for panel, what in zip(axes, ("mean", "p99"), strict=True):
+    names = {"mean": "mean response time (ms)", "p99": "99th percentile (ms)"}
+    for panel, (what, name) in zip(axes, names.items(), strict=True):
         by = measured_by_world.pivot_table(index="policy", columns="seed", values=f"{what}_s").loc[policies]
-        panel.plot(range(len(policies)), by.to_numpy() * 1e3, "o-", color=style.BLUE, markersize=2, linewidth=0.5)
-        panel.set_xticks(range(len(policies)), [name.replace("_", " ") for name in policies], rotation=20, ha="right")
-        style.label(panel, "", f"{what} response time (ms)")
-        panel.set_ylim(bottom=0.0)
+        lines = panel.plot(
+            range(len(policies)), by.to_numpy() * 1e3, "o-", color=style.SKY, markersize=2, linewidth=0.5
+        )
+        lines[0].set_label("a world")
+        middle = 1e3 * by.median(axis=1).to_numpy()
+        panel.plot(
+            range(len(policies)), middle, "s-", color=style.BLUE, markersize=4, linewidth=1.4, label="median of worlds"
+        )
+        panel.set_xticks(range(len(policies)), [name.replace("_", " ") for name in policies], rotation=25, ha="right")
+        style.label(panel, "", name)
+        style.from_zero(panel)
+    style.shared_legend(figure)
     return figure

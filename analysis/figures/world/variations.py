@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import norm, spearmanr
 
 from analysis.figures import style
@@ -19,15 +20,16 @@ METRICS = {
     "machine_cv": "machine σ / mean",
     "job_cv": "spread within a job",
     "slowdown": "CPI over CPI alone",
-    "speed": "10⁹ instructions / CPU s",
+    "speed": "10⁹ instructions per CPU second",
     "margin": "WSMeter's margin",
     "coverage": "coverage of its interval",
-    "moved": "instance's change of IPC",
+    "moved": "change of an instance's IPC",
 }
 """What an ablation is drawn in."""
-ACRONYMS = {"llc": "LLC sharing", "bandwidth": "bandwidth limit", "smt": "SMT sharing"}
+ACRONYMS = {"llc": "LLC sharing", "bandwidth": "bandwidth limit", "smt": "SMT sharing", "dvfs": "DVFS"}
 """How switches are called in a drawing, where it is not their own name."""
 AXES = {"rack": ("racks", style.BLUE), "machine": ("machines", style.ORANGE), "both": ("both", style.GREEN)}
+"""What shares conditions, and its colour."""
 SHARES = ("covered", "truth", "covered_widened", "truth_widened")
 
 
@@ -75,15 +77,17 @@ def _least(fleets: pd.DataFrame, name: str) -> dict[str, float]:
 
 def ablation(measured: pd.DataFrame, switches: tuple[str, ...]) -> Figure:
     """Draw the fleet without each of its mechanisms, a panel a metric, beside the fleet that has all."""
-    figure, panels = style.panels(columns=2, rows=4, height_inches=1.5)
     names = ["nothing off", *(f"no {ACRONYMS.get(name, name).replace('_', ' ')}" for name in switches[1:])]
+    figure, panels = style.panels(columns=2, rows=4, height_inches=0.6 + 0.14 * len(names))
     for i, (axes, (metric, title)) in enumerate(zip(panels, METRICS.items(), strict=True)):
         value = np.array(curve(measured, metric)[1]) * (1e-9 if metric == "speed" else 1.0)
         axes.axvline(value[0], color=style.GREY, linewidth=0.8)
-        axes.plot(value, range(len(value)), "o", color=style.BLUE, markersize=4)
         axes.hlines(range(len(value)), value[0], value, color=style.BLUE, linewidth=1)
+        axes.plot(value, range(len(value)), "o", color=style.BLUE, markersize=4)
         axes.set_yticks(range(len(names)), names if i % 2 == 0 else [""] * len(names))
-        axes.invert_yaxis()
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.margins(x=0.08)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
         if metric not in {"slowdown", "speed"}:
             style.percent(axes, "x")
         style.label(axes, title, "")
@@ -150,7 +154,7 @@ def _curves(fleets: pd.DataFrame) -> list[pd.DataFrame]:
 
 def covariance(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw coverage over the effective correlation, of the covered jobs' and of the whole fleet's change."""
-    figure, panels = style.panels(columns=2, share_y=True)
+    figure, panels = style.panels(columns=2, share_y=True, height_inches=2.8)
     for axes, target, title in zip(
         panels, ("covered", "truth"), ("change of the covered jobs", "change of the whole fleet"), strict=True
     ):
@@ -158,10 +162,12 @@ def covariance(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             _coverage(axes, measured, f"{target}_{axis}", axis, (colour, "o-", what))
             _coverage(axes, measured, f"{target}_widened_{axis}", axis, (colour, "s:", f"{what}, widened by 20%"))
         _expected(axes, max(curve(measured, f"correlation_{axis}")[1][-1] for axis in AXES))
-        axes.axhline(number(published, "coverage_default"), color=style.RED, linestyle=":", linewidth=0.8)
-        style.percent(axes, decimals=0)
-        style.label(axes, "effective correlation of co-located jobs", "coverage", title)
-    style.legend(panels[0])
+        for name, words in (("coverage_default", "published"), ("coverage_widened_default", "published, widened")):
+            colour = style.INK if words == "published" else style.RED
+            style.published_line(axes, number(published, name), name=words, colour=colour)
+        style.percent(axes)
+        style.label(axes, "effective correlation of co-located jobs", "coverage" if axes is panels[0] else "", title)
+    style.shared_legend(figure)
     return figure
 
 

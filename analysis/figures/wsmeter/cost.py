@@ -42,17 +42,17 @@ def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 40
 
 def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw coverage and margin over the test cluster's size."""
-    figure, axes = style.panels(columns=2)
+    figure, axes = style.panels(columns=2, height_inches=2.1)
     names = {"quota_coverage": "share of CPU quota covered", "margin": "margin of error"}
-    draws = f"{number(measured, 'draws'):.0f}"
-    for panel, (name, text) in zip(axes, names.items(), strict=True):
-        for which, colour in (("best", style.ORANGE), ("mean", style.BLUE)):
+    draws = f"{number(measured, 'draws'):.0f} draws (published: {number(published, 'draws'):.0f})"
+    for panel, title, (name, text) in zip(axes, ("(a) coverage", "(b) fidelity"), names.items(), strict=True):
+        for which, colour, form in (("best", style.ORANGE, "s--"), ("mean", style.BLUE, "o-")):
             sizes, value = curve(measured, f"{name}_{which}")
-            panel.plot(sizes, value, "o-", color=colour, markersize=3, label=f"{which} of {draws}")
-        panel.set_ylim(0, None)
+            panel.plot(sizes, value, form, color=colour, linewidth=1.2, markersize=3, label=f"{which} of {draws}")
+        style.from_zero(panel)
         style.percent(panel)
-        style.label(panel, "machines in the test cluster", text)
-    style.legend(axes[1])
+        style.label(panel, "machines in the test cluster", text, title)
+    style.shared_legend(figure)
     return figure
 
 
@@ -110,23 +110,24 @@ def _ratio(ours: Statistic, theirs: Statistic) -> Statistic:
 
 
 def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the margin over the cost, both axes logarithmic, with the printed margins as crosses."""
-    figure, (axes,) = style.panels()
+    """Draw the margin over the cost, both axes logarithmic, with the printed margins."""
+    figure, (axes,) = style.panels(height_inches=2.6)
     names = (
         ("baseline", "o-", style.ORANGE, "baseline"),
         ("wsmeter", "s-", style.BLUE, "WSMeter"),
-        ("ideal", "-", style.GREEN, "ideal"),
+        ("ideal", "--", style.GREEN, f"ideal, {number(measured, 'ideal_coverage'):.1%} covered"),
     )
     for name, form, colour, text in names:
-        axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, markersize=3, label=text)
-        axes.plot(*curve(published, f"margin_{name}"), "x", color=colour, markersize=5)
-    axes.plot([], [], "x", color=style.GREY, label="published")
+        axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, linewidth=1.2, markersize=3, label=text)
+        cost, margin = curve(published, f"margin_{name}")
+        if cost:
+            style.published_points(axes, cost, margin, colour, f"published, {text}")
     axes.set_xscale("log")
     sizes, _ = curve(measured, "margin_baseline")
     axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
     style.log_percent(axes, [0.005, 0.01, 0.02, 0.05])
     style.label(axes, "cost (machines)", "margin of error")
-    style.legend(axes)
+    style.shared_legend(figure, columns=2)
     return figure
 
 
@@ -159,16 +160,17 @@ def _squared_ratio(table: pd.DataFrame, size: int, estimator: str) -> Statistic:
 
 def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the machines of the baseline over those of WSMeter at equal margin."""
-    figure, (axes,) = style.panels()
+    figure, (axes,) = style.panels(height_inches=2.5)
     sizes, value, errors = error_bars(measured, "efficiency")
     at = np.arange(len(sizes))
-    axes.bar(at - 0.2, value, 0.38, color=style.BLUE, label="by margin (widened 20%)")
-    axes.errorbar(at - 0.2, value, errors, fmt="none", color="black")
-    axes.bar(at + 0.2, curve(measured, "efficiency_by_error")[1], 0.38, color=style.SKY, label="by real error")
-    for place, paper in zip(at, (number(published, "efficiency", size) for size in sizes), strict=True):
-        axes.hlines(paper, place - 0.4, place, color=style.RED, label="" if place else "published")
-    axes.axhline(4, color=style.GREY, linestyle=":", label="published claim: more than 4×")
+    axes.bar(at - 0.26, value, 0.25, color=style.BLUE, label="by margin, widened by 20% (95% interval)")
+    axes.errorbar(at - 0.26, value, errors, fmt="none", color=style.INK, capsize=2, linewidth=1.0)
+    axes.bar(at, curve(measured, "efficiency_by_error")[1], 0.25, color=style.SKY, label="by real error")
+    paper = [number(published, "efficiency", size) for size in sizes]
+    style.published_bars(axes, at + 0.26, paper, 0.25, "published, by margin widened by 20%")
+    style.published_line(axes, 4.0, name="published claim: more than 4×")
     axes.set_xticks(at, [f"{size:.0f}" for size in sizes])
+    style.from_zero(axes)
     style.label(axes, "machines in WSMeter's test cluster", "machines: baseline over WSMeter")
     style.legend(axes, above=True)
     return figure

@@ -96,16 +96,17 @@ def _pairs(current: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 
 def table2_local(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the change in the fleet and on an empty cluster, with the printed changes as lines."""
-    figure, (axes,) = style.panels(height_inches=1.9)
-    for at, name in enumerate(("fleet", "local")):
+    """Draw the change in the fleet and on an empty cluster beside the printed changes."""
+    figure, (axes,) = style.panels(height_inches=2.1)
+    for at, (name, colour) in enumerate({"fleet": style.BLUE, "local": style.ORANGE}.items()):
         value, low, high = statistic(measured, f"change_{name}")
-        axes.bar(at, value, 0.5, color=(style.BLUE, style.ORANGE)[at])
-        axes.errorbar(at, value, [[value - low], [high - value]], color="black", capsize=3, linewidth=1)
-        paper = number(published, f"change_{name}")
-        axes.hlines(paper, at - 0.35, at + 0.35, color=style.RED, label="" if at else "published")
+        axes.bar(at - 0.2, value, 0.36, color=colour, label="_measured")
+        axes.errorbar(at - 0.2, value, [[value - low], [high - value]], color=style.INK, capsize=3, linewidth=1)
+        paper, label = number(published, f"change_{name}"), "" if at else "published"
+        style.published_bars(axes, np.array([at + 0.2]), [paper], 0.36, label)
     axes.set_xticks([0, 1], ["live WSC", "empty cluster"])
-    style.percent(axes)
+    style.from_zero(axes)
+    style.percent(axes, decimals=0)
     style.label(axes, "compute service, before and after its optimisation", "change of throughput")
     style.legend(axes, above=True)
     return figure

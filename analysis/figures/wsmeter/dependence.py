@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from analysis.distance import distance_correlation
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, share_interval
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
@@ -52,17 +53,23 @@ def measure_fig8(
     return pd.concat(parts, ignore_index=True)
 
 
-def fig8(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
-    """Draw heat maps of co-runners' performance over the instance's, one for each heavyweight."""
-    count = max(1, int(number(measured, "jobs")))
-    figure, axes = style.panels(columns=count, share_y=True)
-    for rank, panel in enumerate(axes, start=1):
+def fig8(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Draw heat maps of co-runners' performance over the instance's, one for each heavyweight, in one scale."""
+    jobs = range(1, 1 + max(1, int(min(number(table, "jobs") for table in (measured, published)))))
+    figure, axes = style.panels(columns=len(jobs), share_y=True, height_inches=2.1)
+    maps = []
+    for rank, panel in zip(jobs, axes, strict=True):
         own, others = curve(measured, f"colocated_{rank}")
         panel.grid(visible=False)
-        panel.hexbin(own, others, gridsize=28, cmap="viridis", mincnt=1, linewidths=0.1)
-        value = number(measured, f"distance_correlation_{rank}")
-        style.label(panel, "IPC of the instance", "", f"job {rank}: distance correlation {value:.3f}")
-    axes[0].set_ylabel("IPC of its co-runners")
+        maps.append(panel.hexbin(own, others, gridsize=24, cmap="cividis", mincnt=1, linewidths=0.1))
+        value, low, high = statistic(measured, f"distance_correlation_{rank}")
+        style.label(panel, f"IPC of Job {rank}", "", f"distance correlation\n{value:.3f} ({low:.3f} to {high:.3f})")
+    most = max(float(np.max(np.asarray(drawn.get_array()))) for drawn in maps)
+    for drawn in maps:
+        drawn.set_norm(LogNorm(1.0, max(most, 2.0)))
+    style.colour_bar(figure, maps[0], axes, "instances in a cell")
+    axes[0].set_ylabel("IPC of co-located jobs")
+    figure.suptitle("published: coefficients near zero, no line in any map", fontsize=style.FONT_POINTS)
     return figure
 
 
@@ -127,13 +134,19 @@ def _median_interval(measured: pd.DataFrame, resamples: int, seed: int) -> tuple
 def fig9(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     """Draw the histograms of distance and Pearson correlation over the pairs of heavyweights."""
     figure, axes = style.panels(columns=2, share_y=True)
-    names = (("distance", "distance correlation"), ("pearson", "Pearson's correlation"))
-    for panel, (name, text), colour in zip(axes, names, (style.BLUE, style.ORANGE), strict=True):
+    names = (("distance", "distance correlation", (0.0, 1.0)), ("pearson", "Pearson's correlation", (-1.0, 1.0)))
+    for panel, (name, text, ends), colour in zip(axes, names, (style.BLUE, style.ORANGE), strict=True):
         x, share = curve(measured, name)
         panel.bar(x, share, x[1] - x[0], color=colour)
-        panel.axvline(number(measured, f"median_{name}"), color="black", linestyle="--", linewidth=0.8, label="median")
-        style.label(panel, text, "")
-        style.percent(panel, decimals=0)
-        style.legend(panel)
-    axes[0].set_ylabel(f"share of pairs (of {number(measured, 'jobs'):.0f} jobs)")
+        median = number(measured, f"median_{name}")
+        panel.axvline(median, color=style.RED, linestyle="--", linewidth=1.0, label="median")
+        style.published_line(panel, 0.0, "x", "published: small, or clustered around zero")
+        small = statistic(measured, f"share_small_{name}")
+        words = f"median {median:.2f}; within ±{SMALL}: {small.value:.0%} ({small.low:.0%} to {small.high:.0%})"
+        style.label(panel, text, "", words)
+        panel.set_xlim(ends)
+        style.percent(panel)
+    style.from_zero(*axes)
+    axes[0].set_ylabel(f"share of pairs of {number(measured, 'jobs'):.0f} jobs")
+    style.shared_legend(figure)
     return figure

@@ -1,12 +1,14 @@
 """WSMeter, Figures 1 to 3: jobs gain and lose, and no single instance or machine shows it."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows, statistic
 from analysis.figures.wsmeter.changes import NORMAL_95, job_changes, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves
 from analysis.statistics import Statistic
@@ -37,24 +39,41 @@ def measure_fig1(halves: Halves) -> pd.DataFrame:
 
 
 def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the jobs' changes in falling order; the printed split of the pies is a dotted line."""
-    figure, (axes,) = style.panels()
+    """Draw the jobs' changes in falling order, and pies of the jobs that gain and lose, ours beside the printed one."""
+    figure, (axes, pies) = style.panels(columns=2, height_inches=2.1, widths=(1.6, 1.0))
     rank, change = (np.asarray(side) for side in curve(measured, "change"))
-    axes.fill_between(rank, change, where=change > 0, color=style.BLUE, alpha=0.85, linewidth=0)
-    axes.fill_between(rank, change, where=change < 0, color=style.ORANGE, alpha=0.85, linewidth=0)
-    axes.axvline(number(published, "share_gaining"), color=style.GREY, linestyle=":", label="published split")
+    axes.fill_between(rank, change, where=change > 0, color=style.BLUE, linewidth=0)
+    axes.fill_between(rank, change, where=change < 0, color=style.ORANGE, linewidth=0)
+    style.published_line(axes, number(published, "share_gaining"), "x", "published split")
     limit = np.quantile(np.abs(change), 0.98) if len(change) else 1.0
-    axes.set_ylim(-1.05 * limit, 1.05 * limit)
-    axes.set_xlim(0, 1)
+    style.zoom(axes, x=(0.0, 1.0), y=(-1.05 * limit, 1.05 * limit))
     style.percent(axes, "x")
     style.percent(axes)
-    style.label(axes, f"jobs in order of change ({number(measured, 'jobs'):,.0f} jobs)", "change of IPC")
-    for name, place, height in (("gaining", 0.03, 0.40), ("losing", 0.97, 0.56)):
-        text = f"{number(measured, f'share_{name}'):.0%} {name}"
-        side = "left" if place < 0.5 else "right"
-        axes.text(place, height, text, transform=axes.transAxes, ha=side, fontsize=style.FONT_POINTS)
+    jobs = f"{number(measured, 'jobs'):,.0f}; published {number(published, 'jobs'):,.0f}+"
+    style.label(axes, f"jobs in order of change ({jobs})", "change of IPC")
     style.legend(axes, above=True)
+    for place, (name, table) in enumerate({"measured": measured, "published": published}.items()):
+        _pie(pies, 2.4 * place, name, table)
+    pies.set_xlim(-1.3, 3.7)
+    pies.set_ylim(-1.3, 1.6)
+    pies.set_axis_off()
     return figure
+
+
+def _pie(axes: Axes, place: float, name: str, table: pd.DataFrame) -> None:
+    """Draw the shares of jobs that gain and lose; printed ones are hatched."""
+    shares = [number(table, f"share_{side}") for side in ("gaining", "losing")]
+    wedges, _ = axes.pie(
+        shares, colors=[style.BLUE, style.ORANGE], center=(place, 0.0), startangle=90, counterclock=False
+    )[:2]
+    for wedge, side, share, at in zip(wedges, ("gain", "lose"), shares, (0.5, -0.5), strict=True):
+        wedge.set(edgecolor="white" if name == "measured" else style.INK, linewidth=0.6, label=f"_{name}")
+        if name == "published":
+            wedge.set(facecolor="white", hatch="/////")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        text: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.LEAST_POINTS, "bbox": box}
+        axes.text(place + at, 0.0, f"{share:.0%}\n{side}", **text)
+    axes.text(place, 1.25, name, ha="center", fontsize=style.FONT_POINTS)
 
 
 def measure_fig2(halves: Halves, min_instances: int = 200) -> pd.DataFrame:
@@ -99,26 +118,37 @@ def histograms(values: dict[str, Floats], bins: int = 30) -> list[pd.DataFrame]:
 
 
 def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw both jobs' histograms on the current and on the new WSC."""
-    figure, axes = style.panels(columns=2)
-    for panel, side in zip(axes, ("gaining", "losing"), strict=True):
-        _two_histograms(panel, measured, f"_{side}")
-        ours, paper = (number(table, f"change_{side}") for table in (measured, published))
-        ours_text = f"{ours:+.1%}" if np.isfinite(ours) else "none found"
-        title = f"{side} job: IPC {ours_text} (published {paper:+.1%})"
-        style.label(panel, "IPC of an instance", "share of instances", title)
-        style.percent(panel, decimals=0)
+    """Draw both jobs' histograms on the current and on the new WSC, with the printed change of the mean."""
+    figure, axes = style.panels(columns=2, height_inches=2.6)
+    sides = {"gaining": "(a) gains", "losing": "(b) loses"}
+    for panel, (side, title) in zip(axes, sides.items(), strict=True):
+        paper = number(published, f"change_{side}")
+        _two_histograms(panel, measured, paper, f"_{side}")
+        change = statistic(measured, f"change_{side}")
+        ours = f"IPC {change.value:+.1%}, {change.low:+.1%} to {change.high:+.1%}"
+        if not np.isfinite(change.value):
+            ours = "none is clear here"
+            panel.set(xticks=[], yticks=[])
+            text = f"no job of {number(published, f'instances_{side}'):.0f} instances\nclearly does"
+            panel.text(0.5, 0.5, text, ha="center", va="center", fontsize=style.FONT_POINTS)
+        style.label(panel, "IPC of an instance", "share of instances", f"{title}: {ours}\npublished {paper:+.1%}")
+        style.percent(panel)
+    style.shared_legend(figure)
     return figure
 
 
-def _two_histograms(axes: Axes, measured: pd.DataFrame, suffix: str = "") -> None:
-    for name, colour in (("current", style.GREY), ("new", style.BLUE)):
+def _two_histograms(axes: Axes, measured: pd.DataFrame, paper: float, suffix: str = "") -> None:
+    """Draw current and new with their means, and where the new mean would be by the printed change."""
+    for name, colour in (("current", style.ORANGE), ("new", style.BLUE)):
         x, share = curve(measured, f"{name}{suffix}")
         if x:
-            axes.step(x, share, where="mid", color=colour, label=name)
+            mean = float(np.average(x, weights=share))
+            axes.step(x, share, where="mid", color=colour, linewidth=1.2, label=f"{name} WSC")
             axes.fill_between(x, share, step="mid", color=colour, alpha=0.18, linewidth=0)
-            axes.axvline(float(np.average(x, weights=share)), color=colour, linestyle="--", linewidth=0.8)
-            style.legend(axes)
+            axes.axvline(mean, color=colour, linestyle="--", linewidth=0.8, label=f"mean of the {name} WSC")
+            if name == "current":
+                style.published_line(axes, mean * (1 + paper), "x", "published change of the mean")
+            style.from_zero(axes)
 
 
 def measure_fig3(halves: Halves) -> pd.DataFrame:
@@ -140,12 +170,13 @@ def measure_fig3(halves: Halves) -> pd.DataFrame:
 
 
 def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the machines' histograms on the current and on the new WSC."""
-    figure, (axes,) = style.panels()
-    _two_histograms(axes, measured)
-    ours, paper = (number(table, "change") for table in (measured, published))
-    spread = f"σ {number(measured, 'cv'):.1%} of the mean"
-    title = f"IPC {ours:+.1%} (published {paper:+.1%}), {spread} (published {number(published, 'cv'):.0%})"
+    """Draw the machines' histograms on the current and on the new WSC, with the printed change of the mean."""
+    figure, (axes,) = style.panels(height_inches=2.6)
+    paper = number(published, "change")
+    _two_histograms(axes, measured, paper)
+    spread = f"σ {number(measured, 'cv'):.1%} of the mean (published {number(published, 'cv'):.0%})"
+    title = f"IPC {number(measured, 'change'):+.1%} (published {paper:+.1%}), {spread}"
     style.label(axes, "IPC of a machine", "share of machines", title)
-    style.percent(axes, decimals=0)
+    style.percent(axes)
+    style.shared_legend(figure, columns=2)
     return figure

@@ -1,5 +1,7 @@
 """WSMeter, Figure 12 and Table 1: what the optimal plans cost, for several selections of jobs and fidelities."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -72,28 +74,36 @@ def _at_minimum(plan: Plan, table: pd.DataFrame, least: int) -> float:
 
 
 def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw machines, and how many jobs are held at the minimum beside the margin that comes of it, over the jobs."""
-    figure, axes = style.panels(columns=2)
-    for shift, (least, colour) in enumerate(((4, style.BLUE), (20, style.ORANGE))):
-        for panel, name in zip(axes, ("machines", "at_minimum"), strict=True):
-            tops, value = curve(measured, f"{name}_min{least}")
-            at = np.arange(len(tops)) + 0.38 * (shift - 0.5)
-            bars = panel.bar(at, value, width=0.36, color=colour, label=f"at least {least} instances")
-            panel.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
-        margins = [f"{100 * margin:.2f}" for margin in curve(measured, f"margin_min{least}")[1]]
-        axes[1].bar_label(bars, margins, fontsize=6, padding=1)
-    axes[1].set_ylim(0.0, 1.1)
-    style.percent(axes[1])
-    style.label(axes[0], "jobs selected", "machines")
-    target = number(published, "target_margin")
-    style.label(
-        axes[1],
-        "jobs selected",
-        "jobs held at the minimum",
-        f"on the bars: margin of error in %; asked for {100 * target:g}%",
-    )
-    style.legend(axes[0], above=True)
+    """Draw machines (left axis) and margin of error (right axis) of the plans for either least sample size."""
+    figure, (axes,) = style.panels(height_inches=2.6)
+    right = style.right_axis(axes, "margin of error", style.RED)
+    for shift, (least, colour, marker) in zip((-0.19, 0.19), _MINIMA, strict=True):
+        tops, machines = curve(measured, f"machines_min{least}")
+        at = np.arange(len(tops)) + shift
+        axes.bar(at, machines, 0.36, color=colour, label=f"machines, min(N) = {least}")
+        margins = curve(measured, f"margin_min{least}")[1]
+        look: dict[str, Any] = {
+            "color": style.RED,
+            "markersize": 4.0,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.5,
+        }
+        right.plot(at, margins, f"{marker}-", linewidth=0.8, label=f"margin, min(N) = {least}", **look)
+        printed = [number(published, f"margin_min{least}", top) for top in tops]
+        if np.isfinite(printed).any():
+            style.published_points(right, at, printed, name="published margin")
+    axes.set_xticks(range(len(tops)), [f"top {top:.0f}" for top in tops])
+    style.published_line(right, number(published, "target_margin"), name="published target")
+    style.from_zero(axes, headroom=0.35)
+    style.from_zero(right)
+    style.percent(right)
+    style.label(axes, "jobs selected", "machines")
+    style.shared_legend(figure, columns=2)
     return figure
+
+
+_MINIMA = ((4, style.BLUE, "o"), (20, style.ORANGE, "s"))
+"""Least instances of a job, and how they are drawn."""
 
 
 def measure_table1(halves: Halves, targets: tuple[float, ...] = (0.03, 0.01), top: int = 200) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, number, rows
+from analysis.figures.criteria import curve, measures, number, rows, statistic
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
 from analysis.statistics import Statistic
@@ -56,17 +56,25 @@ def _exponent(means: list[Floats], sizes: tuple[int, int]) -> float:
 
 
 def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the histograms of sample means of 1 and of 100 machines."""
-    figure, (axes,) = style.panels()
-    for size, colour in ((1, style.GREY), (100, style.BLUE)):
-        x, share = curve(measured, f"size_{size}")
-        axes.bar(x, share, x[1] - x[0], color=colour, alpha=0.75, label=f"N = {size}")
-    axes.axvline(number(measured, "true_mean"), color=style.RED, linestyle="--", linewidth=0.8, label="true mean")
-    ours, paper = (number(table, "exponent") for table in (measured, published))
-    title = f"width falls as N to the −{ours:.2f} (published −{paper:.2f})"
+    """Draw the histograms of sample means of 1 and of 100 machines, and what the printed law makes of the former."""
+    figure, (axes,) = style.panels(height_inches=2.6)
+    for size, colour in ((1, style.ORANGE), (100, style.BLUE)):
+        x, share = (np.asarray(side) for side in curve(measured, f"size_{size}"))
+        axes.bar(x, share, x[1] - x[0], color=colour, alpha=0.8, label=f"N = {size}")
+    one, share = (np.asarray(side) for side in curve(measured, "size_1"))
+    mean, paper = number(measured, "true_mean"), number(published, "exponent")
+    spread = np.sqrt(np.average((one - mean) ** 2, weights=share)) / 100**paper
+    grid = np.linspace(one[0], one[-1], 400)
+    law = norm.pdf(grid, mean, spread) * (one[1] - one[0])
+    axes.plot(grid, law, ":", color=style.INK, linewidth=1.2, label="published law, σ²/N, at N = 100")
+    axes.axvline(mean, color=style.RED, linestyle="--", linewidth=0.8, label="true mean")
+    style.from_zero(axes)
+    exponent = statistic(measured, "exponent")
+    ours = f"−{exponent.value:.2f} (−{exponent.high:.2f} to −{exponent.low:.2f})"
+    title = f"width falls as N to the {ours}; published −{paper:.2f}"
     style.label(axes, "mean IPC of the sampled machines", "share of trials", title)
-    style.percent(axes, decimals=0)
-    style.legend(axes)
+    style.percent(axes)
+    style.shared_legend(figure, columns=2)
     return figure
 
 
@@ -119,13 +127,14 @@ def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     figure, axes = style.panels(columns=2, share_y=True)
     grid = np.linspace(-3.5, 3.5, 141)
     for panel, size in zip(axes, (20, 4), strict=True):
-        panel.plot(grid, norm.cdf(grid), color="black", linestyle="--", linewidth=0.9, label="standard normal")
-        for rank, colour in enumerate(style.CYCLE[:4], start=1):
+        panel.plot(grid, norm.cdf(grid), color=style.INK, linestyle=":", linewidth=1.2, label="published ideal: normal")
+        for rank, (colour, form) in enumerate(zip(style.CYCLE, ("-", "--", "-.", "-"), strict=False), start=1):
             x, share = curve(measured, f"cdf_{rank}_{size}")
-            panel.step(x, share, where="post", color=colour, linewidth=0.9, label=f"job {rank}")
+            panel.step(x, share, form, where="post", color=colour, linewidth=0.9, label=f"job {rank}")
         distance = number(measured, f"distance_{size}")
         style.label(panel, "standardised sample mean", "", f"N = {size}: largest distance {distance:.3f}")
-        panel.set_xlim(-3.5, 3.5)
-    axes[0].set_ylabel(f"share of trials ({number(published, 'trials'):.0f} shown)")
-    style.legend(axes[0])
+        style.zoom(panel, x=(-3.5, 3.5))
+        style.percent(panel)
+    axes[0].set_ylabel(f"share of {number(published, 'trials'):.0f} trials")
+    style.shared_legend(figure, columns=5)
     return figure

@@ -3,6 +3,8 @@
 Tables of jobs have columns job, name, quota.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -26,32 +28,29 @@ def measure_fig4(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the jobs that run on both WSCs and on one only, as one bar of all jobs."""
+    """Draw which share of all jobs runs on both WSCs and on one only, above the printed share of common ones."""
     figure, (axes,) = style.panels(height_inches=1.6)
-    left = 0.0
-    for name, colour, text in (
-        ("only_1", style.SKY, "only on WSC 1"),
-        ("common", style.BLUE, "on both"),
-        ("only_2", style.ORANGE, "only on WSC 2"),
-    ):
-        jobs = number(measured, f"jobs_{name}")
-        axes.barh(0, jobs, 0.6, left, color=colour, label=text)
-        axes.text(
-            left + jobs / 2, 0, f"{jobs:,.0f}", ha="center", va="center", color="white", fontsize=style.FONT_POINTS
-        )
-        left += jobs
-    axes.set_yticks([])
-    axes.set_ylim(-0.4, 0.4)
-    ours, paper = (number(table, "common_share") for table in (measured, published))
-    style.label(axes, f"jobs; {ours:.0%} run on both (published {paper:.0%})", "")
-    figure.legend(
-        loc="outside upper center",
-        ncols=3,
-        frameon=False,
-        fontsize=style.FONT_POINTS,
-        handlelength=1.0,
-        columnspacing=1.0,
-    )
+    names = {
+        "only_1": (style.SKY, "only on WSC 1"),
+        "common": (style.BLUE, "on both"),
+        "only_2": (style.ORANGE, "only on WSC 2"),
+    }
+    jobs = {name: number(measured, f"jobs_{name}") for name in names}
+    starts = dict(zip(names, np.cumsum([0.0, *jobs.values()])[:-1] / sum(jobs.values()), strict=True))
+    for name, (colour, text) in names.items():
+        share = jobs[name] / sum(jobs.values())
+        axes.barh(1.0, share, 0.6, starts[name], color=colour, label=text)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+        at: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.FONT_POINTS, "bbox": box}
+        axes.text(starts[name] + share / 2, 1.0, f"{jobs[name]:,.0f}", **at)
+    paper = number(published, "common_share")
+    style.published_bars(axes, np.array([0.0]), [paper], 0.6, "published, on both", across=True, start=starts["common"])
+    axes.set_yticks([1.0, 0.0], ["measured (jobs)", "published"])
+    axes.set(xlim=(0.0, 1.0), ylim=(-0.5, 1.5))
+    style.percent(axes, "x")
+    ours = jobs["common"] / sum(jobs.values())
+    style.label(axes, "share of all jobs", "", f"{ours:.0%} run on both WSCs; published {paper:.0%}")
+    style.shared_legend(figure, columns=2)
     return figure
 
 
@@ -78,22 +77,24 @@ def measure_fig5(first: pd.DataFrame, second: pd.DataFrame, few: float = 0.05) -
 
 def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the quota of common jobs on both WSCs, and the cumulative quota over the jobs."""
-    figure, axes = style.panels(columns=2)
-    wscs, share = curve(measured, "common_quota_share")
-    axes[0].bar(wscs, share, 0.6, color=style.BLUE, label="common jobs")
-    axes[0].bar(wscs, np.subtract(1, share), 0.6, share, color=style.SKY, label="jobs of one WSC")
-    axes[0].axhline(number(published, "common_quota_share", 1), color=style.RED, linestyle=":", label="published 95%+")
-    axes[0].set_xticks(wscs, [f"WSC {wsc:.0f}" for wsc in wscs])
-    axes[0].set_ylim(0, 1.0)
-    for wsc, colour in ((1, style.BLUE), (2, style.ORANGE)):
-        axes[1].plot(*curve(measured, f"quota_held_{wsc}"), color=colour, label=f"WSC {wsc}")
-    axes[1].set_xscale("log")
-    for panel in axes:
+    figure, (common, few) = style.panels(columns=2, height_inches=2.2)
+    wscs, share = (np.asarray(side) for side in curve(measured, "common_quota_share"))
+    common.bar(wscs - 0.2, share, 0.36, color=style.BLUE, label="common jobs")
+    common.bar(wscs - 0.2, 1 - share, 0.36, share, color=style.SKY, label="jobs of one WSC")
+    style.published_bars(common, wscs + 0.2, curve(published, "common_quota_share")[1], 0.36, "published: 95%+")
+    common.set_xticks(wscs, [f"WSC {wsc:.0f}" for wsc in wscs])
+    style.from_zero(common)
+    for wsc, colour, form in ((1, style.BLUE, "-"), (2, style.ORANGE, "--")):
+        few.plot(*curve(measured, f"quota_held_{wsc}"), form, color=colour, linewidth=1.2, label=f"WSC {wsc}")
+    few.set_xscale("log")
+    style.from_zero(few)
+    for panel in (common, few):
         style.percent(panel, decimals=0)
-        style.legend(panel, above=True)
-    axes[1].set_xticks([0.001, 0.01, 0.1, 1.0], ["0.1%", "1%", "10%", "100%"])
-    style.label(axes[0], "", "share of CPU quota")
-    style.label(axes[1], "share of jobs, the heaviest first", "share of CPU quota held")
+    few.set_xticks([0.001, 0.01, 0.1, 1.0], ["0.1%", "1%", "10%", "100%"])
+    style.label(common, "", "share of CPU quota", "(a) quota of common jobs")
+    style.label(few, "share of jobs, the heaviest first", "share of CPU quota held", "(b) cumulative quota")
+    style.legend(common, above=True, columns=2)
+    style.legend(few, above=True, columns=2)
     return figure
 
 
@@ -126,19 +127,20 @@ def measure_fig6(halves: Halves, other: pd.DataFrame, most: int = 500, share: fl
 
 def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw coverage and deviation over the number of top jobs, with 10 to 20% of the common jobs shaded."""
-    figure, axes = style.panels(columns=2)
+    figure, (axes,) = style.panels(height_inches=2.6)
     common, paper = number(measured, "jobs_common"), number(published, "deviation_from_20_percent")
-    for panel, name, text in zip(
-        axes, ("quota_coverage", "deviation"), ("share of CPU quota", "deviation from all jobs"), strict=True
-    ):
-        panel.plot(*curve(measured, name), color=style.BLUE)
-        panel.axvspan(
-            0.1 * common, 0.2 * common, color=style.SKY, alpha=0.25, linewidth=0, label="10–20% of common jobs"
-        )
-        style.percent(panel)
-        style.label(panel, "top N jobs by CPU quota", text)
-    axes[0].set_ylim(0, 1)
-    axes[1].axhline(paper, color=style.RED, linestyle=":", label="published: few percent")
-    axes[1].axhline(-paper, color=style.RED, linestyle=":")
-    style.legend(axes[1])
+    axes.axvspan(0.1 * common, 0.2 * common, color=style.SKY, alpha=0.25, linewidth=0, label="10–20% of common jobs")
+    axes.plot(*curve(measured, "quota_coverage"), color=style.BLUE, linewidth=1.2, label="coverage (left)")
+    axes.set_ylim(0.0, 1.03)
+    right = style.right_axis(axes, "deviation of IPC from all jobs", style.RED)
+    jobs, deviation = curve(measured, "deviation")
+    right.plot(jobs, deviation, "--", color=style.RED, linewidth=1.2, label="deviation (right)")
+    style.published_band(right, -paper, paper, "published: few percent")
+    limit = 1.1 * max(paper, float(np.max(np.abs(deviation), initial=0.0)))
+    right.set_ylim(-limit, limit)
+    for panel in (axes, right):
+        style.percent(panel, decimals=0)
+    style.label(axes, "top N jobs by CPU quota", "share of CPU quota covered")
+    axes.yaxis.label.set_color(style.BLUE)
+    style.shared_legend(figure, columns=2)
     return figure

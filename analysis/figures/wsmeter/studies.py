@@ -4,6 +4,7 @@ Figures are measured over `draws` test clusters of each of `sizes` machines from
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,11 +22,11 @@ from analysis.wsmeter.summaries import job_statistics, quota_shares
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""
 SHARES = {
-    "includes_new": (style.GREEN, "include the new"),
-    "includes_new_widened": (style.SKY, "widened by 20%"),
-    "excludes_current": (style.ORANGE, "exclude the current"),
+    "includes_new": (style.GREEN, "o", "include new"),
+    "includes_new_widened": (style.SKY, "^", "include, widened"),
+    "excludes_current": (style.ORANGE, "s", "exclude current"),
 }
-"""Colours and names of the shares of draws."""
+"""How the shares of draws are drawn, and their names."""
 
 
 def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws: int = 500) -> pd.DataFrame:
@@ -194,57 +195,80 @@ def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draw
 
 def fig17(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw example estimates of the baseline per cluster size, and how many draws include and exclude."""
-    return _study(measured, published, number(published, "change_reference"))
+    return _study(measured, published, "change_reference", "margin", "change of IPC per core")
 
 
 def fig18(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw example estimates of WSMeter per cluster size, and how many draws include and exclude."""
-    return _study(measured, published, number(published, "change_covered"))
+    return _study(measured, published, "change_covered", "margin", "change of IPC")
 
 
 fig19 = fig18
 
 
-def _study(measured: pd.DataFrame, published: pd.DataFrame, paper: float) -> Figure:
-    figure, axes = style.panels(columns=2)
+def _study(measured: pd.DataFrame, published: pd.DataFrame, change: str, margin: str, name: str) -> Figure:
+    """Draw (a) three estimates of each size beside the printed one, and (b) shares of all draws.
+
+    Parameters
+    ----------
+    measured, published : series, x, value
+    change, margin : the printed change, and the printed margins over the size
+    name : of the vertical axis
+    """
+    figure, (examples, draws) = style.panels(columns=2, height_inches=2.5)
     sizes, _ = curve(measured, "margin")
+    places = np.arange(len(sizes), dtype=float)
     for example in range(EXAMPLES):
-        at = np.arange(len(sizes)) + 0.22 * (example - (EXAMPLES - 1) / 2)
-        change, margin, reference = (
+        at = places + 0.2 * (example - (EXAMPLES - 1) / 2) - 0.1
+        estimate, half, reference = (
             curve(measured, f"example{example}_{column}")[1] for column in ("change", "margin", "reference")
         )
-        axes[0].errorbar(at, change, margin, fmt="o", color=style.BLUE, markersize=3, capsize=2, linewidth=1)
-        axes[0].plot(at, reference, "_", color=style.RED, markersize=9)
-    axes[0].axhline(0, color=style.GREY, linewidth=0.8)
-    axes[0].axhline(paper, color=style.GREY, linestyle=":", label="published change")
-    axes[0].plot([], [], "o", color=style.BLUE, markersize=3, label="estimate")
-    axes[0].plot([], [], "_", color=style.RED, markersize=9, label="reference")
-    axes[0].set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
-    style.percent(axes[0])
-    style.label(axes[0], "machines (three draws of each size)", "change of IPC against current")
-    style.legend(axes[0], columns=2, above=True)
-    _inclusion(axes[1], measured, published)
+        look: dict[str, Any] = {"color": style.BLUE, "markersize": 3, "capsize": 2, "linewidth": 1}
+        first = not example
+        examples.errorbar(at, estimate, half, fmt="o", label="estimate (95%)" if first else "", **look)
+        examples.plot(at, reference, "_", color=style.RED, markersize=9, label="reference" if first else "")
+    printed = [number(published, margin, size) for size in sizes]
+    known = np.isfinite(printed)
+    paper = np.full(int(known.sum()), number(published, change))
+    style.published_interval(examples, places[known] + 0.32, paper, np.asarray(printed)[known])
+    examples.axhline(0, color=style.GREY, linewidth=0.8, label="current performance")
+    style.percent(examples)
+    style.label(examples, "machines (three draws of each size)", name, "(a) examples")
+    style.legend(examples, columns=2, above=True)
+    _inclusion(draws, measured, published)
+    for panel in (examples, draws):
+        panel.set_xticks(places, [f"{size:.0f}" for size in sizes])
+        panel.set_xlim(-0.5, len(sizes) - 0.5)
     return figure
 
 
 def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> None:
-    """Draw the shares of draws over cluster size with their intervals; widened ones where they were measured."""
-    lowest = 1.0
-    for shift, (name, (colour, text)) in zip((-0.12, 0.0, 0.12), SHARES.items(), strict=True):
+    """Draw the shares of draws over cluster size with their intervals; widened ones where they were measured.
+
+    Printed shares are drawn in the colours of ours, those of all sizes together beside every size.
+    """
+    for shift, (name, (colour, marker, text)) in zip((-0.24, -0.08, 0.08), SHARES.items(), strict=True):
         sizes, share, error = error_bars(measured, name)
         if not sizes:
             continue
         at = np.arange(len(sizes)) + shift
-        axes.errorbar(at, share, error, fmt="s", color=colour, markersize=4, capsize=2, linewidth=1, label=text)
-        axes.set_xticks(range(len(sizes)), [f"{size:.0f}" for size in sizes])
-        lowest = min(lowest, *np.subtract(share, error[0]))
-    axes.axhline(0.95, color=style.GREY, linestyle=":", label="nominal 95%")
-    paper = number(published, "includes_new")
-    if np.isfinite(paper):
-        axes.axhline(paper, color=style.GREY, linestyle="--", linewidth=0.8, label="published inclusion")
-    axes.set_ylim(0.7 if lowest > 0.7 else 0.0, 1.01 if lowest > 0.7 else 1.03)
+        look: dict[str, Any] = {"color": colour, "markersize": 3.5, "capsize": 2, "linewidth": 1, "label": text}
+        axes.errorbar(at, share, error, fmt=marker, **look)
+        paper = number(published, name)
+        if np.isfinite(paper):
+            style.published_points(axes, at, [paper] * len(at), colour, name="")
+    sizes, coverage = curve(measured, "quota_coverage")
+    paper_at, paper_coverage = curve(published, "quota_coverage")
+    if paper_at:
+        place = dict(zip(sizes, np.arange(len(sizes)) + 0.24, strict=True))
+        axes.plot([*place.values()], coverage, "P", color=style.PURPLE, markersize=4, label="quota covered")
+        known = [(place[size], value) for size, value in zip(paper_at, paper_coverage, strict=True) if size in place]
+        style.published_points(axes, [at for at, _ in known], [value for _, value in known], style.PURPLE, name="")
+    axes.axhline(0.95, color=style.GREY, linestyle="--", linewidth=0.8, label="nominal 95%")
+    axes.plot([], [], "D", color=style.INK, markerfacecolor="none", markersize=5.0, label="published")
+    axes.set_ylim(0.0, 1.06)
     style.percent(axes, decimals=0)
-    style.label(axes, "machines (all draws, 95% intervals)", "share of draws")
+    style.label(axes, "machines (all draws, 95% intervals)", "share of draws, or of the quota", "(b) summary")
     style.legend(axes, columns=2, above=True)
 
 

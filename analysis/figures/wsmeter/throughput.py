@@ -12,7 +12,8 @@ from analysis.figures.wsmeter.draws import Halves
 from analysis.statistics import UNKNOWN, Statistic
 from models.arrays import Floats
 
-FEATURES = ("cpu_upgrade", "dvfs_policy")
+FEATURES = {"cpu_upgrade": "CPU upgrade", "dvfs_policy": "DVFS policy"}
+"""Scenarios of the features, and how the paper calls them."""
 
 
 def changes_of_both(ipc: Halves, throughput: Halves, min_instances: int = 20) -> pd.DataFrame:
@@ -81,16 +82,21 @@ def _spearman(x: Floats, y: Floats) -> Floats:
 
 def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw every job's change of throughput over its change of IPC, one panel per feature."""
-    figure, axes = style.panels(columns=2)
-    for panel, name in zip(axes, FEATURES, strict=True):
+    del published  # the paper prints words only: well correlated
+    figure, axes = style.panels(columns=2, height_inches=2.4)
+    for panel, (name, feature) in zip(axes, FEATURES.items(), strict=True):
         ipc, throughput = curve(measured, f"throughput_{name}")
         panel.plot(ipc, throughput, ".", color=style.BLUE, markersize=2.5, alpha=0.6, label="a job")
         ends = [np.min(ipc, initial=0.0), np.max(ipc, initial=0.0)]
-        panel.plot(ends, ends, color=style.GREY, linestyle=":", label="published: they go together")
+        panel.plot(ends, ends, ":", color=style.INK, linewidth=1.2, label="published: they go together")
         value, low, high = statistic(measured, f"rank_correlation_{name}")
-        title = f"{name.replace('_', ' ')}: rank correlation {value:.2f} [{low:.2f}, {high:.2f}]"
-        style.label(panel, "change of IPC", "change of throughput", title)
-        style.percent(panel, "x")
-        style.percent(panel)
-    style.legend(axes[1])
+        style.label(
+            panel,
+            "change of IPC",
+            "change of throughput",
+            f"{feature}: rank correlation\n{value:.2f} ({low:.2f} to {high:.2f})",
+        )
+        style.percent(panel, "x", decimals=0)
+        style.percent(panel, decimals=0)
+    style.shared_legend(figure)
     return figure

@@ -208,7 +208,7 @@ def test_what_is_printed_fits_a_terminal_and_says_law_truth_and_bounds(answer):
 
 def test_figures_go_into_the_folder_of_the_run(payload):
     names = {file.rpartition("/")[2] for file in payload["figures"]}
-    assert names == {"occupancy.png", "occupancy.svg", "utilisation.png", "utilisation.svg"}
+    assert names == {f"{name}.{kind}" for name in ("occupancy", "utilisation") for kind in ("png", "pdf", "svg")}
     assert names <= {file.name for file in open_run(payload["run"]).path.iterdir()}
 
 

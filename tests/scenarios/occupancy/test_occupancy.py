@@ -271,7 +271,11 @@ def test_the_text_says_totals_capacity_intervals_findings_and_files(log, tmp_pat
         "no interval",
     ):
         assert said in done.stdout
-    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == ["occupancy.png", "occupancy.svg"]
+    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == [
+        "occupancy.pdf",
+        "occupancy.png",
+        "occupancy.svg",
+    ]
 
 
 @pytest.mark.parametrize(

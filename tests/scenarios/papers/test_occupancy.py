@@ -92,6 +92,8 @@ def utilisation(error=0.0, low=0.05, exact=1e-12, tail=0.05):
         "law": counted + error,
         "raw": abs(error),
         "jobs": 1.0,
+        "fewest": 0.0,
+        "most": 2.0,
     }
     near = pd.DataFrame(columns).assign(normalised=lambda table: table["raw"] / table["counted"])
     short = near.assign(normalised=near["normalised"] + np.where(np.arange(60) % 10 == 0, tail, 0.0))

@@ -10,6 +10,7 @@ import pytest
 from matplotlib import rcParams
 from rich.console import Console
 
+from analysis.figures import style
 from analysis.figures.criteria import BOUNDS, COLUMNS, RELATIONS
 from analysis.figures.wsmeter import cost, studies
 from analysis.figures.wsmeter.draws import cluster_draws
@@ -19,7 +20,6 @@ from scenarios.papers.judged import beside
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
 from scenarios.report import reproduced
-from scenarios.runs import disk
 from scenarios.runs.rundir import RunError
 from scenarios.views.terminal import dumps, show
 from tests.helpers.reproduce_worlds import fleet
@@ -107,7 +107,9 @@ def test_a_row_of_printed_numbers_needs_no_run(tmp_path):
 
 def test_a_row_from_a_run_is_drawn_and_tabulated(tmp_path):
     (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(obtain, quiet))
-    assert {file.name for file in tmp_path.iterdir()} == {f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "svg")}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        f"wsmeter-fig3.{kind}" for kind in ("csv", "png", "pdf", "svg")
+    }
     table = pd.read_csv(tmp_path / "wsmeter-fig3.csv")
     change = table.set_index("series").loc[["change", "change_ips"], "published"]
     assert change["change"] == 0.01
@@ -126,7 +128,7 @@ def slower(*_):
 @pytest.mark.parametrize("row", ["wsmeter/fig2", "wsmeter/fig3", "wsmeter/fig19"])
 @pytest.mark.usefixtures("few_draws")
 def test_what_the_paper_prints_per_cycle_is_measured_per_cycle_and_told_per_second_too(row, tmp_path, monkeypatch):
-    monkeypatch.setattr(disk, "_KINDS", ("svg",))
+    monkeypatch.setattr(style, "KINDS", ("svg",))
     (judged,) = reproduced_rows(row, tmp_path, Sources(slower, quiet))
     changes = {
         name: value for name, value in judged.measured.items() if name.startswith("change") and np.isfinite(value)
@@ -145,7 +147,7 @@ def test_what_the_paper_prints_per_cycle_is_measured_per_cycle_and_told_per_seco
 
 
 def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk, "_KINDS", ("svg",))
+    monkeypatch.setattr(style, "KINDS", ("svg",))
     monkeypatch.setitem(rcParams, "svg.fonttype", "none")
     (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(slower, quiet))
     assert f"IPC {row.measured['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
@@ -160,7 +162,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 @pytest.mark.usefixtures("few_draws")
 def test_all_rows_are_measured_and_every_criterion_has_its_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk, "_KINDS", ("png",))
+    monkeypatch.setattr(style, "KINDS", ("png",))
     answer = reproduce.reproduce("wsmeter", tmp_path, Sources(obtain, quiet))
     missing = {
         (row.id, check.name) for row in answer.rows for check in row.criteria if not math.isfinite(check.measured)

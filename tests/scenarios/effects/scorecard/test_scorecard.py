@@ -76,8 +76,10 @@ def test_it_says_what_was_asked_and_what_was_found(here):
     assert (here["fleets"], here["draws"], here["sizes"], len(here["digest"])) == (4, 20, [4, 8], 64)
     assert {row["corner"] for row in here["corners"]} == {"base", "wide"}
     assert [Path(name).name for name in here["pictures"]] == [
+        "coverage-day.pdf",
         "coverage-day.png",
         "coverage-day.svg",
+        "curves.pdf",
         "curves.png",
         "curves.svg",
     ]
