@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from cycler import cycler
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -228,10 +229,17 @@ def legend(axes: Axes, columns: int = 1, above: bool = False) -> None:
     >>> legend(axes, above=True)
     """
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if above else {}
-    drawn = axes.legend(ncols=columns, **_SPACING | place)
+    named = _named([axes])
+    drawn = axes.legend([*named.values()], [*named], ncols=columns, **_SPACING | place)
     if above:
         drawn.set_gid(f"above {math.ceil(len(drawn.get_texts()) / columns)}")
     _lift(axes)
+
+
+def _named(panels: Sequence[Axes]) -> dict[str, Artist]:
+    """Return what panels name, each name once."""
+    pairs = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels)
+    return {name: handle for of_panel in pairs for handle, name in of_panel}
 
 
 def _lift(axes: Axes) -> None:
@@ -256,9 +264,7 @@ def shared_legend(figure: Figure, columns: int = 3, below: bool = False) -> None
     >>> len(figure.legends[0].get_texts())
     1
     """
-    named = {
-        name: handle for axes in figure.axes for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    named = _named(figure.axes)
     place: dict[str, Any] = {"loc": "outside lower center" if below else "outside upper center", "ncols": columns}
     figure.legend([*named.values()], [*named], **_SPACING | place)
 

@@ -10,6 +10,7 @@ from typing import Final
 import pandas as pd
 
 from analysis.figures.criteria import KINDS, Kind, Verdict, judge, overall, printed
+from analysis.figures.spread import with_spread
 from scenarios.papers.catalogue import ROWS, chosen
 from scenarios.papers.causes import PopulationChoice, causes_of, population_of
 from scenarios.papers.judged import CauseTrial, JudgedRow, OtherPopulation, in_words, judgement, row_pool, trial
@@ -226,15 +227,15 @@ def _reproduced(row: Row, sources: Sources, out: Path, others: Sequence[pd.DataF
         outcome = row.outcome(sources)
     except TOO_LITTLE as lack:
         return judgement(row, Reproduction(paper.iloc[:0], note=f"not measured: {lack}"), others=others)
-    return judgement(row, outcome, _write(out / row.id.replace("/", "-"), outcome, paper), others)
+    return judgement(row, outcome, _write(out / row.id.replace("/", "-"), outcome, paper, others), others)
 
 
-def _write(stem: Path, outcome: Reproduction, paper: pd.DataFrame) -> list[Path]:
-    """Write the table, and the figure if there is one."""
+def _write(stem: Path, outcome: Reproduction, paper: pd.DataFrame, others: Sequence[pd.DataFrame]) -> list[Path]:
+    """Write the table, and the figure if there is one: of the first world, with the spread over the others."""
     written = [stem.with_suffix(".csv")]
     tabulate(outcome, paper).to_csv(written[0], index=False)
     if outcome.draw is not None:
-        written += save(outcome.draw(outcome.measured, printed(paper)), stem)
+        written += save(outcome.draw(with_spread([outcome.measured, *others]), printed(paper)), stem)
     return written
 
 

@@ -11,6 +11,7 @@ from analysis.crossplatform import choice
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ACTUAL, OURS, TOP
+from analysis.figures.spread import world_bars
 
 PAPERS: Final[Mapping[str, str]] = {
     "cycle_scalar": "cycle-based", "benchmark": "benchmark-based", OURS: "our extensions",
@@ -174,6 +175,7 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     looks = zip(PAPERS.items(), (style.ORANGE, style.GREEN, style.BLUE), ("/////", "....", "\\\\\\\\\\"), strict=True)
     for shift, ((method, name), colour, hatch) in zip((-0.27, 0.0, 0.27), looks, strict=True):
         axes[0].bar(places + shift, curve(measured, f"wrong_{SHORT[method]}")[1], 0.25, color=colour, label=name)
+        world_bars(axes[0], places + shift, measured, f"wrong_{SHORT[method]}")
         best = ours if method == OURS else ours * number(published, f"times_{SHORT[method]}")
         both = number(published, f"wrong_{SHORT[method]}", 2)
         bars: dict[str, Any] = {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 0.8}

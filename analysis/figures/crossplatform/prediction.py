@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import ENDS, curve, error_bars, measures, number, numbers, rows
+from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ERRORS, OURS, PLATFORM_NAMES, measure_table4
 from analysis.figures.crossplatform.traits import APPLICATIONS
+from analysis.figures.spread import world_bar, world_bars
 
 COLUMNS: Final[dict[str, str]] = {
     "cycle_scalar": "scalar", "cycle_mix": "req-mix", "benchmark": "benchmark", OURS: "our method",
@@ -82,17 +83,10 @@ def measure_errors(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cells(errors: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return each method's error over the number of the target: the median over worlds, and the quartiles as ends."""
-    known = errors[errors["target"].isin(TARGETS)]
-    parts = []
-    for name, of_method in known.groupby("method", sort=False):
-        by = of_method.groupby("target", sort=False)["service_error"]
-        of = {share: by.quantile(share) for share in (0.25, 0.5, 0.75)}
-        at = [TARGETS.index(str(target)) + 1 for target in of[0.5].index]
-        parts += [
-            rows(f"{ERRORS}{name}{end}", at, of[share]) for end, share in zip(ENDS, (0.5, 0.25, 0.75), strict=True)
-        ]
-    return parts
+    """Return each method's error over the number of the target, medians where there are several worlds."""
+    medians = _medians(errors[errors["target"].isin(TARGETS)])
+    at = [TARGETS.index(str(target)) + 1 for target in medians.index]
+    return [rows(f"{ERRORS}{name}", at, medians[name]) for name in medians]
 
 
 def by_direction(errors: pd.DataFrame) -> pd.DataFrame:
@@ -231,6 +225,8 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         for shift, (model, (name, colour)) in zip((-0.19, 0.19), names.items(), strict=True):
             heights = [value[f"{model}_{situation}_{application}"] for application in APPLICATIONS]
             panel.bar(places + shift, heights, 0.36, color=colour, label=name)
+            for place, application in zip(places + shift, APPLICATIONS, strict=True):
+                world_bar(panel, place, measured, f"{model}_{situation}_{application}")
         new = situation == "platform"
         printed = [ratio * height if new else height + gap for height in heights]
         for place, height in zip(places, printed, strict=True):
@@ -253,40 +249,38 @@ def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 
     Parameters
     ----------
-    measured : error_{method} with _low and _high over the number of the target; of `measure_errors`
+    measured : error_{method} over the number of the target; of `measure_errors`
     published : error_{method} over the number of the target
 
     Examples
     --------
-    >>> ours = pd.concat([rows(f"error_published{end}", [1, 2], [0.1, 0.2]) for end in ENDS])
-    >>> [text.get_text() for text in draw_table(ours, ours.iloc[:2]).axes[0].get_yticklabels()]
+    >>> ours = rows("error_published", [1, 2], [0.1, 0.2])
+    >>> [text.get_text() for text in draw_table(ours, ours).axes[0].get_yticklabels()]
     ['PRES', 'PD4']
     """
     methods = [name for name in (*COLUMNS, *BEYOND) if curve(measured, f"{ERRORS}{name}")[0]]
     at, _ = curve(measured, f"{ERRORS}{methods[0]}")
-    figure, axes = style.panels(columns=2, share_y=True, height_inches=0.9 + 0.27 * len(at))
-    titles = ("measured (median and middle half of worlds)", "published")
-    for panel, table, title in zip(axes, (measured, published), titles, strict=True):
-        for i, (name, colour, marker) in enumerate(zip(methods, style.CYCLE, style.MARKERS, strict=False)):
-            targets, error, spread = error_bars(measured, f"{ERRORS}{name}")
-            places = np.asarray(targets) + 0.11 * (i - (len(methods) - 1) / 2)
-            look: dict[str, Any] = {"color": colour, "markersize": 3.0, "linewidth": 0.8}
-            words = f"{HEADINGS[name]}" if name in COLUMNS else f"{HEADINGS[name]} (not in the paper)"
-            if table is measured:
-                panel.errorbar(error, places, xerr=spread, fmt=marker, label=words, **look)
-                continue
-            targets, error = curve(published, f"{ERRORS}{name}")
-            if targets:
-                places = np.asarray(targets) + 0.11 * (i - (len(methods) - 1) / 2)
-                look |= {"markerfacecolor": "none", "linestyle": "", "label": "_published"}
-                panel.plot(error, places, marker, **look)
+    figure, (ours, paper) = style.panels(columns=2, share_y=True, height_inches=0.9 + 0.27 * len(at))
+    for i, (name, colour, marker) in enumerate(zip(methods, style.CYCLE, style.MARKERS, strict=False)):
+        aside = 0.11 * (i - (len(methods) - 1) / 2)
+        look: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": ""}
+        targets, error = curve(measured, f"{ERRORS}{name}")
+        places = np.asarray(targets) + aside
+        words = HEADINGS[name] if name in COLUMNS else f"{HEADINGS[name]} (not in the paper)"
+        ours.plot(error, places, marker, label=words, **look)
+        world_bars(ours, places, measured, f"{ERRORS}{name}", across=True)
+        targets, error = curve(published, f"{ERRORS}{name}")
+        if targets:
+            paper.plot(error, np.asarray(targets) + aside, marker, markerfacecolor="none", label="_published", **look)
+    for panel, title in ((ours, "measured"), (paper, "published")):
         style.percent(panel, "x")
         style.label(panel, "median error of service time", "", title)
     names = [PLATFORM_NAMES[TARGETS[int(target) - 1]] for target in at]
-    axes[0].set_yticks(at, names)
-    axes[0].set_ylim(max(at) + 0.6, min(at) - 0.6)
-    for panel in axes:
-        panel.set_xlim(0.0, 1.05 * max(panel.dataLim.x1 for panel in axes))
+    ours.set_yticks(at, names)
+    ours.set_ylim(max(at) + 0.6, min(at) - 0.6)
+    longest = max(panel.dataLim.x1 for panel in (ours, paper))
+    for panel in (ours, paper):
+        panel.set_xlim(0.0, 1.05 * longest)
     style.shared_legend(figure)
     return figure
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
+from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, worst_step
 from analysis.figures.wsmeter.plans import machine_quota, plan_table
 from analysis.statistics import Statistic
@@ -49,6 +50,7 @@ def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         for which, colour, form in (("best", style.ORANGE, "s--"), ("mean", style.BLUE, "o-")):
             sizes, value = curve(measured, f"{name}_{which}")
             panel.plot(sizes, value, form, color=colour, linewidth=1.2, markersize=3, label=f"{which} of {draws}")
+            world_bars(panel, sizes, measured, f"{name}_{which}")
         style.from_zero(panel)
         style.percent(panel)
         style.label(panel, "machines in the test cluster", text, title)
@@ -119,6 +121,7 @@ def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     )
     for name, form, colour, text in names:
         axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, linewidth=1.2, markersize=3, label=text)
+        world_bars(axes, curve(measured, f"margin_{name}")[0], measured, f"margin_{name}")
         cost, margin = curve(published, f"margin_{name}")
         if cost:
             style.published_points(axes, cost, margin, colour, f"published, {text}")
@@ -165,6 +168,7 @@ def efficiency(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     at = np.arange(len(sizes))
     axes.bar(at - 0.26, value, 0.25, color=style.BLUE, label="by margin, widened by 20% (95% interval)")
     axes.errorbar(at - 0.26, value, errors, fmt="none", color=style.INK, capsize=2, linewidth=1.0)
+    world_bars(axes, at - 0.17, measured, "efficiency")
     axes.bar(at, curve(measured, "efficiency_by_error")[1], 0.25, color=style.SKY, label="by real error")
     paper = [number(published, "efficiency", size) for size in sizes]
     style.published_bars(axes, at + 0.26, paper, 0.25, "published, by margin widened by 20%")

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
+from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.draws import Halves
 from analysis.wsmeter.plan import Plan, plan, plannable
 
@@ -81,6 +82,7 @@ def fig12(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         tops, machines = curve(measured, f"machines_min{least}")
         at = np.arange(len(tops)) + shift
         axes.bar(at, machines, 0.36, color=colour, label=f"machines, min(N) = {least}")
+        world_bars(axes, at, measured, f"machines_min{least}")
         margins = curve(measured, f"margin_min{least}")[1]
         look: dict[str, Any] = {
             "color": style.RED,

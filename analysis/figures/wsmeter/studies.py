@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
+from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
 from analysis.statistics import UNKNOWN, Statistic
@@ -234,11 +235,11 @@ def _study(measured: pd.DataFrame, published: pd.DataFrame, change: str, margin:
     examples.axhline(0, color=style.GREY, linewidth=0.8, label="current performance")
     style.percent(examples)
     style.label(examples, "machines (three draws of each size)", name, "(a) examples")
-    style.legend(examples, columns=2, above=True)
     _inclusion(draws, measured, published)
     for panel in (examples, draws):
         panel.set_xticks(places, [f"{size:.0f}" for size in sizes])
         panel.set_xlim(-0.5, len(sizes) - 0.5)
+    style.shared_legend(figure, columns=4)
     return figure
 
 
@@ -254,6 +255,7 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
         at = np.arange(len(sizes)) + shift
         look: dict[str, Any] = {"color": colour, "markersize": 3.5, "capsize": 2, "linewidth": 1, "label": text}
         axes.errorbar(at, share, error, fmt=marker, **look)
+        world_bars(axes, at + 0.04, measured, name)
         paper = number(published, name)
         if np.isfinite(paper):
             style.published_points(axes, at, [paper] * len(at), colour, name="")
@@ -268,8 +270,7 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
     axes.plot([], [], "D", color=style.INK, markerfacecolor="none", markersize=5.0, label="published")
     axes.set_ylim(0.0, 1.06)
     style.percent(axes, decimals=0)
-    style.label(axes, "machines (all draws, 95% intervals)", "share of draws, or of the quota", "(b) summary")
-    style.legend(axes, columns=2, above=True)
+    style.label(axes, "machines (all draws, 95% intervals)", "share of draws or quota", "(b) summary")
 
 
 def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:

@@ -3,34 +3,34 @@
 import itertools
 import subprocess
 import sys
-from io import BytesIO
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis.figures import style
 from analysis.figures.criteria import printed
 from analysis.figures.crossplatform.prediction import draw_table
 from analysis.figures.gwp.hot_functions import draw_query_view
+from analysis.figures.spread import with_spread
 from analysis.figures.world import services
-from scenarios.papers.reproduce import ROWS
+from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from tests.helpers import pictures
 from tests.helpers.drawn_tables import TABLES
 
-CLOSED = {"gwp/fig2", "world/prediction", "world/prediction-ablation", "world/routing"}
-"""Rows whose drawings take more than their table."""
-
 
 def drawn(row):
+    """Return the figure of a row in a made-up world, with a second world a tenth off."""
     draw = draw_table if row.startswith("crossplatform/table") else ROWS[row].draw
-    return draw(TABLES[row](), printed(published(row)))
+    table = TABLES[row]()
+    return draw(with_spread([table, table.assign(value=0.9 * table["value"])]), printed(published(row)))
 
 
 def test_every_row_that_is_drawn_is_drawn_here():
-    assert {name for name, row in ROWS.items() if getattr(row, "draw", None)} <= set(TABLES)
+    assert {name for name, row in ROWS.items() if getattr(row, "draw", None)} == {
+        name for name in TABLES if "/table" not in name or "local" in name
+    }
 
 
 @pytest.mark.parametrize("row", TABLES)
@@ -64,10 +64,10 @@ def test_figures_of_more_than_their_table_are_fit_to_print():
 
 def test_faults_are_found():
     figure, (axes,) = style.panels()
-    axes.plot([0.0, 1.0], [3.0, 3.1], label="raw_name")
+    axes.plot([0.0, 1.0], [2.8, 3.1], label="raw_name")
     axes.set_ylim(0.0, 3.05)
-    axes.legend(loc="upper right", fontsize=5, bbox_to_anchor=(1.0, 0.99))
-    axes.set_title("a long title", y=0.93)
+    axes.legend(loc="upper center", fontsize=5)
+    axes.set_title("a long title that runs over it", y=0.9)
     faults = " ".join(pictures.faults(figure))
     for fault in ("cut off", "below a legend", "raw name", "points: 'raw_name'", "without a name", "overprinted"):
         assert fault in faults
@@ -116,7 +116,7 @@ figure, (axes,) = style.panels()
 axes.plot([0.0, 1.0], label="ours")
 style.published_bars(axes, [0.5], [1.0], 0.2)
 style.legend(axes, above=True)
-FigureCanvas = style.write(figure, file := BytesIO(), sys.argv[1])
+style.write(figure, file := BytesIO(), sys.argv[1])
 sys.stdout.buffer.write(file.getvalue())
 """
 
@@ -135,6 +135,3 @@ def test_files_are_the_same_from_process_to_process_and_have_no_date(kind):
     assert first == written("2")
     assert first.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[kind])
     assert b"Date" not in first
-    assert b"matplotlib.org" not in first.replace(b"http://matplotlib.org", b"", 0)[:600]
-    assert FigureCanvasAgg
-    assert BytesIO
