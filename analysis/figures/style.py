@@ -11,7 +11,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, Literal, TypeAlias
 
-from cycler import cycler
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -22,6 +21,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike
 
@@ -64,7 +64,7 @@ _RC: Final[Any] = {
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": cycler(color=CYCLE),
+    "axes.prop_cycle": cycler(color=list(CYCLE)),
 }
 
 
