@@ -12,7 +12,7 @@ past. `long_lived` and `long_lived_fleet` are machines that were measured for we
 to its own degree, and runs do not.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,12 +89,29 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """Columns of a table of observations, the fleet's jobs, and the truth by target."""
+class Fleet:
+    """All rows of a fleet with both outcomes, the fleet's jobs, and the truth by target."""
 
+    condition: Condition
     rows: dict[str, np.ndarray]
+    """As a table of observations has them, with `off` and `on` in place of `value` and `treated`."""
     jobs: dict[str, np.ndarray]
-    truth: dict[str, float] = field(default_factory=dict)
+    truth: dict[str, float]
+
+    def assigned(self, rng: np.random.Generator) -> np.ndarray:
+        """Return which machines get the feature, drawn at random."""
+        c = self.condition
+        if c.by_rack:
+            racks = int(np.ceil(c.machines / c.racks))
+            return np.isin(np.arange(c.machines) // c.racks, rng.permutation(racks)[: c.treated])
+        return np.isin(np.arange(c.machines), rng.permutation(c.machines)[: c.treated])
+
+    def observed(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the columns of a table of observations if these machines have the feature in the study."""
+        rows = {name: values for name, values in self.rows.items() if name not in {"off", "on"}}
+        treated = (rows["period"] >= self.condition.before) & chosen[rows["machine"]]
+        value = np.where(treated, self.rows["on"], self.rows["off"])
+        return rows | {"value": value, "treated": treated.astype(int)}
 
 
 _SMALL = {"shard_sd": 0.06, "racks": 4, "per_machine": 3.0}
@@ -173,8 +190,8 @@ CONDITIONS: dict[str, Condition] = {
 """Every condition in which an interval is to hold the truth as often as it says."""
 
 
-def draw(condition: Condition, rng: np.random.Generator) -> Experiment:
-    """Return one experiment on one new fleet."""
+def fleet(condition: Condition, rng: np.random.Generator) -> Fleet:
+    """Return one new fleet."""
     c = condition
     job, machine = _placed(c, rng)
     days, instances = c.before + c.study, len(job)
@@ -225,7 +242,7 @@ def draw(condition: Condition, rng: np.random.Generator) -> Experiment:
             }
         )
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return _observed(c, rng, table)
+    return _recorded(c, table)
 
 
 def _placed(c: Condition, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -283,33 +300,20 @@ def _noise(c: Condition, rng: np.random.Generator, count: int, variance: float) 
     return far * rng.normal(0.0, sd, count)
 
 
-def _observed(c: Condition, rng: np.random.Generator, table: dict[str, np.ndarray]) -> Experiment:
-    """Return what is seen of a fleet whose rows are known without the feature and with it, and its truth."""
-    chosen = _assigned(c, rng)
+def _recorded(c: Condition, table: dict[str, np.ndarray]) -> Fleet:
+    """Return what is recorded of a fleet, and its truth, which is of all rows."""
     study = table["period"] >= c.before
-    treated = study & chosen[table["machine"]]
     quota = np.bincount(table["job"], table["weight"] * study, c.jobs) / c.study
     truth = {name: _truth(name, {key: values[study] for key, values in table.items()}, quota) for name in TARGETS}
-    value = np.where(treated, table["on"], table["off"])
-    keep = table["seen"]
-    names = ["period", "job", "machine", "weight"]
+    names = ["period", "job", "machine", "weight", "off", "on"]
     names += ["instance"] if c.instances_known else []
     names += ["shard"] if c.shards_known else []
     names += ["exposure"] if c.exposures_vary else []
-    rows = {name: table[name][keep] for name in names}
-    rows |= {"value": value[keep], "treated": treated[keep].astype(int)}
+    rows = {name: table[name][table["seen"]] for name in names}
     rows |= {"rack": rows["machine"] // c.racks}
     if c.platforms > 1:
         rows["platform"] = rows["machine"] % c.platforms
-    return Experiment(rows, {"job": np.arange(c.jobs), "quota": quota}, truth)
-
-
-def _assigned(c: Condition, rng: np.random.Generator) -> np.ndarray:
-    """Return which machines get the feature."""
-    if c.by_rack:
-        racks = int(np.ceil(c.machines / c.racks))
-        return np.isin(np.arange(c.machines) // c.racks, rng.permutation(racks)[: c.treated])
-    return np.isin(np.arange(c.machines), rng.permutation(c.machines)[: c.treated])
+    return Fleet(c, rows, {"job": np.arange(c.jobs), "quota": quota}, truth)
 
 
 def _truth(target: str, table: dict[str, np.ndarray], quota: np.ndarray) -> float:
@@ -322,8 +326,3 @@ def _truth(target: str, table: dict[str, np.ndarray], quota: np.ndarray) -> floa
         float((quota * np.bincount(table["job"], by * table[arm], len(quota)) / of_job).sum()) for arm in ("on", "off")
     )
     return with_it / without - 1.0
-
-
-def of(name: str, **changes: object) -> Condition:
-    """Return a condition by name, with some of its parameters changed."""
-    return replace(CONDITIONS[name], **changes)
