@@ -8,7 +8,7 @@ study without the feature against all with it.
 
 Three conditions imitate real machines. `generation` is one generation of virtual machines against another: 47
 benchmarks on every machine, one run of each, +41% in the mean and very unlike by benchmark, tails on both sides, no
-past. `long_lived` and `long_lived_fleet` are machines that were measured for weeks: machines persist, each benchmark
+past. `long_lived_day`, `_week` and `_fleet` are machines that were measured for weeks: machines persist, each benchmark
 to its own degree, and runs do not.
 """
 
@@ -65,6 +65,8 @@ class Condition:
     """How many times as much variance of noise instances have with the feature."""
     machine_by_job: bool = False
     """Whether each job feels a machine's condition to a degree of its own, from 0.02 to 1."""
+    unlike_jobs: bool = False
+    """Whether jobs' spreads on a machine differ, from 0.2% to 14%, and how much of them is for good: any share."""
     racks: int = 20
     """Machines of a rack."""
     by_rack: bool = False
@@ -138,7 +140,7 @@ _GENERATION = {
     "noise_sd": 0.04,
     "noise": "tails",
 }
-_LONG = {**_VMS, "noise_sd": 0.06, "daily_sd": 0.01, "change": 0.0, "effect_by_machine": 0.0}
+_LONG = {**_VMS, "unlike_jobs": True, "daily_sd": 0.01, "change": 0.0, "effect_by_machine": 0.0}
 
 CONDITIONS: dict[str, Condition] = {
     "base": Condition(),
@@ -183,7 +185,8 @@ CONDITIONS: dict[str, Condition] = {
     "generation_30_30": Condition(machines=60, treated=30, **_GENERATION),
     "generation_12_100": Condition(machines=112, treated=12, **_GENERATION),
     "generation_8_8": Condition(machines=16, treated=8, **_GENERATION),
-    "long_lived": Condition(machines=12, treated=6, **_LONG),
+    "long_lived_day": Condition(machines=12, treated=6, before=1, study=1, **_LONG),
+    "long_lived_week": Condition(machines=12, treated=6, before=7, study=7, **_LONG),
     "long_lived_fleet": Condition(machines=100, treated=30, **_LONG),
     "machines_persist": Condition(instances_known=False, shards_known=False, churn=0.5, shard_sd=0.05, treated=30),
 }
@@ -209,6 +212,11 @@ def fleet(condition: Condition, rng: np.random.Generator) -> Fleet:
     gain = _gains(c, rng, job, size) + (0.06 * own if c.weights_vary or c.exposures_vary else 0.0)
     by_machine = c.effect_by_machine * c.change * rng.normal(size=c.machines)
     known = rng.normal(0.0, c.shard_sd, instances)
+    spread = np.exp(rng.uniform(np.log(0.002), np.log(0.14), c.jobs)) if c.unlike_jobs else np.full(c.jobs, c.noise_sd)
+    if c.unlike_jobs:
+        lasting = rng.random(c.jobs)
+        known = known + (np.sqrt(lasting) * spread)[job] * rng.normal(size=instances)
+        spread = np.sqrt(1.0 - lasting) * spread
     feels = np.exp(rng.uniform(np.log(0.02), 0.0, c.jobs)) if c.machine_by_job else np.ones(c.jobs)
     condition_of = _courses(c, rng, days)
     season = rng.normal(0.0, c.season_sd, (days, c.jobs))
@@ -222,7 +230,7 @@ def fleet(condition: Condition, rng: np.random.Generator) -> Fleet:
         load = np.bincount(machine, minlength=c.machines) / max(instances / c.machines, 1e-9) - 1.0
         log = log_level[job] + known + feels[job] * condition_of[day, machine] + season[day, job]
         log = log - c.load_slope * load[machine]
-        off, on = (np.exp(log + _noise(c, rng, instances, scale)) for scale in (1.0, c.treated_noise))
+        off, on = (np.exp(log + _noise(c, rng, scale * spread[job])) for scale in (1.0, c.treated_noise**0.5))
         if c.treated_noise == 1.0:
             on = off
         on = on * (1.0 + gain + by_machine[machine])
@@ -289,9 +297,9 @@ def _courses(c: Condition, rng: np.random.Generator, days: int) -> np.ndarray:
     return course + speed
 
 
-def _noise(c: Condition, rng: np.random.Generator, count: int, variance: float) -> np.ndarray:
+def _noise(c: Condition, rng: np.random.Generator, sd: np.ndarray) -> np.ndarray:
     """Return the logarithm of what chance makes of instances."""
-    sd = c.noise_sd * np.sqrt(variance)
+    count = len(sd)
     if c.noise == "lognormal":
         return rng.normal(0.0, 6.0 * sd, count)
     if c.noise == "pareto":
