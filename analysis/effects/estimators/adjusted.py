@@ -22,6 +22,7 @@ Pooling = Literal["none", "shrunken", "random"]
 Cluster = Literal["machine", "rack"]
 Correction = Literal["cr0", "cr1", "cr2", "jackknife"]
 
+_CLUSTERS_A_SLOPE = 5
 _LEVERAGE = {"cr0": 0.0, "cr1": 0.0, "cr2": 0.5, "jackknife": 1.0}
 _POOLING = {"none": kernel.NONE, "shrunken": kernel.SHRUNKEN, "random": kernel.RANDOM}
 
@@ -87,17 +88,18 @@ def together(estimators: Sequence[Adjusted], cells: JobMachineSums, treated: Boo
 
 def _pooled(estimators: Sequence[Adjusted], cells: JobMachineSums, treated: Bools) -> list[Answers]:
     """Return what each says by job-level differences."""
-    first, most = estimators[0], 0 if cells.known else cells.x.shape[1]
-    split = first.cluster == "rack"
+    first, split = estimators[0], estimators[0].cluster == "rack"
+    clusters = cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)
+    most = 0 if cells.known else min(cells.x.shape[1], slopes_of(len(np.unique(clusters))))
     wanted = [(min(estimator.covariates, most), _POOLING[estimator.pooling]) for estimator in estimators]
     variants = sorted(set(wanted))
     covariates, begin = np.unique([used for used, _ in variants], return_index=True)
     out = np.empty((len(variants), len(treated), 3))
     kernel.draws(
-        _sums(cells, max(covariates), cells.rack if split else np.arange(len(cells.machines), dtype=np.int64)),
+        _sums(cells, max(covariates), clusters),
         np.array(treated, dtype=np.bool_, order="C"),
         kernel.Errors(
-            leverage=_LEVERAGE[first.correction], few=first.correction != "cr0", known=cells.known, split=split
+            leverage=_LEVERAGE[first.correction], few=first.correction == "cr1", known=cells.known, split=split
         ),
         kernel.Variants(covariates, np.append(begin, len(variants)), np.array([pooling for _, pooling in variants])),
         out,
@@ -105,16 +107,31 @@ def _pooled(estimators: Sequence[Adjusted], cells: JobMachineSums, treated: Bool
     return [Answers(*out[variants.index(variant)].T.copy()) for variant in wanted]
 
 
+def slopes_of(clusters: int) -> int:
+    """Return how many slopes so many clusters can bear: one for each five, beside the means of both arms.
+
+    Examples
+    --------
+    >>> [slopes_of(clusters) for clusters in (6, 12, 17, 32)]
+    [0, 2, 3, 6]
+    """
+    return max(clusters - 2, 0) // _CLUSTERS_A_SLOPE
+
+
 def _sums(cells: JobMachineSums, used: int, clusters: Ints) -> kernel.CellSums:
     """Return the cells with the first so many covariates, and their sums by job."""
     jobs, count = len(cells.jobs), len(cells.job)
-    pair = np.repeat(clusters, np.diff(cells.start)) * jobs + cells.job
+    cell_cluster = np.repeat(clusters, np.diff(cells.start))
+    pair = cell_cluster * jobs + cells.job
     pairs, group, in_group = np.unique(pair, return_inverse=True, return_counts=True)
     x = cells.x[:, :used]
     arms = (
         [cells.count[:, None], cells.y[:, on, None], cells.yy[:, on, None], x, cells.xy[:, on, :used]] for on in (0, 1)
     )
     rows = np.stack([np.hstack(columns) for columns in arms])
+    per_instance = cells.weight / np.maximum(np.bincount(cells.job, cells.count, jobs), 1e-300)
+    pulls, cluster_xx = kernel.pulls(cell_cluster, per_instance[cells.job], rows, used)
+    rows = np.concatenate([rows, pulls], axis=2)
     job_xx = kernel.by_job(cells.job, np.ascontiguousarray(cells.xx[:, :used, :used].reshape(count, -1)), jobs)
     return kernel.CellSums(
         start=cells.start,
@@ -126,6 +143,7 @@ def _sums(cells: JobMachineSums, used: int, clusters: Ints) -> kernel.CellSums:
         job_rows=kernel.by_job(cells.job, rows[0], jobs),
         job_xx=np.ascontiguousarray(job_xx[:, np.flatnonzero(np.tri(used))]),
         xx=job_xx.sum(axis=0).reshape(used, used),
+        cluster_xx=cluster_xx,
         group_cells=in_group,
         group_count=np.bincount(group, cells.count).astype(np.float64),
         job_clusters=np.bincount(pairs % jobs, minlength=jobs).astype(np.float64),

@@ -22,9 +22,11 @@ LEAST = 0.1
 _FEWEST = 1.2
 """Effective clusters of an arm below which nothing can be said."""
 _COUNT, _VALUE, _SQUARE, _FIRST = range(4)
-"""Columns of rows: instances, values and their squares; then covariates, then their products with values."""
+"""Columns of rows: instances, values and their squares; then covariates, their products with values, and `pulls`."""
 _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
+SLOPE_PRIOR = 10.0
+"""Clusters that slopes between instances count for in slopes between clusters."""
 _RIDGE = 1e-9
 _TINY = 1e-12
 
@@ -52,14 +54,16 @@ class CellSums(NamedTuple):
     group: Ints
     """Number of the cell's pair of cluster and job."""
     rows: Floats
-    """(2, C, 3 + 2 K): without the feature, and with it."""
+    """(2, C, 3 + 4 K): without the feature, and with it."""
     weight: Floats
     job_rows: Floats
-    """(J, 3 + 2 K) without the feature."""
+    """(J, 3 + 4 K) without the feature."""
     job_xx: Floats
     """(J, K (K + 1) / 2) of each pair of covariates: the second one up to the first."""
     xx: Floats
     """(K, K) of all jobs."""
+    cluster_xx: Floats
+    """(K, K) of the clusters' covariates, as the target weighs them."""
     group_cells: Ints
     group_count: Floats
     """(G,) instances."""
@@ -84,7 +88,7 @@ class Draw(NamedTuple):
     treated: Bools
     """(M,)"""
     sums: Floats
-    """(2, J, 3 + 2 K)"""
+    """(2, J, 3 + 4 K)"""
     clusters: Floats
     """(2, J)"""
     treated_count: Floats
@@ -165,6 +169,10 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
     """Write change, standard error and degrees of freedom of each variant and draw into `out`, (H, R, 3)."""
     total, size = treated.shape[0], variants.pooling.size
     treated_count = np.zeros(sums.group_cells.size)
+    wider, left = np.ones(size), np.ones(size)
+    for v in range(variants.covariates.size):
+        for h in range(variants.first[v], variants.first[v + 1]):
+            wider[h], left[h] = cost_of_slopes(variants.covariates[v], sums.cluster.max() + 1)
     for begin in range(0, total, BLOCK):
         many = min(BLOCK, total - begin)
         block = _block(sums, errors, variants, many)
@@ -183,7 +191,8 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
             for b in range(many):
                 squares = np.array([without[0, h, b], with_it[0, h, b]])
                 clusters = np.array([without[1, h, b], with_it[1, h, b]])
-                out[h, begin + b, 1], out[h, begin + b, 2] = standard_error(squares, clusters, hidden[h, b], errors)
+                error, freedom = standard_error(squares, clusters, hidden[h, b], errors)
+                out[h, begin + b, 1], out[h, begin + b, 2] = error * wider[h], freedom * left[h]
 
 
 @njit(cache=True)
@@ -270,11 +279,16 @@ def _fit(sums: CellSums, draw: Draw, variants: Variants, known: bool, change: Fl
         level=np.ones(jobs),
         hidden=np.zeros(size),
     )
-    alone, (xx, xy) = _alone(draw, known), _products(sums, draw)
+    alone, (xx, xy), (cluster_xx, cluster_xy) = (
+        _alone(draw, known),
+        _products(sums, draw),
+        _cluster_products(sums, draw),
+    )
     for v in range(variants.covariates.size):
         used = variants.covariates[v]
         if used > 0:
             _solve(xx, xy, fit.slopes[v, :used])
+            _move(sums, cluster_xx, cluster_xy, fit.slopes[v, :used])
         by_job = _effects(sums, draw, fit.slopes[v, :used], known)
         effect, variance, level = by_job.effect, by_job.variance, by_job.level
         between = _between(effect, variance, level, sums.weight)
@@ -344,6 +358,72 @@ def _solve(xx: Floats, xy: Floats, slopes: Floats) -> None:
     solution = np.linalg.solve(ridged, xy[: slopes.size])
     for k in range(slopes.size):
         slopes[k] = solution[k]
+
+
+@njit(cache=True)
+def pulls(cell_cluster: Ints, per_instance: Floats, rows: Floats, covariates: int) -> tuple[Floats, Floats]:
+    """Return what cells do to slopes between clusters, (2, C, 2 K), and products of the clusters' covariates, (K, K).
+
+    A cluster's covariates are sums over its instances, each by what it counts for in the estimate. Of each cell these
+    times what it counts for come first, then these times its values.
+
+    Parameters
+    ----------
+    cell_cluster : (C,)
+    per_instance : (C,) what an instance counts for
+    rows : (2, C, 3 + 2 K)
+    covariates : K
+    """
+    clusters, cells = (cell_cluster.max() + 1 if cell_cluster.size else 0), cell_cluster.size
+    x, out = np.zeros((clusters, covariates)), np.zeros((2, cells, 2 * covariates))
+    for c in range(cells):
+        for k in range(covariates):
+            x[cell_cluster[c], k] += per_instance[c] * rows[0, c, _FIRST + k]
+    for arm in range(2):
+        for c in range(cells):
+            for k in range(covariates):
+                pull = per_instance[c] * x[cell_cluster[c], k]
+                out[arm, c, k] = pull * rows[arm, c, _COUNT]
+                out[arm, c, covariates + k] = pull * rows[arm, c, _VALUE]
+    products = np.zeros((covariates, covariates))
+    for cluster in range(clusters):
+        for k in range(covariates):
+            for m in range(covariates):
+                products[k, m] += x[cluster, k] * x[cluster, m]
+    return out, products
+
+
+@njit(cache=True)
+def _cluster_products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
+    """Return products between clusters, of their covariates with what is left of covariates, and of values."""
+    jobs, covariates = draw.clusters.shape[1], sums.xx.shape[0]
+    xx, xy, first = sums.cluster_xx.copy(), np.zeros(covariates), _FIRST + 2 * covariates
+    for j in range(jobs):
+        for arm in range(2):
+            if draw.clusters[arm, j] < 0.5:
+                continue
+            per_instance = 1.0 / draw.sums[arm, j, _COUNT]
+            y = per_instance * draw.sums[arm, j, _VALUE]
+            for k in range(covariates):
+                pull = draw.sums[arm, j, first + k]
+                xy[k] += draw.sums[arm, j, first + covariates + k] - y * pull
+                for m in range(covariates):
+                    xx[k, m] -= pull * per_instance * draw.sums[arm, j, _FIRST + m]
+    return xx, xy
+
+
+@njit(cache=True)
+def _move(sums: CellSums, xx: Floats, xy: Floats, slopes: Floats) -> None:
+    """Move slopes between instances towards those between clusters, which are what the estimate's error rests on."""
+    used, clusters = slopes.size, sums.cluster.max() + 1
+    ridged, rest = xx[:used, :used].copy(), xy[:used].copy()
+    for k in range(used):
+        for m in range(used):
+            rest[k] -= xx[k, m] * slopes[m]
+        ridged[k, k] += SLOPE_PRIOR / clusters * sums.cluster_xx[k, k] + _TINY * max(sums.cluster_xx[k, k], 1e-200)
+    solution = np.linalg.solve(ridged, rest)
+    for k in range(used):
+        slopes[k] += solution[k]
 
 
 @njit(cache=True)
@@ -609,6 +689,25 @@ def standard_error(squares: Floats, clusters: Floats, hidden: float, errors: Err
         total += part
         guessed += (part + (hidden if arm == 1 else 0.0)) ** 2 / (clusters[arm] - 1.0)
     return np.sqrt(total), total**2 / max(guessed, 1e-300) if guessed > 0.0 else clusters[1] - 1.0
+
+
+@njit(cache=True)
+def cost_of_slopes(slopes: int, clusters: int) -> tuple[float, float]:
+    """Return how many times as wide fitted slopes make an error, and the share of its degrees of freedom that is left.
+
+    Residuals of an analysis of covariance of so many clusters are too small by the degrees of freedom that slopes take
+    (Cochran 1957). What the slopes' own errors add to the difference of adjusted means is left to the jackknife, which
+    takes the means' residuals for larger than they are by about as much.
+
+    Examples
+    --------
+    >>> cost_of_slopes(0, 12), cost_of_slopes(2, 12)
+    ((1.0, 1.0), (1.118033988749895, 0.8))
+    """
+    if slopes == 0:
+        return 1.0, 1.0
+    left = (clusters - 2.0 - slopes) / (clusters - 2.0)
+    return np.sqrt(1.0 / left), left
 
 
 @njit(cache=True)

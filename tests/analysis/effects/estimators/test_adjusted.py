@@ -23,6 +23,28 @@ def slopes_of(seen, covariates):
     return np.linalg.lstsq(design, root[:, 0] * seen["y"].to_numpy())[0][: len(covariates)]
 
 
+def moved(slopes, seen, covariates, jobs):
+    """Slopes between instances, moved to those between clusters: both count, those of instances for ten clusters."""
+    by_job, weight = seen.groupby("job"), seen["presence"].to_numpy()
+    counts = (jobs.set_index("job")["quota"] / jobs["quota"].sum() * jobs.set_index("job")["scale"])[seen["job"]]
+    counts = counts.to_numpy() / by_job["presence"].transform("sum").to_numpy() * weight
+
+    def summed(values):
+        return (counts[:, None] * values)[:, None, :] * (seen["cluster"].to_numpy()[:, None] == clusters)[:, :, None]
+
+    def centred(columns, keys):
+        groups = [seen[key] for key in keys]
+        parts = (seen[columns].mul(weight, axis=0)).groupby(groups).transform("sum")
+        return (seen[columns] - parts.div(seen["presence"].groupby(groups).transform("sum"), axis=0)).to_numpy()
+
+    clusters = np.unique(seen["cluster"])
+    of_fleet = summed(centred(covariates, ["job"])).sum(axis=0)
+    of_arm, value = (summed(centred(columns, ["job", "arm"])).sum(axis=0) for columns in (covariates, ["y"]))
+    prior = np.diag(10 / len(clusters) * (of_fleet**2).sum(axis=0))
+    rest = of_fleet.T @ value[:, 0] - of_fleet.T @ of_arm @ slopes
+    return slopes + np.linalg.solve(of_fleet.T @ of_arm + prior, rest)
+
+
 def job_table(seen, jobs, known):
     """Effect, variance and level of each job seen in both arms, and which shares of the variance have no spread."""
     groups = dict(list(seen.groupby(["job", "arm"])))
@@ -87,8 +109,10 @@ def twin(rows, jobs, treated, how, known=False):
         seen = seen[seen["arm"] == 1]
     scale = seen["job"].map(jobs.set_index("job")["scale"])
     seen["y"] = np.where(seen["arm"] == 1, seen["on"], seen["off"]) / scale
-    covariates = [] if known else [f"x{k}" for k in range(9) if f"x{k}" in rows][: how.covariates]
-    seen["z"] = seen["y"] - (seen[covariates].to_numpy() @ slopes_of(seen, covariates) if covariates else 0.0)
+    most = min(how.covariates, (rows[how.cluster].nunique() - 2) // 5)
+    covariates = [] if known else [f"x{k}" for k in range(9) if f"x{k}" in rows][:most]
+    slopes = moved(slopes_of(seen, covariates), seen, covariates, jobs) if covariates else np.zeros(0)
+    seen["z"] = seen["y"] - (seen[covariates].to_numpy() @ slopes if covariates else 0.0)
     table = job_table(seen, jobs, known)
     tau, middle, change = pooled(table, how)
     gain, effect, trust = table["gain"], table["effect"].fillna(0.0), table["trust"]
@@ -122,10 +146,11 @@ def twin(rows, jobs, treated, how, known=False):
         if clusters < 1.2:
             return change, np.nan, np.nan
         part = sum(value**2 for value in sums.values())
-        part *= 1.0 if how.correction == "cr0" else clusters / (clusters - 1)
+        part *= clusters / (clusters - 1) if how.correction == "cr1" else 1.0
         total += part
         guessed += (part + left * (arm == 1)) ** 2 / (clusters - 1)
-    return change, np.sqrt(total), total**2 / guessed
+    free = 1 - len(covariates) / (rows[how.cluster].nunique() - 2)
+    return change, np.sqrt(total / free), free * total**2 / guessed
 
 
 @settings(max_examples=24)
