@@ -470,6 +470,8 @@ def effect(
     metric: "MetricName | None" = None,
     about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
+    cluster: str | None = None,
+    target: Literal["instances", "quota", "sums"] = "instances",
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
     """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
@@ -483,6 +485,8 @@ def effect(
     metric : of a run; that of its scenario if left out
     about : facts about the experiment, YAML or JSON
     guards : your own, beside ours: functions of observations, jobs and about, or texts such as ``mine.py:racks_alike``
+    cluster : a column; machines with the same value there are one cluster of the error
+    target : within a job each instance counts alike, or by its quota; or a ratio of sums over all jobs
     columns : expressions by our names, and what else a `Recipe` says
 
     Returns
@@ -514,6 +518,8 @@ def effect(
             about=None if about is None else Path(about),
             recipe=_recipe(effect, columns, sources),
             guards=_guards(guards),
+            cluster=cluster,
+            target=target,
         )
 
 

@@ -55,10 +55,7 @@ def whole_racks(case: Case) -> list[Finding] | None:
         "chance": chance,
     }
     what = f"the feature was given by racks ({int((having > 0).sum())} of {racks}), whose machines are correlated"
-    remedy = (
-        "take the rack as the cluster of every error (wsc effect does by the estimator adjusted and its variants if "
-        "--about says clusters: rack), and as many racks as you would take machines"
-    )
+    remedy = "count racks, not machines: wsc effect … --cluster rack; and draw as many racks as you would draw machines"
     return [Finding("whole_racks", "error", what, evidence, remedy)]
 
 

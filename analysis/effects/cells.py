@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.observations import identity, stays
+from analysis.effects.observations import Target, identity, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -75,7 +75,8 @@ class JobMachineSums:
     job: Ints
     """(C,)"""
     count: Floats
-    """(C,) instances, each by the share of the study that it was present: what all sums count them by."""
+    """(C,) instances, each by what it counts for in its job's mean: the share of the study that it was present, where
+    `target` is the mean over instances; what all sums count them by."""
     instances: Ints
     """(C,)"""
     quota: Floats
@@ -117,6 +118,7 @@ class JobMachineSums:
     """Sums by stage, of a staged roll-out."""
     platform: Ints | None = None
     """(M,) number of each machine's platform, if that is known."""
+    target: Target = "instances"
 
     @property
     def weight(self) -> Floats:

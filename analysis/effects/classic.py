@@ -14,6 +14,7 @@ from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.summaries import Covered, Current
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
+from models.errors import InputError
 
 _ON, _ON2, _OFF = range(3)
 """Columns of the values of cells."""
@@ -55,7 +56,15 @@ class Published:
         return covered([self], cells, treated)[0]
 
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
-        """Return what `WSMeter` says of one experiment; of the quota it speaks for the covered jobs' alone."""
+        """Return what `WSMeter` says of one experiment; of the quota it speaks for the covered jobs' alone.
+
+        Raises
+        ------
+        InputError
+            If another mean than that over instances is meant.
+        """
+        if study.cells.target != "instances":
+            raise InputError(f"{self.name} estimates the mean over instances, not target {study.cells.target}")
         effect = concluded(self, study, confidence)
         half_width_se = float(half_width(np.ones(()), np.array(_NORMAL), confidence))
         estimate = WSMeter(half_width_se, self.min_instances, self.widening).over(self.covers(study))
@@ -180,9 +189,11 @@ def _machines(cells: JobMachineSums) -> Floats:
         totals = cells.switched.totals()
         return np.concatenate([totals, totals[:, :1], cells.before], axis=1)
     machine, count = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)), len(cells.machines)
+    counts = np.bincount(cells.job, cells.count, len(cells.jobs))
+    per_count = (cells.share / np.where(counts > 0.0, counts, 1.0))[cells.job]
     scale = cells.scale[cells.job]
-    above = [np.bincount(machine, cells.quota * scale * cells.y[:, arm] / cells.count, count) for arm in range(2)]
-    below = np.bincount(machine, cells.quota * (scale if cells.known else 1.0), count)
+    above = [np.bincount(machine, per_count * scale * cells.y[:, arm], count) for arm in range(2)]
+    below = np.bincount(machine, per_count * (scale if cells.known else 1.0) * cells.count, count)
     return np.stack([*above, below, *cells.before.T], axis=1)
 
 

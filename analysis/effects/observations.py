@@ -54,6 +54,11 @@ Design = Literal["concurrent", "crossover", "staged"]
 """When machines had the feature: some of them from one time on, on and off, or in waves."""
 
 
+Target = Literal["instances", "quota", "sums"]
+"""What is estimated: the change of Σ quota share × mean of each job, in which all of a job's instances count alike, by
+their presence; or by their quota, too; or of Σ exposure × value / Σ exposure over all jobs, a ratio of sums."""
+
+
 def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = AS_IT_IS) -> Reading:
     """Read the observations of a fleet from one table.
 
@@ -442,6 +447,37 @@ def stays(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(presence=present / present.max())
 
 
+def counting(table: pd.DataFrame, target: Target) -> Floats:
+    """Return what each stay counts for in its job's mean, the most 1; in the order of `stays`.
+
+    Parameters
+    ----------
+    table : checked observations
+    target : which mean is meant
+
+    Raises
+    ------
+    InputError
+        If a ratio of sums is asked for without the amounts that are its denominator.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"job": "a", "machine": [1, 1, 2], "weight": [2.0, 2.0, 1.0], "value": 1.0})
+    >>> counting(rows, "instances"), counting(rows, "quota")
+    (array([1. , 0.5]), array([1.  , 0.25]))
+    """
+    if target == "sums" and not {"exposure", "cpu_s"} & {*table.columns}:
+        raise InputError("a ratio of sums needs the column exposure (or cpu_s), which is what values are per")
+    number, _ = numbered([table[name] for name in identity(table)])
+    if target == "sums":
+        counted = np.bincount(number, exposure(table))
+    else:
+        present_s = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
+        weight = table["weight"].to_numpy(dtype=np.float64) if target == "quota" else 1.0
+        counted = np.bincount(number, present_s * weight)
+    return np.asarray(counted / max(float(counted.max(initial=0.0)), 1e-300), dtype=np.float64)
+
+
 def identity(table: pd.DataFrame) -> list[str]:
     """Return the columns that tell one stay from another; without an instance or a shard, job and machine do."""
     return [name for name in ("job", "machine", "instance", "shard") if name in table]
@@ -455,15 +491,20 @@ def exposure(table: pd.DataFrame) -> Floats:
     return np.ones(len(table))
 
 
-def fleet_of(past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None) -> pd.DataFrame:
+def fleet_of(
+    past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None, target: Target = "instances"
+) -> pd.DataFrame:
     """Return the fleet's jobs: job, quota and scale, which is the job's mean before, or without the feature, or at all.
 
     Parameters
     ----------
     past, study : checked observations; one may be empty
     jobs : job, quota of the whole fleet; without it a job weighs as its rows in the study do
+    target : of a ratio of sums a job's `quota` is its exposure in the study, whatever `jobs` says
     """
-    if jobs is None:
+    if target == "sums":
+        quotas = study.assign(quota=exposure(study)).groupby("job")[["quota"]].sum().reset_index()
+    elif jobs is None:
         stays_ = stays(study)
         quotas = (
             stays_.assign(quota=stays_["weight"] * stays_["presence"]).groupby("job")[["quota"]].sum().reset_index()

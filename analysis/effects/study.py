@@ -15,7 +15,9 @@ from analysis.effects.observations import (
     Design,
     Observations,
     PeriodError,
+    Target,
     checked,
+    counting,
     fleet_of,
     identity,
     scale_of,
@@ -48,6 +50,7 @@ class Study:
         load: bool = True,
         *,
         staged: bool = False,
+        target: Target = "instances",
     ) -> "Study":
         """Return the study that a table of observations tells of.
 
@@ -66,6 +69,7 @@ class Study:
             whatever served its shard
         load : whether to adjust for how much the machine's residents are used to compute
         staged : whether machines got the feature in waves; the study then has its sums by stage
+        target : what is estimated; of staged roll-outs and crossovers it is the mean over instances
 
         Raises
         ------
@@ -76,13 +80,18 @@ class Study:
             If nothing has the feature, or nothing is without it.
         """
         coded = observations if isinstance(observations, Observations) else checked(observations)
+        if target != "instances" and (staged or coded.switching.any()):
+            raise InputError(
+                f"target {target} is estimated where machines keep the feature from one time on; in a "
+                f"{'staged' if staged else coded.design} study it is the mean over instances"
+            )
         if staged:
             return cls._staged(coded, jobs, link=link, load=load)
         for arm, what in ((coded.treated, "with the feature"), (~coded.treated, "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
         study, before = coded.rows[coded.study], coded.rows[~coded.study]
-        fleet, racks, switching = fleet_of(before, study, jobs), coded.of_machines("rack"), coded.switching
+        fleet, racks, switching = fleet_of(before, study, jobs, target), coded.of_machines("rack"), coded.switching
         if switching.any():
             enough = (coded.never & ~coded.ever).sum() >= switching.sum()
             try:
@@ -97,11 +106,12 @@ class Study:
         measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
         study = _without(study, course(study[~study["treated"]], fleet))
         before = _without(before, course(before, fleet))
-        rows = stays(study)
+        rows = stays(study).assign(presence=counting(study, target))
         having = rows["treated"]
         arms = {"off": rows["value"].where(~having), "on": rows["value"].where(having)}
         arms |= {"measured_off": measured.where(~having), "measured_on": measured.where(having)}
         whole = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
+        whole = replace(whole, target=target)
         treated = rows.groupby("machine")["treated"].any().reindex(whole.machines).to_numpy(dtype=np.bool_)
         platforms = coded.of_machines("platform")
         platform = None if platforms is None else _codes(platforms.reindex(whole.machines))
@@ -126,6 +136,7 @@ def potential(
     *,
     link: Link = "shard",
     load: bool = True,
+    target: Target = "instances",
 ) -> JobMachineSums:
     """Return the cells of a fleet whose course without the feature and with it are both known, to draw studies from.
 
@@ -133,7 +144,7 @@ def potential(
     ----------
     before : observations of the past; none has the feature
     off, on : observations of the study without and with the feature, of the same stays
-    jobs, link, load : as in `Study.of`
+    jobs, link, load, target : as in `Study.of`
 
     Raises
     ------
@@ -150,15 +161,19 @@ def potential(
     """
     past, without, with_it = (checked(table) for table in (before, off, on))
     before, off, on, racks = past.rows, without.rows, with_it.rows, without.of_machines("rack")
-    fleet = fleet_of(before, off, jobs)
+    fleet = fleet_of(before, off, jobs, target)
     level = _level(before if len(before) else off)
     measured = [stays(table)["value"] for table in (off, on)]
     common = course(off, fleet)
     before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
-    rows, keys = stays(off).assign(measured_off=measured[0]), identity(off)
+    rows, keys = stays(off).assign(measured_off=measured[0], presence=counting(off, target)), identity(off)
     levels_on = stays(on).assign(measured_on=measured[1])[[*keys, "value", "measured_on"]]
     both = rows.rename(columns={"value": "off"}).merge(levels_on.rename(columns={"value": "on"}), on=keys)
-    return _cells(both.assign(value=both["off"]), off, before, fleet, racks=racks, level=level, link=link, load=load)
+    rows = both.assign(value=both["off"])
+    return replace(
+        _cells(rows, off, before, fleet, racks=racks, level=level, link=link, load=load),
+        target=target,
+    )
 
 
 def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:

@@ -1,13 +1,15 @@
 """The command `wsc effect`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, Json, Metric
 from scenarios.commands.tables import NamedTables, reads_tables
+
+Target = Literal["instances", "quota", "sums"]
 
 
 @guard
@@ -25,6 +27,15 @@ def effect(
     about: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Facts about the experiment for the guards; YAML or JSON.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of what was drawn at random, such as rack: its values are the clusters."
+        ),
+    ] = None,
+    target: Annotated[
+        Target, typer.Option(help="Weights within a job: each instance alike, or by quota; or a ratio of sums.")
+    ] = "instances",
     guards: Guards = None,
     json: Json = False,
 ) -> None:
@@ -44,6 +55,8 @@ def effect(
             about=about,
             recipe=tables.recipe,
             guards=guards or (),
+            cluster=cluster,
+            target=target,
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

@@ -12,17 +12,16 @@ from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
 from analysis.effects.estimator import ExperimentTables
-from analysis.effects.estimators.adjusted import Cluster
 from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method, of_tables
-from analysis.effects.observations import Observations
+from analysis.effects.observations import FIELDS, Observations, Target
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
-from analysis.effects.study import Effect, EffectMethod, Study, said
+from analysis.effects.study import Effect, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.errors import InputError
 from models.fleet.metrics import MetricName
-from scenarios.effects.observations import experiment, racks_wrong, read_about
+from scenarios.effects.observations import clustered_by, experiment, racks_wrong, read_about
 from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import FaultsError
@@ -35,6 +34,11 @@ from scenarios.wsmeter.measurements import in_words, recorded_change
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_TARGETS: Mapping[Target, str] = {
+    "instances": "",
+    "quota": "; within jobs instances count by their quota",
+    "sums": "; a ratio of sums: all values by their exposure",
+}
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -46,8 +50,10 @@ class EffectAnswer(Conclusion):
     effect: Effect
     confidence: float
     """Of the interval."""
-    cluster: Cluster | None
-    """What the error counts as independent; unknown of an estimator of somebody's own."""
+    cluster: str | None
+    """What the error counts as independent, by its column; unknown of an estimator of somebody's own."""
+    target: Target
+    """What is estimated."""
     periods_before: int
     published: Effect | None
     """What WSMeter as printed says, where it has an answer."""
@@ -130,6 +136,7 @@ class EffectAnswer(Conclusion):
             "zero_ruled_out": self.zero_ruled_out,
             "verdict": self.verdict,
             "cluster": self.cluster,
+            "target": self.target,
             "periods_before": self.periods_before,
             "published": None if self.published is None else asdict(self.published),
             "metric": self.metric,
@@ -164,7 +171,8 @@ class EffectAnswer(Conclusion):
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
             f"{effect.controls:,} without; {effect.jobs:,} jobs that hold {effect.quota_coverage:.1%} of the quota; "
             f"{self.confidence:.0%} from {effect.low:+.2%} to {effect.high:+.2%}"
-            + ("; racks are the clusters" if self.cluster == "rack" else "")
+            + (f"; {self.cluster}s are the clusters" if self.cluster not in {None, "machine"} else "")
+            + _TARGETS[self.target]
         )
         if self.metric is not None:
             yield Says(in_words(self.metric, self.true_change))
@@ -177,6 +185,8 @@ class EffectAnswer(Conclusion):
 
     def _beside_published(self) -> str:
         published = self.published
+        if published is None and self.target != "instances":
+            return "WSMeter as published estimates the mean over instances"
         if published is None:
             return f"WSMeter as published has no answer to a {self.effect.design} study"
         baseline = "the periods before" if self.periods_before else "the machines without it"
@@ -198,6 +208,8 @@ def effect(
     about: Path | None = None,
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
+    cluster: str | None = None,
+    target: Target = "instances",
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -214,6 +226,8 @@ def effect(
         `clusters: rack` the error is that of racks
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
+    cluster : a column of the tables; machines with the same value there are one cluster of the error
+    target : the mean over a job's instances, or by their quota, with jobs weighed by quota; or a ratio of sums
 
     Raises
     ------
@@ -222,31 +236,36 @@ def effect(
     """
     chosen = method(estimator) if estimator in of_tables() else estimator_of(estimator)
     own = own_guards(guards) if guards else ()
-    read = experiment(sources, jobs, metric, recipe)
+    read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster))
+    stated = read_about(about) if about else About()
+    if cluster not in {None, "machine"}:
+        stated = replace(stated, clusters="rack")
+        read = clustered_by(read, str(cluster))
     rows, left_out = read.observations.estimable()
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
-    stated = read_about(about) if about else About()
-    cluster: Cluster = "machine"
+    counted, column = "machine", "rack" if cluster in {None, "machine"} else str(cluster)
     if stated.clusters == "rack":
         if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
             stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
             ours = "taken by this estimator: its error is that of machines"
-            notes.append(f"clusters: rack is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
-        elif wrong := racks_wrong(stated, read.observations.table, about or Path()):
+            notes.append(f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
+        elif wrong := racks_wrong(stated, read.observations.table, about or read.source, column):
             raise FaultsError(wrong)
         else:
-            cluster = "rack"
+            counted = column
     audited = read.audit(stated, own=own)
     notes += left_out
     if isinstance(chosen, OwnEstimator):
         with read.faults():
-            study = Study.of(rows, read.jobs, staged=design == "staged")
+            study = Study.of(rows, read.jobs, staged=design == "staged", target=target)
         estimate = _by_own(study, ExperimentTables.of(rows, read.jobs, confidence), chosen)
     else:
         with read.faults():
-            study, estimate = _estimated(rows, read.jobs, chosen, confidence, cluster)
+            study = Study.of(rows, read.jobs, staged="staged" in chosen.designs, target=target)
+            clustered = by_rack(chosen) if counted != "machine" else None
+            estimate = (clustered or chosen).estimate(study, confidence)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
     notes += _design_notes(rows, coded)
@@ -254,8 +273,8 @@ def effect(
         notes.append("the metric ips measures the run in instructions per CPU second")
     true_change, of_truth = _true(sources, read.metric, recipe)
     jobs_effects = None
-    if by_job and cluster == "rack":
-        notes.append("effects on single jobs are not estimated by rack")
+    if by_job and counted != "machine":
+        notes.append(f"effects on single jobs are not estimated by {counted}")
     elif by_job and study.design == "staged":
         notes.append("effects on single jobs are not estimated of a staged roll-out")
     elif by_job:
@@ -264,7 +283,8 @@ def effect(
     return EffectAnswer(
         effect=_without_rounding(estimate),
         confidence=confidence,
-        cluster=None if isinstance(chosen, OwnEstimator) else cluster,
+        cluster=None if isinstance(chosen, OwnEstimator) else counted,
+        target=target,
         periods_before=_periods_before(rows),
         published=_published(study, confidence),
         metric=read.metric,
@@ -273,6 +293,14 @@ def effect(
         per_job=jobs_effects,
         read_notes=(*notes, *of_truth, *audited.silent),
     )
+
+
+def _with_cluster(recipe: Recipe, cluster: str | None) -> Recipe:
+    """Return the recipe with which a column that is none of ours is read as racks are."""
+    if cluster is None or cluster in {field.name for field in FIELDS} or "rack" in recipe.columns:
+        return recipe
+    quoted = cluster.replace('"', '""')
+    return replace(recipe, columns={**recipe.columns, "rack": f'"{quoted}"'})
 
 
 def _design_notes(rows: pd.DataFrame, coded: Observations) -> Iterator[str]:
@@ -316,15 +344,6 @@ def verdict(change: float, low: float, high: float) -> str:
     return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
 
 
-def _estimated(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, confidence: float, cluster: Cluster
-) -> tuple[Study, Effect]:
-    """Return the study, and what an estimator says of it."""
-    study = Study.of(rows, jobs, staged="staged" in chosen.designs)
-    clustered = by_rack(chosen) if cluster == "rack" else None
-    return study, (clustered or chosen).estimate(study, confidence)
-
-
 def _by_own(study: Study, tables: ExperimentTables, chosen: OwnEstimator) -> Effect:
     """Return what somebody's own estimator says of the tables of a study."""
     answer = said(chosen.name, study, chosen.estimate(tables))
@@ -346,7 +365,7 @@ def _without_rounding(effect: Effect) -> Effect:
 def _published(study: Study, confidence: float) -> Effect | None:
     """Return what WSMeter as printed says, where it can."""
     published = method("published")
-    if study.design not in published.designs:
+    if study.design not in published.designs or study.cells.target != "instances":
         return None
     try:
         return _without_rounding(published.estimate(study, confidence))

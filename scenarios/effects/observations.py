@@ -485,7 +485,28 @@ def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
     return np.asarray(of_rows.round(9).to_numpy(dtype=np.float64))
 
 
-def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
+def clustered_by(read: Experiment, column: str) -> Experiment:
+    """Return an experiment in which the values of a column stand in place of racks.
+
+    Raises
+    ------
+    FaultsError
+        If no table has the column, or a machine has several values there.
+    """
+    flagged, source = read.observations, str(read.source)
+    own = column if column in flagged.table else "rack"
+    if own not in flagged.table:
+        known = ", ".join(name for name in ("rack", "domain", "platform") if name in flagged.table) or "none of these"
+        raise FaultsError([Fault(source, 0, 0, "cluster", f"no column {column}", known)])
+    values = flagged.table.groupby("machine")[own].nunique(dropna=False)
+    if (values > 1).any():
+        problem = f"a machine should have one value of {column} throughout"
+        raise FaultsError([Fault(source, 0, 0, "cluster", problem, f"{values.max()} on {values.idxmax()}")])
+    table = flagged.table.assign(rack=flagged.table[own].astype(str))
+    return replace(read, observations=replace(flagged, table=table))
+
+
+def racks_wrong(about: About, rows: pd.DataFrame, file: Path, column: str = "rack") -> list[Fault]:
     """Return why racks cannot be the clusters that an experiment is said to have; nothing if they can or need not be.
 
     Parameters
@@ -493,6 +514,7 @@ def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
     about : what is said of the experiment
     rows : observations
     file : the one that says it
+    column : what stands in place of racks
 
     Examples
     --------
@@ -510,7 +532,8 @@ def racks_wrong(about: About, rows: pd.DataFrame, file: Path) -> list[Fault]:
     if min(counts) >= _FEWEST_RACKS:
         return []
     got = " and ".join(f"{count} {arm} it" for count, arm in zip(counts, ("with", "without"), strict=False))
-    return [Fault(str(file), 0, 0, "clusters", f"rack needs {_FEWEST_RACKS} racks with and without the feature", got)]
+    problem = f"{column} needs {_FEWEST_RACKS} {column}s with and without the feature"
+    return [Fault(str(file), 0, 0, "clusters", problem, got)]
 
 
 def read_about(path: Path) -> About:

@@ -34,7 +34,7 @@ def answers(condition, seed, number, estimators=ESTIMATORS):
     table = pd.DataFrame(made.rows)
     without, with_it = table.assign(value=table["off"], treated=0), table.assign(value=table["on"], treated=1)
     study = (table["period"] >= condition.before).to_numpy()
-    cells = potential(without[~study], without[study], with_it[study], pd.DataFrame(made.jobs))
+    cells = potential(without[~study], without[study], with_it[study], pd.DataFrame(made.jobs), target=condition.target)
     chosen = chosen[:, cells.machines.to_numpy()]
     said = together(_methods(condition, estimators), cells, chosen)
     truth = np.full(ASSIGNMENTS, made.truth[condition.target])
@@ -45,15 +45,16 @@ def whole(condition, seed, number, estimators=ESTIMATORS):
     """Return the same of one draw of one fleet by the way of `wsc effect`, (1, E, 3); NaN where there is no answer."""
     rng = np.random.default_rng([seed, number])
     made = fleet(condition, rng)
-    study = Study.of(pd.DataFrame(made.observed(made.assigned(rng))), pd.DataFrame(made.jobs))
-    rows = []
+    rows = pd.DataFrame(made.observed(made.assigned(rng)))
+    study = Study.of(rows, pd.DataFrame(made.jobs), target=condition.target)
+    found = []
     for method in _methods(condition, estimators):
         try:
             effect = method.estimate(study)
-            rows.append((effect.change, effect.margin, made.truth[condition.target]))
+            found.append((effect.change, effect.margin, made.truth[condition.target]))
         except NotEnoughDataError:
-            rows.append((np.nan, np.nan, made.truth[condition.target]))
-    return np.array(rows)[None]
+            found.append((np.nan, np.nan, made.truth[condition.target]))
+    return np.array(found)[None]
 
 
 def _methods(condition, names):
