@@ -171,7 +171,7 @@ class EffectAnswer(Conclusion):
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
             f"{effect.controls:,} without; {effect.jobs:,} jobs that hold {effect.quota_coverage:.1%} of the quota; "
             f"{self.confidence:.0%} from {effect.low:+.2%} to {effect.high:+.2%}"
-            + (f"; {self.cluster}s are the clusters" if self.cluster not in {None, "machine"} else "")
+            + _clusters(self.cluster)
             + _TARGETS[self.target]
         )
         if self.metric is not None:
@@ -293,6 +293,12 @@ def effect(
         per_job=jobs_effects,
         read_notes=(*notes, *of_truth, *audited.silent),
     )
+
+
+def _clusters(cluster: str | None) -> str:
+    if cluster in {None, "machine"}:
+        return ""
+    return "; racks are the clusters" if cluster == "rack" else f"; clusters by {cluster}"
 
 
 def _with_cluster(recipe: Recipe, cluster: str | None) -> Recipe:

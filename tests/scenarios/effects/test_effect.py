@@ -307,7 +307,7 @@ def test_clusters_of_racks_make_the_interval_that_of_racks_or_leave_the_guards_e
     racks(0.02).to_csv(file, index=False)
     silent, said = effect([file]), effect([file], about=about)
     assert [one["code"] for one in silent["findings"] if one["severity"] == "error"] == ["whole_racks"]
-    assert "clusters: rack" in silent["findings"][0]["remedy"]
+    assert "wsc effect … --cluster rack" in silent["findings"][0]["remedy"]
     assert said["trusted"]
     assert (silent["cluster"], said["cluster"]) == ("machine", "rack")
     assert said["margin"] == Adjusted(cluster="rack").estimate(Study.of(racks(0.02))).margin > 1.5 * silent["margin"]
@@ -316,6 +316,40 @@ def test_clusters_of_racks_make_the_interval_that_of_racks_or_leave_the_guards_e
     assert [one["code"] for one in other["findings"] if one["severity"] == "error"] == ["whole_racks"]
     assert "clusters: rack is not taken by this estimator: its error is that of machines" in other["notes"]
     assert "effects on single jobs are not estimated by rack" in effect([file], about=about, by_job=True)["notes"]
+
+
+def test_the_values_of_any_column_are_clusters_as_those_of_racks_are(tmp_path):
+    """The remedy of the guard of whole racks is this option."""
+    file, halls = tmp_path / "seen.csv", tmp_path / "halls.csv"
+    racks(0.02).to_csv(file, index=False)
+    racks(0.02).rename(columns={"rack": "hall no."}).to_csv(halls, index=False)
+    of_rack, of_hall = effect([file], cluster="rack"), effect([halls], cluster="hall no.")
+    assert of_rack["trusted"]
+    assert of_rack["margin"] == of_hall["margin"] == Adjusted(cluster="rack").estimate(Study.of(racks(0.02))).margin
+    assert (of_rack["cluster"], of_hall["cluster"]) == ("rack", "hall no.")
+    assert "; hall no.s are the clusters" not in (shown := invoke("effect", halls, "--cluster", "hall no.").output)
+    assert "clusters by hall no." in shown
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [("hall", "hall"), ("rack", "no column rack"), ("job", "a machine should have one value of job throughout")],
+)
+def test_a_column_that_cannot_be_the_clusters_is_refused(files, column, told):
+    result = invoke("effect", *files[:2], "--cluster", column)
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_a_target_is_named_and_told(files):
+    table = pd.concat(fleet(), ignore_index=True)
+    table.assign(exposure=1.0 + table["machine"].astype(int) % 3).to_csv(files[0], index=False)
+    answers = {target: effect(files[:1], files[2], target=target) for target in ("instances", "quota", "sums")}
+    assert {name: answer["target"] for name, answer in answers.items()} == {name: name for name in answers}
+    assert answers["sums"]["change"] != answers["instances"]["change"]
+    assert answers["sums"]["published"] is None
+    assert "a ratio of sums" in invoke("effect", files[0], "--target", "sums").output
+    assert "needs the column exposure" in invoke("effect", *files[:2], "--target", "sums").output
 
 
 def test_clusters_of_racks_need_racks(files):
