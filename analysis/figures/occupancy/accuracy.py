@@ -53,7 +53,7 @@ def _extremes(occupancy: Curve, starts: Floats, ends: Floats) -> tuple[Floats, F
     """Return the fewest and the most jobs that were present at any moment of each interval."""
     first = np.maximum(np.searchsorted(occupancy.time_s, starts, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(occupancy.time_s, ends, side="left"), first + 1)
-    parts = [occupancy.jobs[a:b] for a, b in zip(first, last, strict=True)]
+    parts = [occupancy.jobs[a:b].astype(float) for a, b in zip(first, last, strict=True)]
     fewest, most = (np.array([pick(part, initial=start) for part in parts], float) for pick, start in _PICKS)
     return np.where(np.isfinite(fewest), fewest, 0.0), np.where(np.isfinite(most), most, 0.0)
 
