@@ -51,6 +51,22 @@ def test_full_load_of_server_code_at_all_core_turbo_is_within_the_tdp(name):
     assert running(row, 1.0, row["max_hz"], stalled=0.5)[0] <= row["tdp_w"]
 
 
+POWER_DECIDES = {
+    "skylake_6148", "cascadelake_8280", "naples_7601", "rome_7742", "milan_7763", "genoa_9654", "bergamo_9754",
+    "turin_9755",
+}  # fmt: skip
+"""Whose shares, fitted at the base clock, leave less than the all-core turbo to code that seldom waits for memory."""
+
+
+@pytest.mark.parametrize("name", [sheet.name for sheet in MODERN_SERVERS])
+def test_full_load_of_a_fleets_own_jobs_holds_the_all_core_turbo_or_more_than_the_base_clock(name):
+    """They wait for memory in 0.29 of their cycles alone, in the mean over jobs."""
+    row, sheet = row_of(replace(PLATFORMS[name].sheet, extends=name)), PLATFORMS[name]
+    at_turbo, at_base = (running(row, 1.0, hz, stalled=0.29)[0] for hz in (row["max_hz"], sheet.base_frequency_hz))
+    assert (at_turbo > row["tdp_w"]) == (name in POWER_DECIDES)
+    assert at_base < row["tdp_w"]
+
+
 @pytest.mark.parametrize("sheet", [*MODERN_SERVERS, *SERVERS_2008], ids=lambda sheet: sheet.name)
 def test_power_rises_with_load_clock_and_traffic_and_peak_is_all_threads_computing(sheet):
     row = row_of(replace(sheet.sheet, extends=sheet.name))
