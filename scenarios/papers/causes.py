@@ -51,6 +51,13 @@ _ALONE: Final = (
     "without what instances of a job do not share (their input)",
     (("population.behaviour.input_log_sd", 0.0),),
 )
+_SHORT_POWER: Final = (
+    "where power is short (caps of 0.70 and budgets of 0.68 of the peak for 0.85 and 0.82), so that what one core frees "
+    "another can use",
+    (("power.cap_share", 0.7), ("power.domain_budget_share", 0.68)),
+    "with caps and budgets moved as far the other way (1.0 and 0.96)",
+    (("power.cap_share", 1.0), ("power.domain_budget_share", 0.96)),
+)
 _THREADS: Final = (
     "where a busy sibling thread slows nobody down, so that a hardware thread is worth a processor",
     (("mechanisms.smt", False),),
@@ -65,6 +72,16 @@ _TIERS: Final = (
 )
 
 CAUSES: Final = (
+    SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_SHORT_POWER),
+    SuspectedCause(
+        "wsmeter/fig2",
+        ("instances_losing", "change_losing_high", "shift_losing_high", "instances_gaining", "change_gaining_low"),
+        *_SHORT_POWER,
+    ),
+    SuspectedCause("wsmeter/fig3", ("change_low",), *_SHORT_POWER),
+    SuspectedCause("wsmeter/fig19", ("excludes_current_low_400",), *_SHORT_POWER),
+    SuspectedCause("wsmeter/fig9", ("share_small_distance_low",), *_ALONE),
+    SuspectedCause("wsmeter/efficiency", ("efficiency_low_min",), *_EVEN),
     SuspectedCause("wsmeter/fig12", ("cost_growth_min4", "margin_min20_max"), *_EVEN),
     SuspectedCause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_EVEN),
     SuspectedCause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
