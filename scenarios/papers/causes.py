@@ -52,8 +52,8 @@ _ALONE: Final = (
     (("population.behaviour.input_log_sd", 0.0),),
 )
 _SHORT_POWER: Final = (
-    "where power is short (caps of 0.70 and budgets of 0.68 of the peak for 0.85 and 0.82), so that what one core frees "
-    "another can use",
+    "where power is short (caps of 0.70 and budgets of 0.68 of the peak for 0.85 and 0.82), so that what a core frees "
+    "serves others",
     (("power.cap_share", 0.7), ("power.domain_budget_share", 0.68)),
     "with caps and budgets moved as far the other way (1.0 and 0.96)",
     (("power.cap_share", 1.0), ("power.domain_budget_share", 0.96)),
