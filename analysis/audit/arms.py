@@ -192,7 +192,7 @@ def churn(case: Case) -> list[Finding] | None:
 
     Compared are, for each machine, the share of its rows in the study whose instance it did not hold before, the share
     of its instances before that it still holds, its rows relative to before, and the mean time present (`present_s`);
-    Welch's tests over machines, which together alarm at a chance of `ALPHA`, from differences of 2%.
+    tests over machines as of random draws, which together alarm at a chance of `ALPHA`, from differences of 2%.
     Arrivals are less their period's mean; where the arms were observed at different times, what adds up over periods
     is not compared.
     """
@@ -232,7 +232,7 @@ def _compared(table: Audited) -> Iterator[tuple[str, tuple[float, float]]]:
         known = both & np.isfinite(value)
         arms = value[known & table.ever], value[known & ~table.ever]
         if min(map(len, arms)) >= 3:
-            yield name, _welch(*arms)
+            yield name, _apart(*arms)
 
 
 def _shares(table: Audited) -> Iterator[tuple[str, Floats]]:
@@ -271,14 +271,17 @@ def _mean(table: Audited, rows: Bools, value: Floats) -> Floats:
     )
 
 
-def _welch(first: Floats, second: Floats) -> tuple[float, float]:
-    """Return the difference of two means and its two-sided chance (Welch 1947)."""
-    parts = [float(arm.var(ddof=1)) / len(arm) for arm in (first, second)]
-    apart, variance = float(first.mean() - second.mean()), sum(parts)
+def _apart(first: Floats, second: Floats) -> tuple[float, float]:
+    """Return the difference of two means and its two-sided chance if both arms are drawn from the same machines.
+
+    The variance is that of all machines together, as of random draws: an arm in which nothing happened has a variance
+    of 0 by itself. Degrees of freedom are those of the smaller arm, as counts of rare events are skewed.
+    """
+    apart, everything = float(first.mean() - second.mean()), np.concatenate([first, second])
+    variance = float(everything.var(ddof=1)) * (1 / len(first) + 1 / len(second))
     if not variance > 0:
-        return apart, 0.0 if apart else 1.0
-    freedom = variance**2 / sum(part**2 / (len(arm) - 1) for part, arm in zip(parts, (first, second), strict=True))
-    return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), freedom))
+        return apart, 1.0
+    return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), min(len(first), len(second)) - 1))
 
 
 _LEAST_MACHINES = 8

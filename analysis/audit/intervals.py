@@ -15,6 +15,8 @@ _FEW = 7.0
 """Effective clusters of an arm below which intervals of normal quantiles cover less than 90%: Student's 6 degrees."""
 _MOST = 0.2
 """Skewness of an estimate from which its interval errs (Cochran 1977, section 2.15: more than 25 G² are needed)."""
+_SURE = 1.5
+"""Standard errors of a skewness below which single machines make it."""
 _FALSE = 0.9
 """Predicted coverage below which the interval is taken for false."""
 _FEWEST = 8
@@ -112,7 +114,13 @@ def few_clusters(case: Case) -> list[Finding] | None:
     named = "racks" if table.rack is not None and (table.by_rack or table.whole_racks()) else "machines"
     evidence = {"untreated": untreated, "treated": treated, "coverage": _normal_covers(least)}
     what = f"one arm rests on {least:.1f} {named} in effect: its error is hardly known"
-    remedy = f"more {named}; until then Student's t with the effective number less 1"
+    arm, unit = int(treated < untreated), table.units()
+    count = len(np.unique(unit[(table.never, table.ever)[arm]]))
+    needed = math.ceil(count * _FEW / max(least, 1.0))
+    remedy = (
+        f"about {needed:,} {named} {_ARMS[1 - arm]}, it was on {count:,} (wsc design rehearses how many are needed); "
+        "the interval of adjusted has the degrees of freedom of so few already"
+    )
     return [Finding("few_clusters", "error" if least < _FEW / 2 else "warning", what, evidence, remedy)]
 
 
@@ -172,7 +180,8 @@ def heavy_tails(case: Case) -> list[Finding] | None:
 
     An arm that happens to hold none of them has a mean that is off and an error that is too small, both at once. How
     skewed the estimate is follows from the skewness of what machines add to it, taken over both arms; arms of one size
-    cancel each other's. It warns from a skewness of 0.2, which takes one point of coverage.
+    cancel each other's. It warns from a skewness of 0.2, which takes one point of coverage, if more than two machines
+    make it: the skewness is 1.5 of its standard errors, as these follow from the sixth moment.
     """
     plain = case.plain
     if plain is None:
@@ -205,7 +214,7 @@ def _found(parts: Floats, counts: Floats) -> list[Finding] | None:
         return None
     skewness = _skewness(parts)
     of_estimate = abs(skewness) * _passed_on(counts)
-    if of_estimate <= _MOST:
+    if of_estimate <= _MOST or abs(skewness) <= _SURE * _error_of_skewness(parts):
         return []
     covers = skewed_coverage(of_estimate)
     needed = round((skewness / _MOST) ** 2)
@@ -290,6 +299,15 @@ def _skewness(parts: Floats) -> float:
     return float((away**3).mean()) / spread**3 if spread > ROUNDING else 0.0
 
 
+def _error_of_skewness(parts: Floats) -> float:
+    """Return the standard error of the skewness of a symmetric variable with the same even moments."""
+    away = parts - parts.mean()
+    square, fourth, sixth = (float((away**power).mean()) for power in (2, 4, 6))
+    if not math.sqrt(square) > ROUNDING:
+        return 0.0
+    return math.sqrt(max(sixth / square**3 - 6 * fourth / square**2 + 9, 0.0) / len(parts))
+
+
 def _passed_on(counts: Floats) -> float:
     """Return how much of one cluster's skewness the difference of two means keeps, or one mean of differences."""
     third = counts[-1] ** -2 - (counts[0] ** -2 if len(counts) > 1 else 0.0)
@@ -337,6 +355,8 @@ def false_positives(looks: int) -> float:
 _MUCH, _SOME = 0.25, 0.05
 """Shares of the quota: uncovered so much is always told; so little never."""
 _LOST = 0.01
+_TOLD = 5
+"""Machines of each arm from which on a job's noise is known well enough to be weighed by."""
 
 
 def weights_renormalised(case: Case) -> list[Finding] | None:
@@ -373,15 +393,19 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
 
 
 def _spread(case: Case) -> float:
-    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it."""
+    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it; 0 if few jobs tell."""
     table, plain = case.table, case.plain
     if plain is None or plain.comparable.sum() < 3:
         return 0.0
-    rows = table.study
-    noise = np.zeros(len(table.jobs))
+    rows, jobs = table.study, len(table.jobs)
+    noise, enough = np.zeros(jobs), plain.comparable.copy()
     for arm in (table.treated, ~table.treated):
         noise += _mean_variance(case, rows & arm)
-    good = plain.comparable & np.isfinite(noise) & (noise > 0)
+        enough &= (
+            np.bincount(np.unique(table.machine[rows & arm] * jobs + table.job[rows & arm]) % jobs, minlength=jobs)
+            >= _TOLD
+        )
+    good = enough & np.isfinite(noise) & (noise > 0)
     if good.sum() < 3:
         return 0.0
     d, v = plain.by_job[good], noise[good]

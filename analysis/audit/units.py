@@ -15,6 +15,10 @@ from models.arrays import Bools, Floats, Ints
 
 _DECADES = 1.5
 """Distance from the job's median, in powers of ten, from which a value is in another unit."""
+_SPREADS = 5.0
+"""The same in standard deviations of the logarithms, where they vary so much that 1.5 powers of ten are no distance."""
+_QUARTER = 0.3186
+"""Quartile of the absolute values of a standard normal variable."""
 _ARMS_DECADES = 0.99
 """The same of the arms' medians; no feature makes ten times of anything."""
 _PREFIXES = {3: "kilo", 6: "mega", 9: "giga", 12: "tera", -3: "milli", -6: "micro", -9: "nano"}
@@ -52,12 +56,14 @@ class _Jump:
 def unit_change(case: Case) -> list[Finding]:
     """Find values or weights in another unit: far from their job's median, or in one arm from some period on.
 
-    An arm is in another unit if the medians of the jobs that both arms have are 10 times apart, a single row from 30
-    times its job's median on. An arm that moves 1.5 times or more relative to the other between periods, while nobody
-    gets or loses the feature, is in another unit from then on, or the effect still builds up. So is a part of its
-    machines that jump by far more than machines do: with a few instances a machine, from about twice on. A jump when
-    the feature begins cannot be told from its effect. Jumps of arms are tested at a chance of `ALPHA` over all periods
-    and jobs (Bonferroni), with errors clustered by machine.
+    An arm is in another unit if the medians of the jobs that both arms have are 10 times apart. A single row is from 30
+    times its job's median on, or from 5 standard deviations on where logarithms vary more; these are told by the
+    quarter of the rows that is nearest to its median, so that many rows in another unit do not hide each other. An arm
+    that moves 1.5 times or more relative to the other between periods, while nobody gets or loses the feature, is in
+    another unit from then on, or the effect still builds up. So is a part of its machines that jump by far more than
+    machines do: with a few instances a machine, from about twice on. A jump when the feature begins cannot be told from
+    its effect. Jumps of arms are tested at a chance of `ALPHA` over all periods and jobs (Bonferroni), with errors
+    clustered by machine.
     """
     findings = []
     for name in ("value", "weight"):
@@ -67,7 +73,7 @@ def unit_change(case: Case) -> list[Finding]:
             continue
         number = case.table.rows[name].to_numpy(dtype=np.float64)
         decades = _decades(number, case.table.job)
-        far = np.abs(decades) > _DECADES
+        far = np.abs(decades) > max(_DECADES, _SPREADS * float(np.quantile(np.abs(decades), 0.25)) / _QUARTER)
         arms = [far[arm] for arm in (case.table.treated, ~case.table.treated) if arm.any()]
         if far.mean() <= _OTHER_UNIT and max(arm.mean() for arm in arms) <= _MOST_OF_AN_ARM:
             continue
