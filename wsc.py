@@ -708,7 +708,7 @@ def estimate(
 
 @_judged
 def requests(
-    log: "pd.DataFrame | str | Path | Run",
+    log: "pd.DataFrame | str | Path | Run | Sequence[str | Path]",
     servers: _Count,
     *,
     to: _Count | Sequence[_Count] = (),
@@ -720,18 +720,25 @@ def requests(
     duration: str | None = None,
     unit: Literal["ns", "us", "ms", "s"] | None = None,
     priority: str | None = None,
+    format: str | None = None,
+    upstream: bool = False,
+    zone: str | None = None,
 ) -> "OccupancyConclusion":
     """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
 
     Parameters
     ----------
-    log : arrival_s and departure_s of each request; a file in any format that the command reads; or a queue's run
+    log : arrival_s and departure_s of each request; a file in any format that the command reads, or the files of its
+        rotation; or a queue's run
     servers : that the log was made with
     to, speed : other numbers of servers, other speeds
     policy : a name, ``auto`` to find it out, or None for bounds alone
     interval_s : length of the intervals, seconds
     arrival, departure, duration, priority : your names of the columns; two of the first three are needed
     unit : of the times, if they are numbers
+    format : of lines, as nginx's log_format or Apache's LogFormat has it
+    upstream : whether the time of the servers behind a proxy is wanted
+    zone : of stamps without one, such as Europe/Berlin
 
     Examples
     --------
@@ -740,16 +747,21 @@ def requests(
     >>> requests(log, servers=1).queueing_time_s
     1.0
     """
+    from analysis.occupancy.logs.reading import LogOptions
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES
-    from scenarios.occupancy.occupancy import LogColumns, OccupancyQuery, occupancy
+    from scenarios.occupancy.occupancy import OccupancyQuery, occupancy
 
     known = next((name for name in POLICIES if name == policy), None)
     if policy not in {None, "auto", known}:
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
     query = OccupancyQuery(servers, _several(to), _several(speed), interval_s, policy=known, identify=policy == "auto")
+    said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
+    if isinstance(log, Sequence) and not isinstance(log, str):
+        with _progress("reading and replaying"):
+            return occupancy([Path(part) for part in log], query, said)
     with _file("log", log) as file, _progress("reading and replaying"):
-        return occupancy(file, query, LogColumns(arrival, departure, duration, unit, priority))
+        return occupancy(file, query, said)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

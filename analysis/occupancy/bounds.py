@@ -158,11 +158,13 @@ def expansion(curve: Curve, servers: int, to: int, *, speed: float = 1.0, per_jo
     return Bounds(servers, to, seen_s, b0, low_s, high_s, b1, b2, b3, tightness=tightness, note=note)
 
 
-def faster(curve: Curve, servers: int, speed: float, *, per_job: bool = False, fcfs: bool = False) -> Bounds:
+def faster(curve: Curve, servers: int, speed: float, *, per_job: bool = False, divides: bool = False) -> Bounds:
     """Return bounds on queueing when every server becomes faster (docs/laws.md, speed).
 
-    As `expansion` to as many servers, under the same assumptions; the paper has no such bound, so `b0` is 0. First come
-    first served is known to divide queueing at least by the speed; preemptive last come first served does not.
+    As `expansion` to as many servers, under the same assumptions; the paper has no such bound, so `b0` is 0. Some
+    policies are known to divide the queueing of every busy period at least by the speed
+    (`catalogue.divides_queueing`); preemptive last come first served on two servers does not. The last busy period
+    counts whole if it does not end within the curve: who waits at the end of the log may wait as long with both speeds.
 
     Parameters
     ----------
@@ -170,7 +172,7 @@ def faster(curve: Curve, servers: int, speed: float, *, per_job: bool = False, f
     servers : k >= 1
     speed : new over old, at least 1
     per_job : as in `expansion`
-    fcfs : whether jobs are served first come first served without preemption
+    divides : whether queueing is known to be divided at least by the speed
 
     Raises
     ------
@@ -181,11 +183,14 @@ def faster(curve: Curve, servers: int, speed: float, *, per_job: bool = False, f
     --------
     >>> from analysis.occupancy.curve import curve
     >>> occupancy = curve([0.0, 0.0, 0.0, 1.0], [1.0, 2.0, 3.0, 4.0])
-    >>> [round(faster(occupancy, servers=1, speed=2.0, fcfs=known).queueing_high_s, 3) for known in (False, True)]
+    >>> [round(faster(occupancy, servers=1, speed=2.0, divides=known).queueing_high_s, 3) for known in (False, True)]
     [4.0, 2.5]
     """
     bounds = expansion(curve, servers, servers, speed=speed, per_job=per_job)
-    known_s = bounds.queueing_s / speed if fcfs else np.inf
+    periods = busy_periods(curve)
+    waited_s = _above(curve, periods, servers)
+    ended = len(waited_s) - (not periods.closed)
+    known_s = float(waited_s[:ended].sum() / speed + waited_s[ended:].sum()) if divides else np.inf
     return replace(bounds, queueing_high_s=min(bounds.queueing_high_s, known_s))
 
 

@@ -31,7 +31,7 @@ class PolicyFinding:
     example: Counterexample | None = None
 
 
-_FOLLOWS: dict[Claim, Claim] = {"completions": "each job", "expansion": "completions"}
+_FOLLOWS: dict[Claim, Claim] = {"completions": "each job", "expansion": "completions", "speed of one": "speed"}
 
 
 def finding(policy: PolicyName, claim: Claim = "completions") -> PolicyFinding:
@@ -40,10 +40,12 @@ def finding(policy: PolicyName, claim: Claim = "completions") -> PolicyFinding:
     Parameters
     ----------
     policy : scheduling policy
-    claim : ``each job`` implies ``completions``, which implies ``expansion``
+    claim : ``each job`` implies ``completions``, which implies ``expansion``; ``speed`` implies ``speed of one``
     """
     rules = POLICIES[policy]
     example = rules.refuted.get(claim)
+    if claim == "speed of one" and "speed" in rules.refuted and rules.refuted["speed"].servers == 1:
+        example = rules.refuted["speed"]
     if example is not None:
         return PolicyFinding(policy, claim, "refuted", f"{len(example.arrival_s)} jobs", example)
     if claim in rules.proved:
@@ -58,6 +60,17 @@ def finding(policy: PolicyName, claim: Claim = "completions") -> PolicyFinding:
 def proved(policy: PolicyName, claim: Claim) -> bool:
     """Return whether a claim is proved for a policy."""
     return finding(policy, claim).verdict == "proved"
+
+
+def divides_queueing(policy: PolicyName, servers: int) -> bool:
+    """Return whether servers s times as fast are proved to divide queueing at least by s.
+
+    Examples
+    --------
+    >>> [(divides_queueing(policy, 1), divides_queueing(policy, 2)) for policy in ("ps", "srpt", "rr")]
+    [(True, True), (True, False), (False, False)]
+    """
+    return proved(policy, "speed of one" if servers == 1 else "speed")
 
 
 def never_more_work(policy: PolicyName) -> bool:
@@ -84,8 +97,9 @@ def catalogue() -> pd.DataFrame:
 
 def broken(policy: PolicyName, claim: Claim, example: Counterexample) -> bool:
     """Return whether a workload breaks a claim, by serving it both ways."""
-    if (claim == "speed") != (example.to == 0):
-        raise InputError(f"an example for {claim} needs {'a speed and no' if claim == 'speed' else 'a'} number `to`")
+    speed = claim in {"speed", "speed of one"}
+    if speed != (example.to == 0):
+        raise InputError(f"an example for {claim} needs {'a speed and no' if speed else 'a'} number `to`")
     before = _departures(policy, example, example.servers, 1.0)
     after = _departures(policy, example, example.to or example.servers, example.speed)
     arrival_s = np.asarray(example.arrival_s, dtype=float)
@@ -97,7 +111,7 @@ def broken(policy: PolicyName, claim: Claim, example: Counterexample) -> bool:
     queueing_s = [
         float((ends - arrival_s).sum()) - work_s / speed for ends, speed in ((before, 1), (after, example.speed))
     ]
-    if claim == "speed":
+    if speed:
         return queueing_s[1] > queueing_s[0] / example.speed + _MATTERS_S
     return queueing_s[0] - queueing_s[1] < _between(arrival_s, before, example.servers, example.to) - _MATTERS_S
 

@@ -16,6 +16,7 @@ LARGEST_BYTES = 1 << 29
 PARQUET = b"PAR1"
 """What a Parquet file begins with."""
 _GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _HEAD_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 _RATIO, _FREE_BYTES = 200, 1 << 24
@@ -37,10 +38,17 @@ class _Source(Protocol):
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of gzip members, one after another (RFC 1952)."""
+    """The content of gzip members (RFC 1952) or zstd frames (RFC 8878), one after another."""
 
-    def __init__(self, packed: BinaryIO) -> None:
-        self._packed, self._members = packed, gzip.GzipFile(fileobj=packed)
+    def __init__(self, packed: BinaryIO, *, zstd: bool = False) -> None:
+        self._packed = packed
+        self._members: _Source
+        if zstd:
+            import pyarrow as pa
+
+            self._members = pa.CompressedInputStream(packed, "zstd")
+        else:
+            self._members = gzip.GzipFile(fileobj=packed)
 
     def readable(self) -> bool:
         return True
@@ -52,6 +60,10 @@ class _Unpacked(io.RawIOBase):
             raise DamagedError(str(error), cut_off=True) from None
         except (zlib.error, gzip.BadGzipFile) as error:
             raise DamagedError(str(error), cut_off=False) from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise DamagedError(str(error), cut_off="Truncated" in str(error)) from None
         buffer[: len(content)] = content
         return len(content)
 
@@ -89,9 +101,9 @@ def text_of(path: Path) -> io.BufferedReader:
 
 
 def stream_of(path: Path) -> io.BufferedReader:
-    """Return a file to read from, unpacked if it is gzipped, whatever its name ends in.
+    """Return a file to read from, unpacked if it is packed by gzip or zstd, whatever its name ends in.
 
-    Reading raises a DamagedError where a gzip file is cut off or damaged.
+    Reading raises a DamagedError where a packed file is cut off or damaged.
 
     Examples
     --------
@@ -102,7 +114,8 @@ def stream_of(path: Path) -> io.BufferedReader:
     b'1,2'
     """
     file = path.open("rb")
-    return _unpacking(file) if file.peek(2)[:2] == _GZIP else file
+    begin = file.peek(4)
+    return _unpacking(file, zstd=begin[:4] == _ZSTD) if begin[:2] == _GZIP or begin[:4] == _ZSTD else file
 
 
 def head_of(path: Path) -> bytes:
@@ -112,9 +125,10 @@ def head_of(path: Path) -> bytes:
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether a file is gzipped."""
+    """Return whether a file is packed by gzip or zstd."""
     with path.open("rb") as file:
-        return file.read(2) == _GZIP
+        begin = file.read(4)
+    return begin[:2] == _GZIP or begin == _ZSTD
 
 
 def salvaged(stream: _Source, most: int | None = None) -> tuple[bytes, DamagedError | None]:
@@ -184,5 +198,5 @@ def portions(stream: _Source, longest: int | None = None) -> Iterator[list[bytes
     yield [rest]
 
 
-def _unpacking(packed: BinaryIO) -> io.BufferedReader:
-    return io.BufferedReader(_Unpacked(packed), _HEAD_BYTES)
+def _unpacking(packed: BinaryIO, *, zstd: bool = False) -> io.BufferedReader:
+    return io.BufferedReader(_Unpacked(packed, zstd=zstd), _HEAD_BYTES)

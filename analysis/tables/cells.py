@@ -22,7 +22,7 @@ Source: TypeAlias = Path | TableQuery | pd.DataFrame
 """Where a table comes from: a file, a query, or a frame in memory."""
 _QUOTED = re.compile(r'"[^"]*"')
 _RECIPE = ".columns.yaml"
-_NO_JSON = "JSON lines are not read: make a CSV of them, as docs/own-requests.md step 1 does"
+_NO_JSON = "JSON lines are not read: make a CSV of them, as docs/own-columns.md does"
 
 
 class Missing(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Final, Literal, TypeAlias
 PolicyName: TypeAlias = Literal["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "srpt", "sjf", "fb", "priority", "random"]
 """First come first served; last come first served without and with preemption; processor sharing; round robin; shortest
 remaining processing time; shortest job first; feedback (least attained service); static preemptive priority; random."""
-Claim: TypeAlias = Literal["each job", "completions", "expansion", "speed"]
-"""Every job departs no later; D_k'(t) >= D_k(t) (Assumption 3); the Capacity Expansion Law; Q_s <= Q / s."""
+Claim: TypeAlias = Literal["each job", "completions", "expansion", "speed of one", "speed"]
+"""Every job departs no later; D_k'(t) >= D_k(t) (Assumption 3); the Capacity Expansion Law; Q_s <= Q / s on one server,
+and on any number of servers."""
 MOST_SLICES: Final = 100_000_000
 """Time slices of round robin that can be waited for: some 10 s."""
 
@@ -66,6 +67,7 @@ class Policy:
 
 
 _ORDER, _SHARING, _LEAST, _SORTED = "static priority", "processor sharing", "feedback", "SRPT"
+_AHEAD = "work ahead"
 _HIDDEN = "whom a server took does not follow from arrivals and departures"
 _TWICE, _BURST = (0.0, 0.0, 1.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0, 1.0)
 _OVERTAKEN = (2, (0, 2, 2, 2, 3), (4, 1, 5, 2, 2))
@@ -100,7 +102,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             "last come, first served, with preemption",
             order="latest",
             preemptive=True,
-            proved={"each job": _ORDER},
+            proved={"each job": _ORDER, "speed of one": _AHEAD},
             refuted={"speed": Counterexample(*_OVERTAKEN, speed=1.1)},
         ),
         Policy(
@@ -109,7 +111,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             "processor sharing: all requests share the servers evenly",
             sharing="evenly",
             open_form=True,
-            proved={"each job": _SHARING},
+            proved={"each job": _SHARING, "speed": "gaps on the clock of service"},
         ),
         Policy(
             "rr",
@@ -129,7 +131,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             7,
             "feedback: the requests with the least attained service share the servers",
             sharing="least attained",
-            proved={"each job": _LEAST},
+            proved={"each job": _LEAST, "speed of one": _AHEAD},
         ),
         Policy(
             "srpt",
@@ -138,7 +140,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             order="remaining",
             preemptive=True,
             open_form=True,
-            proved={"completions": _SORTED},
+            proved={"completions": _SORTED, "speed of one": "feasible deadlines"},
             refuted={"each job": Counterexample(1, (0, 0, 0, 0, 2), (2, 2, 1, 1, 1), to=2)},
             no_more_work=True,
         ),
@@ -175,7 +177,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             order="class",
             preemptive=True,
             open_form=True,
-            proved={"each job": _ORDER},
+            proved={"each job": _ORDER, "speed of one": _AHEAD},
             refuted={"speed": Counterexample(*_OVERTAKEN, speed=1.1, priority=(4, 3, 2, 1, 0))},
         ),
     )

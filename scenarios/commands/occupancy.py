@@ -31,9 +31,11 @@ def _servers(option: str, text: str) -> int:
 @guard
 def occupancy(
     log: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Request log: CSV, Parquet, access log or SWF; the folder of a run; or - for standard input."
+            metavar="LOG",
+            help="Request log, its files in any order: CSV, Parquet, JSON, access log or SWF; the folder of a run; or "
+            "- for standard input.",
         ),
     ],
     *,
@@ -85,6 +87,16 @@ def occupancy(
     unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None, _columns(help="Unit of columns whose names have none, such as ms.")
     ] = None,
+    format: Annotated[
+        str | None,
+        _columns(metavar="TEXT", help="Format of the lines, as nginx's log_format or Apache's LogFormat has it."),
+    ] = None,
+    upstream: Annotated[
+        bool, _columns("--upstream", help="Take the time of the servers behind a proxy, not that of the proxy.")
+    ] = False,
+    zone: Annotated[
+        str | None, _columns(metavar="ZONE", help="Zone of stamps without one, such as Europe/Berlin; by default UTC.")
+    ] = None,
     service: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Service whose stay is analysed.", rich_help_panel=_FLEET),
@@ -109,10 +121,11 @@ def occupancy(
     """
     from scenarios.runs.rundir import make_folder
 
-    if str(log) == "-":
-        files = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
-        _refuse_all(files | {"--departure": departure, "--duration": duration, "--priority": priority})
-        _refuse_all({"--service": service, "--stay": stay})
+    if "-" in map(str, log):
+        given_too = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
+        _refuse_all(given_too | {"--departure": departure, "--duration": duration, "--priority": priority})
+        _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
+        _refuse_all({"--upstream": upstream or None, "LOG": None if len(log) == 1 else " ".join(map(str, log))})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -120,14 +133,15 @@ def occupancy(
         return
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
-    from scenarios.occupancy.occupancy import LogColumns, OccupancyQuery
+    from analysis.occupancy.logs.reading import LogOptions
+    from scenarios.occupancy.occupancy import OccupancyQuery
     from scenarios.occupancy.occupancy import occupancy as conclude
 
     given = None
-    if log.is_dir() or service is not None or stay is not None:
+    if log[0].is_dir() or service is not None or stay is not None:
         from scenarios.runs.stays import log_of_run
 
-        given = log_of_run(log, service, stay, servers)
+        given = log_of_run(log[0], service, stay, servers)
     query = OccupancyQuery(
         servers=given.servers if given is not None else _needed(servers),
         to=tuple(to or ()),
@@ -141,8 +155,9 @@ def occupancy(
     if out is not None:
         with folder("--out"):
             make_folder(out)
-    columns = LogColumns(arrival, departure, duration, unit, priority)
-    answer(conclude(log, query, columns, out, given=given.log if given is not None else None), json)
+    said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
+    files = log[0] if len(log) == 1 else log
+    answer(conclude(files, query, said, out, given=given.log if given is not None else None), json)
 
 
 def _needed(servers: int | None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.bounds import Bounds, faster, others
-from analysis.occupancy.catalogue import never_more_work, proved
+from analysis.occupancy.catalogue import divides_queueing, never_more_work, proved
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
@@ -20,7 +20,7 @@ from analysis.occupancy.law import busy_distribution, intervals, law, queue_dist
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
-from analysis.occupancy.logs.reading import read_log
+from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
@@ -49,17 +49,6 @@ _LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
 _WORST = 5
 """Intervals that people see."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogColumns:
-    """What the log's columns were said to be."""
-
-    arrival: str | None = None
-    departure: str | None = None
-    duration: str | None = None
-    unit: str | None = None
-    priority: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,15 +340,20 @@ class OccupancyConclusion(Conclusion):
 
 
 def occupancy(
-    log: Path, query: OccupancyQuery, columns: LogColumns, out: Path | None = None, *, given: Log | None = None
+    log: Path | Sequence[Path],
+    query: OccupancyQuery,
+    options: LogOptions | None = None,
+    out: Path | None = None,
+    *,
+    given: Log | None = None,
 ) -> OccupancyConclusion:
-    """Return what the laws say of a log file, or of the folder of a run.
+    """Return what the laws say of a log file, of the files of its rotation, or of the folder of a run.
 
     Parameters
     ----------
-    log : CSV, Parquet, access log of a web server or proxy, or Standard Workload Format, gzipped or not
+    log : in any format that `read_log` reads
     query : servers and what else is wanted
-    columns : names and unit, where the file does not say them
+    options : what the files do not say themselves
     out : folder for a picture
     given : the log, if it is no file: a stay of a fleet's run
 
@@ -374,18 +368,15 @@ def occupancy(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "log.csv"
     ...     _ = file.write_text("arrival_s,departure_s\\n0,2\\n1,3\\n")
-    ...     answer = occupancy(file, OccupancyQuery(servers=1), LogColumns())
+    ...     answer = occupancy(file, OccupancyQuery(servers=1))
     >>> answer.service_time_s, answer.queueing_time_s, answer.peak
     (3.0, 1.0, 2)
     """
-    file = log / RUN_TABLE if log.is_dir() else log
-    if given is None and log.is_dir() and not file.exists():
-        problem = (
-            f"is no run with requests: neither {RUN_TABLE} of a queue's run nor stay_requests of a fleet's is there"
-        )
-        raise FaultsError([Fault(str(log), 0, 0, "", problem)])
-    with faults_in(log):
-        source = given or read_log(file, **asdict(columns))
+    files = [log] if isinstance(log, Path) else list(log)
+    if given is None:
+        files = [_file_of(path) for path in files]
+    with faults_in(files[0]):
+        source = given or read_logs(files, options or LogOptions())
         cleaned = clean(source.table, query.servers, source.resolution_s)
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
         present = _present(cleaned)
@@ -393,8 +384,19 @@ def occupancy(
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
     notes = (*source.notes, *answer.notes, *doubts)
-    answer = replace(answer, log=str(log), origin_s=source.origin_s, notes=notes)
+    name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
+    answer = replace(answer, log=name, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file that holds a log: that itself, or the requests of a queue's run in its folder."""
+    if not path.is_dir():
+        return path
+    if (path / RUN_TABLE).exists():
+        return path / RUN_TABLE
+    problem = f"is no run with requests: neither {RUN_TABLE} of a queue's run nor stay_requests of a fleet's is there"
+    raise FaultsError([Fault(str(path), 0, 0, "", problem)])
 
 
 def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclusion:
@@ -529,14 +531,14 @@ def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[
 
 def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterable[float]) -> tuple[OtherSpeed, ...]:
     """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed."""
-    fcfs = discipline.policy is not None and proved(discipline.policy, "speed")
+    divides = discipline.policy is not None and divides_queueing(discipline.policy, discipline.servers)
     rows = []
     for factor in factors:
         if 0 < factor < 1:
             note = "bounds are about servers that are not slower"
             within = (math.nan, math.nan, True, note)
         else:
-            row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), fcfs=fcfs)
+            row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), divides=divides)
             empty = factor > 1 and row.queueing_s > 0 and row.queueing_high_s >= row.queueing_s * (1 - 1e-9)
             within = (row.queueing_low_s, row.queueing_high_s, empty, row.note)
         rows.append(OtherSpeed(factor, *within, _replayed(log, discipline, discipline.servers, factor)))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, content_of, counted, too_long
+from analysis.occupancy.logs.records import RARE, left_out
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints
 
@@ -38,10 +39,17 @@ class Form(NamedTuple):
     """Of durations; None: seconds with a decimal point, as nginx writes them, or whole microseconds as Apache does."""
     by_end: bool = False
     """Whether the time is the request's end; where the unit is None the decimal point tells."""
+    upstream: str | None = None
+    """What follows the duration up to the time of the server behind the proxy, which is `after` beyond that."""
 
     def pattern(self) -> str:
         """Return what matches a line and names its time and its duration."""
         return rf"^{self.before}(?P<time>{_TIME}){self.between}(?P<duration>{self.duration}){self.after}\r?$"
+
+    def behind(self) -> str:
+        """Return what matches the beginning of a line up to the time of the server behind, and names it."""
+        tried = r"[-0-9.]+(?:(?:, | : )[-0-9.]+)*"
+        return rf"^{self.before}{_TIME}{self.between}{self.duration}{self.upstream}(?P<upstream>{tried})"
 
     def others(self) -> str:
         """Return what matches a line and numbers what is around its time and its duration."""
@@ -59,6 +67,7 @@ FORMS = (
         r" \[[^\]]*\](?: \[[^\]]*\])? .*",
         "s",
         by_end=True,
+        upstream=r" \[[^\]]*\](?: \[[^\]]*\])? (?:-|[^ ]+(?:, [^ ]+)*) (?:-|[0-9]+(?:, [0-9]+)*) ",
     ),
     Form(  # Default format string, Access logging in Envoy's documentation; Istio's adds three fields
         "Envoy's default format",
@@ -67,6 +76,7 @@ FORMS = (
         r"\d+",
         r' (?:\d+|-) ".*',
         "ms",
+        upstream=" ",
     ),
     Form(  # Common Log Format, Access logs in Traefik's documentation
         "Traefik's common format",
@@ -85,21 +95,28 @@ _SEVERAL = rf"^{_HEAD}{_TIME}{_REQUEST}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})* {_
 _STAMPED = rf"^{_HEAD}{_TIME}{_REQUEST}"
 """Lines of an access log, whatever follows the bytes."""
 _SAID = "the form that --duration says"
-_RARE = 0.01
-"""So few lines with several numbers are lines of another form."""
 _TRIED = 10_000
 """Lines from the beginning that show which form a log has."""
 _LISTENER = (
     "an access log stamps requests when they are accepted: the wait in the accept queue before that is not counted"
 )
+_BEHIND = "times are those of the servers behind the proxy: from the request's arrival, for as long as they took"
+_ABOUT = r'^(?:(?P<remote>[^ \[]+) .*?)?\[[^\]]*\] "(?P<method>[A-Z]+) (?P<path>[^ ?"]*)[^"]*" (?P<status>\d{1,3}|-)'
+_ABOUT_NAMES = ("remote", "method", "path", "status")
 _REMEDY = "add $request_time to log_format (%D in Apache), see docs/own-requests.md step 1"
 _FEW = 30
 """Lines that may have the same number by chance."""
-_SKIPPED = 5
-"""Lines that a note names; the others are counted."""
 
 
-def read_access_log(path: Path, time: str | None = None, unit: str | None = None, duration: str | None = None) -> Log:
+def read_access_log(
+    path: Path,
+    time: str | None = None,
+    unit: str | None = None,
+    duration: str | None = None,
+    *,
+    upstream: bool = False,
+    fields: bool = False,
+) -> Log:
     """Read an access log: nginx or Apache with the duration after the bytes, ingress-nginx, Envoy, Istio or Traefik.
 
     nginx stamps a request when it ends and gives its time in seconds with three decimals ($request_time; module
@@ -116,6 +133,9 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
     unit : s, ms, us or ns of the durations, if it is not the default
     duration : which field it is, if several could be: the number of a number after the bytes, from 1, or the name of a
         field `name=0.25`
+    upstream : whether the time of the servers behind a proxy is wanted, where the form has it: from the arrival at the
+        proxy, without the time that the proxy and the client took
+    fields : whether what the lines say beside the times is wanted: remote, method, path (without a query), status
 
     Examples
     --------
@@ -160,7 +180,42 @@ def read_access_log(path: Path, time: str | None = None, unit: str | None = None
         table["stamp_s"] = stamp_s
     if might_repeat(stamp_s, stamp_s + took_s):
         table["rest"] = _rest(lines.filter(pa.array(read)), form)
-    return Log(table, tuple(notes), origin, resolution_s=resolution_s, findings=tuple(findings))
+    about = _about(lines.filter(pa.array(read))) if fields else None
+    if upstream:
+        behind_s = _behind(lines.filter(pa.array(read)), form, stated_unit)
+        reached = ~np.isnan(behind_s)
+        table = table.assign(departure_s=table["arrival_s"] + behind_s)[reached].reset_index(drop=True)
+        about = None if about is None else about[reached].reset_index(drop=True)
+        notes.append(_BEHIND)
+        if not reached.all():
+            notes.append(f"{counted(int(np.count_nonzero(~reached)), 'request')} reached no server, left out")
+    return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about)
+
+
+def _about(lines: pa.Array) -> pd.DataFrame:
+    """Return what lines say beside the times."""
+    parts = pc.extract_regex(lines, _ABOUT)
+    return pd.DataFrame({name: _decoded(pc.struct_field(parts, name)) for name in _ABOUT_NAMES})
+
+
+def _decoded(column: pa.Array) -> "pd.Series[str]":
+    """Return texts as categories, those that are no UTF-8 with marks in place of it; "" where there is none."""
+    coded = pc.fill_null(column, b"").dictionary_encode()
+    names = [str(cell, errors="replace") for cell in coded.dictionary.to_pylist()]
+    places, distinct = pd.factorize(pd.Series(names, dtype=object))
+    codes = places[coded.indices.to_numpy(False)]
+    return pd.Series(pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(distinct.astype(str))))
+
+
+def _behind(lines: pa.Array, form: Form, unit: str | None) -> Floats:
+    """Return how long the servers behind the proxy took, in all if several were tried; NaN: none was."""
+    if form.upstream is None:
+        problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
+        raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
+    texts = pc.struct_field(pc.extract_regex(lines, form.behind()), "upstream").cast(pa.string()).to_pandas()
+    parts = texts.str.split(r"\s*[,:]\s*", regex=True, expand=True).apply(pd.to_numeric, errors="coerce")
+    took_s: Floats = parts.sum(axis=1, min_count=1).to_numpy() / PER_SECOND[unit or "s"]
+    return took_s
 
 
 def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
@@ -221,7 +276,7 @@ def _said(duration: str) -> Form:
 def _refuse_several(lines: pa.Array, other: Ints) -> None:
     """Raise the fault of other lines, if they hold several numbers, which says how to settle it."""
     several = other[pc.match_substring_regex(lines.take(pa.array(other)), _SEVERAL).to_numpy(False).astype(bool)]
-    if len(several) <= _RARE * len(lines):
+    if len(several) <= RARE * len(lines):
         return
     row = int(several[0])
     tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", lines[row].as_py().decode(errors="replace"))
@@ -275,12 +330,9 @@ def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[
         raise FileError([_refused(lines, other, below, whole, form)])
     notes, findings = list[str](), list[LogFinding]()
     for rows, name in ((other[~below], "lines of another form"), (other[below], "durations below 0")):
-        named = ", ".join(str(row + 1) for row in rows[:_SKIPPED]) + (", …" if len(rows) > _SKIPPED else "")
-        if len(rows) >= max(_RARE * whole, 1):
-            evidence = f"{len(rows) / whole:.1%} of the lines: line {named}"
-            findings.append(LogFinding(name, len(rows), evidence, "left out"))
-        elif len(rows):
-            notes.append(f"{name}: {len(rows):,}, left out: line {named}")
+        told, wrong = left_out(rows, whole, name)
+        notes += told
+        findings += wrong
     return notes, findings
 
 

@@ -75,6 +75,8 @@ class Log:
     """What stamps were multiples of, in seconds, before they were put between; 0: they are as the file has them."""
     findings: tuple[LogFinding, ...] = ()
     """What the reader saw that `clean` cannot see."""
+    fields: pd.DataFrame | None = None
+    """What else the file says of each row of the table, if that was wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,11 +118,11 @@ def in_seconds(value_s: float) -> str:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the whole text of a log, unpacked if it is gzipped; refuse one that is cut off or damaged."""
+    """Return the whole text of a log, unpacked if it is packed; refuse one that is cut off or damaged."""
     with stream_of(path) as source:
         content, damage = salvaged(source)
     if damage is not None:
-        raise FileError([FileFault(1, 1, "file", "should be a whole gzip file", "one cut off or damaged")])
+        raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
     return content
 
 

@@ -3,9 +3,11 @@
 A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cell where something is.
 """
 
+import hashlib
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +19,13 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.occupancy.logs.access_logs import read_access_log
+from analysis.occupancy.logs.clocks import localised, set_back
 from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
     Log,
+    LogFinding,
     Roles,
     counted,
     names_requests,
@@ -31,10 +35,21 @@ from analysis.occupancy.logs.log import (
     undecided,
     unit_of,
 )
+from analysis.occupancy.logs.records import (
+    Records,
+    Times,
+    chosen,
+    format_records,
+    is_json,
+    json_records,
+    line_form,
+    line_records,
+)
 from analysis.occupancy.logs.swf import read_swf
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import PRINTED, FileError, FileFault
+from analysis.tables.quantities import numbers
 from models.arrays import Floats
 from models.errors import InputError
 
@@ -52,6 +67,80 @@ class TimeColumn(NamedTuple):
     since_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What was said of a log that its files do not say themselves."""
+
+    arrival: str | None = None
+    departure: str | None = None
+    duration: str | None = None
+    """Columns of a table, fields of a record. Of an access log one of the first two may be `time`, to say what its
+    stamp is, and the last the number or the name of its field."""
+    unit: str | None = None
+    """s, ms, us or ns of numbers that do not say it themselves."""
+    priority: str | None = None
+    """Column with the class of each request, 0 served first."""
+    form: str | None = None
+    """Format string of lines, of nginx's log_format or Apache's LogFormat."""
+    upstream: bool = False
+    """Whether the time that the servers behind a proxy took is wanted, not that of the proxy."""
+    zone: str | None = None
+    """Zone of stamps that do not say theirs; None: UTC."""
+    fields: bool = False
+    """Whether what else each row says is wanted, to choose rows and to compare classes."""
+
+    def stated(self) -> tuple[str | None, ...]:
+        """Return the columns that were named."""
+        return self.arrival, self.departure, self.duration, self.priority
+
+
+def read_logs(paths: Sequence[Path], options: LogOptions) -> Log:
+    """Read the files of one log, in any order: those of its rotation, of any format that `read_log` reads.
+
+    Raises
+    ------
+    FileError
+        If a file has faults, or two files are the same.
+    """
+    logs, seen = list[Log](), dict[bytes, Path]()
+    for path in paths:
+        digest = _digest(path) if len(paths) > 1 else b""
+        if digest in seen:
+            raise FileError([FileFault(0, 0, "", f"is the same as {seen[digest]}", "")], str(path))
+        seen[digest] = path
+        try:
+            logs.append(read_log(path, options=options))
+        except FileError as error:
+            raise (FileError(error.faults, str(path), error.counted) if len(paths) > 1 else error) from None
+    return logs[0] if len(logs) == 1 else joined(logs)
+
+
+def joined(logs: Sequence[Log]) -> Log:
+    """Return several logs as one: times count from the first origin, and whatever a row says stays its own."""
+    origin_s = min(log.origin_s for log in logs)
+    tables, after = list[pd.DataFrame](), 0
+    for log in logs:
+        times = [name for name in ("arrival_s", "departure_s", "stamp_s") if name in log.table]
+        table = log.table.assign(**{name: log.table[name] + (log.origin_s - origin_s) for name in times})
+        for name in ("rest", "own"):
+            if name in table and table[name].max() < len(table):  # numbers of its file, not digests of the row
+                table[name] += after
+        tables.append(table)
+        after += len(table)
+    shared = [name for name in tables[0] if all(name in table for table in tables)]
+    fields = None
+    if all(log.fields is not None for log in logs):
+        fields = pd.concat([log.fields for log in logs], ignore_index=True)
+    return Log(
+        pd.concat([table[shared] for table in tables], ignore_index=True),
+        tuple(dict.fromkeys(note for log in logs for note in log.notes)),
+        origin_s,
+        max(log.resolution_s for log in logs),
+        tuple(_together([finding for log in logs for finding in log.findings])),
+        fields,
+    )
+
+
 def read_log(
     path: Path,
     arrival: str | None = None,
@@ -60,16 +149,17 @@ def read_log(
     unit: str | None = None,
     *,
     priority: str | None = None,
+    options: LogOptions | None = None,
 ) -> Log:
-    """Read a request log: CSV, Parquet, an access log of a web server or proxy, or the Standard Workload Format.
+    """Read a request log of a format that its beginning tells, plain or packed by gzip or zstd.
+
+    CSV, Parquet, JSON (lines, OTLP, Jaeger), access logs of web servers and proxies, the Standard Workload Format.
 
     Parameters
     ----------
-    path : the file, plain or gzipped
-    arrival, departure, duration : columns of a table; those not given are found by their names. Of an access log one
-        of the first two may be `time`, to say what its stamp is, and the last the number or the name of its field
-    unit : s, ms, us or ns of numbers that do not say it themselves
-    priority : column of a table with the class of each request, 0 served first
+    path : the file
+    arrival, departure, duration, unit, priority : as in `LogOptions`
+    options : all of these and more
 
     Raises
     ------
@@ -90,22 +180,44 @@ def read_log(
     0      0.000        0.039
     1      0.383        0.388
     """
-    if unit is not None and unit not in PER_SECOND:
-        raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {unit}")
+    said = options or LogOptions(arrival, departure, duration, unit, priority)
+    if said.unit is not None and said.unit not in PER_SECOND:
+        raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {said.unit}")
     head = head_of(path)
+    if not head and path.stat().st_size:
+        raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
     if not head:
         raise FileError([FileFault(0, 0, "", "is empty", "")])
-    if priority and (is_access_log(head) or is_swf(head)):
-        raise FileError([FileFault(1, 1, priority, "should be a column", "a format without such columns")])
+    records = _records(path, head, said)
+    if records is not None:
+        return _of_records(records, said)
+    if said.priority and (is_access_log(head) or is_swf(head)):
+        raise FileError([FileFault(1, 1, said.priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
-        return read_access_log(path, _stamp(arrival, departure), unit, duration)
+        stamp = _stamp(said.arrival, said.departure)
+        return read_access_log(path, stamp, said.unit, said.duration, upstream=said.upstream, fields=said.fields)
+    if said.upstream:
+        problem = "is about logs of proxies that say how long the server took"
+        raise FileError([FileFault(1, 1, "--upstream", problem, "another log")])
     if is_swf(head):
-        if arrival or departure or duration or unit:
+        if any(said.stated()) or said.unit:
             raise FileError(
                 [FileFault(1, 1, "file", "has its columns and units from its format", "Standard Workload Format")]
             )
         return read_swf(path)
-    return read_table_log(path, arrival, departure, duration, unit, priority=priority)
+    return read_table_log(path, options=said)
+
+
+def _records(path: Path, head: bytes, options: LogOptions) -> Records | None:
+    """Return the records of a log whose fields have names beside its format; None of any other."""
+    if options.form is not None:
+        return format_records(path, options.form)
+    if head.startswith(PARQUET):
+        return None
+    if is_json(head):
+        return json_records(path)
+    form = line_form(head)
+    return None if form is None else line_records(path, form)
 
 
 def _stamp(arrival: str | None, departure: str | None) -> str | None:
@@ -144,25 +256,15 @@ def is_swf(head: bytes) -> bool:
     return first.lstrip().startswith(b";") or (len(first.split()) == 18 and b"," not in first)
 
 
-def read_table_log(
-    path: Path,
-    arrival: str | None = None,
-    departure: str | None = None,
-    duration: str | None = None,
-    unit: str | None = None,
-    *,
-    priority: str | None = None,
-) -> Log:
+def read_table_log(path: Path, *, options: LogOptions | None = None) -> Log:
     """Read a CSV or Parquet file with a row for each request, or for each arrival and each departure.
 
     Files without faults are read at once; a file with anything unusual is read again, cell by cell.
 
     Parameters
     ----------
-    path : the file, plain or gzipped
-    arrival, departure, duration : columns; those not given are found by their names
-    unit : s, ms, us or ns of numbers whose column does not say
-    priority : column of classes, whole numbers from 0
+    path : the file, plain or packed
+    options : columns that were named, and what else was said
 
     Examples
     --------
@@ -172,28 +274,115 @@ def read_table_log(
     ...     read_table_log(Path(file.name)).table.to_numpy().tolist()
     [[0.0, 1.5], [0.25, nan]]
     """
+    said = options or LogOptions()
     names = _names(path)
-    if names:
-        which = roles(names, arrival, departure, duration, priority)
+    if names and said.zone is None:
+        which = roles(names, *said.stated())
         columns = _quickly(path, which)
         if columns is not None:
-            notes, times = _in_seconds(columns, which, unit)
+            notes, times = _in_seconds(columns, which, said.unit)
             sound = _sound(times, columns, which)
             if sound:
                 _refuse_undecided(which, notes)
             if sound and _too_long(times, which, notes) is None:
                 log = _log(times, columns, which, notes)
+                log = replace(log, findings=_clocks(columns, which))
+                if said.fields:
+                    log = replace(log, fields=_others(path, names, which))
                 return log if _named(log.table) else _with_rest(log, _others(path, names, which))
-    cells = cells_of(path)
-    which, columns = _carefully(cells, (arrival, departure, duration, priority), unit)
-    notes, times = _in_seconds(columns, which, unit)
+    return _of_cells(cells_of(path), said)
+
+
+def _of_cells(cells: FileCells, options: LogOptions, times: Times | None = None) -> Log:
+    """Return the log of a table that was read cell by cell."""
+    which, columns = _carefully(cells, options, times)
+    notes, seconds = _in_seconds(columns, which, options.unit, times)
     _refuse_undecided(which, notes)
-    _refuse_long(times, which, notes, cells)
-    log = _log(times, columns, which, notes)
-    if _named(log.table):
-        return log
+    _refuse_long(seconds, which, notes, cells)
+    log = replace(_log(seconds, columns, which, notes), findings=_clocks(columns, which))
     others = [name for name in cells.names if name not in which.times()]
-    return _with_rest(log, pd.DataFrame({name: cells.columns[name].astype(str) for name in others}))
+    rest = pd.DataFrame({name: cells.columns[name].astype(str) for name in others})
+    if options.fields:
+        log = replace(log, fields=rest)
+    return log if _named(log.table) else _with_rest(log, rest)
+
+
+def _of_records(records: Records, options: LogOptions) -> Log:
+    """Return the log of records whose times are known by their form, unless columns were named."""
+    cells, times = records.cells, records.times if not any(options.stated()[:3]) else None
+    notes, findings = list(records.notes), list(records.findings)
+    if times is not None:
+        end = "end" if times.by_end else "start"
+        notes.append(f"lines are in {times.form}: {times.duration} read in {times.unit}, {times.stamp} as the {end}")
+        if times.by_end or times.form.startswith("HAProxy"):
+            findings += _missing(cells, times)
+            cells = chosen(cells, _has(cells, times))
+    if options.upstream and (times is None or times.upstream not in cells.names):
+        named = times.upstream if times and times.upstream else "such a field"
+        raise FileError([FileFault(1, 1, "--upstream", f"needs {named} in the log", "none")])
+    log = _of_cells(cells, options, times)
+    log = replace(log, notes=(*notes, *log.notes), findings=(*findings, *log.findings))
+    return _upstream(log, cells, times) if options.upstream and times is not None else log
+
+
+def _has(cells: FileCells, times: Times) -> "np.typing.NDArray[np.bool_]":
+    """Return which records have both times."""
+    known = [~cells.text(name).str.lower().isin(_NOT_SEEN) for name in (times.stamp, times.duration)]
+    return np.asarray(known[0] & known[1], dtype=np.bool_)
+
+
+def _missing(cells: FileCells, times: Times) -> list[LogFinding]:
+    count = int(np.count_nonzero(~_has(cells, times)))
+    if not count:
+        return []
+    evidence = f"no {times.stamp} or no {times.duration}"
+    return [LogFinding("records without times", count, evidence, "left out")]
+
+
+def _upstream(log: Log, cells: FileCells, times: Times) -> Log:
+    """Return a log of what the servers behind a proxy saw: from when a request went to them until they had answered.
+
+    A proxy that tried several servers in turn waited for all of them. Where the log does not say how long the request
+    took to come in, that counts as nothing.
+    """
+    texts = cells.text(str(times.upstream))
+    parts = texts.str.split(r"\s*[,:]\s*", regex=True, expand=True).apply(pd.to_numeric, errors="coerce")
+    took_s = parts.sum(axis=1, min_count=1).to_numpy() / PER_SECOND[times.unit]
+    delay = sum((pd.to_numeric(cells.columns[name], errors="coerce").to_numpy() for name in times.delay), np.zeros(1))
+    came = log.table["arrival_s"].to_numpy() + delay / PER_SECOND[times.unit]
+    reached = ~np.isnan(took_s)
+    if not reached.any():
+        raise FileError([FileFault(1, 1, "--upstream", f"needs numbers in {times.upstream}", "none")])
+    table = log.table.assign(arrival_s=came, departure_s=came + took_s)[reached].reset_index(drop=True)
+    notes = [*log.notes, f"times are those of the servers behind the proxy ({times.upstream})"]
+    if not reached.all():
+        notes.append(f"{counted(int(np.count_nonzero(~reached)), 'request')} reached no server, left out")
+    fields = None if log.fields is None else log.fields[reached].reset_index(drop=True)
+    return replace(log, table=table, notes=tuple(notes), fields=fields)
+
+
+def _clocks(columns: Mapping[str, pa.ChunkedArray], which: Roles) -> tuple[LogFinding, ...]:
+    """Return the finding of stamps without a zone that a change of clocks put back by an hour."""
+    for name in which.times():
+        kind = columns[name].type
+        if pa.types.is_timestamp(kind) and kind.tz is None:
+            at = set_back(np.asarray(columns[name].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()) / 1e6)
+            if at is not None:
+                evidence = f"from row {at + 1:,} on stamps without a zone are an hour earlier than those before"
+                return (LogFinding("clock set back by an hour", len(columns[name]), evidence, "kept: say --zone"),)
+    return ()
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _together(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
+    """Yield findings of several files, those of one name as one, with the evidence of the first."""
+    for name in dict.fromkeys(finding.name for finding in findings):
+        alike = [finding for finding in findings if finding.name == name]
+        yield replace(alike[0], count=sum(finding.count for finding in alike))
 
 
 def _names(path: Path) -> list[str]:
@@ -202,7 +391,8 @@ def _names(path: Path) -> list[str]:
     try:
         if head.startswith(PARQUET):
             return list(pq.read_schema(path).names)
-        if head.startswith(b"{"):
+        first = head.partition(b"\n")[0]
+        if b"," not in first and any(mark in first for mark in (b";", b"\t", b"|")):
             return []
         names = list(pacsv.read_csv(pa.BufferReader(head.partition(b"\n")[0] + b"\n")).column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -242,7 +432,7 @@ def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
 
 
 def _in_seconds(
-    columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None
+    columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None, form: Times | None = None
 ) -> tuple[list[str], dict[str, TimeColumn]]:
     """Return notes on the units and zones that were supposed, and the columns of times in seconds."""
     clock = {name: columns[name].type for name in which.times() if pa.types.is_timestamp(columns[name].type)}
@@ -258,6 +448,10 @@ def _in_seconds(
             continue
         values = _numbers(column)
         column_unit, note = unit_of(name, values, unit)
+        if pa.types.is_duration(column.type):
+            column_unit, note = "ns", ""
+        elif form is not None and name == form.duration:
+            column_unit, note = form.unit, ""
         notes += [note] * bool(note)
         seconds = values / PER_SECOND[column_unit]
         since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
@@ -268,7 +462,8 @@ def _in_seconds(
 def _numbers(column: pa.ChunkedArray) -> Floats:
     """Return a column as numbers; infinite ones, which are refused, where it holds something else."""
     try:
-        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        whole = column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
+        return np.asarray(whole.cast(pa.float64()).to_numpy(), dtype=np.float64)
     except pa.ArrowException:
         return np.full(len(column), np.inf)
 
@@ -394,17 +589,15 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
     return replace(log, table=table)
 
 
-def _carefully(
-    cells: FileCells, stated: tuple[str | None, ...], unit: str | None
-) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
+def _carefully(cells: FileCells, options: LogOptions, form: Times | None) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
     """Return which columns hold what, and each of them, checked cell by cell."""
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
-    which = roles(cells.names, *stated)
+    which = _roles(cells, options, form)
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
     for name in which.times():
-        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, unit)
+        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, options)
         faults += wrong
     for name in which.classes():
         columns[name], wrong = _classes(cells, name)
@@ -416,21 +609,36 @@ def _carefully(
     return which, columns
 
 
-def _checked(cells: FileCells, name: str, least: float, unit: str | None) -> tuple[pa.ChunkedArray, list[FileFault]]:
+def _roles(cells: FileCells, options: LogOptions, form: Times | None) -> Roles:
+    """Return which columns hold what: by the form of a record, or by their names."""
+    if form is None:
+        return roles(cells.names, *options.stated())
+    arrival, departure = (None, form.stamp) if form.by_end else (form.stamp, None)
+    request = next((name for name in ("span_id", "insertId", "request_id") if name in cells.names), None)
+    return Roles(arrival, departure, form.duration, request, None, options.priority)
+
+
+def _checked(cells: FileCells, name: str, least: float, options: LogOptions) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
     text = given.astype(str).str.strip()
     missing = given.isna() | text.str.lower().isin(_NOT_SEEN)
+    if kind_of_stamp(text[~missing]):
+        given = pd.to_datetime(text.mask(missing), format=kind_of_stamp(text[~missing]), errors="coerce")
+        faults = list(cells.faults_of(name, given.isna() & ~missing, "should be a time"))
+        return _zoned(given, options.zone), faults
     times, kind = _read(given, text.mask(missing))
     faults = list(cells.faults_of(name, times.isna() & ~missing, f"should be a {kind}"))
     if kind == "number":
-        faults += _outside(cells, name, times, least, unit)
+        faults += _outside(cells, name, times, least, options.unit)
     elif given.dtype.kind != "M":
         zoned = text.str.contains(_ZONE) & ~missing
         faults += cells.faults_of(
             name, times.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have"
         )
-        times = times if zoned.any() else times.dt.tz_localize(None)
+        times = times if zoned.any() or times.dtype.kind == "m" else times.dt.tz_localize(None)
+        if not faults:
+            return _zoned(times, options.zone), faults
     if len(text) and missing.all():
         faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
     return pa.chunked_array([pa.array(times, from_pandas=True)]), faults
@@ -457,9 +665,33 @@ def _classes(cells: FileCells, name: str) -> tuple[pa.ChunkedArray, list[FileFau
     return pa.chunked_array([classes.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
 
 
+def kind_of_stamp(text: pd.Series) -> str:
+    """Return the form of stamps as web servers write them, if the first of them is one; else nothing."""
+    first = str(text.iloc[0]).strip("[]") if len(text) else ""
+    if not re.match(r"\d\d/[A-Z][a-z]{2}/\d{4}:", first):
+        return ""
+    brackets = ("[", "]") if str(text.iloc[0]).startswith("[") else ("", "")
+    zone = " %z" if " " in first else ""
+    return f"{brackets[0]}%d/%b/%Y:%H:%M:%S{'.%f' if '.' in first else ''}{zone}{brackets[1]}"
+
+
+def _zoned(times: pd.Series, zone: str | None) -> pa.ChunkedArray:
+    """Return stamps, those without a zone in the one that was said."""
+    if zone is not None and times.dtype.kind == "M" and times.dt.tz is None:
+        times = localised(times, zone)
+    return pa.chunked_array([pa.array(times, from_pandas=True)])
+
+
 def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
     if given.dtype.kind == "M":
         return given, "time"
-    numbers = pd.to_numeric(text, errors="coerce").astype(float)
+    numeric = pd.to_numeric(text, errors="coerce").astype(float)
+    if numeric.notna().sum() * 2 < text.notna().sum() and _has_units(text):
+        return pd.to_timedelta(numbers(text.fillna(""), "duration").value, unit="s").to_series(index=text.index), "time"
     stamps = pd.to_datetime(text, errors="coerce", utc=True, format="ISO8601")
-    return (stamps, "ISO 8601 time") if stamps.notna().sum() > numbers.notna().sum() else (numbers, "number")
+    return (stamps, "ISO 8601 time") if stamps.notna().sum() > numeric.notna().sum() else (numeric, "number")
+
+
+def _has_units(text: pd.Series) -> bool:
+    """Return whether most cells are numbers with a unit of time, such as 12ms or 0.05s."""
+    return bool(text.dropna().str.fullmatch(r"[0-9.]+(?:[eE][-+]?[0-9]+)?\s*(?:ns|us|µs|μs|ms|s|m|min|h)").mean() > 0.5)

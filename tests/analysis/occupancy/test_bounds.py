@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.occupancy import bounds as bounds_module
 from analysis.occupancy.bounds import busiest, busy_periods, capacity, expansion, faster, reduction
+from analysis.occupancy.catalogue import divides_queueing
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import area, law
 from models.queues.serve import serve
@@ -174,14 +175,26 @@ def test_round_robin_with_a_quantum_may_break_the_paper_s_bound():
 
 
 @pytest.mark.parametrize("speed", [1.1, 1.5, 3.0])
-@pytest.mark.parametrize("policy", ["fcfs", "ps"])
-def test_faster_servers_keep_what_the_bounds_promise(policy, speed):
+@pytest.mark.parametrize("servers", [1, 2])
+@pytest.mark.parametrize("policy", ["fcfs", "ps", "srpt", "fb", "lcfs_pr"])
+def test_faster_servers_keep_what_the_bounds_promise(policy, servers, speed):
     arrival, demand = load(6)
-    seen, _ = observed(policy, arrival, demand, 2)
-    _, after = observed(policy, arrival, demand / speed, 2)
-    bounds = faster(seen, 2, speed, per_job=True, fcfs=policy == "fcfs")
+    seen, _ = observed(policy, arrival, demand, servers)
+    _, after = observed(policy, arrival, demand / speed, servers)
+    divides = divides_queueing(policy, servers)
+    bounds = faster(seen, servers, speed, per_job=True, divides=divides)
     assert bounds.queueing_low_s <= after <= bounds.queueing_high_s + 1e-9
-    assert bounds.queueing_high_s <= (bounds.queueing_s / speed if policy == "fcfs" else bounds.queueing_s)
+    assert bounds.queueing_high_s <= (bounds.queueing_s / speed if divides else bounds.queueing_s) + 1e-9
+
+
+def test_who_waits_at_the_end_of_a_log_may_wait_as_long_on_faster_servers():
+    arrival, end = [0.0, 0.0, 1.0], 10.0
+    seen = curve(arrival, [3.0, np.nan, np.nan], end_s=end)
+    bounds = faster(seen, 1, 2.0, divides=True)
+    departures = serve("fcfs", np.array(arrival), np.array([3.0, 100.0, 1.0]) / 2, 1).departure_s
+    after = law(curve(arrival, np.where(departures < end, departures, np.nan), end_s=end), 1).queueing_time_s
+    assert after <= bounds.queueing_high_s + 1e-9
+    assert bounds.queueing_s / 2 < after
 
 
 def test_preemptive_last_come_first_served_does_not_divide_queueing_by_the_speed():

@@ -1,0 +1,198 @@
+"""One server's log in every format: the same service and queueing time, wherever its times are written."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
+from analysis.occupancy.logs.hygiene import clean
+from analysis.occupancy.logs.reading import LogOptions, read_log, read_logs
+from analysis.occupancy.logs.records import compiled_format
+from analysis.tables.faults import FileError
+from tests.helpers.request_logs import FORMATS, ORIGIN, SERVERS, clf, iso, ms, took, truth, workload
+
+REQUESTS = workload()
+SERVICE_S, QUEUEING_S = truth(REQUESTS)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(text, name="log", **said):
+        file = tmp_path / name
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_log(file, options=LogOptions(**said))
+
+    return reading
+
+
+def sums(log, resolution_s=0.0):
+    cleaned = clean(log.table, SERVERS, resolution_s)
+    total = law(curve(cleaned.arrival_s, cleaned.departure_s), SERVERS)
+    return total.service_time_s, total.queueing_time_s
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_the_service_and_queueing_time_of_the_server(read, name):
+    form = FORMATS[name]
+    log = read(form.write(REQUESTS), **form.said)
+    service_s, queueing_s = sums(log, log.resolution_s)
+    scale = 1000 if name == "SWF" else 1  # whole numbers of its seconds stand for milliseconds
+    assert len(log.table) == len(REQUESTS)
+    assert (log.table["departure_s"] - log.table["arrival_s"]).sum() / scale == pytest.approx(SERVICE_S + QUEUEING_S)
+    off = 0.12 if form.whole_seconds else 1e-3
+    assert service_s / scale == pytest.approx(SERVICE_S, rel=off)
+    assert queueing_s / scale == pytest.approx(QUEUEING_S, rel=2 * off)
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.by])
+def test_what_else_a_row_says_is_there_if_it_is_wanted(read, name):
+    form = FORMATS[name]
+    log = read(form.write(REQUESTS), **form.said, fields=True)
+    paths = log.fields[form.by].astype(str)
+    assert len(paths) == len(log.table)
+    response_s = (log.table["departure_s"] - log.table["arrival_s"]).groupby(paths.to_numpy(), observed=True).sum()
+    expected = pd.Series([took(r) for r in REQUESTS]).groupby([r.path for r in REQUESTS]).sum()
+    response_s.index = response_s.index.str.removeprefix("GET ").str.replace("https://www.example.com:443", "")
+    pd.testing.assert_series_equal(response_s.sort_index(), expected.sort_index(), check_names=False, rtol=1e-6)
+
+
+def test_a_log_packed_by_zstd_or_gzip_is_the_log(read):
+    text = FORMATS["nginx $msec"].write(REQUESTS).encode()
+    packed = pa.Codec("zstd").compress(text, asbytes=True)
+    for content in (text, gzip.compress(text), gzip.compress(text[:99]) + gzip.compress(text[99:]), packed):
+        assert sums(read(content)) == pytest.approx((SERVICE_S, QUEUEING_S), rel=1e-3)
+    for cut in (packed[:-9], packed[: len(packed) // 2]):
+        with pytest.raises(FileError, match="should be a whole packed file, got one cut off or damaged"):
+            read(cut)
+
+
+@pytest.mark.parametrize("name", ["nginx $msec", "JSON of nginx", "CSV", "HAProxy"])
+def test_a_rotated_log_in_any_order_is_one_log(tmp_path, name):
+    files = [tmp_path / f"access.log.{part}" for part in range(3)]
+    for file, part in zip(files, np.array_split(np.arange(len(REQUESTS)), 3), strict=True):
+        file.write_text(FORMATS[name].write([REQUESTS[i] for i in part]))
+    for order in (files, files[::-1]):
+        log = read_logs(order, LogOptions(fields=True))
+        assert sums(log) == pytest.approx((SERVICE_S, QUEUEING_S), rel=1e-3)
+        assert len(log.fields) == len(REQUESTS)
+    files[1].write_bytes(files[0].read_bytes())
+    with pytest.raises(FileError, match=r"access\.log\.1: is the same as .*access\.log\.0"):
+        read_logs(files, LogOptions())
+
+
+@pytest.mark.parametrize("name", ["nginx $msec", "JSON of nginx", "CSV ;", "Envoy"])
+def test_lines_out_of_order_are_read_as_in_order(read, name):
+    mixed = [REQUESTS[i] for i in np.random.default_rng(2).permutation(len(REQUESTS))]
+    assert sums(read(FORMATS[name].write(mixed))) == pytest.approx((SERVICE_S, QUEUEING_S), rel=1e-3)
+
+
+def test_upstream_times_are_those_of_the_server_behind(read):
+    slow = [r._replace(left=r.left + 0.5) for r in REQUESTS]  # clients read slowly: half a second each
+    behind = {
+        "ingress-nginx": ("{took:.3f} {status} 5d", "{real:.3f} {status} 5d"),
+        "Envoy": ('{ms} {ms} "', '{ms} {own} "'),
+    }
+    for name, (old, new) in behind.items():
+        text = ""
+        for late, request in zip(slow, REQUESTS, strict=True):
+            line = FORMATS[name].write([late])
+            values = {"took": took(late), "real": took(request), "ms": ms(took(late)), "own": ms(took(request))}
+            text += line.replace(old.format(**values, status=late.status), new.format(**values, status=late.status))
+        log = read(text, upstream=True)
+        assert (log.table["departure_s"] - log.table["arrival_s"]).sum() == pytest.approx(SERVICE_S + QUEUEING_S)
+        assert read(text).table.eval("departure_s - arrival_s").sum() > SERVICE_S + QUEUEING_S + 150
+
+
+def test_upstream_of_a_format_string_adds_up_the_servers_that_were_tried(read):
+    rows = [(10.5, 0.5, "0.1, 0.2"), (11.0, 0.5, "-"), (12.0, 0.25, "0.125")]
+    text = "".join(f"{ORIGIN + end:.3f}|{took}|{up}\n" for end, took, up in rows)
+    log = read(text, form="$msec|$request_time|$upstream_response_time", upstream=True)
+    assert log.table.to_numpy() == pytest.approx(np.array([[0.0, 0.3], [1.75, 1.875]]))
+    assert any("1 request reached no server, left out" in note for note in log.notes)
+
+
+def test_upstream_of_a_log_that_does_not_say_it_is_a_fault(read):
+    for name in ("nginx $msec", "CSV", "JSON of Caddy", "SWF"):
+        with pytest.raises(FileError, match="--upstream"):
+            read(FORMATS[name].write(REQUESTS), upstream=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("plain words", "--format: should name fields, such as $request_time or %D, got plain words"),
+        ("$msec$request_time", "--format: should have a character after each field, got $msec"),
+        ("$msec $msec", "--format: should name a field once, got msec"),
+    ],
+)
+def test_a_format_string_that_cannot_be_read_is_a_fault(text, fault):
+    with pytest.raises(FileError) as caught:
+        compiled_format(text)
+    assert caught.value.lines() == [f"1:1: {fault}"]
+
+
+def test_json_without_known_times_says_what_is_needed(read):
+    with pytest.raises(
+        FileError, match="two of --arrival, --departure and --duration should be given, got columns a, b"
+    ):
+        read('{"a": 1, "b": {}}\n{"a": 2, "b": "x"}\n')
+    with pytest.raises(FileError, match="timestamp: is it a start"):
+        read('{"timestamp": "2024-01-01T00:00:00Z", "latency_ms": 5}\n')
+    with pytest.raises(FileError, match="1:1: line: should be a JSON object, a line for each request"):
+        read('{"a": \n1 2 3')
+
+
+def test_a_json_log_with_broken_lines_tells_them(read):
+    lines = FORMATS["JSON of nginx"].write(REQUESTS).splitlines()
+    log = read("\n".join([*lines[:100], "{", *lines[100:200], "worker died", *lines[200:]]))
+    assert len(log.table) == len(REQUESTS)
+    assert log.notes[0] == "lines that are no JSON objects: 2, left out: line 101, 202"
+    assert read("\n".join([*lines, *["{"] * 50])).findings[0].count == 50
+
+
+def test_a_row_of_json_without_a_time_is_left_out_and_told(read):
+    lines = [json.loads(line) for line in FORMATS["JSON of nginx"].write(REQUESTS).splitlines()]
+    del lines[3]["request_time"]
+    lines[7]["msec"] = "-"
+    log = read("\n".join(map(json.dumps, lines)))
+    assert len(log.table) == len(REQUESTS) - 2
+    assert [(finding.name, finding.count) for finding in log.findings] == [("records without times", 2)]
+
+
+def test_clocks_that_are_set_back_are_told_and_read_right_with_their_zone(read):
+    night = 1_729_987_200  # 2024-10-27 00:00 UTC: Berlin's clocks go back at 01:00 UTC
+    rows = [(night + 20.0 * i, night + 20.0 * i + 5) for i in range(360)]
+    local = [
+        pd.to_datetime(list(times), unit="s", utc=True).tz_convert("Europe/Berlin") for times in zip(*rows, strict=True)
+    ]
+    text = "start,end\n" + "".join(
+        f"{start:%Y-%m-%d %H:%M:%S},{end:%Y-%m-%d %H:%M:%S}\n" for start, end in zip(*local, strict=True)
+    )
+    log = read(text)
+    assert [finding.name for finding in log.findings] == ["clock set back by an hour"]
+    assert "from row 181 on" in log.findings[0].evidence
+    zoned = read(text, zone="Europe/Berlin")
+    assert zoned.findings == ()
+    assert zoned.origin_s == night
+    assert zoned.table["arrival_s"].to_numpy() == pytest.approx(20.0 * np.arange(360))
+    with pytest.raises(ValueError, match="zone: should be a time zone such as Europe/Berlin, got Mars"):
+        read(text, zone="Mars")
+
+
+def test_stamps_that_only_seem_to_go_back_are_not_accused(read):
+    rows = sorted((r.left, r.came) for r in REQUESTS)
+    late = rows[:200] + [(end, end - 3500) for end, _ in rows[200:230]] + rows[230:]
+    text = "start,end\n" + "".join(f"{iso(start)[:-1]},{iso(end)[:-1]}\n" for end, start in late)
+    assert read(text).findings == ()
+
+
+def test_stamps_of_haproxy_are_read_in_a_zone(read):
+    text = FORMATS["HAProxy"].write(REQUESTS)
+    utc, berlin = (read(text, zone=zone) for zone in ("UTC", "Europe/Berlin"))
+    assert utc.origin_s - berlin.origin_s == 7200
+    assert clf(REQUESTS[0].came, "ms") in text
