@@ -723,6 +723,13 @@ def requests(
     format: str | None = None,
     upstream: bool = False,
     zone: str | None = None,
+    slo: str | None = None,
+    load: _Positive = 1.0,
+    by: str | None = None,
+    hosts: str | None = None,
+    where: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
 ) -> "OccupancyConclusion":
     """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
 
@@ -739,6 +746,12 @@ def requests(
     format : of lines, as nginx's log_format or Apache's LogFormat has it
     upstream : whether the time of the servers behind a proxy is wanted
     zone : of stamps without one, such as Europe/Berlin
+    slo : objective on a percentile of response, such as p99=300ms: the fewest servers and the largest load that meet it
+    load : that the objective is asked for, as a multiple of the log's
+    by : column of classes to compare
+    hosts : column of machines, each a queue with `servers` of its own
+    where : condition on the columns; only these rows count
+    since, until : points in time; requests present between them count
 
     Examples
     --------
@@ -748,14 +761,26 @@ def requests(
     1.0
     """
     from analysis.occupancy.logs.reading import LogOptions
+    from analysis.occupancy.objective import Objective
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES
     from scenarios.occupancy.occupancy import OccupancyQuery, occupancy
+    from scenarios.occupancy.slices import LogSlice
 
     known = next((name for name in POLICIES if name == policy), None)
     if policy not in {None, "auto", known}:
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
-    query = OccupancyQuery(servers, _several(to), _several(speed), interval_s, policy=known, identify=policy == "auto")
+    query = OccupancyQuery(
+        servers,
+        _several(to),
+        _several(speed),
+        interval_s,
+        policy=known,
+        identify=policy == "auto",
+        objective=None if slo is None else Objective.parse(slo),
+        load=load,
+        rows=LogSlice(where, since, until, by, hosts),
+    )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if isinstance(log, Sequence) and not isinstance(log, str):
         with _progress("reading and replaying"):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CHANGES = "What would change"
 _STDIN = "Events on standard input"
 _columns = partial(typer.Option, rich_help_panel="Columns of the log")
+_rows = partial(typer.Option, rich_help_panel="Rows of the log")
 _FLEET = "A fleet's run that served requests"
 
 
@@ -69,9 +70,34 @@ def occupancy(
             rich_help_panel=_CHANGES, help="Scheduling policy for the replay; auto identifies it from the log."
         ),
     ] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="p99=TIME",
+            rich_help_panel=_CHANGES,
+            help="Objective, such as p99=300ms: the fewest servers and the largest load that meet it.",
+        ),
+    ] = None,
+    load: Annotated[
+        float, number(help="Load that the objective is asked for, as a multiple of the log's.", panel=_CHANGES)
+    ] = 1.0,
     quantum: Annotated[
         float, time(help="Time slice of policy rr; in seconds if it has no unit.", panel=_CHANGES)
     ] = 0.1,
+    by_column: Annotated[
+        str | None, _rows("--by", metavar="COLUMN", help="Column of classes to compare: path, status.")
+    ] = None,
+    hosts_column: Annotated[
+        str | None,
+        _rows("--hosts", metavar="COLUMN", help="Column of machines, each a queue with --servers of its own."),
+    ] = None,
+    rows_where: Annotated[
+        str | None, _rows("--where", metavar="EXPR", help="Rows that count, such as \"status = '200'\".")
+    ] = None,
+    from_stamp: Annotated[
+        str | None, _rows("--from", metavar="WHEN", help="Begin here: 2024-06-10T09:00, or seconds of the log.")
+    ] = None,
+    until_stamp: Annotated[str | None, _rows("--until", metavar="WHEN", help="End before this time.")] = None,
     arrival: Annotated[str | None, _columns(metavar="COLUMN", help="Column of arrivals.")] = None,
     departure: Annotated[str | None, _columns(metavar="COLUMN", help="Column of departures.")] = None,
     duration: Annotated[
@@ -95,7 +121,7 @@ def occupancy(
         bool, _columns("--upstream", help="Take the time of the servers behind a proxy, not that of the proxy.")
     ] = False,
     zone: Annotated[
-        str | None, _columns(metavar="ZONE", help="Zone of stamps without one, such as Europe/Berlin; by default UTC.")
+        str | None, _columns(metavar="NAME", help="Zone of stamps without one, such as Europe/Berlin; by default UTC.")
     ] = None,
     service: Annotated[
         str | None,
@@ -126,6 +152,8 @@ def occupancy(
         _refuse_all(given_too | {"--departure": departure, "--duration": duration, "--priority": priority})
         _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
         _refuse_all({"--upstream": upstream or None, "LOG": None if len(log) == 1 else " ".join(map(str, log))})
+        _refuse_all({"--from": from_stamp, "--until": until_stamp})
+        _refuse_all({"--slo": slo, "--by": by_column, "--hosts": hosts_column, "--where": rows_where})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -136,7 +164,12 @@ def occupancy(
     from analysis.occupancy.logs.reading import LogOptions
     from scenarios.occupancy.occupancy import OccupancyQuery
     from scenarios.occupancy.occupancy import occupancy as conclude
+    from scenarios.occupancy.slices import LogSlice
 
+    if by_column is not None and hosts_column is not None:
+        options.refuse("--hosts", "should not be given beside --by", hosts_column)
+    if load != 1.0 and slo is None:
+        options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
     given = None
     if log[0].is_dir() or service is not None or stay is not None:
         from scenarios.runs.stays import log_of_run
@@ -151,6 +184,9 @@ def occupancy(
         identify=policy == "auto",
         quantum_s=quantum,
         alert=alert,
+        objective=None if slo is None else options.objective("--slo", slo),
+        load=load,
+        rows=LogSlice(rows_where, from_stamp, until_stamp, by_column, hosts_column),
     )
     if out is not None:
         with folder("--out"):

@@ -6,10 +6,13 @@ Each reader takes the option's name and its text, and raises a `FaultsError` tha
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from models.errors import ArgumentError
 from scenarios.files.faults import Fault, FaultsError, shown
+
+if TYPE_CHECKING:
+    from analysis.occupancy.objective import Objective
 
 MOST_SERVERS = 4096
 """As many as a scenario's station may have."""
@@ -29,6 +32,17 @@ class Refused:
 
     fault: Fault
     """Names no option yet."""
+
+
+def objective(option: str, text: str) -> "Objective":
+    """Return an objective on a percentile, such as p99=300ms."""
+    from analysis.occupancy.objective import Objective
+    from models.errors import InputError
+
+    try:
+        return Objective.parse(text)
+    except InputError:
+        refuse(option, "should be a percentile and a time, such as p99=300ms", text)
 
 
 def reading(read: Callable[[str, str], _T]) -> Callable[[object], object]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +21,15 @@ from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import LogOptions, read_logs
+from analysis.occupancy.objective import Objective
+from analysis.occupancy.percentiles import percentiles
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
+from scenarios.occupancy.objective import LogPercentiles, SloAnswer, log_percentiles, slo_answer, station_of
+from scenarios.occupancy.slices import ClassTimes, LogSlice, by_host, chosen_rows, class_times, cut, stretch
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
@@ -70,6 +74,12 @@ class OccupancyQuery:
     quantum_s: float = 0.1
     alert: float | None = None
     """Queueing over service time from which an interval is told."""
+    objective: Objective | None = None
+    """A percentile of response time and its bound."""
+    load: float = 1.0
+    """The load that the objective is asked for, as a multiple of the recorded one."""
+    rows: LogSlice = field(default_factory=LogSlice)
+    """Which of the log's rows count, and the classes that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +196,14 @@ class OccupancyConclusion(Conclusion):
     servers_test: ServersTest
     findings: tuple[LogFinding, ...]
     notes: tuple[str, ...]
+    percentiles: LogPercentiles | None = None
+    """None of a log without pairs."""
+    slo: SloAnswer | None = None
+    """If an objective was asked about."""
+    classes: tuple[ClassTimes, ...] = ()
+    """If classes are compared."""
+    hosts: tuple[tuple[str, "OccupancyConclusion"], ...] = ()
+    """If each host is a queue of its own."""
     alerts: pd.DataFrame | None = None
     """Intervals above the ratio that was asked for; None without one."""
     log: str | None = None
@@ -235,6 +253,10 @@ class OccupancyConclusion(Conclusion):
             "servers_test": asdict(self.servers_test),
             "findings": [asdict(flaw) for flaw in self.findings],
             "notes": list(self.notes),
+            **({} if self.percentiles is None else {"percentiles": self.percentiles.payload()}),
+            **({} if self.slo is None else {"slo": self.slo.payload()}),
+            **({"classes": [row.payload() for row in self.classes]} if self.classes else {}),
+            **({"hosts": {name: answer.payload() for name, answer in self.hosts}} if self.hosts else {}),
             **({} if self.alerts is None else {"alerts": self.alerts.to_dict("records")}),
             **({} if self.figures is None else {"figures": list(self.figures)}),
         }
@@ -272,9 +294,17 @@ class OccupancyConclusion(Conclusion):
             f"utilisation {share(self.utilisation, 1, 'unknown')}, at most {self.peak:,} present"
         )
         yield self._totals()
+        if self.percentiles is not None:
+            yield self.percentiles.table()
+        if self.classes:
+            yield self._classes()
+        if self.hosts:
+            yield self._hosts()
         identified = self.discipline.identified
         if identified is not None:
             yield Says(f"scheduling looks like {identified.policy} on {plural(identified.servers or 0, 'server')}")
+        if self.slo is not None:
+            yield from self.slo.blocks()
         if self.capacity:
             yield self._capacity()
         if self.speeds:
@@ -299,6 +329,32 @@ class OccupancyConclusion(Conclusion):
             part = seconds / self.response_time_s if self.response_time_s > 0 else 0.0
             rows.append((name, f"{seconds:,.1f}", f"{part:.1%}", f"{seconds / self.requests:,.4g} s"))
         return table(("aggregate time", "seconds", "share", "per request"), rows)
+
+    def _classes(self) -> Table:
+        rows = [
+            (
+                row.name,
+                f"{row.requests:,}",
+                share(row.share, 1),
+                f"{row.response_time_s / row.requests:,.4g} s",
+                f"{row.p50_s:,.4g} s",
+                f"{row.p99_s:,.4g} s",
+                f"{row.queueing_time_s:,.1f} s",
+            )
+            for row in self.classes
+        ]
+        return table(("class", "requests", "of response", "mean", "p50", "p99", "queueing*"), rows)
+
+    def _hosts(self) -> Table:
+        rows = []
+        for name, answer in self.hosts:
+            at = {} if answer.percentiles is None else {row.name: row.value_s for row in answer.percentiles.response}
+            busy = share(answer.utilisation, 1, "unknown")
+            queueing = f"{answer.queueing_time_s:,.1f} s"
+            rows.append(
+                (name, f"{answer.requests:,}", busy, queueing, f"{answer.peak:,}", f"{at.get('p99', math.nan):,.4g} s")
+            )
+        return table(("host", "requests", "busy", "queueing", "peak", "p99"), rows)
 
     def _capacity(self) -> Table:
         rows = [(f"{row.bounds.to}", row.within(), row.change(), *_replay_cells(row.replay)) for row in self.capacity]
@@ -375,18 +431,70 @@ def occupancy(
     files = [log] if isinstance(log, Path) else list(log)
     if given is None:
         files = [_file_of(path) for path in files]
+    said = options or LogOptions()
     with faults_in(files[0]):
-        source = given or read_logs(files, options or LogOptions())
+        source = given or read_logs(files, replace(said, fields=said.fields or query.rows.reads_fields))
+        source, since_s, until_s = stretch(chosen_rows(source, query.rows), query.rows)
+        if query.rows.hosts is not None:
+            hosts = tuple(_by_host(source, query))
+            total = _summed(source, hosts, query)
+            name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
+            return replace(total, log=name, origin_s=source.origin_s)
         cleaned = clean(source.table, query.servers, source.resolution_s)
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
-        present = _present(cleaned)
+        present = cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
-    notes = (*source.notes, *answer.notes, *doubts)
+    shared = (f"* queueing of a class ({query.rows.by}): as if those present shared the servers evenly",)
+    notes = (*source.notes, *answer.notes, *doubts, *(shared if answer.classes else ()))
     name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
     answer = replace(answer, log=name, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
+
+
+def _by_host(source: Log, query: OccupancyQuery) -> Iterator[tuple[str, OccupancyConclusion]]:
+    """Yield what the laws say of each host's requests, as of a queue of its own."""
+    alone = replace(query, rows=LogSlice(), to=(), speed=(), identify=False, policy=None, objective=None)
+    for name, rows in by_host(tuple(source.table["label"])):
+        table = source.table.iloc[rows].drop(columns="label").reset_index(drop=True)
+        cleaned = clean(table, query.servers, source.resolution_s)
+        yield name, laws(cleaned, _present(cleaned), alone)
+
+
+def _summed(
+    source: Log, hosts: tuple[tuple[str, OccupancyConclusion], ...], query: OccupancyQuery
+) -> OccupancyConclusion:
+    """Return the sums over the hosts, each a queue of its own, in one answer."""
+    answers = [answer for _, answer in hosts]
+    first = max(answers, key=lambda answer: answer.requests)
+    service, queueing = (sum(getattr(a, f"{name}_time_s") for a in answers) for name in ("service", "queueing"))
+    start, end = min(a.start_s for a in answers), max(a.end_s for a in answers)
+    offered = query.servers * len(answers) * (end - start)
+    findings = tuple(
+        replace(flaw, evidence=f"{name}: {flaw.evidence}") for name, answer in hosts for flaw in answer.findings
+    )
+    own = f"each of {len(answers)} hosts is a queue with {query.servers} servers of its own"
+    note = f"{own}; intervals and rates are those of {hosts[0][0]}"
+    whole = source.table[["arrival_s", "departure_s"]].to_numpy(dtype=np.float64)
+    return replace(
+        first,
+        requests=sum(a.requests for a in answers),
+        unfinished=sum(a.unfinished for a in answers),
+        repaired=sum(a.repaired for a in answers),
+        servers=query.servers * len(answers),
+        start_s=start,
+        end_s=end,
+        service_time_s=service,
+        queueing_time_s=queueing,
+        response_time_s=service + queueing,
+        utilisation=service / offered if offered > 0 else math.nan,
+        peak=max(a.peak for a in answers),
+        percentiles=LogPercentiles(percentiles(whole[:, 1] - whole[:, 0], whole[:, 0]), ()),
+        findings=findings,
+        notes=(*source.notes, note),
+        hosts=hosts,
+    )
 
 
 def _file_of(path: Path) -> Path:
@@ -411,6 +519,21 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
     if test.verdict == "contradicted" and not any(test.reason.startswith(flaw.name) for flaw in log.findings):
         notes.append(test.reason)
     notes += caveats(discipline, query.to, query.speed)
+    station = None
+    if log.paired and discipline.policy is not None and discipline.replayed and discipline.reconstruction is not None:
+        demand_s = discipline.reconstruction.demand_s
+        station = station_of(log, discipline.policy, query.servers, demand_s, query.quantum_s)
+    answered = None
+    if query.objective is not None:
+        if log.paired:
+            answered = slo_answer(
+                log, query.objective, query.servers, load=query.load, station=station, quantum_s=query.quantum_s
+            )
+        else:
+            notes.append("no answer about the objective: departures belong to no arrivals")
+    classes: tuple[ClassTimes, ...] = ()
+    if log.label is not None:
+        classes = class_times(log.arrival_s, log.departure_s, log.label, present, query.servers)
     busy = busy_distribution(present, query.servers)["share"]
     waiting = queue_distribution(present, query.servers)["share"]
     return OccupancyConclusion(
@@ -438,6 +561,9 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
         servers_test=test,
         findings=log.findings,
         notes=tuple(notes),
+        percentiles=log_percentiles(log, station, query.servers),
+        slo=answered,
+        classes=classes,
         alerts=None if query.alert is None else alerts(parts, query.alert),
     )
 

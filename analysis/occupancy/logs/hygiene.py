@@ -154,7 +154,8 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
         raise InputError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
     paired = not np.isnan(left - came).all()
     classes = requests["priority"].to_numpy(dtype=np.int64) if paired and "priority" in requests else None
-    given = Cleaned(came, left, (), 0, paired, classes)
+    labels = tuple(requests["label"].astype(str)) if paired and "label" in requests else None
+    given = Cleaned(came, left, (), 0, paired, classes, labels)
     made = _pairs(given) if paired else _lists(given, servers)
     told = tuple(_told(made, servers, tick_s))
     findings = [*findings, *made.findings]
@@ -403,7 +404,8 @@ def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, LogFinding]:
         return replace(log, departure_s=left - least), LogFinding("departures before arrivals", count, evidence, done)
     keep = ~backwards
     classes = None if log.priority is None else log.priority[keep]
-    forwards = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes)
+    labels = None if log.label is None else tuple(np.array(log.label, dtype=object)[keep])
+    forwards = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes, label=labels)
     return forwards, LogFinding("departures before arrivals", count, evidence, "left out")
 
 

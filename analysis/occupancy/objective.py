@@ -1,0 +1,204 @@
+"""What a service-level objective on a percentile needs: servers for a load, and the load that servers carry."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from analysis.occupancy.load import MOST, RecordedLoad
+from analysis.occupancy.percentiles import CONFIDENCE, TAIL, Percentile
+from models.arrays import Floats, Ints
+from models.errors import InputError
+from models.queues.policies import POLICIES, PolicyName
+from models.queues.serve import serve
+
+DAYS = 30
+"""Days that are drawn for a band."""
+_LEAST_DAYS, _MOST_DRAWN = 8, 3_000_000
+"""In a search over long logs fewer days are drawn, at least the first, with the second of requests in all."""
+_ROUNDING_S = 1e-9
+"""Shorter waiting is what rounding leaves of none."""
+MOST_SERVERS = 4096
+"""No more servers are tried."""
+_FINE = 0.005
+"""The largest load is known to so much of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A percentile of response time that should not be longer than a bound."""
+
+    level: float
+    """0..1: 0.99 is p99."""
+    bound_s: float
+
+    @property
+    def name(self) -> str:
+        """p99 ≤ 0.3 s."""
+        return f"p{100 * self.level:.4g} ≤ {self.bound_s:g} s"
+
+    @classmethod
+    def parse(cls, text: str) -> "Objective":
+        """Return an objective from text such as ``p99=300ms``.
+
+        Examples
+        --------
+        >>> Objective.parse("p99.9=1.5s")
+        Objective(level=0.999, bound_s=1.5)
+        """
+        from analysis.tables.quantities import DURATIONS
+
+        name, _, bound = text.replace(" ", "").partition("=")
+        number = bound.rstrip("abcdefghijklmnopqrstuvwxyzµμ")
+        unit = bound[len(number) :] or "s"
+        try:
+            level, bound_s = float(name.removeprefix("p")) / 100, float(number) * DURATIONS[unit]
+        except (KeyError, ValueError):
+            level, bound_s = np.nan, np.nan
+        if not (name.startswith("p") and 0 < level < 1 and bound_s > 0 and np.isfinite(bound_s)):
+            raise InputError(f"should be a percentile and a time, such as p99=300ms, got {text}")
+        return cls(level, bound_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Fewest:
+    """The fewest servers that meet an objective."""
+
+    servers: int | None
+    """None: not even 4,096 do, as where single requests take longer than the bound."""
+    surely: int | None
+    """The fewest whose whole band meets it."""
+    at: Percentile | None
+    """The percentile on `servers`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The largest load, as a multiple of the recorded one, with which an objective is met; 0: none."""
+
+    load: float
+    surely: float
+    """The largest with which the whole band meets it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Station:
+    """Servers that a recorded load is served by: everything but how many there are."""
+
+    load: RecordedLoad
+    policy: PolicyName
+    quantum_s: float = 0.1
+
+    def response(self, servers: int, factor: float = 1.0) -> tuple[Floats, Floats]:
+        """Return response times and demands of `factor` times the load on so many servers, in order of arrival."""
+        return self._served(servers, *self.load.scaled(factor))
+
+    def percentiles(
+        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, waiting: bool = False, days: int = DAYS
+    ) -> tuple[Percentile, ...]:
+        """Return percentiles of response or waiting times on so many servers, with bands for another day.
+
+        Other days are drawn from the recorded one (`RecordedLoad.another_day`) and served. The band holds another day's
+        percentile: it has the error of the recorded day and that of the other, on the logarithm, by Student's t.
+
+        Parameters
+        ----------
+        levels : 0..1
+        servers : k >= 1
+        factor : of the load
+        waiting : whether the demand is taken off
+        days : drawn days; fewer than 2: no band
+        """
+        response_s, demand_s = self.response(servers, factor)
+        values = _quantiles(response_s - demand_s * waiting, levels)
+        rng = np.random.default_rng(1)
+        drawn = np.empty((days, len(levels)))
+        for row in drawn:
+            times_s, needed_s = self._served(servers, *self.load.another_day(factor, rng))
+            row[:] = _quantiles(times_s - needed_s * waiting, levels)
+        return tuple(_with_band(*column, len(response_s)) for column in zip(levels, values, drawn.T, strict=True))
+
+    def fewest(self, objective: Objective, factor: float = 1.0) -> Fewest:
+        """Return the fewest servers that meet an objective with `factor` times the load."""
+
+        def at(servers: int) -> float:
+            return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
+
+        point = _least(lambda k: at(k) <= objective.bound_s)
+        if point is None:
+            return Fewest(None, None, None)
+        surely = _least(lambda k: self._high(objective, k, factor) <= objective.bound_s, point, 64 * point)
+        return Fewest(point, surely, self.percentiles([objective.level], point, factor)[0])
+
+    def largest(self, objective: Objective, servers: int) -> Largest:
+        """Return the largest load with which so many servers meet an objective."""
+
+        def at(factor: float) -> float:
+            return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
+
+        point = _most(lambda factor: at(factor) <= objective.bound_s)
+        if not point:
+            return Largest(0.0, 0.0)
+        return Largest(point, _most(lambda factor: self._high(objective, servers, factor) <= objective.bound_s, point))
+
+    def _high(self, objective: Objective, servers: int, factor: float) -> float:
+        """Return the upper end of the band, infinite where there is none: nothing is sure."""
+        days = int(np.clip(_MOST_DRAWN // max(len(self.load.arrival_s), 1), _LEAST_DAYS, DAYS))
+        (here,) = self.percentiles([objective.level], servers, factor, days=days)
+        return float(np.nan_to_num(here.high_s, nan=np.inf))
+
+    def _served(self, servers: int, arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> tuple[Floats, Floats]:
+        kind = POLICIES[self.policy]
+        served = serve(
+            self.policy,
+            arrival_s,
+            demand_s,
+            servers,
+            priority=classes if kind.order == "class" else None,
+            choice=np.random.default_rng(0).random(len(arrival_s)) if kind.order == "drawn" else None,
+            quantum_s=self.quantum_s,
+        )
+        return served.departure_s - arrival_s, demand_s
+
+
+def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:
+    if not len(times_s):
+        return np.zeros(len(levels))
+    return np.quantile(np.where(times_s < _ROUNDING_S, 0.0, times_s), levels, method="inverted_cdf")
+
+
+def _with_band(level: float, value: float, drawn: Floats, requests: int) -> Percentile:
+    """Return a percentile with its band; without one if nobody waits so long, or too few requests lie beyond."""
+    known = drawn[drawn > 0]
+    if value <= 0 or len(known) < max(2, len(drawn)) or requests * (1 - level) < TAIL:
+        return Percentile(float(level), float(value), np.nan, np.nan)
+    spread = float(np.std(np.log(known), ddof=1)) * 2.0**0.5
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * spread
+    return Percentile(float(level), float(value), float(value * np.exp(-reach)), float(value * np.exp(reach)))
+
+
+def _least(holds: Callable[[int], bool], first: int = 1, most: int = MOST_SERVERS) -> int | None:
+    """Return the least number from `first` on for which a condition holds that goes on holding; None up to `most`."""
+    low, high, most = first - 1, first, min(most, MOST_SERVERS)
+    while not holds(high):
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _most(holds: Callable[[float], bool], most: float = MOST) -> float:
+    """Return the largest factor up to `most` for which a condition holds that stops holding; 0 if none is found."""
+    low, high = 0.0, min(1.0, most)
+    while high < most and holds(high):
+        low, high = high, min(2 * high, most)
+    if high == most and holds(high):
+        return most
+    while high - low > _FINE * high and high > 1 / 64:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,115 @@
+"""Percentiles of response and waiting times, with bands for another day of the same load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from models.arrays import Floats, Ints
+
+LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
+"""Percentiles that a table shows: p50 to p99.9."""
+CONFIDENCE = 0.95
+_BLOCKS = 40
+"""Blocks of time that a log is divided into: their percentiles are drawn again."""
+_LEAST_BLOCKS = 8
+"""With fewer blocks there is no band."""
+_DRAWS = 500
+_BINS = 2_000
+"""Steps of the distribution that drawn percentiles are read from, each of as many requests."""
+TAIL = 10
+"""A percentile beyond which fewer requests lie in the log has no band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """One percentile, and where that of another day of such requests lies."""
+
+    level: float
+    """0..1: 0.99 is p99."""
+    value_s: float
+    low_s: float
+    """NaN, as `high_s`, where the log is too short to tell."""
+    high_s: float
+
+    @property
+    def name(self) -> str:
+        """p50, p99, p99.9."""
+        return f"p{100 * self.level:.4g}"
+
+
+def percentiles(
+    time_s: Floats, at_s: Floats, levels: Sequence[float] = LEVELS, confidence: float = CONFIDENCE
+) -> tuple[Percentile, ...]:
+    """Return percentiles of times, with bands that hold those of another day.
+
+    The band is for what another day of the same load shows, not for a limit of endless days: it has the error of this
+    log's percentile and the other day's, both by drawing blocks of time with replacement (Kunsch 1989, circular), on
+    the logarithm. Blocks keep requests together that waited in one queue. Few blocks say little about their spread:
+    the drawn spread is widened as Student's t is against the normal.
+
+    Parameters
+    ----------
+    time_s : (n,) response or waiting times, seconds, at least 0; NaN are left out
+    at_s : (n,) when each request arrived, seconds
+    levels : 0..1
+    confidence : of the band
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> half, *_ = percentiles(rng.exponential(1.0, 10_000), np.arange(10_000.0), levels=[0.5])
+    >>> half.name, half.low_s < np.log(2) < half.high_s, half.high_s / half.low_s < 1.2
+    ('p50', True, True)
+    """
+    known = ~np.isnan(time_s)
+    times, arrived = time_s[known], at_s[known]
+    if not len(times):
+        return tuple(Percentile(level, np.nan, np.nan, np.nan) for level in levels)
+    values = np.quantile(times, levels, method="inverted_cdf")
+    drawn = _drawn(times, arrived, np.asarray(levels, dtype=np.float64))
+    rows = []
+    for at, (level, value) in enumerate(zip(levels, values.tolist(), strict=True)):
+        low, high = np.nan, np.nan
+        if drawn is not None and len(times) * (1 - level) >= TAIL and value > 0:
+            low, high = _band(drawn[:, at], value, confidence)
+        rows.append(Percentile(float(level), value, low, high))
+    return tuple(rows)
+
+
+def _band(drawn_s: Floats, value_s: float, confidence: float) -> tuple[float, float]:
+    """Return where another day's percentile lies, given drawn ones: of both days' errors, on the logarithm."""
+    half = len(drawn_s) // 2
+    logs = np.log(np.maximum(drawn_s, 1e-300))
+    apart = np.quantile(logs[:half] - logs[half : 2 * half], [(1 - confidence) / 2, (1 + confidence) / 2])
+    tail = (1 + confidence) / 2
+    wider = float(student.ppf(tail, _BLOCKS - 1) / norm.ppf(tail))
+    reach = wider * float(max(-apart[0], apart[1]))
+    return value_s * float(np.exp(-reach)), value_s * float(np.exp(reach))
+
+
+def _drawn(times: Floats, arrived: Floats, levels: Floats) -> Floats | None:
+    """Return the percentiles of logs drawn from blocks of time, (draws, levels); None of a log without length."""
+    span = float(np.ptp(arrived))
+    if len(times) < _LEAST_BLOCKS * TAIL or span <= 0:
+        return None
+    block = np.minimum(((arrived - arrived.min()) / span * _BLOCKS).astype(np.int64), _BLOCKS - 1)
+    edges = np.unique(np.quantile(times, np.linspace(0, 1, _BINS + 1)[1:], method="inverted_cdf"))
+    counts = np.zeros((_BLOCKS, len(edges)), dtype=np.int64)
+    np.add.at(counts, (block, np.searchsorted(edges, times)), 1)
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, _BLOCKS, (2 * _DRAWS, _BLOCKS // 2))
+    weight = np.zeros((2 * _DRAWS, _BLOCKS))
+    for step in (0, 1):  # two blocks in a row, so that what goes on over the edge stays together
+        np.add.at(weight, (np.arange(2 * _DRAWS)[:, None], (first + step) % _BLOCKS), 1.0)
+    reached = np.cumsum(weight @ counts, axis=1)
+    return _read_off(reached, levels, edges)
+
+
+def _read_off(reached: Floats, levels: Floats, edges: Floats) -> Floats:
+    """Return for each drawn log the edges that these shares of its requests do not exceed."""
+    total = reached[:, -1:]
+    place: Ints = np.stack([(reached < level * total - 1e-9).sum(axis=1) for level in levels], axis=1)
+    return edges[np.minimum(place, len(edges) - 1)]

@@ -1,0 +1,224 @@
+"""Percentiles of a log, and what an objective on one of them needs: how many servers, how large a load."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from analysis.occupancy.load import recorded
+from analysis.occupancy.logs.log import Cleaned
+from analysis.occupancy.objective import DAYS, Fewest, Largest, Objective, Station
+from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
+from analysis.occupancy.replay import explained
+from models.arrays import Floats
+from models.queues.policies import POLICIES, PolicyName
+from scenarios.views.conclusion import Payload
+from scenarios.views.section import Block, Says, Table, table
+
+MOST_REPLAYED = 300_000
+"""Longer logs have bands from blocks of time, not from days that are served again."""
+_SAME = 0.02
+"""A policy whose replay on the log's own servers misses its percentile by more does not explain it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNeeds:
+    """What an objective needs under one policy that fits the log."""
+
+    policy: PolicyName
+    at_load: Percentile
+    """The percentile on the log's own servers, with the load that is asked about."""
+    fewest: Fewest
+    largest: Largest
+
+
+@dataclass(frozen=True, slots=True)
+class SloAnswer:
+    """Whether an objective is met, and what it would take."""
+
+    objective: Objective
+    servers: int
+    load: float
+    """Of the recorded load."""
+    now: Percentile
+    """Of the log."""
+    needs: tuple[PolicyNeeds, ...]
+    """One policy if it is known, else every policy that fits."""
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the log itself meets the objective."""
+        return bool(self.now.value_s <= self.objective.bound_s)
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` has."""
+        rows = [
+            {
+                "policy": row.policy,
+                "at_load": asdict(row.at_load),
+                "fewest_servers": row.fewest.servers,
+                "fewest_servers_surely": row.fewest.surely,
+                "largest_load": row.largest.load,
+                "largest_load_surely": row.largest.surely,
+            }
+            for row in self.needs
+        ]
+        return {
+            "objective": asdict(self.objective),
+            "load": self.load,
+            "now": asdict(self.now),
+            "met": self.met,
+            "needs": rows,
+            "note": self.note,
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what people read."""
+        verdict = "met" if self.met else "not met"
+        yield Says(f"objective {self.objective.name}: {verdict}, {self.now.name} is {_time(self.now.value_s)}")
+        if self.needs:
+            yield self._table()
+        if self.note:
+            yield Says(f"note: {self.note}")
+
+    def _table(self) -> Table:
+        times = "this load" if self.load == 1 else f"load × {self.load:g}"
+        headings = (
+            "policy",
+            f"{self.now.name} on {self.servers}",
+            f"servers for {times}",
+            "surely",
+            "largest load",
+            "surely",
+        )
+        return table(headings, [_cells(row) for row in self.needs], "what the objective needs")
+
+
+def _cells(row: PolicyNeeds) -> tuple[str, ...]:
+    servers = (_count(row.fewest.servers), _count(row.fewest.surely))
+    loads = tuple(_factor(value) for value in (row.largest.load, row.largest.surely))
+    return row.policy, within(row.at_load), *servers, *loads
+
+
+def _count(servers: int | None) -> str:
+    return "no number" if servers is None else f"{servers:,}"
+
+
+def _factor(load: float) -> str:
+    return f"× {load:.3g}" if load else "none"
+
+
+def _time(value_s: float) -> str:
+    return f"{value_s:,.4g} s"
+
+
+def within(at: Percentile) -> str:
+    """Return a percentile with its band, as people read it."""
+    band = f" ({at.low_s:,.3g} to {at.high_s:,.3g})" if math.isfinite(at.high_s) else ""
+    return f"{_time(at.value_s)}{band}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPercentiles:
+    """Percentiles of response and waiting times of a log, with bands for another such day."""
+
+    response: tuple[Percentile, ...]
+    waiting: tuple[Percentile, ...]
+    """Empty where no policy tells each request's waiting."""
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` has."""
+        return {name: [asdict(at) for at in getattr(self, name)] for name in ("response", "waiting")}
+
+    def table(self) -> Table:
+        """Return what people read."""
+        columns = [name for name in ("response", "waiting") if getattr(self, name)]
+        rows = [
+            (at.name, *(within(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)
+        ]
+        return table(("of the requests", *columns), rows)
+
+
+def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats, quantum_s: float) -> Station:
+    """Return what serves a log's requests again; those without a departure count until the end of the log."""
+    response_s = log.departure_s - log.arrival_s
+    load = recorded(log.arrival_s, np.maximum(demand_s, 0.0), response_s, log.priority)
+    return Station(load, policy, quantum_s)
+
+
+def log_percentiles(log: Cleaned, station: Station | None, servers: int) -> LogPercentiles | None:
+    """Return the percentiles of a log; None of one without pairs.
+
+    Where the policy is known, bands come from days drawn from the recorded one and served again; else from blocks of
+    time, whose spread is too small for servers that are nearly full (docs/requests.md).
+    """
+    if not log.paired:
+        return None
+    response_s = log.departure_s - log.arrival_s
+    if station is None:
+        return LogPercentiles(percentiles(response_s, log.arrival_s), ())
+    days = DAYS if len(log.arrival_s) <= MOST_REPLAYED else 0
+    waiting = station.percentiles(LEVELS, servers, waiting=True, days=days)
+    if not days:
+        return LogPercentiles(percentiles(response_s, log.arrival_s), waiting)
+    bands = station.percentiles(LEVELS, servers, days=days)
+    own = percentiles(response_s, log.arrival_s)
+    return LogPercentiles(tuple(map(_moved, own, bands)), waiting)
+
+
+def _moved(own: Percentile, served: Percentile) -> Percentile:
+    """Return the log's own percentile with the band of its replay."""
+    if not (served.value_s > 0 and math.isfinite(served.high_s)):
+        return Percentile(own.level, own.value_s, math.nan, math.nan)
+    factor = own.value_s / served.value_s
+    return Percentile(own.level, own.value_s, served.low_s * factor, served.high_s * factor)
+
+
+def slo_answer(
+    log: Cleaned, objective: Objective, servers: int, *, load: float, station: Station | None, quantum_s: float
+) -> SloAnswer:
+    """Return what an objective needs, under the policy if it is known, else under every policy that fits the log.
+
+    Parameters
+    ----------
+    log : requests with pairs
+    objective : a percentile and its bound
+    servers : that the log was made with
+    load : the load that is asked about, as a multiple of the recorded one
+    station : what the requests are served by, if the policy is known
+    quantum_s : slice of round robin
+    """
+    (now,) = percentiles(log.departure_s - log.arrival_s, log.arrival_s, [objective.level])
+    stations = [station] if station is not None else list(_fitting(log, servers, objective, now.value_s, quantum_s))
+    needs = tuple(
+        PolicyNeeds(
+            each.policy,
+            each.percentiles([objective.level], servers, load)[0],
+            each.fewest(objective, load),
+            each.largest(objective, servers),
+        )
+        for each in stations
+    )
+    note = ""
+    if station is None:
+        names = ", ".join(each.policy for each in stations) or "none"
+        note = f"no policy known: these fit the log: {names}; the truth may lie between them, and --policy settles it"
+    return SloAnswer(objective, servers, load, now, needs, note)
+
+
+def _fitting(log: Cleaned, servers: int, objective: Objective, now_s: float, quantum_s: float) -> Iterator[Station]:
+    """Yield the policies that do not contradict a log and make its percentile again on its own servers."""
+    for policy, kind in POLICIES.items():
+        if (kind.hidden and servers > 1) or (kind.order == "class" and log.priority is None) or kind.order == "drawn":
+            continue
+        if kind.sliced:
+            continue  # with another slice it is another policy; short ones are processor sharing
+        trial = explained(policy, log.arrival_s, log.departure_s, servers, priority=log.priority, quantum_s=quantum_s)
+        if trial.reason:
+            continue
+        station = station_of(log, policy, servers, trial.reconstruction.demand_s, quantum_s)
+        (again,) = station.percentiles([objective.level], servers, days=0)
+        if abs(again.value_s - now_s) <= _SAME * now_s:
+            yield station

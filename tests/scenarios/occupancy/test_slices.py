@@ -1,0 +1,125 @@
+"""Rows, stretches of time, classes and hosts of a log, and objectives, from the command to the answer."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from models.queues.serve import serve
+from scenarios.commands.app import app
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """Two classes on two machines of two servers each, first come first served."""
+    rng = np.random.default_rng(4)
+    parts = []
+    for host, rate in (("a", 1.5), ("b", 0.5)):
+        arrival = np.cumsum(rng.exponential(1 / rate, int(1_000 * rate)))
+        kind = rng.random(len(arrival)) < 0.2
+        demand = np.where(kind, 3.0, 0.5) * rng.uniform(0.5, 1.5, len(arrival))
+        left = serve("fcfs", arrival, demand, 2).departure_s
+        names = {"host": host, "path": np.where(kind, "/search", "/item"), "status": np.where(arrival < 9, 503, 200)}
+        parts.append(pd.DataFrame({"arrival_s": arrival, "departure_s": left, **names, "demand": demand}))
+    file = tmp_path_factory.mktemp("log") / "log.csv"
+    pd.concat(parts).sort_values("arrival_s").to_csv(file, index=False)
+    return file
+
+
+def asked(log, *options, code=0):
+    result = CliRunner().invoke(app, ["occupancy", str(log), "--servers", "2", *options, *["--json"] * (code == 0)])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout) if code == 0 else result.output
+
+
+def test_each_host_is_a_queue_of_its_own(log):
+    rows = pd.read_csv(log)
+    answer = asked(log, "--hosts", "host")
+    assert list(answer["hosts"]) == ["a", "b"]
+    assert answer["service_time_s"] == pytest.approx(rows["demand"].sum(), rel=1e-6)
+    for name, each in answer["hosts"].items():
+        assert each["service_time_s"] == pytest.approx(rows[rows["host"] == name]["demand"].sum(), rel=1e-6)
+    merged = asked(log)
+    assert abs(merged["service_time_s"] - rows["demand"].sum()) > 0.05 * rows["demand"].sum()
+
+
+def test_classes_share_what_was_measured(log):
+    rows = pd.read_csv(log)
+    one = rows[rows["host"] == "a"]
+    answer = asked(log, "--where", "host = 'a'", "--by", "path")
+    classes = {row["name"]: row for row in answer["classes"]}
+    for name, row in classes.items():
+        mine = one[one["path"] == name]
+        response = mine["departure_s"] - mine["arrival_s"]
+        assert (row["requests"], row["response_time_s"]) == (len(mine), pytest.approx(response.sum()))
+        assert row["p99_s"] == pytest.approx(np.quantile(response, 0.99, method="inverted_cdf"))
+    assert sum(row["queueing_time_s"] for row in classes.values()) == pytest.approx(answer["queueing_time_s"])
+    assert sum(row["share"] for row in classes.values()) == pytest.approx(1.0)
+    assert any(note.startswith("--where: ") for note in answer["notes"])
+
+
+def test_conditions_compare_numbers_and_texts(log):
+    rows = pd.read_csv(log)
+    assert asked(log, "--where", "status = 503")["requests"] == (rows["status"] == 503).sum()
+    assert (
+        asked(log, "--where", "status = '503' OR path = '/search'")["requests"]
+        == ((rows["status"] == 503) | (rows["path"] == "/search")).sum()
+    )
+    slow = (rows["departure_s"] - rows["arrival_s"] > 2).sum()
+    assert asked(log, "--where", "response_s > 2")["requests"] == slow
+
+
+def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
+    whole = asked(log, "--interval", "100s")
+    part = asked(log, "--interval", "100s", "--from", "200", "--until", "500")
+    start = whole["start_s"]
+    inside = [row for row in whole["intervals"] if 200 <= row["start_s"] - start < 500 - 1e-6]
+    assert (part["start_s"], part["end_s"]) == (200.0, 500.0)
+    assert part["service_time_s"] == pytest.approx(sum(row["service_time_s"] for row in inside), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("--where", "colour = 1"), "--where: should name columns of the log"),
+        (("--where", "host ="), "--where: should be a condition such as"),
+        (("--where", "host = 'z'"), "--where: is true of no request"),
+        (("--by", "colour"), "--by: should be a column of the log"),
+        (("--hosts", "host", "--by", "path"), "--hosts: should not be given beside --by"),
+        (("--from", "2024-01-01"), "--from: should be a number of seconds, as the log has"),
+        (("--from", "9e9"), "--from: leaves no request"),
+        (("--slo", "p99"), "--slo: should be a percentile and a time, such as p99=300ms"),
+        (("--load", "1.3"), "--load: is about an objective: say --slo, too"),
+    ],
+)
+def test_what_cannot_be_chosen_is_a_fault(log, options, fault):
+    assert fault in asked(log, *options, code=2)
+
+
+def test_an_objective_names_servers_and_load_under_each_policy_that_fits(log):
+    options = ("--where", "host = 'a'", "--slo", "p99=6s", "--load", "1.3")
+    known = asked(log, *options, "--policy", "fcfs")["slo"]
+    (row,) = known["needs"]
+    assert row["policy"] == "fcfs"
+    assert row["fewest_servers"] >= 2
+    assert row["fewest_servers_surely"] >= row["fewest_servers"]
+    assert row["largest_load_surely"] < row["largest_load"]
+    fits = asked(log, *options)["slo"]
+    assert {"fcfs", "ps"} <= {row["policy"] for row in fits["needs"]}
+    assert fits["note"].startswith("no policy known: these fit the log: ")
+    assert fits["now"] == known["now"]
+
+
+def test_percentiles_stand_in_the_answer(log):
+    answer = asked(log, "--where", "host = 'a'", "--policy", "fcfs")
+    rows = pd.read_csv(log).query("host == 'a'")
+    response, waiting = (
+        rows["departure_s"] - rows["arrival_s"],
+        rows["departure_s"] - rows["arrival_s"] - rows["demand"],
+    )
+    for name, times in (("response", response), ("waiting", waiting)):
+        got = {row["level"]: row["value_s"] for row in answer["percentiles"][name]}
+        for level, value in got.items():
+            assert value == pytest.approx(np.quantile(times, level, method="inverted_cdf"), abs=1e-6)
