@@ -15,8 +15,8 @@ from models.queues.serve import serve
 
 DAYS = 30
 """Days that are drawn for a band."""
-_LEAST_DAYS, _MOST_DRAWN = 8, 3_000_000
-"""In a search over long logs fewer days are drawn, at least the first, with the second of requests in all."""
+_LEAST_DAYS, MOST_DRAWN = 8, 3_000_000
+"""Of long logs fewer days are drawn, with the second of requests in all; none if that would be fewer than the first."""
 _ROUNDING_S = 1e-9
 """Shorter waiting is what rounding leaves of none."""
 MOST_SERVERS = 4096
@@ -95,9 +95,9 @@ class Station:
         return self._served(servers, *self.load.scaled(factor))
 
     def percentiles(
-        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, waiting: bool = False, days: int = DAYS
+        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int = DAYS
     ) -> tuple[Percentile, ...]:
-        """Return percentiles of response or waiting times on so many servers, with bands for another day.
+        """Return percentiles of response times on so many servers, with bands for another day.
 
         Other days are drawn from the recorded one (`RecordedLoad.another_day`) and served. The band holds another day's
         percentile: it has the error of the recorded day and that of the other, on the logarithm, by Student's t.
@@ -107,25 +107,32 @@ class Station:
         levels : 0..1
         servers : k >= 1
         factor : of the load
-        waiting : whether the demand is taken off
         days : drawn days; fewer than 2: no band
         """
-        response_s, demand_s = self.response(servers, factor)
-        values = _quantiles(response_s - demand_s * waiting, levels)
-        rng = np.random.default_rng(1)
-        drawn = np.empty((days, len(levels)))
-        for row in drawn:
-            times_s, needed_s = self._served(servers, *self.load.another_day(factor, rng))
-            row[:] = _quantiles(times_s - needed_s * waiting, levels)
-        return tuple(_with_band(*column, len(response_s)) for column in zip(levels, values, drawn.T, strict=True))
+        return self.response_and_waiting(levels, servers, factor, days=days)[0]
+
+    def response_and_waiting(
+        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int = DAYS
+    ) -> tuple[tuple[Percentile, ...], tuple[Percentile, ...]]:
+        """Return percentiles of response times, as `percentiles`, and of waiting times, which lack the demand."""
+        loads = (self.load.another_day(factor, rng) for rng in [np.random.default_rng(1)] for _ in range(days))
+        served = [self.response(servers, factor), *(self._served(servers, *load) for load in loads)]
+        requests = len(served[0][0])
+        response = np.array([_quantiles(times_s, levels) for times_s, _ in served])
+        waiting = np.array([_quantiles(times_s - demand_s, levels) for times_s, demand_s in served])
+        first, second = (
+            tuple(_with_band(level, at[0], at[1:], requests) for level, at in zip(levels, rows.T, strict=True))
+            for rows in (response, waiting)
+        )
+        return first, second
+
+    def least_servers(self, objective: Objective, factor: float = 1.0) -> int | None:
+        """Return the fewest servers on which `factor` times the recorded load meets an objective; None: none do."""
+        return _least(lambda servers: self._at(objective, servers, factor) <= objective.bound_s)
 
     def fewest(self, objective: Objective, factor: float = 1.0) -> Fewest:
-        """Return the fewest servers that meet an objective with `factor` times the load."""
-
-        def at(servers: int) -> float:
-            return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
-
-        point = _least(lambda k: at(k) <= objective.bound_s)
+        """Return the fewest servers that meet an objective with `factor` times the load, and that surely do."""
+        point = self.least_servers(objective, factor)
         if point is None:
             return Fewest(None, None, None)
         surely = _least(lambda k: self._high(objective, k, factor) <= objective.bound_s, point, 64 * point)
@@ -133,18 +140,17 @@ class Station:
 
     def largest(self, objective: Objective, servers: int) -> Largest:
         """Return the largest load with which so many servers meet an objective."""
-
-        def at(factor: float) -> float:
-            return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
-
-        point = _most(lambda factor: at(factor) <= objective.bound_s)
+        point = _most(lambda factor: self._at(objective, servers, factor) <= objective.bound_s)
         if not point:
             return Largest(0.0, 0.0)
         return Largest(point, _most(lambda factor: self._high(objective, servers, factor) <= objective.bound_s, point))
 
+    def _at(self, objective: Objective, servers: int, factor: float) -> float:
+        return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
+
     def _high(self, objective: Objective, servers: int, factor: float) -> float:
         """Return the upper end of the band, infinite where there is none: nothing is sure."""
-        days = int(np.clip(_MOST_DRAWN // max(len(self.load.arrival_s), 1), _LEAST_DAYS, DAYS))
+        days = days_for(len(self.load.arrival_s))
         (here,) = self.percentiles([objective.level], servers, factor, days=days)
         return float(np.nan_to_num(here.high_s, nan=np.inf))
 
@@ -160,6 +166,17 @@ class Station:
             quantum_s=self.quantum_s,
         )
         return served.departure_s - arrival_s, demand_s
+
+
+def days_for(requests: int) -> int:
+    """Return how many days are drawn from a log of so many requests.
+
+    Examples
+    --------
+    >>> days_for(1_000), days_for(200_000), days_for(10_000_000)
+    (30, 15, 0)
+    """
+    return 0 if requests > MOST_DRAWN // _LEAST_DAYS else int(np.clip(MOST_DRAWN // max(requests, 1), 0, DAYS))
 
 
 def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:

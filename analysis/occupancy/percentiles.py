@@ -39,6 +39,11 @@ class Percentile:
         """p50, p99, p99.9."""
         return f"p{100 * self.level:.4g}"
 
+    def __str__(self) -> str:
+        """Its value, with the band in brackets: 0.296 s (0.21 to 0.417)."""
+        band = f" ({self.low_s:,.3g} to {self.high_s:,.3g})" if np.isfinite(self.high_s) else ""
+        return f"{self.value_s:,.4g} s{band}"
+
 
 def percentiles(
     time_s: Floats, at_s: Floats, levels: Sequence[float] = LEVELS, confidence: float = CONFIDENCE

@@ -89,7 +89,7 @@ def occupancy(
     ] = None,
     hosts_column: Annotated[
         str | None,
-        _rows("--hosts", metavar="COLUMN", help="Column of machines, each a queue with --servers of its own."),
+        _rows("--hosts", metavar="COLUMN", help="Column of machines, each with --servers of its own."),
     ] = None,
     rows_where: Annotated[
         str | None, _rows("--where", metavar="EXPR", help="Rows that count, such as \"status = '200'\".")

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import OccupancyTotals, law
+from analysis.occupancy.percentiles import Percentile, percentiles
 from models.errors import InputError
 from scenarios.files.loader import LIBRARY
 from scenarios.live.gate import Before, During, before, during, reasons
@@ -119,6 +120,8 @@ class LiveSummary:
     queueing_error: float
     intervals: pd.DataFrame
     """As from `intervals`."""
+    percentiles: tuple[Percentile, ...] = ()
+    """Of response times."""
 
     def payload(self) -> dict[str, object]:
         """Return it as ``--json`` has it."""
@@ -132,6 +135,7 @@ class LiveSummary:
             **{name: getattr(self.law, name) for name in names},
             "kernel": asdict(self.kernel),
             "errors": {**self.errors, "queueing": self.queueing_error},
+            "percentiles": [asdict(at) for at in self.percentiles],
             "intervals": self.intervals.to_dict("records"),
         }
 
@@ -180,6 +184,7 @@ class LiveConclusion(Conclusion):
             ("queueing time", f"{answer.law.queueing_time_s:.2f} s", f"{kernel.run_queue_wait_s:.2f} s"),
         )
         yield table(("over all", "law", "kernel"), totals)
+        yield table(("of the requests", "response"), [(at.name, str(at)) for at in answer.percentiles])
         every = -(-len(answer.intervals) // _SHOWN)
         rows = [
             (
@@ -318,6 +323,9 @@ def summary(requests: pd.DataFrame, cpu: pd.DataFrame, servers: int) -> LiveSumm
         errors=errors(rows),
         queueing_error=(total.queueing_time_s - waited_s) / waited_s if waited_s else float("nan"),
         intervals=rows,
+        percentiles=percentiles(
+            (answered["departure_s"] - answered["arrival_s"]).to_numpy(), answered["arrival_s"].to_numpy()
+        ),
     )
 
 

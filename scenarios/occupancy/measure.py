@@ -132,6 +132,10 @@ class QueueConclusion(Conclusion):
             f"by interval: {self.counter['low']:.1%} to {self.counter['high']:.1%} busy, the law off by "
             f"{median:.2f} points (median), {most:.2f} (97th percentile)"
         )
+        if self.occupancy.percentiles is not None:
+            yield self.occupancy.percentiles.table()
+        if self.occupancy.classes:
+            yield self.occupancy.class_table()
         yield from map(Says, self.steady.lines())
         if self.precision is not None:
             needed = f"a horizon of {self.precision.horizon_s:,.10g} s ({self.precision.runs} runs)"
@@ -251,7 +255,8 @@ def _laws(scenario: QueueScenario, log: pd.DataFrame) -> OccupancyConclusion:
     query, why = _query(scenario)
     urgency = {kind.name: kind.priority for kind in scenario.load.types}
     classes = log["type"].map(urgency).fillna(0).to_numpy().astype(np.int64)
-    whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes)
+    labels = tuple(log["type"]) if len(scenario.load.types) > 1 else None
+    whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes, label=labels)
     answer = laws(whole, curve(*_stamps(log)), query)
     return replace(answer, notes=(*answer.notes, *why, *_caveats(scenario)))
 

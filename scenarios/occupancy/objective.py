@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.occupancy.load import recorded
 from analysis.occupancy.logs.log import Cleaned
-from analysis.occupancy.objective import DAYS, Fewest, Largest, Objective, Station
+from analysis.occupancy.objective import Fewest, Largest, Objective, Station, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import explained
 from models.arrays import Floats
@@ -16,8 +16,6 @@ from models.queues.policies import POLICIES, PolicyName
 from scenarios.views.conclusion import Payload
 from scenarios.views.section import Block, Says, Table, table
 
-MOST_REPLAYED = 300_000
-"""Longer logs have bands from blocks of time, not from days that are served again."""
 _SAME = 0.02
 """A policy whose replay on the log's own servers misses its percentile by more does not explain it."""
 
@@ -99,7 +97,7 @@ class SloAnswer:
 def _cells(row: PolicyNeeds) -> tuple[str, ...]:
     servers = (_count(row.fewest.servers), _count(row.fewest.surely))
     loads = tuple(_factor(value) for value in (row.largest.load, row.largest.surely))
-    return row.policy, within(row.at_load), *servers, *loads
+    return row.policy, str(row.at_load), *servers, *loads
 
 
 def _count(servers: int | None) -> str:
@@ -112,12 +110,6 @@ def _factor(load: float) -> str:
 
 def _time(value_s: float) -> str:
     return f"{value_s:,.4g} s"
-
-
-def within(at: Percentile) -> str:
-    """Return a percentile with its band, as people read it."""
-    band = f" ({at.low_s:,.3g} to {at.high_s:,.3g})" if math.isfinite(at.high_s) else ""
-    return f"{_time(at.value_s)}{band}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +127,7 @@ class LogPercentiles:
     def table(self) -> Table:
         """Return what people read."""
         columns = [name for name in ("response", "waiting") if getattr(self, name)]
-        rows = [
-            (at.name, *(within(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)
-        ]
+        rows = [(at.name, *(str(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)]
         return table(("of the requests", *columns), rows)
 
 
@@ -159,13 +149,10 @@ def log_percentiles(log: Cleaned, station: Station | None, servers: int) -> LogP
     response_s = log.departure_s - log.arrival_s
     if station is None:
         return LogPercentiles(percentiles(response_s, log.arrival_s), ())
-    days = DAYS if len(log.arrival_s) <= MOST_REPLAYED else 0
-    waiting = station.percentiles(LEVELS, servers, waiting=True, days=days)
-    if not days:
-        return LogPercentiles(percentiles(response_s, log.arrival_s), waiting)
-    bands = station.percentiles(LEVELS, servers, days=days)
+    days = days_for(len(log.arrival_s))
+    bands, waiting = station.response_and_waiting(LEVELS, servers, days=days)
     own = percentiles(response_s, log.arrival_s)
-    return LogPercentiles(tuple(map(_moved, own, bands)), waiting)
+    return LogPercentiles(tuple(map(_moved, own, bands)) if days else own, waiting)
 
 
 def _moved(own: Percentile, served: Percentile) -> Percentile:

@@ -297,7 +297,7 @@ class OccupancyConclusion(Conclusion):
         if self.percentiles is not None:
             yield self.percentiles.table()
         if self.classes:
-            yield self._classes()
+            yield self.class_table()
         if self.hosts:
             yield self._hosts()
         identified = self.discipline.identified
@@ -330,7 +330,8 @@ class OccupancyConclusion(Conclusion):
             rows.append((name, f"{seconds:,.1f}", f"{part:.1%}", f"{seconds / self.requests:,.4g} s"))
         return table(("aggregate time", "seconds", "share", "per request"), rows)
 
-    def _classes(self) -> Table:
+    def class_table(self) -> Table:
+        """Return the classes that are compared, as people see them."""
         rows = [
             (
                 row.name,

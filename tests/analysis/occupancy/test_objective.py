@@ -26,7 +26,7 @@ def test_percentiles_of_one_server_are_those_of_theory():
     own = station(*mm1())
     for at in own.percentiles([0.5, 0.9, 0.99], 1):
         assert at.low_s < -math.log(1 - at.level) / 0.5 < at.high_s
-    waiting = own.percentiles([0.4, 0.9], 1, waiting=True)
+    _, waiting = own.response_and_waiting([0.4, 0.9], 1)
     assert waiting[0].value_s == 0.0
     assert math.isnan(waiting[0].high_s)
     assert waiting[1].low_s < -math.log((1 - 0.9) / 0.5) / 0.5 < waiting[1].high_s
