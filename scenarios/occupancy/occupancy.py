@@ -447,8 +447,7 @@ def occupancy(
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
-    shared = (f"* queueing of a class ({query.rows.by}): as if those present shared the servers evenly",)
-    notes = (*source.notes, *answer.notes, *doubts, *(shared if answer.classes else ()))
+    notes = (*source.notes, *answer.notes, *doubts)
     name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
     answer = replace(answer, log=name, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
@@ -534,6 +533,7 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
             notes.append("no answer about the objective: departures belong to no arrivals")
     classes: tuple[ClassTimes, ...] = ()
     if log.label is not None:
+        notes.append("* queueing of a class: as if the requests present shared the servers evenly")
         classes = class_times(log.arrival_s, log.departure_s, log.label, present, query.servers)
     busy = busy_distribution(present, query.servers)["share"]
     waiting = queue_distribution(present, query.servers)["share"]
