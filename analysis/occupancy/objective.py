@@ -83,7 +83,7 @@ class Largest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Station:
+class ReplayStation:
     """Servers that a recorded load is served by: everything but how many there are."""
 
     load: RecordedLoad

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.occupancy.load import recorded
 from analysis.occupancy.logs.log import Cleaned
-from analysis.occupancy.objective import Fewest, Largest, Objective, Station, days_for
+from analysis.occupancy.objective import Fewest, Largest, Objective, ReplayStation, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import explained
 from models.arrays import Floats
@@ -131,14 +131,14 @@ class LogPercentiles:
         return table(("of the requests", *columns), rows)
 
 
-def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats, quantum_s: float) -> Station:
+def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats, quantum_s: float) -> ReplayStation:
     """Return what serves a log's requests again; those without a departure count until the end of the log."""
     response_s = log.departure_s - log.arrival_s
     load = recorded(log.arrival_s, np.maximum(demand_s, 0.0), response_s, log.priority)
-    return Station(load, policy, quantum_s)
+    return ReplayStation(load, policy, quantum_s)
 
 
-def log_percentiles(log: Cleaned, station: Station | None, servers: int) -> LogPercentiles | None:
+def log_percentiles(log: Cleaned, station: ReplayStation | None, servers: int) -> LogPercentiles | None:
     """Return the percentiles of a log; None of one without pairs.
 
     Where the policy is known, bands come from days drawn from the recorded one and served again; else from blocks of
@@ -164,7 +164,7 @@ def _moved(own: Percentile, served: Percentile) -> Percentile:
 
 
 def slo_answer(
-    log: Cleaned, objective: Objective, servers: int, *, load: float, station: Station | None, quantum_s: float
+    log: Cleaned, objective: Objective, servers: int, *, load: float, station: ReplayStation | None, quantum_s: float
 ) -> SloAnswer:
     """Return what an objective needs, under the policy if it is known, else under every policy that fits the log.
 
@@ -195,7 +195,9 @@ def slo_answer(
     return SloAnswer(objective, servers, load, now, needs, note)
 
 
-def _fitting(log: Cleaned, servers: int, objective: Objective, now_s: float, quantum_s: float) -> Iterator[Station]:
+def _fitting(
+    log: Cleaned, servers: int, objective: Objective, now_s: float, quantum_s: float
+) -> Iterator[ReplayStation]:
     """Yield the policies that do not contradict a log and make its percentile again on its own servers."""
     for policy, kind in POLICIES.items():
         if (kind.hidden and servers > 1) or (kind.order == "class" and log.priority is None) or kind.order == "drawn":

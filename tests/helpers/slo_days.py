@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.occupancy.inversion import reconstruct
 from analysis.occupancy.load import recorded
-from analysis.occupancy.objective import Objective, Station
+from analysis.occupancy.objective import Objective, ReplayStation
 from models.queues.policies import POLICIES
 from models.queues.serve import serve
 
@@ -51,7 +51,7 @@ def judged(policy, seed, servers, load):
     kind = POLICIES[policy]
     made = reconstruct(policy, first[0], left, servers, priority=first[2] if kind.order == "class" else None)
     scaled = recorded(first[0], np.maximum(made.demand_s, 0.0), left - first[0], first[2])
-    station = Station(scaled, policy)
+    station = ReplayStation(scaled, policy)
     heavier = day(rng, servers, load, factor=1.3)
     for what, k, factor, held in (
         ("as it is", servers, 1.0, other),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,10 @@ from analysis.tables.cells import FileCells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Ints
 
+JsonObject: TypeAlias = Mapping[str, Any]
+"""An object of a JSON text."""
+JsonRecord: TypeAlias = dict[str, Any]
+"""The fields of one request."""
 RARE = 0.01
 """From so large a share of the lines on, those of another form are a finding; half of them are a fault."""
 _NAMED = 5
@@ -294,10 +298,10 @@ def _texts(column: pa.Array) -> pd.Series:
     return series
 
 
-def _objects(content: bytes) -> tuple[list[dict[str, Any]], list[int], list[int], int]:
+def _objects(content: bytes) -> tuple[list[JsonRecord], list[int], list[int], int]:
     """Return the objects of a file, the line of each, lines that are none, and how many lines there are."""
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    objects, places, other = list[dict[str, Any]](), list[int](), list[int]()
+    objects, places, other = list[JsonRecord](), list[int](), list[int]()
     for at, line in enumerate(lines):
         if not line.strip():
             continue
@@ -331,7 +335,7 @@ def _parsed(text: bytes) -> object:
         return None
 
 
-def _flat(record: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(record: JsonObject, above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the fields of an object, those of objects in it as ``outer.inner``."""
     for name, value in record.items():
         if isinstance(value, Mapping):
@@ -344,7 +348,7 @@ def _cell(value: object) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
-def _otlp(objects: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _otlp(objects: Sequence[JsonObject]) -> Iterator[JsonRecord]:
     """Yield the spans of OTLP's JSON encoding (opentelemetry-proto, ExportTraceServiceRequest)."""
     for resource in _listed(objects, "resourceSpans"):
         about = _attributes(resource.get("resource") or {})
@@ -362,7 +366,7 @@ def _otlp(objects: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _jaeger(objects: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _jaeger(objects: Sequence[JsonObject]) -> Iterator[JsonRecord]:
     """Yield the spans of what Jaeger's HTTP interface exports: microseconds."""
     for trace in _listed(objects, "data"):
         processes = trace.get("processes") or {}
@@ -380,7 +384,7 @@ def _jaeger(objects: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _of_servers(spans: list[dict[str, Any]], notes: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+def _of_servers(spans: list[JsonRecord], notes: list[str]) -> tuple[list[JsonRecord], list[str]]:
     """Return the spans that answer requests, if any say that they do, and notes on those that were left out."""
     served = [span for span in spans if span["kind"] == "server"]
     others = len(spans) - len(served)
@@ -396,7 +400,7 @@ def _of_servers(spans: list[dict[str, Any]], notes: list[str]) -> tuple[list[dic
     return served, notes
 
 
-def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(holder: JsonObject) -> JsonRecord:
     values = {}
     for attribute in _listed([holder], "attributes"):
         value = attribute.get("value")
@@ -405,7 +409,7 @@ def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not isinstance(value, Mapping | list)}
 
 
-def _listed(holders: Sequence[Mapping[str, Any]], *names: str) -> Iterator[Mapping[str, Any]]:
+def _listed(holders: Sequence[JsonObject], *names: str) -> Iterator[JsonObject]:
     """Yield the objects in the lists of these names; whatever is no such list holds none."""
     for holder in holders:
         for name in names:

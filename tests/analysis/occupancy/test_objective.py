@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.occupancy.load import recorded
-from analysis.occupancy.objective import Objective, Station
+from analysis.occupancy.objective import Objective, ReplayStation
 from analysis.occupancy.percentiles import percentiles
 from models.queues.serve import serve
 
@@ -18,7 +18,7 @@ def mm1(seed=0, requests=40_000, load=0.5):
 
 def station(arrival, demand, policy="fcfs"):
     response = serve(policy, arrival, demand, 1).departure_s - arrival
-    return Station(recorded(arrival, demand, response), policy)
+    return ReplayStation(recorded(arrival, demand, response), policy)
 
 
 def test_percentiles_of_one_server_are_those_of_theory():
