@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.fleet.inventory import build_jobs
-from models.fleet.world import Behaviour, Fleet, Population, Power, Recording, Steps, Window, World
+from models.fleet.world import Behaviour, Fleet, Governor, Population, Power, Recording, Steps, Window, World
 from sim.fleet import slots
 from sim.fleet.arms import Visits, nowhere, recorded, run_arm
 from sim.fleet.day import day_of, prepare
@@ -109,6 +109,25 @@ def test_in_a_frozen_world_epochs_and_governors_that_look_every_second_end_in_th
         day = prepare(frozen(power=power, simulation=simulation, steps=Steps(load_log_sd=0.0)))
         rows.append(arrays(run_arm(day, nowhere(day)))["rows"])
     np.testing.assert_allclose(rows[1], rows[0], rtol=1e-9)
+
+
+ALTERNATING = replace(FREE, governor=Governor("stall_aware", stall_threshold=0.35))
+
+
+def test_an_epoch_is_half_of_each_of_the_two_states_between_which_a_governor_alternates():
+    """Who is slowed down waits less, is let go and waits too much again: every second, not every five minutes.
+
+    Neighbours that alternate may do so in step or in turn, so that a few residents of many end otherwise.
+    """
+    hows = ({"simulation": "events"}, {}, {"steps": Steps(load_log_sd=0.0, governor_s=300.0)})
+    days = [prepare(frozen(power=ALTERNATING, **{"steps": Steps(load_log_sd=0.0), **how})) for how in hows]
+    every_second, mixed, one_look = (
+        arrays(run_arm(day, nowhere(day)))["rows"][:, slots.INSTRUCTIONS - slots.CYCLES] for day in days
+    )
+    off, off_by_one_look = abs(mixed / every_second - 1.0) > 0.005, abs(one_look / every_second - 1.0) > 0.005
+    assert off.sum() < 0.5 * off_by_one_look.sum()
+    assert mixed.sum() == pytest.approx(every_second.sum(), rel=1e-3)
+    assert one_look.sum() != pytest.approx(every_second.sum(), rel=1e-3)
 
 
 def lively(**more):
