@@ -79,6 +79,7 @@ figures: $(READY) ## draw every figure and table of the papers into figures/, ju
 	$(BIN)/wsc reproduce occupancy --out figures
 	$(BIN)/wsc reproduce crossplatform --out figures
 	$(BIN)/wsc reproduce gwp --out figures
+	$(BIN)/wsc report figures --runs runs --out figures/index.html
 
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py

@@ -17,6 +17,9 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="File of the page; by default report.html in the folder.")
     ] = None,
     metric: Metric = None,
+    runs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Runs whose worlds reproduced figures are judged on, too.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write one page with a run's settings, its course, and the results of every analysis.
@@ -27,5 +30,5 @@ def report(
     from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell, folder("--out"):
-        page = write_report(run, out, tell, metric)
+        page = write_report(run, out, tell, metric, runs)
     answer(page, json)

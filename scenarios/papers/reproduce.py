@@ -150,6 +150,23 @@ def reproduce(which: str, out: Path, sources: Sources, asked: Asked | None = Non
     return Reproduced(tuple(_explained(judged, asked, sources.progress)))
 
 
+def rejudged(
+    outcomes: Mapping[str, tuple[Reproduction, Sequence[Path]]], runs: Path | None, progress: Progress
+) -> Reproduced:
+    """Judge rows again from what was measured of each in the first world, on all worlds and trials that are kept.
+
+    Parameters
+    ----------
+    outcomes : id to what was measured, and its files
+    runs : folder of all runs, in which worlds are kept; the first world alone is judged without it
+    progress : told nothing, as nothing is simulated
+    """
+    asked = None if runs is None else Asked(runs)
+    others = _others(outcomes, asked, progress)
+    rows = [judgement(ROWS[name], outcome, files, others.get(name, ())) for name, (outcome, files) in outcomes.items()]
+    return Reproduced(tuple(_explained(rows, asked, progress)))
+
+
 def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapping[str, Sequence[pd.DataFrame]]:
     """Return what rows measured in the worlds after the first, up to the first that is not there."""
     if asked is None:

@@ -46,7 +46,7 @@ _MEASURING: Final = (
     *(f"scenarios.{room}." for room in ("papers", "wsmeter", "crossplatform", "profiling")),
 )
 """Where the code stands that decides a number once there is a run."""
-_TELLING: Final = frozenset({"analysis.figures.style", "scenarios.papers.rows"})
+_TELLING: Final = frozenset({"analysis.figures.style", "analysis.figures.spread", "scenarios.papers.rows"})
 """What draws and declares rows, and decides no number."""
 _DRAWN: Final = frozenset({"Figure", "Axes"})
 """In the signature of a function that draws."""

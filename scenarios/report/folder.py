@@ -17,7 +17,9 @@ from scenarios.views.terminal import Progress
 _NOTHING = "holds no run, no runs, no pieces of a scorecard or of worlds, and nothing that wsc reproduce wrote"
 
 
-def report(path: Path, out: Path | None, progress: Progress, metric: MetricName | None = None) -> Page:
+def report(
+    path: Path, out: Path | None, progress: Progress, metric: MetricName | None = None, runs: Path | None = None
+) -> Page:
     """Write the report of what is at a path, and return it.
 
     Parameters
@@ -27,6 +29,7 @@ def report(path: Path, out: Path | None, progress: Progress, metric: MetricName 
     out : the page; ``report.html`` in the folder if not said
     progress : told what is being done
     metric : what is measured of a fleet's run, if not what its scenario says
+    runs : folder of all runs, whose worlds reproduced rows are judged on, too
 
     Raises
     ------
@@ -44,7 +47,7 @@ def report(path: Path, out: Path | None, progress: Progress, metric: MetricName 
     """
     file = out if out is not None else place(path)
     refuse(file)
-    return write(read(path, progress, metric), file)
+    return write(read(path, progress, metric, runs), file)
 
 
 def place(path: Path) -> Path:
@@ -55,7 +58,7 @@ def place(path: Path) -> Path:
     return path.with_suffix(".html") if path.is_file() else path / "report.html"
 
 
-def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Page:
+def read(path: Path, progress: Progress, metric: MetricName | None = None, runs: Path | None = None) -> Page:
     """Return the report of what is at a path.
 
     Parameters
@@ -63,8 +66,10 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
     path : folder of a finished run, of runs, of kept pieces, or of what `wsc reproduce` wrote; or a file with what
         `wsc scorecard --json` printed
     progress : told what is being done
-    metric : as of `report`
+    metric, runs : as of `report`
     """
+    if runs is not None and not (path.is_dir() and reproduced.rows_of(path)):
+        raise FaultsError([Fault("--runs", 1, 1, "", "is only for what wsc reproduce wrote", str(path))])
     if (path / MANIFEST).is_file() or not path.exists():
         return run.report(path, progress, metric)
     if metric is not None:
@@ -77,7 +82,7 @@ def read(path: Path, progress: Progress, metric: MetricName | None = None) -> Pa
     if pieces and all(piece.keys() >= OF_WORLDS for piece in pieces):
         return worlds.of_pieces(pieces, path)
     if reproduced.rows_of(path):
-        return reproduced.report(path)
+        return reproduced.report(path, progress, runs)
     if sweep.runs_of(path):
         return sweep.report(path, progress)
     raise FaultsError([Fault(str(path), 0, 0, "", f"not a finished run, there is no {MANIFEST}; it {_NOTHING}")])

@@ -1,10 +1,11 @@
 """The report of reproduced figures and tables: every row that a folder holds, ours beside the printed numbers."""
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pandas as pd
 
@@ -13,13 +14,15 @@ from analysis.figures.criteria import printed as numbers_of
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
-from scenarios.papers.judged import JudgedRow, judgement
-from scenarios.papers.reproduce import blocks
-from scenarios.papers.rows import Reproduction, published
-from scenarios.report.figures import saved
+from scenarios.papers.judged import JudgedRow
+from scenarios.papers.reproduce import blocks, rejudged
+from scenarios.papers.rows import MeasuredRow, Reproduction, published
+from scenarios.papers.worlds import RowWorld, there
+from scenarios.report.figures import drawn, saved
 from scenarios.report.page import Page
 from scenarios.report.subject import composed
-from scenarios.views.section import Cell, Heading, Says, Section, Table, Verdict
+from scenarios.views.section import Cell, Figure, Heading, Mark, Says, Section, Table, Verdict
+from scenarios.views.terminal import Progress
 
 _COLUMNS = {"series", "x", "measured"}
 
@@ -30,39 +33,74 @@ def rows_of(folder: Path) -> dict[str, Path]:
     return {row: file for row, file in files.items() if file.is_file()}
 
 
-def report(folder: Path) -> Page:
-    """Return the report of a folder that `wsc reproduce` wrote; rows are judged again from their tables."""
-    rows, faults = list[JudgedRow](), list[Fault]()
+def report(folder: Path, progress: Progress, runs: Path | None = None) -> Page:
+    """Return the report of a folder that `wsc reproduce` wrote; rows are judged again from their tables.
+
+    Parameters
+    ----------
+    folder : what `wsc reproduce` wrote
+    progress : told what is being done
+    runs : folder of all runs; then rows are judged on all worlds that are kept there, and the page has every row, those
+        that are not in the folder from what is kept, drawn anew
+    """
+    outcomes, faults = dict[str, tuple[Reproduction, Sequence[Path]]](), list[Fault]()
     for name, file in rows_of(folder).items():
         try:
-            rows.append(_judged(name, file))
+            outcomes[name] = _measured_in(file), _pictures(file)
         except (OSError, ValueError, KeyError) as error:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0]))
     if faults:
         raise FaultsError(faults)
-    findings = [row for row in rows if row.is_finding]
-    holding = sum(row.holds for row in findings)
-    about = (
-        f"{holding} of {len(findings)} figures and tables hold, by criteria that were set before they were measured."
-    )
+    kept = _kept(outcomes, runs) if runs is not None else {}
+    answer = rejudged({name: of for name in ROWS if (of := {**kept, **outcomes}.get(name))}, runs, progress)
+    pictures = {name: _drawn(name, outcome) for name, (outcome, _) in kept.items()}
+    first, *others = answer.counts()
+    facts = {"folder": str(folder), "judged": "again, from the tables in the folder", "counts": "; ".join(others)}
+    sections = [*_sections(answer.rows, pictures)]
+    if runs is not None:
+        facts["judged"] += f" and the worlds that are kept in {runs}"
+        sections += _missing({row.id for row in answer.rows})
     return Page(
         "reproduced papers",
         "Published figures and tables",
-        about,
-        {"folder": str(folder), "judged": "again, from the tables in the folder"},
-        [*_sections(rows)],
-        [row.payload() for row in rows],
+        f"{first}. Every criterion was set before it was measured.",
+        facts,
+        sections,
+        [row.payload() for row in answer.rows],
     )
 
 
-def _judged(name: str, file: Path) -> JudgedRow:
-    """Return what `wsc reproduce` says of a row, from the table that it wrote."""
+def _missing(present: Collection[str]) -> Iterator[Section]:
+    """Yield what was not measured yet, and the commands that do it."""
+    rows = [row for name, row in ROWS.items() if name not in present]
+    if rows:
+        headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "command"))
+        cells = tuple((Cell(row.id), Cell(row.what), Cell(f"wsc reproduce {row.id}")) for row in rows)
+        yield composed("Not measured yet", tables=(Table(headings, (False, False, False), cells),))
+
+
+def _measured_in(file: Path) -> Reproduction:
+    """Return what was measured of a row, from the table that `wsc reproduce` wrote."""
     table = pd.read_csv(file, dtype={"series": str})
     if not set(table.columns) >= _COLUMNS:
         raise InputError(f"should have the columns {', '.join(sorted(_COLUMNS))}")
     values = table[["series", "x", "measured"]].rename(columns={"measured": "value"})
-    outcome = Reproduction(values.astype({"x": float, "value": float}))
-    return judgement(ROWS[name], outcome, _pictures(file))
+    return Reproduction(values.astype({"x": float, "value": float}))
+
+
+def _kept(known: Mapping[str, object], runs: Path) -> dict[str, tuple[Reproduction, Sequence[Path]]]:
+    """Return what is kept of the first world of rows that are not known otherwise."""
+    first = {name: RowWorld(name, row.worlds[0]) for name, row in ROWS.items() if name not in known}
+    found = there([*first.values()], runs)
+    return {name: (Reproduction(found[piece]), ()) for name, piece in first.items() if piece in found}
+
+
+def _drawn(name: str, outcome: Reproduction) -> tuple[Figure, ...]:
+    """Return the picture of a row that is drawn from its table alone."""
+    row, measured = ROWS[name], outcome.measured
+    if not isinstance(row, MeasuredRow) or row.draw is None or measured.empty:
+        return ()
+    return (drawn(row.draw(measured, numbers_of(published(name))), row.what),)
 
 
 def _pictures(file: Path) -> list[Path]:
@@ -70,26 +108,71 @@ def _pictures(file: Path) -> list[Path]:
     return [picture] if picture.is_file() else []
 
 
-def _sections(rows: Sequence[JudgedRow]) -> Iterator[Section]:
+def _sections(rows: Sequence[JudgedRow], drawn_now: Mapping[str, tuple[Figure, ...]]) -> Iterator[Section]:
     """Yield what holds, paper by paper, and then every row."""
-    for paper, count in Counter(row.id.partition("/")[0] for row in rows).items():
+    for paper in dict.fromkeys(row.id.partition("/")[0] for row in rows):
         own = [row for row in rows if row.id.startswith(f"{paper}/")]
         failing = [row.id.partition("/")[2] for row in own if not row.holds]
         checks = [row.id.partition("/")[2] for row in own if not row.is_finding]
-        says = f"{count - len(checks) - len({*failing} - {*checks})} of {count - len(checks)} hold"
+        says = f"{len(own) - len(checks) - len({*failing} - {*checks})} of {len(own) - len(checks)} hold"
         says += f"; not {', '.join(failing)}" if failing else ""
         says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
-        verdicts = (Verdict(paper, says, not failing),)
-        yield composed(f"{paper}: what holds", tables=(_overview(own),), verdicts=verdicts)
+        verdicts = (Verdict(paper, says, False if failing else len(own) > len(checks) or None),)
+        part = composed(f"{paper}: what holds", (_CITED[paper],), tables=(_overview(own),), verdicts=verdicts)
+        yield replace(part, anchor=paper)
     for row in rows:
-        yield composed(
+        part = composed(
             f"{row.id}: {row.what}",
             _lines(row),
-            (*_numbers(row, published(row.id)), *_further(row)),
-            saved(row.files, {row.id.replace("/", "-"): row.what}),
+            (_source(row), *_numbers(row, published(row.id)), *_further(row)),
+            saved(row.files, {row.id.replace("/", "-"): row.what}) or drawn_now.get(row.id, ()),
             (f"wsc reproduce {row.id}",),
             answer=row.payload(),
         )
+        yield replace(part, anchor=_anchor(row))
+
+
+def _anchor(row: JudgedRow) -> str:
+    return row.id.replace("/", "-")
+
+
+_CITED: Final[Mapping[str, str]] = {
+    "wsmeter": "Lee, Kim, Lin, Cheng, Govindaraju, Kim: WSMeter: A Performance Evaluation Methodology for Google's "
+    "Production Warehouse-Scale Computers. ASPLOS 2018, doi:10.1145/3173162.3173196.",
+    "occupancy": "Kelly, Shen, Zhang, Stewart: Operational Analysis of Parallel Servers. MASCOTS 2008.",
+    "crossplatform": "Stewart, Kelly, Zhang, Shen: A Dollar from 15 Cents: Cross-Platform Management for Internet "
+    "Services. USENIX Annual Technical Conference 2008.",
+    "gwp": "Ren, Tune, Moseley, Shi, Rus, Hundt: Google-Wide Profiling: A Continuous Profiling Infrastructure for Data "
+    "Centers. IEEE Micro 2010, doi:10.1109/MM.2010.68.",
+    "world": "Rows beyond the papers: whether the simulated world, and the estimators in it, are sound.",
+}
+"""Where the rows of a paper come from."""
+_OF_PAPER: Final = re.compile(r"(fig|table)(\d+)([ab]?)$")
+_SECTION: Final = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*)")
+
+
+def _source(row: JudgedRow) -> Table:
+    """Return the paper, figure and sections that a row comes from, its verdict, and on how many worlds it rests."""
+    paper, _, name = row.id.partition("/")
+    places = [] if paper == "world" else [_citation(paper)]
+    if printed := _OF_PAPER.match(name):
+        places.append(f"{'Figure' if printed[1] == 'fig' else 'Table'} {printed[2]}{printed[3]}")
+    known = published(row.id)["read_from"].dropna()
+    sections = dict.fromkeys(number for text in known for number in _SECTION.findall(text))
+    if sections and paper != "world":
+        places.append(f"section{'s' * (len(sections) > 1)} {', '.join(sections)}")
+    source = Cell(", ".join(places) or "this project", href=f"#{paper}")
+    mark: Mark = "" if row.holds else "bad"
+    worlds = f"{len(row.worlds)} of {len(row.planned)}"
+    cells = ((source, Cell(row.word, mark), Cell(worlds)),)
+    heads = tuple(Heading(text) for text in ("source", "verdict", "worlds judged"))
+    return Table(heads, (False, False, False), cells)
+
+
+def _citation(paper: str) -> str:
+    """Return the first author and the year of a paper."""
+    author, year = _CITED[paper].partition(",")[0], re.search(r"\b(20\d\d)\b", _CITED[paper])
+    return f"{author} et al. {year[1] if year else ''}".strip()
 
 
 def _lines(row: JudgedRow) -> tuple[str, ...]:
@@ -99,8 +182,11 @@ def _lines(row: JudgedRow) -> tuple[str, ...]:
 
 
 def _further(row: JudgedRow) -> Iterator[Table]:
-    """Yield the tables of what `wsc reproduce` says, without that of published and measured numbers."""
-    yield from ([block for block in blocks(row) if isinstance(block, Table)])[1:]
+    """Yield the tables of what `wsc reproduce` says beside those of numbers and of criteria."""
+    spread = len(row.worlds) > 1
+    tables = [block for block in blocks(row) if isinstance(block, Table)]
+    yield from tables[1 : 1 + bool(row.printed_cells)]
+    yield from tables[1 + bool(row.printed_cells) + spread :]
 
 
 def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
@@ -126,19 +212,28 @@ def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
     for kind, meaning in KINDS.items():
         if criteria := row.of_kind(kind):
             bounds = [_bound(criterion, units) for criterion in criteria]
-            heads = (kind, "measured", "should be", "unit", "verdict", "reason")
-            yield _worded(heads, bounds, f"{kind}s: {meaning}", {1})
+            bound = (kind, "measured", "over worlds", "true in", "should be", "unit", "verdict", "reason")
+            yield _worded(bound, bounds, f"{kind}s: {meaning}", {1, 2, 3})
 
 
 def _bound(criterion: Criterion, units: Mapping[str, str]) -> tuple[Cell, ...]:
     return (
         Cell(criterion.name.replace("_", " ")),
         Cell(_measured(criterion.measured)),
+        *_over_worlds(criterion),
         Cell(f"{criterion.relation} {criterion.bound:.4g}"),
         Cell(units.get(f"{criterion.kind}:{criterion.name} {criterion.relation}", "")),
-        _holds(criterion.holds),
+        Cell(criterion.verdict, "" if criterion.holds else "bad"),
         Cell(criterion.reason),
     )
+
+
+def _over_worlds(criterion: Criterion) -> tuple[Cell, Cell]:
+    """Return how a number spreads over worlds, and in how many its criterion is true; nothing of one world."""
+    if len(criterion.values) == 1:
+        return Cell(""), Cell("")
+    least, _, _, _, most = criterion.quartiles
+    return Cell(f"{least:.4g} to {most:.4g}"), Cell(f"{criterion.holds_in} of {len(criterion.values)}")
 
 
 def _worded(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]], title: str, numbers: set[int]) -> Table:
@@ -183,5 +278,8 @@ def _word(text: object) -> str:
 
 def _overview(rows: Sequence[JudgedRow]) -> Table:
     headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "verdict"))
-    cells = tuple((Cell(row.id), Cell(row.what), Cell(row.word, "" if row.holds else "bad")) for row in rows)
+    cells = tuple(
+        (Cell(row.id, href=f"#{_anchor(row)}"), Cell(row.what), Cell(row.word, "" if row.holds else "bad"))
+        for row in rows
+    )
     return Table(headings, (False, False, False), cells)

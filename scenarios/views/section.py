@@ -4,7 +4,7 @@ A conclusion says itself once, as a `Section`; `text` writes it to a terminal, `
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from scenarios.views.numbers import number
@@ -126,6 +126,8 @@ class Section:
     blocks: tuple[Block, ...] = ()
     answer: object = None
     """What is concluded there: a `Conclusion`, or a value that becomes JSON."""
+    anchor: str = ""
+    """What other parts of a page link to it by."""
 
     def of(self, kind: type[_T]) -> list[_T]:
         """Return the blocks of one kind."""
@@ -133,7 +135,7 @@ class Section:
 
     def without(self, *kinds: type) -> "Section":
         """Return the section without blocks of some kinds."""
-        return Section(self.title, tuple(block for block in self.blocks if not isinstance(block, kinds)), self.answer)
+        return replace(self, blocks=tuple(block for block in self.blocks if not isinstance(block, kinds)))
 
 
 def says(*lines: str, mark: Mark = "") -> Iterator[Says]:

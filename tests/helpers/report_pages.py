@@ -27,12 +27,14 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.addresses, self.rows, self.texts, self.open = [], [], [], [], []
+        self.anchors = set()
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.addresses += [value for name, value in attrs if name in {"src", "href", "srcset", "action", "data"}]
+        self.anchors |= {value for name, value in attrs if name == "id"}
         if any(name.startswith("on") for name, _ in attrs):
             raise AssertionError(f"{tag} has a handler of events")
         if tag not in _VOID:

@@ -9,18 +9,21 @@ import pandas as pd
 import pytest
 from matplotlib import rcParams
 from rich.console import Console
+from typer.testing import CliRunner
 
 from analysis.figures import style
 from analysis.figures.criteria import BOUNDS, COLUMNS, RELATIONS
 from analysis.figures.wsmeter import cost, studies
 from analysis.figures.wsmeter.draws import cluster_draws
 from analysis.statistics import NotEnoughDataError
+from scenarios.commands.app import app
 from scenarios.papers import catalogue, reproduce
 from scenarios.papers.judged import beside
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
 from scenarios.report import reproduced
 from scenarios.runs.rundir import RunError
+from scenarios.views import opening
 from scenarios.views.terminal import dumps, show
 from tests.helpers.reproduce_worlds import fleet
 
@@ -142,7 +145,8 @@ def test_what_the_paper_prints_per_cycle_is_measured_per_cycle_and_told_per_seco
     console = Console(record=True, width=200)
     show(reproduce.Reproduced((judged,)).section(), console)
     assert "IPS" in console.export_text()
-    again = reproduced._judged(row, tmp_path / f"{row.replace('/', '-')}.csv")
+    read = reproduced._measured_in(tmp_path / f"{row.replace('/', '-')}.csv")
+    (again,) = reproduce.rejudged({row: (read, ())}, None, quiet).rows
     assert again.measured == pytest.approx(judged.measured, nan_ok=True)
 
 
@@ -151,6 +155,36 @@ def test_the_picture_says_the_number_that_stands_beside_the_published_one(tmp_pa
     monkeypatch.setitem(rcParams, "svg.fonttype", "none")
     (row,) = reproduced_rows("wsmeter/fig3", tmp_path, Sources(slower, quiet))
     assert f"IPC {row.measured['change']:+.1%} (published +1.0%)" in (tmp_path / "wsmeter-fig3.svg").read_text()
+
+
+def shown(monkeypatch, tmp_path, row, display=":0", opens=True):
+    """Return what `wsc reproduce ROW --show` says on standard error, and what was opened."""
+    addresses = []
+    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.setattr(opening.webbrowser, "open", lambda address: addresses.append(address) or opens)
+    done = CliRunner().invoke(app, ["reproduce", row, "--show", "--out", str(tmp_path)])
+    return done.stderr, addresses
+
+
+def test_show_opens_the_picture_of_a_row(monkeypatch, tmp_path):
+    said, addresses = shown(monkeypatch, tmp_path, "occupancy/fig2")
+    assert "note" not in said
+    assert addresses == [(tmp_path / "occupancy-fig2.png").as_uri()]
+
+
+def test_show_says_where_the_picture_is_if_it_cannot_be_opened_and_that_tables_have_none(monkeypatch, tmp_path):
+    picture = tmp_path / "occupancy-fig2.png"
+    said, addresses = shown(monkeypatch, tmp_path, "occupancy/fig2", display="")
+    assert f"note: there is no display to show it on; the picture is {picture}" in said
+    assert addresses == []
+    said, _ = shown(monkeypatch, tmp_path, "occupancy/fig2", opens=False)
+    assert f"note: nothing was found that shows pictures; the picture is {picture}" in said
+    said, _ = shown(monkeypatch, tmp_path, "wsmeter/table2")
+    assert "note: wsmeter/table2 is a table, there is no picture to show" in said
+    said, _ = shown(monkeypatch, tmp_path, "occupancy")
+    assert "--show: opens the picture of one row, got" in said
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path):

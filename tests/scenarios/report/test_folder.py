@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 from scenarios.commands.app import app
 from scenarios.crossplatform.worlds import summary as of_worlds
 from scenarios.effects.scorecard.card import summary as card
+from scenarios.papers import reproduce as papers
 from scenarios.papers.rows import published
+from scenarios.report import reproduced
 from tests.helpers.report_pages import Page, made
 
 runner = CliRunner()
@@ -168,6 +170,41 @@ def test_reproduced_rows_are_judged_again(tmp_path):
             assert page.has_row(words, f"{one['value']:.4g}", one["unit"], one["read_from"]), words
     (folder / "wsmeter-fig4.csv").write_text("a,b\n1,2\n")
     assert "wsmeter-fig4.csv: cannot be read: should have the columns" in report(folder, 2)
+
+
+def test_the_page_of_all_rows_has_their_spread_over_kept_worlds_and_what_is_not_in_the_folder(tmp_path, monkeypatch):
+    folder, runs = tmp_path / "figures", tmp_path / "runs"
+    folder.mkdir()
+    ours = measured_as_printed("wsmeter/fig4")
+    ours.rename(columns={"value": "measured"}).to_csv(folder / "wsmeter-fig4.csv", index=False)
+    drawable = ours.assign(value=ours["value"] * 0.9)
+
+    def kept(pieces, _runs):
+        return {piece: drawable for piece in pieces if piece.row == "wsmeter/fig4" and piece.seed < 4} | {
+            piece: measured_as_printed("occupancy/fig2") for piece in pieces if piece.row == "occupancy/fig2"
+        }
+
+    for module in (reproduced, papers):
+        monkeypatch.setattr(module, "there", kept)
+    done = runner.invoke(
+        app, ["report", str(folder), "--runs", str(runs), "--out", str(folder / "index.html"), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    page = Page((folder / "index.html").read_text(encoding="utf-8"))
+    assert page.has_row("common share low", "0.15", "0.135 to 0.15", "1 of 3", "at least 0.15", "depends on the world")
+    assert page.has_row("Lee et al. 2018, Figure 4, section 3.2", "check depends on the world", "3 of 10")
+    assert page.tags.count("img") == 1, "occupancy/fig2 is drawn from what is kept"
+    assert page.has_row("gwp/fig7", "wsc reproduce gwp/fig7")
+    assert {address[1:] for address in page.addresses if address.startswith("#")} <= page.anchors
+    assert "--runs" in runner.invoke(app, ["report", str(tmp_path), "--runs", str(runs)]).stderr
+
+
+def measured_as_printed(row):
+    """Return a table that measures in every number and at every bound what is printed."""
+    paper = published(row)
+    names = paper["series"].str.split(":").str[-1]
+    columns = {"series": names, "x": pd.to_numeric(paper["x"], errors="coerce"), "value": paper["value"]}
+    return pd.DataFrame(columns).drop_duplicates(["series", "x"])
 
 
 def test_runs_of_a_sweep_stand_in_a_row_each(tmp_path):
