@@ -19,6 +19,7 @@ import pandas as pd
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.methods import names as every_estimator
 from models.randomness import stream
 from scenarios.effects.scorecard.designs import designs
 from scenarios.effects.scorecard.pieces import Piece, ScorecardDesign, ScorecardQuestion, judged
@@ -56,7 +57,7 @@ def adjusted(cells: JobMachineSums, table: pd.DataFrame, names: list[str]) -> pd
 
 
 def by_job(cells: JobMachineSums, table: pd.DataFrame) -> pd.DataFrame:
-    """Return each job's effect, variance, level and the share of its variance that no spread shows."""
+    """Return each job's effect, variance, level and, for each arm, the share of its variance that no spread shows."""
     groups = table.groupby(["job", "arm"])
     sums = groups[["n", "y", "z", "zz"]].sum().assign(machines=groups.size())
     every = pd.MultiIndex.from_product([range(len(cells.jobs)), range(2)])
@@ -69,7 +70,7 @@ def by_job(cells: JobMachineSums, table: pd.DataFrame) -> pd.DataFrame:
     made["several_off"], made["several_on"] = machines[:, 0] > 1.5, machines[:, 1] > 1.5
     made["effect"] = (made["on"] - made["off"]) / level
     made["variance"] = np.maximum(spread * (1.0 / n).sum(axis=1) / level**2, 1e-12)
-    made["alone"] = np.where(machines == 1, 1.0 / n, 0.0).sum(axis=1) / (1.0 / n).sum(axis=1)
+    made[["alone_off", "alone_on"]] = np.where(machines == 1, 1.0 / n, 0.0) / (1.0 / n).sum(axis=1, keepdims=True)
     share = cells.weight * level
     return made.assign(share=share / share.sum())
 
@@ -92,7 +93,9 @@ def twin(cells: JobMachineSums, treated: np.ndarray) -> tuple[float, float, floa
     jobs = by_job(cells, table)
     gain = jobs["share"].where(jobs["effect"].notna(), 0.0)
     gain = gain / gain.sum()
-    left = between(jobs) * ((gain - jobs["share"]) ** 2).sum() + (gain**2 * jobs["variance"] * jobs["alone"]).sum()
+    change = float((gain * jobs["effect"].fillna(0.0)).sum())
+    alone = jobs["alone_on"] + (1.0 + change) ** 2 * jobs["alone_off"]
+    left = between(jobs) * ((gain - jobs["share"]) ** 2).sum() + (gain**2 * jobs["variance"] * alone).sum()
     total, guessed = left, 0.0
     for arm, name in enumerate(("off", "on")):
         mine = table[table["arm"] == arm]
@@ -100,13 +103,16 @@ def twin(cells: JobMachineSums, treated: np.ndarray) -> tuple[float, float, floa
         held, mean, several = (jobs[column].to_numpy()[job] for column in (f"n_{name}", name, f"several_{name}"))
         counts = (gain / jobs["level"]).to_numpy()[job] / held
         grown = np.where(several, 1.0 / np.maximum(1.0 - mine["n"] / held, 0.1), 0.0)
-        residual = np.bincount(mine["machine"], counts * grown * np.nan_to_num(mine["z"] - mine["n"] * mean))
+        rest = mine["z"] - mine["n"] * mean
+        if arm == 0:  # an effect is relative to the controls' level, whose error counts `change` times
+            rest += change * (mine["y"] - mine["n"] * jobs["level"].to_numpy()[job])
+        residual = np.bincount(mine["machine"], counts * grown * np.nan_to_num(rest))
         weight = np.bincount(mine["machine"], counts * mine["n"])
         clusters = (weight**2).sum() ** 2 / (weight**4).sum()
         part = (residual**2).sum() * clusters / (clusters - 1.0)
         total += part
         guessed += (part + (left if arm else 0.0)) ** 2 / (clusters - 1.0)
-    return float((gain * jobs["effect"].fillna(0.0)).sum()), float(np.sqrt(total)), float(total**2 / guessed)
+    return change, float(np.sqrt(total)), float(total**2 / guessed)
 
 
 def beside(cells: JobMachineSums, size: int) -> tuple[float, float]:
@@ -132,11 +138,11 @@ def made(corner: str, machines: int, names: tuple[str, ...]) -> Iterator[tuple[S
         start = time.process_time()
 
 
-def fleet(corner: str, machines: int, draws: int, names: tuple[str, ...]) -> float:
+def fleet(corner: str, machines: int, draws: int, tried: tuple[str, ...]) -> float:
     """Print the parts of one fleet, and return their sum."""
     whole, sizes = 0.0, SIZES.get(machines, SIZES[1000])
-    asked = ScorecardQuestion(names(), sizes, draws, machines)
-    for number, (design, cells_s) in enumerate(made(corner, machines, names)):
+    asked = ScorecardQuestion(every_estimator(), sizes, draws, machines)
+    for number, (design, cells_s) in enumerate(made(corner, machines, tried)):
         start = time.process_time()
         judged(asked, lambda *_, only=design: [only], Piece(corner, 1))
         seconds = time.process_time() - start
@@ -158,13 +164,13 @@ def main() -> None:
     parser.add_argument("--designs", default="day,week,crossover")
     parser.add_argument("--corner", default="base")
     asked = parser.parse_args()
-    names = tuple(asked.designs.split(","))
+    tried = tuple(asked.designs.split(","))
     print("     100  (everything is compiled)")
-    fleet(asked.corner, 100, 2, names)
+    fleet(asked.corner, 100, 2, tried)
     for machines in map(int, asked.machines.split(",")):
-        whole = fleet(asked.corner, machines, asked.draws, names)
+        whole = fleet(asked.corner, machines, asked.draws, tried)
         print(
-            f"{machines:>8,}  all: {whole:.1f} s; {len(names())} estimators, {asked.draws} draws of each size; "
+            f"{machines:>8,}  all: {whole:.1f} s; {len(every_estimator())} estimators, {asked.draws} draws of each size; "
             f"200 such fleets on two processors: {100 * whole / 60:.0f} min"
         )
 
