@@ -23,8 +23,8 @@ from models.fleet.world import (
     Window,
     World,
 )
-from sim.fleet.arms import NEVER, Arm, run_arm
-from sim.fleet.day import day_of
+from sim.fleet.arms import NEVER, Arm, recorded, run_arm
+from sim.fleet.day import day_of, prepare
 from sim.fleet.timeline import from_placement
 
 EPOCH_S, SHARP = 300.0, Interference(tolerance=1e-13, max_iterations=5000)
@@ -62,6 +62,23 @@ def arrays(blocks):
 def digest(day, arm, **how):
     found = arrays(run_arm(day, arm, **how))
     return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in found.items()}
+
+
+def everything(simulation, **how):
+    """The bits of an hour with all mechanisms at once, on machines with one cache and with many."""
+    world = replace(
+        WORLD,
+        simulation=simulation,
+        fleet=replace(WORLD.fleet, platforms=DIVIDED.platforms, overcommit=1.3),
+        population=Population(60, 30, heavyweights=8, services=(SERVICE,), balancer="speed"),
+        interference=Interference(best_effort_ways=0.5, best_effort_delay=1.2),
+        power=Power(Governor("ondemand"), cap_share=0.5, domain_budget_share=0.45),
+        incidents=Incidents(150.0, 0.7, 150.0, 0.5, 900.0, 30.0, 0.3),
+        feature=UPGRADE,
+        recording=Recording((), True, 1.0, True),
+    )
+    day = prepare(world)
+    return digest(day, recorded(day), **how)
 
 
 def scattered(world, stays, seed=1):

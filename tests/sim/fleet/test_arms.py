@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -34,7 +36,18 @@ from sim.fleet.day import day_of, prepare, window_of_epoch
 from sim.fleet.layout import Residents
 from sim.fleet.timeline import from_placement
 from tests.helpers.reference_day import ReferenceDay
-from tests.helpers.small_days import EPOCH_S, SERVICE, SHARP, TWINS, WORLD, arrays, digest, scattered, small_and_busy
+from tests.helpers.small_days import (
+    EPOCH_S,
+    SERVICE,
+    SHARP,
+    TWINS,
+    WORLD,
+    arrays,
+    digest,
+    everything,
+    scattered,
+    small_and_busy,
+)
 
 
 @cache
@@ -136,6 +149,17 @@ def test_bits_do_not_depend_on_threads_or_blocks(monkeypatch):
     for machines in (1, 16, 10_000):
         monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", machines)
         assert digest(day, nowhere(day)) == expected
+
+
+def test_with_every_mechanism_bits_do_not_depend_on_threads_blocks_or_the_process(monkeypatch):
+    simulations = "epochs", "events"
+    expected = [everything(simulation, threads=1) for simulation in simulations]
+    assert expected[0] != expected[1]
+    with ProcessPoolExecutor(1, get_context("forkserver")) as elsewhere:
+        assert list(elsewhere.map(everything, simulations)) == expected
+    assert [everything(simulation, threads=2) for simulation in simulations] == expected
+    monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", 8)
+    assert [everything(simulation) for simulation in simulations] == expected
 
 
 def test_bits_are_the_same_in_another_process():
