@@ -170,8 +170,8 @@ def main() -> None:
     for machines in map(int, asked.machines.split(",")):
         whole = fleet(asked.corner, machines, asked.draws, tried)
         print(
-            f"{machines:>8,}  all: {whole:.1f} s; {len(every_estimator())} estimators, {asked.draws} draws of each size; "
-            f"200 such fleets on two processors: {100 * whole / 60:.0f} min"
+            f"{machines:>8,}  all: {whole:.1f} s; {len(every_estimator())} estimators, {asked.draws} draws of each "
+            f"size; 200 such fleets on two processors: {100 * whole / 60:.0f} min"
         )
 
 
