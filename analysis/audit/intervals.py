@@ -363,7 +363,8 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     """Find jobs without data in one arm: reweighting the others changes what is estimated.
 
     How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
-    the weights of covered and uncovered jobs change by.
+    the weights of covered and uncovered jobs change by. Where that is little, a note says how much is covered;
+    `adjusted` has the spread in its error.
     """
     plain, table = case.plain, case.table
     if plain is None or case.about.weights == "full":
@@ -378,10 +379,11 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
         float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.comparable] ** 2).sum()))
         * spread
     )
-    ratio = plain.half_widths(2 * moved)
+    unknown, ratio = math.isnan(moved), 0.0 if math.isnan(moved) else plain.half_widths(2 * moved)
     if lacking <= _MUCH and ratio <= MATERIAL:
         return []
-    evidence = {"covered": plain.covered, "spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
+    evidence = {"covered": plain.covered}
+    evidence |= {} if unknown else {"spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
     what = (
         f"jobs seen in both arms hold {plain.covered:.0%} of the quota: the change is that of these jobs, not "
         "of the whole fleet"
@@ -389,14 +391,15 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     remedy = (
         "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
     )
-    return [Finding("weights_renormalised", "error" if ratio > 1 else "warning", what, evidence, remedy)]
+    severity: Severity = "error" if ratio > 1 else "warning" if ratio > MATERIAL or unknown else "note"
+    return [Finding("weights_renormalised", severity, what, evidence, remedy)]
 
 
 def _spread(case: Case) -> float:
-    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it; 0 if few jobs tell."""
+    """Return the standard deviation of the jobs' own effects, beyond what noise makes of it; NaN if few jobs tell."""
     table, plain = case.table, case.plain
     if plain is None or plain.comparable.sum() < 3:
-        return 0.0
+        return math.nan
     rows, jobs = table.study, len(table.jobs)
     noise, enough = np.zeros(jobs), plain.comparable.copy()
     for arm in (table.treated, ~table.treated):
@@ -407,7 +410,7 @@ def _spread(case: Case) -> float:
         )
     good = enough & np.isfinite(noise) & (noise > 0)
     if good.sum() < 3:
-        return 0.0
+        return math.nan
     d, v = plain.by_job[good], noise[good]
     w = 1 / v
     mean = float((w * d).sum() / w.sum())

@@ -102,9 +102,14 @@ def test_no_covered_job_is_no_answer():
         Published(min_instances=100).estimate(Study.of(table, jobs))
 
 
-def machine_sums(table):
-    """Each machine's arm, and its sums of quota times value and of quota, now and before."""
-    parts = table.assign(m=table["weight"] * table["value"], d=table["weight"])
+def machine_sums(table, jobs):
+    """Each machine's arm, and its sums of weight times value and of weight, now and before.
+
+    Now a job's quota is spread over its instances, before each has its own.
+    """
+    spread = jobs.set_index("job")["quota"] / table[table["period"] == 1].groupby("job").size()
+    by = np.where(table["period"] == 1, table["job"].map(spread), table["weight"])
+    parts = table.assign(m=by * table["value"], d=by)
     now, past = (parts[parts["period"] == day].groupby("machine")[["m", "d"]].sum() for day in (1, 0))
     treated = table[table["period"] == 1].groupby("machine")["treated"].any()
     return now.join(past.add_suffix("_past")).fillna(0.0).assign(treated=treated)
@@ -141,7 +146,7 @@ def linear(arm, theta):
 def test_a_ratio_is_the_delta_method_of_its_sums_over_machines(seed, cuped):
     table, jobs = tables(seed)
     made = Ratio(cuped=cuped).estimate(Study.of(table, jobs))
-    sums = machine_sums(table)
+    sums = machine_sums(table, jobs)
     arms = [sums[~sums["treated"]], sums[sums["treated"]]]
     theta = 0.0
     if cuped:
@@ -181,7 +186,7 @@ def t_test(tests, stats):
 def test_without_the_past_it_is_the_ratio_of_gbstats():
     statistics, tests = gbstats()
     table, jobs = tables(3)
-    sums = machine_sums(table)
+    sums = machine_sums(table, jobs)
     stats = [
         statistics.RatioStatistic(
             n=len(arm),
@@ -200,7 +205,7 @@ def test_with_the_past_it_is_the_regression_adjusted_ratio_of_gbstats():
     if not hasattr(statistics, "RegressionAdjustedRatioStatistic"):
         pytest.skip("this gbstats has no regression-adjusted ratio")
     table, jobs = tables(3)
-    sums = machine_sums(table)
+    sums = machine_sums(table, jobs)
     stats = [
         statistics.RegressionAdjustedRatioStatistic(
             n=len(arm),
