@@ -35,7 +35,8 @@ def row_line(row: Told) -> str:
     holding = sum(criterion["verdict"] == "holds" for criterion in findings)
     others = "; ".join(failing(criterion) for criterion in row["criteria"] if criterion["verdict"] != "holds")
     count = f"{holding} of {len(findings)}" if findings else "–"
-    return f"| `{row['id']}` | {row['verdict']} | {len(row['worlds'])} | {count} | {others or '–'} |"
+    verdict = ("" if row["finding"] else "check ") + row["verdict"]
+    return f"| `{row['id']}` | {verdict} | {len(row['worlds'])} | {count} | {others or '–'} |"
 
 
 def failing(criterion: Told) -> str:
