@@ -5,12 +5,13 @@ bands. Their labels begin with "published", hidden ones with "_published".
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, Literal, TypeAlias
 
+import pandas as pd
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -93,6 +94,11 @@ class Drawing(Figure):
     def _repr_png_(self) -> bytes:
         write(self, file := BytesIO(), "png")
         return file.getvalue()
+
+
+def of_measured(draw: Callable[[pd.DataFrame], Figure]) -> Callable[[pd.DataFrame, pd.DataFrame], Figure]:
+    """Return a drawing of measured numbers alone as one that also gets the printed ones, as all rows' are called."""
+    return lambda measured, _printed: draw(measured)
 
 
 def write(figure: Figure, file: Path | BytesIO, kind: Kind) -> None:

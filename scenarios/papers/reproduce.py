@@ -16,7 +16,7 @@ from scenarios.papers.causes import PopulationChoice, causes_of, population_of
 from scenarios.papers.judged import CauseTrial, JudgedRow, OtherPopulation, in_words, judgement, row_pool, trial
 from scenarios.papers.rows import COSTLY, Changed, Reproduction, Row, published
 from scenarios.papers.sources import Sources
-from scenarios.papers.worlds import TOO_LITTLE, RowWorld, made, there
+from scenarios.papers.worlds import TOO_LITTLE, RowWorld, kept_tables, measured_tables
 from scenarios.runs.disk import save
 from scenarios.runs.execution import HERE, Workers
 from scenarios.views.conclusion import Conclusion, Payload
@@ -173,8 +173,11 @@ def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapp
         return {}
     wanted = {row: [RowWorld(row, seed) for seed in ROWS[row].worlds[1 : asked.worlds]] for row in ids}
     pieces = [piece for of_row in wanted.values() for piece in of_row]
-    found = there(pieces, asked.runs) if asked.worlds is None else made(pieces, asked.runs, progress, asked.workers)
-    return {row: _first_ones(of_row, found) for row, of_row in wanted.items()}
+    if asked.worlds is None:
+        tables = kept_tables(pieces, asked.runs)
+    else:
+        tables = measured_tables(pieces, asked.runs, progress, asked.workers)
+    return {row: _first_ones(of_row, tables) for row, of_row in wanted.items()}
 
 
 def _explained(rows: Sequence[JudgedRow], asked: Asked | None, progress: Progress) -> list[JudgedRow]:
@@ -182,8 +185,11 @@ def _explained(rows: Sequence[JudgedRow], asked: Asked | None, progress: Progres
     if asked is None:
         return list(rows)
     wanted = [piece for row in rows for changed in _changes(row) for piece in _with(row, changed)]
-    found = made(wanted, asked.runs, progress, asked.workers) if asked.explain else there(wanted, asked.runs)
-    return [replace(row, trials=tuple(_trials(row, found)), population=_population(row, found)) for row in rows]
+    if asked.explain:
+        tables = measured_tables(wanted, asked.runs, progress, asked.workers)
+    else:
+        tables = kept_tables(wanted, asked.runs)
+    return [replace(row, trials=tuple(_trials(row, tables)), population=_population(row, tables)) for row in rows]
 
 
 def _changes(row: JudgedRow) -> Iterator[Changed]:
@@ -206,36 +212,36 @@ def _with(row: JudgedRow, changed: Changed) -> list[RowWorld]:
     return [RowWorld(row.id, seed, changed) for seed in worlds]
 
 
-def _trials(row: JudgedRow, found: Mapping[RowWorld, pd.DataFrame]) -> Iterator[CauseTrial]:
+def _trials(row: JudgedRow, tables: Mapping[RowWorld, pd.DataFrame]) -> Iterator[CauseTrial]:
     failing = [criterion for criterion in row.criteria if not criterion.holds]
     for cause in causes_of(row.id):
-        without, sham = _values(row, cause.removed, found), _values(row, cause.instead, found)
+        without, sham = _values(row, cause.removed, tables), _values(row, cause.instead, tables)
         for criterion in failing:
             if without and sham and criterion.name in cause.criteria:
                 yield trial(criterion, cause, without, sham)
 
 
-def _values(row: JudgedRow, changed: Changed, found: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
+def _values(row: JudgedRow, changed: Changed, tables: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
     """Return what was measured in all changed worlds; nothing if some are not there."""
     pieces = _with(row, changed)
-    return [found[piece] for piece in pieces] if all(piece in found for piece in pieces) else []
+    return [tables[piece] for piece in pieces] if all(piece in tables for piece in pieces) else []
 
 
-def _population(row: JudgedRow, found: Mapping[RowWorld, pd.DataFrame]) -> OtherPopulation | None:
+def _population(row: JudgedRow, tables: Mapping[RowWorld, pd.DataFrame]) -> OtherPopulation | None:
     choice = population_of(row.id)
     if choice is None:
         return None
-    tables = _values(row, _other(choice), found)
+    changed = _values(row, _other(choice), tables)
     verdict = None
-    if tables:
-        criteria = judge(tables, published(row.id), row_pool(ROWS[row.id], tables))
+    if changed:
+        criteria = judge(changed, published(row.id), row_pool(ROWS[row.id], changed))
         verdict = overall(criterion.verdict for criterion in criteria if criterion.kind == "finding")
-    return OtherPopulation(choice.used, choice.reason, choice.other, verdict, len(tables))
+    return OtherPopulation(choice.used, choice.reason, choice.other, verdict, len(changed))
 
 
-def _first_ones(pieces: Sequence[RowWorld], found: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
+def _first_ones(pieces: Sequence[RowWorld], tables: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:
     """Return what was measured in the first worlds, up to the first that is not there."""
-    return [found[piece] for piece in takewhile(found.__contains__, pieces)]
+    return [tables[piece] for piece in takewhile(tables.__contains__, pieces)]
 
 
 def _reproduced(row: Row, sources: Sources, out: Path, others: Sequence[pd.DataFrame] = ()) -> JudgedRow:

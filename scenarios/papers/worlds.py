@@ -83,13 +83,13 @@ def measured(row: str, sources: Sources) -> pd.DataFrame:
         return pd.DataFrame({"series": [], "x": [], "value": []}).astype({"series": str, "x": float, "value": float})
 
 
-def there(pieces: Sequence[RowWorld], out: Path) -> dict[RowWorld, pd.DataFrame]:
+def kept_tables(pieces: Sequence[RowWorld], out: Path) -> dict[RowWorld, pd.DataFrame]:
     """Return what is kept of the pieces in the folder of all runs, made by this very code."""
     read = ((piece, read_part(_folder(piece, out), {"seed": piece.seed}, _PARTS)) for piece in pieces)
     return {piece: _table(part) for piece, part in read if part is not None}
 
 
-def made(
+def measured_tables(
     pieces: Sequence[RowWorld], out: Path, progress: Progress, workers: Workers = HERE
 ) -> dict[RowWorld, pd.DataFrame]:
     """Return what rows measure in worlds: what is kept is read, the rest made in parallel and kept.
@@ -104,22 +104,22 @@ def made(
     progress : told the share of the pieces that is there
     workers : processes of this machine, or of a Dask cluster, whose machines need no folder in common
     """
-    found = there(pieces, out)
-    missing = [piece for piece in dict.fromkeys(pieces) if piece not in found]
+    tables = kept_tables(pieces, out)
+    missing = [piece for piece in dict.fromkeys(pieces) if piece not in tables]
     if not missing:
-        return found
+        return tables
     make_folder(out)
     for unfinished in abandoned(out):
         shutil.rmtree(unfinished, ignore_errors=True)
     batches = [list(batch) for _, batch in groupby(sorted(missing, key=_order), key=_order)]
-    progress(_MAKING, len(found) / len(pieces))
+    progress(_MAKING, len(tables) / len(pieces))
     for parts in _each(batches, out, workers):
         for piece, part in parts:
             make_folder(_folder(piece, out))
             keep_part(_folder(piece, out), {"seed": piece.seed}, part)
-            found[piece] = _table(part)
-        progress(_MAKING, len(found) / len(pieces))
-    return found
+            tables[piece] = _table(part)
+        progress(_MAKING, len(tables) / len(pieces))
+    return tables
 
 
 def _each(batches: Sequence[list[RowWorld]], out: Path, workers: Workers) -> Iterator[_Parts]:

@@ -17,7 +17,7 @@ from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
 from scenarios.papers.reproduce import blocks, rejudged
 from scenarios.papers.rows import MeasuredRow, Reproduction, published
-from scenarios.papers.worlds import RowWorld, there
+from scenarios.papers.worlds import RowWorld, kept_tables
 from scenarios.report.figures import drawn, saved
 from scenarios.report.page import Page
 from scenarios.report.subject import composed
@@ -91,8 +91,8 @@ def _measured_in(file: Path) -> Reproduction:
 def _kept(known: Mapping[str, object], runs: Path) -> dict[str, tuple[Reproduction, Sequence[Path]]]:
     """Return what is kept of the first world of rows that are not known otherwise."""
     first = {name: RowWorld(name, row.worlds[0]) for name, row in ROWS.items() if name not in known}
-    found = there([*first.values()], runs)
-    return {name: (Reproduction(found[piece]), ()) for name, piece in first.items() if piece in found}
+    tables = kept_tables([*first.values()], runs)
+    return {name: (Reproduction(tables[piece]), ()) for name, piece in first.items() if piece in tables}
 
 
 def _drawn(name: str, outcome: Reproduction) -> tuple[Figure, ...]:

@@ -83,7 +83,8 @@ def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, around: 
     style.label(axes, "day", name)
 
 
-def draw_fig4(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+@style.of_measured
+def draw_fig4(measured: pd.DataFrame) -> Figure:
     """Draw entropy (left axis, near its mean) and number of samples (right axis) over the days."""
     figure, (axes,) = style.panels(height_inches=2.5)
     days, samples = curve(measured, "samples")
@@ -229,7 +230,8 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
     )
 
 
-def draw_fig6a(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+@style.of_measured
+def draw_fig6a(measured: pd.DataFrame) -> Figure:
     """Draw the distance of each day from the day before."""
     figure, (axes,) = style.panels(height_inches=2.4)
     _course(axes, measured, "distance", "Manhattan distance of the day")
@@ -269,7 +271,8 @@ def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     )
 
 
-def draw_fig6b(measured: pd.DataFrame, _paper: pd.DataFrame) -> Figure:
+@style.of_measured
+def draw_fig6b(measured: pd.DataFrame) -> Figure:
     """Draw the distances by type of profile: of counters solid, of CPU time dashed, of memory and threads dotted."""
     figure, (axes,) = style.panels(height_inches=2.8)
     for (event, name), colour, marker in zip(EVENTS.items(), style.CYCLE, style.MARKERS, strict=True):
