@@ -4,12 +4,14 @@ estimators, planners, alarms and predictions of every lens right in it?"""
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 import pandas as pd
 
 from analysis.effects.methods import RECOMMENDED
 from analysis.effects.methods import names as estimator_names
+from analysis.figures import style
 from analysis.figures.criteria import numbers, statistic
 from analysis.figures.world import calibration, designs, mechanism, variations
 from analysis.profiling.affinity.advice import advise
@@ -272,7 +274,7 @@ ROWS: tuple[Row, ...] = (
         "what each mechanism moves, switched off one by one",
         (UPGRADE,),
         _ablation,
-        lambda measured, _paper: variations.ablation(measured, tuple(SWITCHES)),
+        style.of_measured(partial(variations.ablation, switches=tuple(SWITCHES))),
         f"means of {len(ABLATION.seeds)} fleets of {MACHINES:,} machines; margin and coverage of WSMeter over "
         f"the covered jobs at {ABLATION.cluster} machines, {ABLATION.draws} test clusters a fleet; where cache is not "
         "shared, each instance has the part that its quota buys, and what no quota buys stays empty",
