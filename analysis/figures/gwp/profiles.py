@@ -88,7 +88,7 @@ def draw_fig4(measured: pd.DataFrame) -> Figure:
     """Draw entropy (left axis, near its mean) and number of samples (right axis) over the days."""
     figure, (axes,) = style.panels(height_inches=2.5)
     days, samples = curve(measured, "samples")
-    scale, unit = (1e6, " (million)") if max(samples) >= 1e6 else (1.0, "")
+    scale, unit = (1e6, " (million)") if max(samples) >= 1e6 else (1e3, " (thousand)")
     right = style.right_axis(axes, f"samples of the day{unit}", style.GREY)
     right.bar(days, np.asarray(samples) / scale, color=style.SKY, alpha=0.6, label="samples (right)")
     right.set_ylim(0.0, 3.0 * max(samples) / scale)
@@ -181,7 +181,16 @@ def draw_fig5(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     for state, (colour, marker) in enumerate(zip((*style.CYCLE, style.GREY, style.INK), "os^vPXD*", strict=True)):
         samples, values = curve(measured, f"entropy_state_{state}")
         if samples:
-            right.scatter(samples, values, s=6, color=colour, marker=marker, label=f"behaviour state {state + 1}")
+            right.scatter(
+                samples,
+                values,
+                s=5,
+                alpha=0.5,
+                linewidths=0,
+                color=colour,
+                marker=marker,
+                label=f"behaviour state {state + 1}",
+            )
     right.set_xscale("log")
     style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application by machine")
     style.legend(right, above=True, columns=2)
