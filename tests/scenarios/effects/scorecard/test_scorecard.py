@@ -76,11 +76,11 @@ def test_it_says_what_was_asked_and_what_was_found(here):
     assert (here["fleets"], here["draws"], here["sizes"], len(here["digest"])) == (4, 20, [4, 8], 64)
     assert {row["corner"] for row in here["corners"]} == {"base", "wide"}
     assert [Path(name).name for name in here["pictures"]] == [
-        "coverage-day.pdf",
         "coverage-day.png",
+        "coverage-day.pdf",
         "coverage-day.svg",
-        "curves.pdf",
         "curves.png",
+        "curves.pdf",
         "curves.svg",
     ]
     assert all(Path(name).stat().st_size for name in here["pictures"])
