@@ -11,7 +11,7 @@ Examples
 >>> table = pd.DataFrame(row).assign(treated=lambda t: (t.period == 1) & (t.index < 40))
 >>> table["value"] = 1.0 + 0.1 * table.treated + 0.001 * (table.index % 7)
 >>> wsc.effect(table)
-<EffectAnswer: faster by 9.96% (9.82% to 10.10%); zero is ruled out>
+<EffectAnswer: faster by 9.96% (9.81% to 10.11%); zero is ruled out>
 """
 
 import sys

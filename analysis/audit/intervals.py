@@ -391,7 +391,8 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     remedy = (
         "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
     )
-    severity: Severity = "error" if ratio > 1 else "warning" if ratio > MATERIAL or unknown else "note"
+    much = lacking > _MUCH or ratio > MATERIAL or unknown
+    severity: Severity = "error" if ratio > 1 else "warning" if much else "note"
     return [Finding("weights_renormalised", severity, what, evidence, remedy)]
 
 

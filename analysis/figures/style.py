@@ -298,7 +298,8 @@ def from_zero(*panels: Axes, headroom: float = HEADROOM) -> None:
     >>> _, (axes,) = panels()
     >>> _ = axes.plot([3.0, 3.1])
     >>> from_zero(axes)
-    >>> axes.get_ylim()[0], axes.get_ylim()[1] > 3.1
+    >>> low, high = axes.get_ylim()
+    >>> float(low), bool(high > 3.1)
     (0.0, True)
     """
     for axes in panels:
@@ -315,8 +316,8 @@ def zoom(axes: Axes, x: tuple[float, float] | None = None, y: tuple[float, float
     --------
     >>> _, (axes,) = panels()
     >>> zoom(axes, y=(1.5, 2.0))
-    >>> axes.get_ylim()
-    (1.5, 2.0)
+    >>> [float(end) for end in axes.get_ylim()]
+    [1.5, 2.0]
     """
     if x is not None:
         axes.set_xlim(*x)
@@ -391,7 +392,7 @@ def published_bars(
     Examples
     --------
     >>> _, (axes,) = panels()
-    >>> published_bars(axes, np.arange(2.0), [0.1, 0.2], 0.4)
+    >>> published_bars(axes, [0, 1], [0.1, 0.2], 0.4)
     >>> axes.patches[0].get_hatch()
     '/////'
     """

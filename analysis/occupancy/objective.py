@@ -53,7 +53,7 @@ class Objective:
         number = bound.rstrip("abcdefghijklmnopqrstuvwxyzµμ")
         unit = bound[len(number) :] or "s"
         try:
-            level, bound_s = float(name.removeprefix("p")) / 100, float(number) * DURATIONS[unit]
+            level, bound_s = round(float(name.removeprefix("p")) / 100, 12), float(number) * DURATIONS[unit]
         except (KeyError, ValueError):
             level, bound_s = np.nan, np.nan
         if not (name.startswith("p") and 0 < level < 1 and bound_s > 0 and np.isfinite(bound_s)):

@@ -63,7 +63,7 @@ def draw_query_view(views: Mapping[str, pd.DataFrame], event: str = "cycles") ->
     Examples
     --------
     >>> top = pd.DataFrame({"function": ["deflate"], "share": 0.05, "low": 0.04, "high": 0.06})
-    >>> draw_query_view({"(a) functions": top}).axes[0].get_xlim()[0]
+    >>> float(draw_query_view({"(a) functions": top}).axes[0].get_xlim()[0])
     0.0
     """
     longest = max(len(view) for view in views.values())

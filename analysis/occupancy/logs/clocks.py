@@ -59,7 +59,7 @@ def localised(times: pd.Series, zone: str) -> pd.Series:
     Examples
     --------
     >>> twice = pd.to_datetime(pd.Series(["2024-10-27 02:30", "2024-10-27 02:10"] + ["2024-10-27 02:40"] * 30))
-    >>> localised(twice, "UTC").dt.hour.iloc[0]
+    >>> int(localised(twice, "UTC").dt.hour.iloc[0])
     2
     """
     try:

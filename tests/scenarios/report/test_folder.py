@@ -185,7 +185,7 @@ def test_the_page_of_all_rows_has_their_spread_over_kept_worlds_and_what_is_not_
         }
 
     for module in (reproduced, papers):
-        monkeypatch.setattr(module, "there", kept)
+        monkeypatch.setattr(module, "kept_tables", kept)
     done = runner.invoke(
         app, ["report", str(folder), "--runs", str(runs), "--out", str(folder / "index.html"), "--json"]
     )

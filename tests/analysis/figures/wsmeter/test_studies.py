@@ -97,7 +97,7 @@ def test_fig18_counts_the_draws_that_cover_a_job():
 def test_widening_includes_more_at_every_size_and_both_are_drawn(size):
     made = as_it_is("fig18")
     assert number(made, "includes_new_widened", size) > number(made, "includes_new", size)
-    right = studies.fig18(made, published("wsmeter/fig18")).axes[1]
+    right = studies.fig18(made, printed(published("wsmeter/fig18"))).axes[1]
     _, names = right.get_legend_handles_labels()
     assert {"include the new", "widened by 20%", "exclude the current"} <= set(names)
 
