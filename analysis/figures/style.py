@@ -393,7 +393,7 @@ def published_bars(
     --------
     >>> _, (axes,) = panels()
     >>> published_bars(axes, [0, 1], [0.1, 0.2], 0.4)
-    >>> axes.patches[0].get_hatch()
+    >>> str(axes.patches[0].get_hatch())
     '/////'
     """
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "hatch": "/////", "linewidth": 0.6}

@@ -17,9 +17,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="File of the page; by default report.html in the folder.")
     ] = None,
     metric: Metric = None,
-    runs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Runs whose worlds reproduced figures are judged on, too.")
-    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="Runs whose worlds reproduced figures are judged on, too.")] = None,
     json: Json = False,
 ) -> None:
     """Write one page with a run's settings, its course, and the results of every analysis.

@@ -121,7 +121,12 @@ def leaves(value, path=""):
 def test_its_summary_follows_from_its_tables():
     shipped = json.loads((FOLDER / "summary.json").read_text())
     again = json.loads(dumps(summary(*stored(), shipped["servers"]).payload()))
-    assert leaves(again) == pytest.approx(leaves({key: shipped[key] for key in again}), rel=1e-9, abs=1e-9)
+    ours, theirs = leaves(again), leaves({key: shipped[key] for key in again})
+    numbers = [path for path, value in theirs.items() if isinstance(value, float)]
+    assert [ours.pop(path) for path in numbers] == pytest.approx(
+        [theirs.pop(path) for path in numbers], rel=1e-9, abs=1e-9
+    )
+    assert ours == theirs
 
 
 def test_it_is_half_an_hour_of_every_utilisation_and_every_request_was_answered():

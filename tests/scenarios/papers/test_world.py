@@ -115,9 +115,11 @@ def test_a_fact_that_was_not_measured_does_not_hold():
 def test_the_drawing_has_a_line_per_fact_and_marks_those_outside():
     figure = calibration.calibration(as_published(machine_cv=0.5, cpi_p50=99.0), FACTS)
     axes = figure.axes[0]
-    assert [text.get_text() for text in axes.get_yticklabels()] == [calibration._words(name) for name in FACTS["series"]]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [
+        calibration._words(name) for name in FACTS["series"]
+    ]
     marked = {line.get_label(): len(line.get_xdata()) for line in axes.lines}
-    assert (marked["holds"], marked["does not hold"]) == (len(FACTS) - 2, 2)
+    assert (marked["within"], marked["outside"]) == (len(FACTS) - 2, 2)
 
 
 EFFECT = {
@@ -397,7 +399,9 @@ SOURCES = Sources(never, quietly, no_worlds, {"scorecard": scorecard, "guards": 
 def test_every_criterion_is_measured_or_said_to_be_unknown(name):
     paper = published(name)
     outcome = ROWS[name].outcome(SOURCES)
-    assert {check.name for check in judge(outcome.measured, paper)} == set(paper["series"].str.replace(r"^\w+:", "", regex=True))
+    assert {check.name for check in judge(outcome.measured, paper)} == set(
+        paper["series"].str.replace(r"^\w+:", "", regex=True)
+    )
 
 
 def test_the_scorecard_tells_the_worst_corner_and_the_machines_that_were_not_enough():

@@ -33,7 +33,8 @@ def test_table2_plans_by_hand():
     "counter", [{"std": [7.5, 17.5]}, {"weight": [0.6, 0.4]}, {"mean_new": [106.6, 112.2]}], ids=repr
 )
 def test_table2_fails_for_other_services(counter):
-    assert failing("wsmeter/table2", table2(**counter)) == ["agreement"]
+    failed = failing("wsmeter/table2", table2(**counter))
+    assert failed == ["agreement", "cost"] if "std" in counter else failed == ["agreement"]
 
 
 def service(change, spread=0.07, instances=800, seed=1):
