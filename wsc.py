@@ -770,6 +770,7 @@ def requests(
     known = next((name for name in POLICIES if name == policy), None)
     if policy not in {None, "auto", known}:
         raise ArgumentError("policy", f"should be one of auto, {', '.join(POLICIES)}", str(policy))
+    chosen = (where, since, until, by, hosts)
     query = OccupancyQuery(
         servers,
         _several(to),
@@ -779,7 +780,7 @@ def requests(
         identify=policy == "auto",
         objective=None if slo is None else Objective.parse(slo),
         load=load,
-        rows=LogSlice(where, since, until, by, hosts),
+        rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if isinstance(log, Sequence) and not isinstance(log, str):

@@ -170,6 +170,7 @@ def occupancy(
         options.refuse("--hosts", "should not be given beside --by", hosts_column)
     if load != 1.0 and slo is None:
         options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
+    chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
     if log[0].is_dir() or service is not None or stay is not None:
         from scenarios.runs.stays import log_of_run
@@ -186,7 +187,7 @@ def occupancy(
         alert=alert,
         objective=None if slo is None else options.objective("--slo", slo),
         load=load,
-        rows=LogSlice(rows_where, from_stamp, until_stamp, by_column, hosts_column),
+        rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     if out is not None:
         with folder("--out"):

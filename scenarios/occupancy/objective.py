@@ -1,6 +1,5 @@
-"""Percentiles of a log, and what an objective on one of them needs: how many servers, how large a load."""
+"""What an objective on a percentile needs: how many servers, how large a load."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -8,8 +7,8 @@ import numpy as np
 
 from analysis.occupancy.load import recorded
 from analysis.occupancy.logs.log import Cleaned
-from analysis.occupancy.objective import Fewest, Largest, Objective, ReplayStation, days_for
-from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
+from analysis.occupancy.objective import Fewest, Largest, Objective, ReplayStation
+from analysis.occupancy.percentiles import Percentile, percentiles
 from analysis.occupancy.replay import explained
 from models.arrays import Floats
 from models.queues.policies import POLICIES, PolicyName
@@ -112,55 +111,11 @@ def _time(value_s: float) -> str:
     return f"{value_s:,.4g} s"
 
 
-@dataclass(frozen=True, slots=True)
-class LogPercentiles:
-    """Percentiles of response and waiting times of a log, with bands for another such day."""
-
-    response: tuple[Percentile, ...]
-    waiting: tuple[Percentile, ...]
-    """Empty where no policy tells each request's waiting."""
-
-    def payload(self) -> Payload:
-        """Return what ``--json`` has."""
-        return {name: [asdict(at) for at in getattr(self, name)] for name in ("response", "waiting")}
-
-    def table(self) -> Table:
-        """Return what people read."""
-        columns = [name for name in ("response", "waiting") if getattr(self, name)]
-        rows = [(at.name, *(str(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)]
-        return table(("of the requests", *columns), rows)
-
-
 def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats, quantum_s: float) -> ReplayStation:
     """Return what serves a log's requests again; those without a departure count until the end of the log."""
     response_s = log.departure_s - log.arrival_s
     load = recorded(log.arrival_s, np.maximum(demand_s, 0.0), response_s, log.priority)
     return ReplayStation(load, policy, quantum_s)
-
-
-def log_percentiles(log: Cleaned, station: ReplayStation | None, servers: int) -> LogPercentiles | None:
-    """Return the percentiles of a log; None of one without pairs.
-
-    Where the policy is known, bands come from days drawn from the recorded one and served again; else from blocks of
-    time, whose spread is too small for servers that are nearly full (docs/requests.md).
-    """
-    if not log.paired:
-        return None
-    response_s = log.departure_s - log.arrival_s
-    if station is None:
-        return LogPercentiles(percentiles(response_s, log.arrival_s), ())
-    days = days_for(len(log.arrival_s))
-    bands, waiting = station.response_and_waiting(LEVELS, servers, days=days)
-    own = percentiles(response_s, log.arrival_s)
-    return LogPercentiles(tuple(map(_moved, own, bands)) if days else own, waiting)
-
-
-def _moved(own: Percentile, served: Percentile) -> Percentile:
-    """Return the log's own percentile with the band of its replay."""
-    if not (served.value_s > 0 and math.isfinite(served.high_s)):
-        return Percentile(own.level, own.value_s, math.nan, math.nan)
-    factor = own.value_s / served.value_s
-    return Percentile(own.level, own.value_s, served.low_s * factor, served.high_s * factor)
 
 
 def slo_answer(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +21,14 @@ from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import LogOptions, read_logs
-from analysis.occupancy.objective import Objective
-from analysis.occupancy.percentiles import percentiles
+from analysis.occupancy.objective import Objective, ReplayStation, days_for
+from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
-from scenarios.occupancy.objective import LogPercentiles, SloAnswer, log_percentiles, slo_answer, station_of
+from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
 from scenarios.occupancy.slices import ClassTimes, LogSlice, by_host, chosen_rows, class_times, cut, stretch
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
@@ -78,8 +78,8 @@ class OccupancyQuery:
     """A percentile of response time and its bound."""
     load: float = 1.0
     """The load that the objective is asked for, as a multiple of the recorded one."""
-    rows: LogSlice = field(default_factory=LogSlice)
-    """Which of the log's rows count, and the classes that are compared."""
+    rows: LogSlice | None = None
+    """Which of the log's rows count, and the classes that are compared; None: all rows, one class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,25 @@ class Quantiles:
     def words(self) -> str:
         """Return what people read."""
         return f"median {self.p50:,}, 95% of the time at most {self.p95:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPercentiles:
+    """Percentiles of response and waiting times of a log, with bands for another such day."""
+
+    response: tuple[Percentile, ...]
+    waiting: tuple[Percentile, ...]
+    """Empty where no policy tells each request's waiting."""
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` has."""
+        return {name: [asdict(at) for at in getattr(self, name)] for name in ("response", "waiting")}
+
+    def table(self) -> Table:
+        """Return what people read."""
+        columns = [name for name in ("response", "waiting") if getattr(self, name)]
+        rows = [(at.name, *(str(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)]
+        return table(("of the requests", *columns), rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -434,16 +453,20 @@ def occupancy(
         files = [_file_of(path) for path in files]
     said = options or LogOptions()
     with faults_in(files[0]):
-        source = given or read_logs(files, replace(said, fields=said.fields or query.rows.reads_fields))
-        source, since_s, until_s = stretch(chosen_rows(source, query.rows), query.rows)
-        if query.rows.hosts is not None:
+        rows, since_s, until_s = query.rows, None, None
+        if rows is not None:
+            said = replace(said, fields=said.fields or rows.reads_fields)
+        source = given or read_logs(files, said)
+        if rows is not None:
+            source, since_s, until_s = stretch(chosen_rows(source, rows), rows)
+        if rows is not None and rows.hosts is not None:
             hosts = tuple(_by_host(source, query))
             total = _summed(source, hosts, query)
             name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
             return replace(total, log=name, origin_s=source.origin_s)
         cleaned = clean(source.table, query.servers, source.resolution_s)
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
-        present = cut(_present(cleaned), since_s, until_s)
+        present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
@@ -455,7 +478,7 @@ def occupancy(
 
 def _by_host(source: Log, query: OccupancyQuery) -> Iterator[tuple[str, OccupancyConclusion]]:
     """Yield what the laws say of each host's requests, as of a queue of its own."""
-    alone = replace(query, rows=LogSlice(), to=(), speed=(), identify=False, policy=None, objective=None)
+    alone = replace(query, rows=None, to=(), speed=(), identify=False, policy=None, objective=None)
     for name, rows in by_host(tuple(source.table["label"])):
         table = source.table.iloc[rows].drop(columns="label").reset_index(drop=True)
         cleaned = clean(table, query.servers, source.resolution_s)
@@ -567,6 +590,23 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
         classes=classes,
         alerts=None if query.alert is None else alerts(parts, query.alert),
     )
+
+
+def log_percentiles(log: Cleaned, station: ReplayStation | None, servers: int) -> LogPercentiles | None:
+    """Return the percentiles of a log; None of one without pairs.
+
+    Where the policy is known, bands come from days drawn from the recorded one and served again; else from blocks of
+    time, whose spread is too small for servers that are nearly full (docs/requests.md).
+    """
+    if not log.paired:
+        return None
+    response_s = log.departure_s - log.arrival_s
+    if station is None:
+        return LogPercentiles(percentiles(response_s, log.arrival_s), ())
+    days = days_for(len(log.arrival_s))
+    bands, waiting = station.response_and_waiting(LEVELS, servers, days=days)
+    own = percentiles(response_s, log.arrival_s)
+    return LogPercentiles(tuple(map(_moved, own, bands)) if days else own, waiting)
 
 
 def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
@@ -695,6 +735,14 @@ def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:
 def _slowest_s(query: OccupancyQuery, present: Curve) -> float:
     """Return the service time of all requests on the slowest servers that are asked about."""
     return law(present, query.servers).service_time_s / min((1.0, *query.speed))
+
+
+def _moved(own: Percentile, served: Percentile) -> Percentile:
+    """Return the log's own percentile with the band of its replay."""
+    if not (served.value_s > 0 and math.isfinite(served.high_s)):
+        return Percentile(own.level, own.value_s, math.nan, math.nan)
+    factor = own.value_s / served.value_s
+    return Percentile(own.level, own.value_s, served.low_s * factor, served.high_s * factor)
 
 
 def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> OccupancyConclusion:

@@ -36,13 +36,12 @@ from analysis.occupancy.logs.log import (
     unit_of,
 )
 from analysis.occupancy.logs.records import (
+    LINE_FORMS,
     Records,
     Times,
     chosen,
     format_records,
-    is_json,
     json_records,
-    line_form,
     line_records,
 )
 from analysis.occupancy.logs.swf import read_swf
@@ -228,6 +227,25 @@ def _stamp(arrival: str | None, departure: str | None) -> str | None:
             f"an access log has one stamp, time, which is an arrival or a departure, got {', '.join(columns)}"
         )
     return "arrival" if arrival else "departure" if departure else None
+
+
+def is_json(head: bytes) -> bool:
+    """Return whether a file that begins so holds JSON objects.
+
+    Examples
+    --------
+    >>> is_json(b' {"ts": 1}'), is_json(b'[{"ts": 1}]'), is_json(b"[2024-01-01] x")
+    (True, True, False)
+    """
+    return re.match(rb"\s*(?:\[\s*)?\{\s*[\"}]", head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+def line_form(head: bytes) -> tuple[str, Times] | None:
+    """Return the form of lines that most of the first lines are in, of HAProxy or of AWS; None if there is none."""
+    lines = pa.array(head.splitlines()[:20], pa.binary())
+    return next(
+        (form for form in LINE_FORMS if (pc.mean(pc.match_substring_regex(lines, form[0])).as_py() or 0) >= 0.5), None
+    )
 
 
 def is_access_log(head: bytes) -> bool:

@@ -109,25 +109,6 @@ class Records(NamedTuple):
     findings: list[LogFinding]
 
 
-def is_json(head: bytes) -> bool:
-    """Return whether a file that begins so holds JSON objects.
-
-    Examples
-    --------
-    >>> is_json(b' {"ts": 1}'), is_json(b'[{"ts": 1}]'), is_json(b"[2024-01-01] x")
-    (True, True, False)
-    """
-    return re.match(rb"\s*(?:\[\s*)?\{\s*[\"}]", head.removeprefix(b"\xef\xbb\xbf")) is not None
-
-
-def line_form(head: bytes) -> tuple[str, Times] | None:
-    """Return the form of lines that most of the first lines are in, of HAProxy or of AWS; None if there is none."""
-    lines = pa.array(head.splitlines()[:20], pa.binary())
-    return next(
-        (form for form in LINE_FORMS if (pc.mean(pc.match_substring_regex(lines, form[0])).as_py() or 0) >= 0.5), None
-    )
-
-
 def json_records(path: Path) -> Records:
     """Read JSON: an object for each request, on lines or in an array; traces of OTLP or of Jaeger.
 
@@ -165,7 +146,7 @@ def line_records(path: Path, form: tuple[str, Times]) -> Records:
     Parameters
     ----------
     path : the file, plain or packed
-    form : as from `line_form`
+    form : one of `LINE_FORMS`
     """
     pattern, times = form
     cells, notes, findings = _of_lines(path, pattern)

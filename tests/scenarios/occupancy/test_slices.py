@@ -1,6 +1,10 @@
 """Rows, stretches of time, classes and hosts of a log, and objectives, from the command to the answer."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -123,3 +127,12 @@ def test_percentiles_stand_in_the_answer(log):
         got = {row["level"]: row["value_s"] for row in answer["percentiles"][name]}
         for level, value in got.items():
             assert value == pytest.approx(np.quantile(times, level, method="inverted_cdf"), abs=1e-6)
+
+
+def test_a_log_of_which_nothing_else_is_asked_goes_through_twenty_files_at_most(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("arrival_s,departure_s\n" + "".join(f"{i},{i + 3.5 - i % 3}\n" for i in range(40)))
+    command = [sys.executable, "docs/map.py", "--", "occupancy", str(file), "--servers", "2", "--to", "4"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+    assert "(status 0)" in answer.stdout
+    assert int(re.search(r"files entered: (\d+)", answer.stdout)[1]) <= 20
