@@ -102,7 +102,8 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     rows = read_rows(source, fields, key, recipe, Remedies(BY_EXPRESSION, by_query=True))
     given = rows.table
     period = given["period"].to_numpy(dtype=np.float64)
-    stray = between(period) if recipe.step_s == (recipe.period_s or 1.0) else np.zeros(len(period), np.bool_)
+    whole = recipe.period_s is None or recipe.step_s == recipe.period_s
+    stray = between(period) if whole else np.zeros(len(period), np.bool_)
     if stray.any():
         column = 1 + list(given.columns).index("period")
         between_others = ((int(rows.lines[row]), given["period"].iloc[row]) for row in np.flatnonzero(stray))

@@ -13,7 +13,7 @@ from analysis.tables.cells import FileCells, Source, cells_of, header_of
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.quantities import numbers, times_s
 from analysis.tables.recipe import AS_IT_IS, Recipe, prepared, recipe_expressions
-from models.arrays import Bools, Ints
+from models.arrays import Bools, Floats, Ints
 
 _WIDEST = 200
 """Characters of a cell that a message shows."""
@@ -149,7 +149,7 @@ def read_rows(
     header = header_of(source)
     if header and (faults := _of_header(header, fields, recipe, remedies.missing)):
         raise FileError(faults)
-    cells = prepared(cells_of(source), recipe)
+    cells = cells_of(source) if recipe.takes_as_is else prepared(cells_of(source), recipe)
     columns, wrongs, notes = dict(cells.columns), list[Wrong](), [*cells.notes]
     for wanted in fields:
         if wanted.name in columns:
@@ -185,7 +185,7 @@ def _reasons(wrongs: Sequence[Wrong], count: int) -> "np.typing.NDArray[np.objec
 def _of_header(header: Sequence[str], fields: Sequence[Field], recipe: Recipe, remedy: str) -> list[FileFault]:
     """Return what is wrong with a table's column names."""
     try:
-        names = {*header, *recipe_expressions(header, recipe)}
+        names = {*header, *(() if recipe.takes_as_is else recipe_expressions(header, recipe))}
     except FileError as error:
         return list(error.faults)
     return [
@@ -307,8 +307,10 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
     if given.dtype.kind in "iuf":
         value, units = given.to_numpy(dtype=np.float64, na_value=np.nan), ""
     else:
-        read = numbers(text)
-        value, units = read.value, _UNITS.get(read.scale or "", "")
+        value, units = _plain(text), ""
+        if (np.isnan(value) & (text != "")).any():
+            read = numbers(text)
+            value, units = read.value, _UNITS.get(read.scale or "", "")
     empty = (text == "").to_numpy()
     infinite = np.isinf(value) | (np.isnan(value) & text.str.lower().str.lstrip("+-").eq("nan").to_numpy())
     low = (value <= 0) if wanted.above_zero else (value < 0)
@@ -335,6 +337,11 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
         ],
         units,
     )
+
+
+def _plain(text: pd.Series) -> Floats:
+    """Return cells as numbers without units; NaN where there is none."""
+    return pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 _UNITS = {

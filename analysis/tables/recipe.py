@@ -47,11 +47,13 @@ class Recipe:
     until_s: float | None = None
     zone: str = "UTC"
     skip_bad: float | None = None
+    takes_as_is: bool = field(init=False, repr=False, compare=False)
+    """Whether a table's cells are taken as they stand."""
 
-    @property
-    def takes_as_is(self) -> bool:
-        """Whether a table's cells are taken as they stand."""
-        return not (self.columns or self.where is not None or self.period_s)
+    def __post_init__(self) -> None:
+        """Judge whether there is anything to be done."""
+        as_is = not (self.columns or self.where is not None or self.period_s)
+        object.__setattr__(self, "takes_as_is", as_is)
 
     @property
     def step_s(self) -> float:
@@ -124,7 +126,7 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
     >>> prepared(table, Recipe({"job": "svc", "weight": "cpu * 2"})).columns["weight"].tolist()
     [1.0, 4.0]
     """
-    if recipe.takes_as_is or not cells.names:
+    if not cells.names:
         return cells
     expressions = recipe_expressions(cells.names, recipe)
     columns, faults = dict(cells.columns), list[FileFault]()

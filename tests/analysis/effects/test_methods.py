@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.effects.cells import cells as made_cells
-from analysis.effects.estimators import kernel
+from analysis.effects.estimators import adjusted
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.methods import METHODS, RECOMMENDED, by_rack, for_design, method, names, of_tables, together
 from analysis.effects.study import Answers, Study
@@ -147,9 +147,9 @@ def test_together_methods_say_what_each_says_alone_to_the_last_digit(known):
 def test_what_else_is_in_its_block_does_not_matter_to_a_draw(one):
     rng = np.random.default_rng(8)
     cells = full(rng)
-    treated = np.array([rng.permutation(40) < size for size in rng.integers(1, 40, 2 * kernel.BLOCK + 5)])
+    treated = np.array([rng.permutation(40) < size for size in rng.integers(1, 40, 2 * adjusted.BLOCK + 5)])
     whole = np.array(one.many(cells, treated))
-    for cut in (1, 3, kernel.BLOCK - 1):
+    for cut in (1, 3, adjusted.BLOCK - 1):
         parts = [np.array(one.many(cells, treated[at : at + cut])) for at in range(0, len(treated), cut)]
         np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
 
