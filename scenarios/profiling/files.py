@@ -147,7 +147,7 @@ def import_files(
     ------
     FaultsError
         If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
-        the same twice, of lengths that differ and are not known, or of lengths that differ and are said to be equal.
+        of lengths that differ and are not known, or of lengths that differ and are said to be equal.
     ValueError
         With every fault of the files.
     OSError
@@ -162,15 +162,15 @@ def import_files(
     ...     import_files([file], Path(folder) / "made").totals[0].value
     12
     """
-    from analysis.profiling.formats.reading import read_foreign
+    from analysis.profiling.formats.reading import notes_on, read_foreign, without_copies
     from analysis.profiling.formats.tables import to_tables, totals
 
     if not paths:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
     if out.exists():
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
-    profiles = _read_all(paths, read_foreign, progress)
-    tables, notes = to_tables(profiles), [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
+    profiles, copies = without_copies(_read_all(paths, read_foreign, progress))
+    tables, notes = to_tables(profiles), [*copies, *notes_on(profiles)]
     if machines is not None:
         tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
         notes += told
@@ -247,11 +247,9 @@ def _drawn(
     profiles: Sequence["ForeignProfile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
 ) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
     """Return files as a sample of so many machines, and notes on it."""
-    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, repeated, unlike_lengths
+    from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, unlike_lengths
 
-    faults = [Fault(name, 0, 0, "", f"holds the very samples of {other}") for name, other in repeated(profiles)]
-    faults += _faulty_lengths(profiles, equal_lengths=equal_lengths)
-    if faults:
+    if faults := _faulty_lengths(profiles, equal_lengths=equal_lengths):
         raise FaultsError(faults)
     unlike_s = unlike_lengths(profiles)
     spans = any(profile.span for profile in profiles)

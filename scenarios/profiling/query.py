@@ -484,12 +484,12 @@ def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[st
 
 def _imported(files: Sequence[Path], folder: Path) -> list[str]:
     """Write the files of other tools as the tables of a profile, and return the notes on them."""
-    from analysis.profiling.formats.reading import read_all
+    from analysis.profiling.formats.reading import notes_on, read_all, without_copies
     from analysis.profiling.formats.tables import to_tables, write_tables
 
-    profiles = read_all(files)
+    profiles, copies = without_copies(read_all(files))
     write_tables(to_tables(profiles), folder)
-    return [f"{profile.name}: {note}" for profile in profiles for note in profile.notes]
+    return [*copies, *notes_on(profiles)]
 
 
 def _told(where: Where) -> list[Payload]:

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.profiling.formats.foreign import DEEPEST, MOST_FRAMES, ForeignProfile, Frame, Measure, Sample
+from analysis.profiling.formats.foreign import DEEPEST, ForeignProfile, Frame, FrameBudget, Measure, Sample
 from analysis.tables.faults import plain, refusal
 
 _LAYOUTS = tuple((order, code, width) for order in "<>" for code, width in (("Q", 8), ("I", 4)))
@@ -39,12 +39,11 @@ def read_cpu_profile(data: bytes, name: str = "cpu.prof") -> ForeignProfile:
     if not 0 < period_us <= _LARGEST_PERIOD_US:
         raise refusal(name, "sampling period", "should be from 1 µs to 1000 s", f"{period_us} µs", byte=3 * words.width)
     counts: dict[tuple[int, ...], int] = {}
-    frames = 0
+    budget = FrameBudget(name)
     begin = 2 + words.at(1)
     for addresses, count in words.records(begin):
-        frames += len(addresses) if addresses not in counts else 0
-        if frames > MOST_FRAMES:
-            raise refusal(name, "records", f"should be of at most {MOST_FRAMES} addresses in all", "more")
+        if addresses not in counts:
+            budget.take(len(addresses))
         counts[addresses] = counts.get(addresses, 0) + count
     return _profile(counts, 1000 * period_us, _images(data[words.end :]), name)
 

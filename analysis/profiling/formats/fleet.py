@@ -93,26 +93,6 @@ def drawn(
     }
 
 
-def repeated(profiles: Sequence[ForeignProfile]) -> list[tuple[str, str]]:
-    """Return the names of files that hold the very samples of an earlier one, each with that one's name.
-
-    Examples
-    --------
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),))
-    >>> repeated([profile, profile])
-    [('profile', 'profile')]
-    """
-    first: dict[object, str] = {}
-    copies = []
-    for profile in profiles:
-        content = (profile.measures, profile.frames, profile.samples)
-        if profile.samples and content in first:
-            copies.append((profile.name, first[content]))
-        first.setdefault(content, profile.name)
-    return copies
-
-
 def unlike_lengths(profiles: Sequence[ForeignProfile]) -> tuple[float, float] | None:
     """Return the shortest and the longest length that files say, in seconds, where these differ by over 1%.
 

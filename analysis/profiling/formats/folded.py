@@ -1,25 +1,28 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
+import io
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
-    MOST_FRAMES,
     UNKNOWN,
     ForeignProfile,
     Frame,
+    FrameBudget,
     Measure,
     Sample,
 )
-from analysis.tables.faults import Faults, plain, refusal
+from analysis.tables.faults import Faults, plain
 
 _DIGITS = 40
 _NEARLY = re.compile(r"[^;].*;.*\S +[-+]?[0-9]*\.?[0-9]+")
 _LONGEST = 60
+_MOST_NUMBERS = 255
 _TWO = ("before", "after")
 """Events of two counts a line."""
 _CURE = "a name that ends in a number goes in quotes"
@@ -55,14 +58,13 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     data : the file's bytes, UTF-8
     name : of the file, for faults
     """
-    faults = Faults(name)
-    lines = [(number, line) for number, line in enumerate(data.decode(errors="replace").split("\n"), 1) if line.strip()]
-    numbers = [_trailing_numbers(line) for _, line in lines]
+    faults, budget, lines = Faults(name), FrameBudget(name), _Lines(data)
+    numbers = bytes(min(_trailing_numbers(line), _MOST_NUMBERS) for _, line in lines)
     measures = _measures(numbers)
     numbered = _names_that_end_in_a_number(lines, numbers, len(measures), faults)
     frames: dict[str, int] = {}
     sums: dict[tuple[int, ...], tuple[int, ...]] = {}
-    total = nameless = 0
+    nameless = 0
     for number, line in lines:
         functions, counts = _parsed(line, number, len(measures), faults)
         if not functions:
@@ -70,9 +72,8 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
         named = [plain(function) if function.strip() else UNKNOWN for function in functions]
         nameless += not all(map(str.strip, functions))
         stack = tuple(frames.setdefault(function, len(frames)) for function in reversed(named))
-        total += len(stack) if stack not in sums else 0
-        if total > MOST_FRAMES:
-            raise refusal(name, "stack", f"should be at most {MOST_FRAMES} functions in all", "more", line=number)
+        if stack not in sums:
+            budget.take(len(stack), line=number)
         sums[stack] = tuple(map(sum, zip(sums[stack], counts, strict=True))) if stack in sums else counts
     if not sums and not faults.count:
         faults.tell("stacks", "should be at least one", "none")
@@ -114,6 +115,19 @@ def write_folded(profile: ForeignProfile, event: str) -> str:
     return "".join(f"{path} {count}\n" for path, count in sorted(sums.items()) if count)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines that are not empty, with their numbers, decoded as they are read: twice, but never all at once."""
+
+    data: bytes
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(io.BytesIO(self.data), 1):
+            text = line.decode(errors="replace").rstrip("\n")
+            if text.strip():
+                yield number, text
+
+
 def _measures(numbers: Sequence[int]) -> tuple[Measure, ...]:
     """Return what the lines count: samples, or two things if every line ends in two numbers or more."""
     return tuple(map(Measure, _TWO)) if min(numbers, default=0) >= len(_TWO) else (Measure("samples"),)
@@ -125,9 +139,7 @@ def _trailing_numbers(line: str) -> int:
     return sum(1 for _ in itertools.takewhile(lambda word: word.isascii() and word.isdigit(), words))
 
 
-def _names_that_end_in_a_number(
-    lines: Sequence[tuple[int, str]], numbers: Sequence[int], columns: int, faults: Faults
-) -> list[str]:
+def _names_that_end_in_a_number(lines: _Lines, numbers: Sequence[int], columns: int, faults: Faults) -> list[str]:
     """Return the lines whose last name ends in a number; if these could as well be counts, add faults instead.
 
     A number before the counts belongs to a name if most lines have none. One that at least half of the lines have is a

@@ -4,12 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from analysis.tables.faults import refusal
+
 UNKNOWN = "[unknown]"
 """Function of a frame that no symbol covers."""
 DEEPEST = 1 << 14
 """Most frames in a stack that is read."""
-MOST_FRAMES = 1 << 25
-"""Most frames in all distinct stacks of a file that is read."""
+MOST_FRAMES = 1 << 23
+"""Most frames in all distinct stacks of a file that is read, so that importing it takes less than 1 GB."""
+STACK_FRAMES = 8
+"""Frames that a distinct stack counts for besides its own: what it takes in memory however short it is."""
 LARGEST = (1 << 63) - 1
 """Largest count that tables hold."""
 
@@ -57,6 +61,39 @@ class Sample(NamedTuple):
     """Index of the origin."""
     chain: bool = True
     """Whether callers were recorded."""
+    taken: tuple[int, ...] = ()
+    """How many samples each amount rests on; empty: the file does not say."""
+
+
+@dataclass(slots=True)
+class FrameBudget:
+    """The frames that distinct stacks of a file may have in all: a small file cannot take gigabytes.
+
+    Examples
+    --------
+    >>> FrameBudget("a.pb").take(MOST_FRAMES)
+    Traceback (most recent call last):
+    analysis.tables.faults.FileError: a.pb: stacks: should be at most 8388608 frames in all, each stack counted as 8 \
+more; split the file, or leave out what was sampled rarely, got more
+    """
+
+    name: str
+    """The file."""
+    used: int = 0
+
+    def take(self, frames: int, *, line: int = 0, byte: int | None = None) -> None:
+        """Take a new stack of so many frames.
+
+        Raises
+        ------
+        FileError
+            If that is more than the file may have.
+        """
+        self.used += frames + STACK_FRAMES
+        if self.used > MOST_FRAMES:
+            problem = f"should be at most {MOST_FRAMES} frames in all, each stack counted as {STACK_FRAMES} more"
+            cure = "split the file, or leave out what was sampled rarely"
+            raise refusal(self.name, "stacks", f"{problem}; {cure}", "more", line=line, byte=byte)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """What `perf script` of Linux prints: a line on each sample, then its frames, as text."""
 
+import io
 import re
 from dataclasses import dataclass, field
 
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
-    MOST_FRAMES,
     UNKNOWN,
     ForeignProfile,
     Frame,
+    FrameBudget,
     Measure,
     Origin,
     Sample,
@@ -32,6 +33,7 @@ _LONGEST_HEAD = 4096
 _MOST_EVENTS = 50
 _NO_EVENT = re.compile(r"\[|[-+.,0-9]+$")
 """Texts in the place of the event that are none: a time or a number where the field was not printed."""
+_NOTHING = (0, 0)
 _RECORD = "PERF_RECORD_"
 _MODIFIERS = re.compile(r":[ukhHGSDpPIWeb]+$")
 _GENERIC = {
@@ -73,9 +75,9 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     data : the file's bytes, UTF-8
     name : of the file, for faults
     """
-    reader = _ScriptReader(name, Faults(name))
-    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
-        reader.take(line.rstrip(), number)
+    reader = _ScriptReader(name, Faults(name), FrameBudget(name))
+    for number, line in enumerate(io.BytesIO(data), 1):
+        reader.take(line.decode(errors="replace").rstrip(), number)
     reader.close()
     if not reader.sums and not reader.faults.count:
         reader.faults.tell("samples", "should be at least one", "none")
@@ -100,6 +102,7 @@ class _Open:
 class _ScriptReader:
     name: str
     faults: Faults
+    budget: FrameBudget
     open: _Open | None = None
     frames: dict[Frame, int] = field(default_factory=dict)
     origins: dict[Origin, int] = field(default_factory=dict)
@@ -110,7 +113,6 @@ class _ScriptReader:
     fixed: dict[str, int] = field(default_factory=dict)
     """Periods that the header says."""
     facts: dict[str, str] = field(default_factory=dict)
-    total: int = 0
     times: tuple[float, float] = (float("inf"), float("-inf"))
 
     def take(self, line: str, number: int) -> None:
@@ -137,10 +139,8 @@ class _ScriptReader:
         images = _filled(sample.frames) or [Frame(UNKNOWN)]
         stack = tuple(self.frames.setdefault(frame, len(self.frames)) for frame in images)
         key = (sample.origin, stack, sample.chain)
-        self.total += len(stack) if key not in self.sums else 0
-        if self.total > MOST_FRAMES:
-            problem = f"should be at most {MOST_FRAMES} in all"
-            raise refusal(self.name, "frames", problem, "more", line=sample.line)
+        if key not in self.sums:
+            self.budget.take(len(stack), line=sample.line)
         count = self.sums.setdefault(key, {}).setdefault(sample.event, [0, 0])
         count[0] += 1
         count[1] += sample.period
@@ -199,13 +199,18 @@ class _ScriptReader:
             Measure(name, "events", period or 1, event)
             for event, name, period in zip(events, names, fixed, strict=True)
         )
-        samples = tuple(
-            Sample(stack, tuple(_value(counts.get(event), at) for event, at in zip(events, fixed, strict=True)), *rest)
-            for (origin, stack, chain), counts in self.sums.items()
-            for rest in ((origin, chain),)
-        )
         varied = [name for name, period in zip(names, fixed, strict=True) if not period]
-        note = f"periods of {', '.join(varied)} vary: counts are events, not samples"
+        samples = tuple(
+            Sample(
+                stack,
+                tuple(_value(counts.get(event), at) for event, at in zip(events, fixed, strict=True)),
+                origin,
+                chain,
+                tuple(counts.get(event, _NOTHING)[0] for event in events) if varied else (),
+            )
+            for (origin, stack, chain), counts in self.sums.items()
+        )
+        note = f"periods of {', '.join(varied)} vary: each sample counts as many events as its own says"
         length_s = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
         return ForeignProfile(
             measures,

@@ -7,16 +7,16 @@ from typing import TypeVar
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
-    MOST_FRAMES,
     ForeignProfile,
     Frame,
+    FrameBudget,
     Measure,
     Origin,
     Sample,
 )
 from analysis.profiling.formats.wire import Message, Shape, Wire
 from analysis.tables.bytes import unpacked
-from analysis.tables.faults import Faults, plain, refusal
+from analysis.tables.faults import Faults, plain
 
 _T = TypeVar("_T")
 _PROFILE = Shape(
@@ -167,17 +167,13 @@ class _MessageReader:
         self, locations: Mapping[int, tuple[int, ...]], measures: int, origins: dict[Origin, int]
     ) -> Iterator[Sample]:
         stacks: dict[tuple[int, ...], tuple[int, ...]] = {}
-        frames = 0
+        budget = FrameBudget(self.wire.name)
         for message in self._messages(2, _SAMPLE):
             place = message.offset
             ids = tuple(message.numbers.get(1, []))
             if ids not in stacks:
-                stack = self._stack(ids, locations, place)
-                frames += len(stack)
-                if frames > MOST_FRAMES:
-                    problem = f"should have at most {MOST_FRAMES} frames in all"
-                    raise refusal(self.wire.name, "sample", problem, "more", byte=place)
-                stacks[ids] = stack
+                stacks[ids] = self._stack(ids, locations, place)
+                budget.take(len(stacks[ids]), byte=place)
             values = tuple(map(_signed, message.numbers.get(2, [])))
             if len(values) != measures:
                 self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)

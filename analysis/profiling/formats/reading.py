@@ -1,5 +1,6 @@
 """Profiles of any format that is known: the content tells which it is."""
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_
 from analysis.profiling.formats.foreign import ForeignProfile
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
-from analysis.profiling.formats.tables import to_tables
+from analysis.profiling.formats.tables import to_tables, uncounted
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
 from models.errors import InputError
@@ -104,6 +105,56 @@ def read_all(paths: Sequence[Path]) -> list[ForeignProfile]:
     if faults:
         raise InputError("\n".join(map(str, faults)))
     return profiles
+
+
+def without_copies(profiles: Sequence[ForeignProfile]) -> tuple[list[ForeignProfile], list[str]]:
+    """Return profiles without those that hold the very samples of an earlier one, begun at the same time, and notes.
+
+    Examples
+    --------
+    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
+    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),), name="a.pb")
+    >>> kept, notes = without_copies([profile, profile])
+    >>> len(kept), notes
+    (1, ['a.pb: left out: holds the very samples of a.pb'])
+    """
+    first: dict[object, str] = {}
+    kept, notes = [], []
+    for profile in profiles:
+        start_s = None if math.isnan(profile.start_s) else profile.start_s
+        content = (start_s, profile.measures, profile.frames, profile.samples, profile.origins)
+        if profile.samples and content in first:
+            notes.append(f"{profile.name}: left out: holds the very samples of {first[content]}")
+            continue
+        first[content] = profile.name
+        kept.append(profile)
+    return kept, notes
+
+
+def notes_on(profiles: Sequence[ForeignProfile]) -> list[str]:
+    """Return what a reader should know about how files were understood, each note once with the files it is about.
+
+    Examples
+    --------
+    >>> notes_on([ForeignProfile((), name=name, notes=("no times",)) for name in ("a.pb", "b.pb", "c.pb")])
+    ['a.pb and 2 more files: no times']
+    """
+    files: dict[str, list[str]] = {}
+    for profile in profiles:
+        for note in (*profile.notes, *_amounts(profile)):
+            files.setdefault(note, []).append(profile.name)
+    return [f"{_names(names)}: {note}" for note, names in files.items()]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - 1
+    return names[0] + (f" and {more:,} more file{'s' * (more > 1)}" if more else "")
+
+
+def _amounts(profile: ForeignProfile) -> list[str]:
+    """Return a note on the events whose samples the file does not count."""
+    events = uncounted(profile)
+    return [f"{', '.join(events)}: amounts without a count of samples: each record counts as one"] if events else []
 
 
 def _refuse_legacy(lines: Sequence[str], name: str) -> None:

@@ -1,12 +1,15 @@
 """Profiles of other tools as the tables of a profile directory."""
 
+import itertools
 import math
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +24,12 @@ NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stac
 """Tables of a profile directory."""
 _COUNTERS = ("samples", "sample_count")
 """Measures that count samples."""
+_AMOUNTS = frozenset(
+    ("bytes", "kilobytes", "megabytes", "nanoseconds", "microseconds", "milliseconds", "seconds", "ns")
+)
+"""Units of what a sample has an amount of."""
+_THINGS = "_objects"
+"""End of the names of what heap profiles estimate beside bytes."""
 _T = TypeVar("_T")
 
 
@@ -33,7 +42,8 @@ class FileTotal:
     unit: str
     period: int
     samples: int
-    """Samples as the file counts them; where it does not, and their period is unknown, the value itself."""
+    """Samples as the file counts them, or one a period; of an amount such as bytes, of which no period is known, its
+    records, each of at least one sample."""
     value: int
     """Their sum in the event's unit."""
 
@@ -45,8 +55,9 @@ def to_tables(profiles: Sequence[ForeignProfile]) -> dict[str, pd.DataFrame]:
     midnight (UTC) before the first that is known. A value that is a multiple of the event's period throughout the
     file becomes count × period; otherwise the period is 1. What is unknown is empty, −1, 0 or NaN.
 
-    Where a file counts its samples too, as a measure `samples` or `sample_count`, and these are not the counts of
-    another measure, samples get one more column, `taken`: how many samples a row rests on; values stay exact.
+    Where samples are not the counts of a measure, they get one more column, `taken`: how many samples a row rests on;
+    values stay exact. So it is where a file counts its samples too, as a measure `samples` or `sample_count`, and where
+    a measure is an amount, such as bytes, of which no period is known: each record then is at least one sample.
 
     Raises
     ------
@@ -83,11 +94,28 @@ def totals(profile: ForeignProfile) -> list[FileTotal]:
     [('cpu', 3, 30)]
     """
     rows = []
+    periods = [_period(profile, at) for at in range(len(profile.measures))]
+    taken = _Taken.of(profile, periods)
     for at, measure in enumerate(_distinct(profile.measures)):
-        value, period = sum(sample.amounts[at] for sample in profile.samples), _period(profile, at)
-        taken = sum(_taken(profile, at, period, sample) for sample in profile.samples)
-        rows.append(FileTotal(profile.name, measure.event, measure.unit, period, taken, value))
+        value = sum(sample.amounts[at] for sample in profile.samples)
+        samples = sum(taken.samples(at, sample) for sample in profile.samples)
+        rows.append(FileTotal(profile.name, measure.event, measure.unit, periods[at], samples, value))
     return rows
+
+
+def uncounted(profile: ForeignProfile) -> list[str]:
+    """Return the events that are amounts, such as bytes, of which a file does not say how many samples they rest on.
+
+    Examples
+    --------
+    >>> uncounted(ForeignProfile((Measure("alloc_space", "bytes"), Measure("cpu", "nanoseconds", 10))))
+    ['alloc_space']
+    """
+    if any(sample.taken for sample in profile.samples[:1]):
+        return []
+    taken = _Taken.of(profile, [_period(profile, at) for at in range(len(profile.measures))])
+    named = zip(_distinct(profile.measures), taken.amounts, strict=True)
+    return [measure.event for measure, amount in named if amount and taken.counter < 0]
 
 
 def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
@@ -118,6 +146,34 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
 
 
 @dataclass(slots=True)
+class _Counts:
+    """Rows of samples as they come, in arrays: process, event, location, stack, count and samples taken."""
+
+    columns: tuple["array[int]", ...] = field(default_factory=lambda: tuple(array("q") for _ in range(6)))
+
+    def add(self, key: tuple[int, int, int, int], count: int, taken: int) -> None:
+        """Add a row; rows of one key are summed at the end."""
+        for column, number in zip(self.columns, (*key, count, taken), strict=True):
+            column.append(number)
+
+    def frame(self, events: Sequence[str]) -> pd.DataFrame:
+        """Return the sums by key, in the order in which keys came; `taken` where it is not the count throughout."""
+        keys = ["process", "event", "location", "stack"]
+        arrays = {
+            name: np.frombuffer(column, np.int64) if column else np.empty(0, np.int64)
+            for name, column in zip((*keys, "count", TAKEN), self.columns, strict=True)
+        }
+        table = pd.DataFrame(arrays, copy=False)
+        if table.duplicated(keys).any():
+            table = table.groupby(keys, sort=False, as_index=False)[["count", TAKEN]].sum()
+        if bool((table["count"] == table[TAKEN]).all()):
+            table = table.drop(columns=TAKEN)
+        types = {column.name: column.type.to_pandas_dtype() for column in TABLES["samples"]}
+        names = np.asarray(events, dtype=object)
+        return table.assign(event=names[table["event"].to_numpy()] if len(table) else []).astype(types)
+
+
+@dataclass(slots=True)
 class _Tables:
     origin_s: float
     visits: list[tuple[object, ...]] = field(default_factory=list)
@@ -128,8 +184,8 @@ class _Tables:
     machines: dict[tuple[int, str], int] = field(default_factory=dict)
     locations: dict[Frame, int] = field(default_factory=dict)
     stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
-    counts: dict[tuple[int, str, int, int], tuple[int, int]] = field(default_factory=dict)
-    """Count, and samples taken."""
+    events: dict[str, int] = field(default_factory=dict)
+    counts: _Counts = field(default_factory=_Counts)
 
     def add(self, profile: ForeignProfile, collection: str) -> None:
         """Add a profile as one collection."""
@@ -143,15 +199,16 @@ class _Tables:
                 self.rates[collection, platform, name] = entry
         places = [self._location(frame, profile.main) for frame in profile.frames]
         nowhere = self._location(Frame(UNKNOWN), "") if any(not sample.stack for sample in profile.samples) else -1
+        events = [self.events.setdefault(name, len(self.events)) for name in names]
+        taken = _Taken.of(profile, periods)
         for sample in profile.samples:
             path = tuple(places[frame] for frame in sample.stack)
-            for at, (name, value, period) in enumerate(zip(names, sample.amounts, periods, strict=True)):
-                taken = _taken(profile, at, period, sample)
+            for at, (event, value, period) in enumerate(zip(events, sample.amounts, periods, strict=True)):
                 if value:
                     stack = self.stacks.setdefault(path, len(self.stacks)) if sample.chain and path else -1
-                    key = (processes[sample.origin], name, path[0] if path else nowhere, stack)
-                    count, before = self.counts.get(key, (0, 0))
-                    self.counts[key] = (count + value // period, before + taken)
+                    place = path[0] if path else nowhere
+                    process = processes[sample.origin]
+                    self.counts.add((process, event, place, stack), value // period, taken.samples(at, sample))
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables."""
@@ -163,14 +220,22 @@ class _Tables:
                 for ((image, build_id), number), kind in zip(self.builds.items(), self.kinds, strict=True)
             ],
             "rates": list(self.rates.values()),
-            "samples": [(*key, count) for key, (count, _) in self.counts.items()],
             "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
-            "stacks": [(number, *step) for path, number in self.stacks.items() for step in enumerate(path)],
         }
-        frames = {name: _frame(name, rows[name]) for name in NAMES}
-        if any(count != taken for count, taken in self.counts.values()):
-            frames["samples"][TAKEN] = pd.Series([taken for _, taken in self.counts.values()], dtype="int64")
-        return frames
+        arrays = {"samples": self.counts.frame(list(self.events)), "stacks": self._steps()}
+        return {name: arrays[name] if name in arrays else _frame(name, rows[name]) for name in NAMES}
+
+    def _steps(self) -> pd.DataFrame:
+        """Return stack, depth and location of every frame, the place sampled first."""
+        length = np.fromiter(map(len, self.stacks), np.int64, len(self.stacks))
+        frames = int(length.sum())
+        steps = {
+            "stack": np.repeat(np.arange(len(length)), length),
+            "depth": np.arange(frames) - np.repeat(np.cumsum(length) - length, length),
+            "location": np.fromiter(itertools.chain.from_iterable(self.stacks), np.int64, frames),
+        }
+        types = {column.name: column.type.to_pandas_dtype() for column in TABLES["stacks"]}
+        return pd.DataFrame({name: steps[name].astype(types[name]) for name in types})
 
     def _origins(self, profile: ForeignProfile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
@@ -252,13 +317,41 @@ def _period(profile: ForeignProfile, at: int) -> int:
     return period if all(sample.amounts[at] % period == 0 for sample in profile.samples) else 1
 
 
-def _taken(profile: ForeignProfile, at: int, period: int, sample: Sample) -> int:
-    """Return how many samples a value rests on: as the file counts them, or one a period; none without a value."""
-    counting = [place for place, measure in enumerate(profile.measures) if measure.event in _COUNTERS]
-    value = sample.amounts[at]
-    if len(counting) != 1 or at in counting:
-        return value // period
-    return sample.amounts[counting[0]] if value else 0
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """How many samples the values of a file rest on."""
+
+    periods: Sequence[int]
+    counter: int
+    """Place of the one measure that counts samples; −1: none."""
+    amounts: tuple[bool, ...]
+    """Of each measure, whether it is an amount such as bytes of which nothing says how many samples it rests on."""
+
+    @classmethod
+    def of(cls, profile: ForeignProfile, periods: Sequence[int]) -> "_Taken":
+        """Return what is known of a file.
+
+        Parameters
+        ----------
+        profile : the file
+        periods : of its measures, as `_period` gives them
+        """
+        counting = [at for at, measure in enumerate(profile.measures) if measure.event in _COUNTERS]
+        measures = zip(profile.measures, periods, strict=True)
+        amounts = tuple(
+            period == 1 and (measure.unit in _AMOUNTS or measure.event.endswith(_THINGS))
+            for measure, period in measures
+        )
+        return cls(periods, counting[0] if len(counting) == 1 else -1, amounts)
+
+    def samples(self, at: int, sample: Sample) -> int:
+        """Return the samples behind a value: as the file counts them, one a period, or one a record of an amount."""
+        value = sample.amounts[at]
+        if sample.taken:
+            return sample.taken[at]
+        if self.counter in (-1, at):
+            return min(value, 1) if self.amounts[at] else value // self.periods[at]
+        return sample.amounts[self.counter] if value else 0
 
 
 def _refuse(profile: ForeignProfile) -> None:

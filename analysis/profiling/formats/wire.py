@@ -12,6 +12,8 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KINDS = (_VARINT, _FIXED64, _LENGTH, _FIXED32)
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
+MOST_VALUES = 1 << 21
+"""Most values of the fields of a message that are read, each of some 130 bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Message:
     """Field to its numbers, unsigned, 64 bits."""
     lengths: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Field to the first byte of each of its values, and the first after it."""
+    values: int = 0
+    """How many it has of all fields."""
 
     def number(self, key: int) -> int:
         """Return a field's number, the last that was said; 0 if none was."""
@@ -97,6 +101,7 @@ class Wire:
             start = at
             tag, at = self.varint(at, end)
             at = self._field(shape, message, (start, tag, at), end)
+            self._bound(shape, message, 1, start)
         return message
 
     def _field(self, shape: Shape, message: Message, head: tuple[int, int, int], end: int) -> int:
@@ -118,6 +123,7 @@ class Wire:
             if key in shape.lengths:
                 message.lengths.setdefault(key, []).append((at, at + length))
             elif key in shape.repeated:
+                self._bound(shape, message, length // _LONGEST_VARINT, start)
                 message.numbers.setdefault(key, []).extend(self.varints(at, at + length))
             elif key in shape.numbers:
                 raise self._mistyped(shape, start, key, kind)
@@ -126,6 +132,13 @@ class Wire:
             raise self._mistyped(shape, start, key, kind)
         self._within(shape, start, at + _WIDTHS[kind], end)
         return at + _WIDTHS[kind]
+
+    def _bound(self, shape: Shape, message: Message, values: int, start: int) -> None:
+        """Count values, at least so many, or refuse the message."""
+        message.values += values
+        if message.values > MOST_VALUES:
+            problem = f"should have at most {MOST_VALUES} values in all its fields"
+            raise refusal(self.name, shape.name, problem, "more", byte=start)
 
     def _within(self, shape: Shape, start: int, stop: int, end: int) -> None:
         if stop > end:

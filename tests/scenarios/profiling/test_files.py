@@ -63,7 +63,7 @@ def test_an_imported_profile_has_the_totals_of_the_file(tmp_path):
 
 
 def test_files_are_collections_of_their_own(tmp_path):
-    files = [write_cpu(tmp_path, name=name) for name in ("a.pb.gz", "b.pb.gz")]
+    files = [write_cpu(tmp_path, STACKS[at:], name) for at, name in enumerate(("a.pb.gz", "b.pb.gz"))]
     import_files(files, tmp_path / "made")
     with Database([tmp_path / "made"]) as database:
         assert database.values("collection") == ["a.pb.gz", "b.pb.gz"]

@@ -3,15 +3,18 @@
 import gzip
 import io
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure
+from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import read_all, read_foreign, read_profile
+from analysis.profiling.formats.reading import notes_on, read_all, read_foreign, read_profile, without_copies
+from analysis.profiling.formats.wire import packed_field
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
 from tests.helpers.foreign_profiles import profile_of
@@ -149,3 +152,46 @@ def test_the_faults_of_several_files_are_said_at_once(tmp_path):
     with pytest.raises(ValueError, match="empty file") as caught:
         read_all([tmp_path / name for name in "abc"])
     assert [line.split(":")[0][-1] for line in str(caught.value).splitlines()] == ["a", "c"]
+
+
+def test_a_copy_is_left_out_and_a_like_profile_of_another_time_is_not():
+    profile = profile_of([Measure("cpu")], [((Frame("f"),), (3,))])
+    later, copy = replace(profile, start_s=60.0, name="later"), replace(profile, start_s=60.0, name="copy")
+    kept, notes = without_copies([profile, later, copy])
+    assert kept == [profile, later]
+    assert notes == ["copy: left out: holds the very samples of later"]
+
+
+def test_a_note_of_many_files_is_said_once():
+    profiles = [ForeignProfile((Measure("heap", "bytes"),), name=f"{at}.pb", notes=("no times",)) for at in range(3)]
+    amounts = "heap: amounts without a count of samples: each record counts as one"
+    assert notes_on(profiles) == ["0.pb and 2 more files: no times", f"0.pb and 2 more files: {amounts}"]
+
+
+@pytest.mark.parametrize("form", ["pprof", "folded", "perf", "gperftools"])
+def test_stacks_beyond_what_memory_holds_are_refused_in_every_format(tmp_path, monkeypatch, form):
+    """Three stacks of two frames count as thirty; the third is refused where there is room for 29."""
+    names = ["f", "g", "h"]
+    stacks = [((Frame(name), Frame("main")), (1,)) for name in names]
+    words = struct.pack("<5Q", 0, 3, 0, 10_000, 0)
+    words += b"".join(struct.pack("<4Q", 1, 2, at, 9) for at in range(3)) + struct.pack("<3Q", 0, 1, 0)
+    data = {
+        "pprof": write_pprof(profile_of([Measure("samples")], stacks)),
+        "folded": b"".join(f"main;{name} 1\n".encode() for name in names),
+        "perf": b"".join(f"sh 7 5.1: 10 cycles:\n\t4 {name} (a)\n\t5 main (a)\n\n".encode() for name in names),
+        "gperftools": words,
+    }
+    path = tmp_path / form
+    path.write_bytes(data[form])
+    assert len(read_foreign(path).samples) == 3
+    monkeypatch.setattr("analysis.profiling.formats.foreign.MOST_FRAMES", 29)
+    with pytest.raises(FileError, match=r"stacks: should be at most 29 frames in all, each stack counted as 8 more"):
+        read_foreign(path)
+
+
+def test_a_file_of_empty_strings_is_refused_before_it_fills_the_memory(monkeypatch):
+    """Two bytes of file were 130 of memory each; so were packed numbers."""
+    monkeypatch.setattr("analysis.profiling.formats.wire.MOST_VALUES", 1000)
+    for data in (b"\x32\x00" * 1001, packed_field(13, [0] * 20_000)):
+        with pytest.raises(FileError, match="should have at most 1000 values in all its fields"):
+            read_pprof(data)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
-from analysis.profiling.formats.tables import NAMES, to_tables, totals, write_tables
+from analysis.profiling.formats.tables import NAMES, to_tables, totals, uncounted, write_tables
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
 from analysis.tables.faults import FileError
@@ -81,7 +81,7 @@ def test_a_period_that_does_not_divide_every_value_is_not_used():
     tables = to_tables([profile])
     assert tables["rates"]["period"].tolist() == [1]
     assert tables["samples"]["count"].tolist() == [30, 5]
-    assert [(total.samples, total.value) for total in totals(profile)] == [(35, 35)]
+    assert [(total.samples, total.value) for total in totals(profile)] == [(2, 35)]
 
 
 def test_events_of_one_name_are_told_apart_by_their_units():
@@ -156,3 +156,17 @@ def test_a_negative_count_of_samples_is_refused(tmp_path):
     write_tables(tables, tmp_path)
     with pytest.raises(ProfileError, match="taken: should be at least 0, got -3"), Database([tmp_path]):
         pass
+
+
+def test_bytes_are_no_samples(tmp_path):
+    """A heap profile says how many bytes, not on how many samples they rest: each record is at least one."""
+    measures = [Measure("alloc_objects"), Measure("alloc_space", "bytes"), Measure("inuse_space", "bytes", 524_288)]
+    profile = profile_of(measures, [((Frame("f"),), (5, 48_928_729, 0)), ((Frame("g"),), (1, 100, 100))])
+    assert [(total.samples, total.value) for total in totals(profile)] == [(2, 6), (2, 48_928_829), (1, 100)]
+    assert uncounted(profile) == ["alloc_objects", "alloc_space", "inuse_space"]
+    write_tables(to_tables([profile]), tmp_path)
+    with Database([tmp_path]) as database:
+        assert database.total(Query("alloc_space")) == (2, 48_928_829)
+    counted = profile_of([Measure("sample_count"), Measure("alloc_space", "bytes")], [((Frame("f"),), (3, 900))])
+    assert [(total.samples, total.value) for total in totals(counted)] == [(3, 3), (3, 900)]
+    assert uncounted(counted) == []
