@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
+from analysis.profiling.cancellation import interruptible
 from analysis.profiling.fleet_samples import undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.query import (
@@ -243,47 +244,49 @@ class Database:
             "stacks", replace(query, by=()), lambda cursor, sums: paths.paths(cursor, sums, top), top
         )
 
-    def inclusive(self, query: Query, top: int | None = None) -> pd.DataFrame:
+    def inclusive(self, query: Query, top: int | None = None, *, apart: Sequence[str] = ()) -> pd.DataFrame:
         """Sum the samples that have call paths by each function on the path, once per path.
 
         Parameters
         ----------
         query : as in `stacks`
         top : only so many functions, the greatest
+        apart : dimensions of processes that stay apart
 
         Returns
         -------
         DataFrame
-            `function`, `samples`, `value`, `share` of all samples with call paths, and `own`, the value of samples in
-            the function itself.
+            These dimensions, `function`, `samples`, `value`, `share` of all samples with call paths, and `own`, the
+            value of samples in the function itself.
 
         Raises
         ------
         QueryError, ProfileError
             As `stacks` does.
         """
-        bare = replace(query, by=())
+        bare = replace(query, by=tuple(apart))
         return self._of_stacks("inclusive", bare, lambda cursor, sums: paths.inclusive(cursor, sums, top), top)
 
-    def edges(self, query: Query, top: int | None = None) -> pd.DataFrame:
+    def edges(self, query: Query, top: int | None = None, *, apart: Sequence[str] = ()) -> pd.DataFrame:
         """Sum the samples that have call paths by each call on the path, once per path.
 
         Parameters
         ----------
         query : as in `stacks`
         top : only so many calls, the greatest
+        apart : dimensions of processes that stay apart
 
         Returns
         -------
         DataFrame
-            `caller`, `function`, `samples`, `value`; the greatest value first.
+            These dimensions, `caller`, `function`, `samples`, `value`; the greatest value first.
 
         Raises
         ------
         QueryError, ProfileError
             As `stacks` does.
         """
-        bare = replace(query, by=())
+        bare = replace(query, by=tuple(apart))
         return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
 
     def apart(self, query: Query, most: int, *, greatest: bool = False) -> pd.DataFrame:
@@ -405,7 +408,8 @@ class Database:
             cursor = self._connection.cursor()
         with views.understood(self._named):
             try:
-                answer = ask(cursor)
+                with interruptible(cursor):
+                    answer = ask(cursor)
             finally:
                 cursor.close()
         self._answers.put(current, question, answer)

@@ -52,6 +52,33 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedWeights:
+    """Sums of samples by stack and key, in order of the stacks."""
+
+    first: Ints
+    """(s + 1,) each stack's first row; the last is the number of rows."""
+    key: Ints
+    """(r,) each row's key, below `keys`."""
+    samples: npt.NDArray[Any]
+    """(r,) samples."""
+    value: npt.NDArray[Any]
+    """(r,) events."""
+    keys: int
+
+    def rows(self, place: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of stacks one after another, and for each row which of the stacks it is of.
+
+        Parameters
+        ----------
+        place : (k,) places of stacks
+        """
+        many = self.first[place + 1] - self.first[place]
+        owner = np.repeat(np.arange(place.size), many)
+        within = np.arange(owner.size) - np.repeat(np.cumsum(many) - many, many)
+        return self.first[place][owner] + within, owner
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """Sums of samples by stack."""
 
@@ -61,6 +88,8 @@ class Weights:
     """(s,) samples: integers of 64 bits, or Python's if sums need more."""
     value: npt.NDArray[Any]
     """(s,) events."""
+    keys: "KeyedWeights | None" = None
+    """The same by stack and key, where keys stay apart."""
 
     def places(self, stack: Ints) -> Ints:
         """Return where other stacks are among these, −1 for those that are not.
@@ -142,7 +171,7 @@ def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        `item`, `samples`, `value`, in order of the items.
+        `item`, `samples`, `value`, in order of the items; where keys stay apart, items are item × keys + key.
     """
     if not item.size:
         return pd.DataFrame({"item": item, "samples": item, "value": item})
@@ -154,13 +183,20 @@ def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame
     key = key[np.append(True, key[1:] != key[:-1])]
     item = key // weights.stack.size
     at = key - item * weights.stack.size
+    if names is not None:
+        item = names[item]
+    samples, value = weights.samples, weights.value
+    if (apart := weights.keys) is not None:
+        at, owner = apart.rows(at)
+        item = item[owner] * apart.keys + apart.key[at]
+        order = np.argsort(item, kind="stable")
+        item, at, samples, value = item[order], at[order], apart.samples, apart.value
     start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
-    distinct = item[start]
     return pd.DataFrame(
         {
-            "item": distinct if names is None else names[distinct],
-            "samples": np.add.reduceat(weights.samples[at], start),
-            "value": np.add.reduceat(weights.value[at], start),
+            "item": item[start],
+            "samples": np.add.reduceat(samples[at], start),
+            "value": np.add.reduceat(value[at], start),
         }
     )
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from analysis.profiling import frames
 from analysis.profiling.sums import Sums, column, shares, summed
+from analysis.profiling.views import row
 
 ROOT = "[root]"
 """The caller of what nothing called."""
@@ -48,7 +49,7 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
 
 
 def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
-    """Return sums by each function that is anywhere on the path, once per path, the greatest first.
+    """Return sums by the query's dimensions and each function that is anywhere on the path, the greatest first.
 
     Parameters
     ----------
@@ -57,19 +58,26 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
     Returns
     -------
     DataFrame
-        `function`, `samples`, `value`, `share` of everything, `own` (the value of samples in the function itself).
+        The dimensions, `function`, `samples`, `value`, `share` of everything, `own` (the value of samples in the
+        function itself); each function once per path.
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
     leaves: list[pd.DataFrame] = []
     reached = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
     own = frames.together(leaves).set_index("item")["value"].reindex(reached["item"], fill_value=0)
-    named = reached.assign(function=_named(reached["item"], names), share=shares(reached["value"], sums.value))
-    return named.assign(own=own.to_numpy())[["function", "samples", "value", "share", "own"]]
+    dimensions, function = _apart(cursor, sums, reached["item"])
+    named = dimensions.assign(
+        function=_named(function, names),
+        samples=reached["samples"],
+        value=reached["value"],
+        share=shares(reached["value"], sums.value),
+    )
+    return named.assign(own=own.to_numpy())
 
 
 def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
-    """Return sums by call, each once per path, the greatest first.
+    """Return sums by the query's dimensions and call, each once per path, the greatest first.
 
     Parameters
     ----------
@@ -78,14 +86,19 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     Returns
     -------
     DataFrame
-        `caller`, `function`, `samples`, `value`.
+        The dimensions, `caller`, `function`, `samples`, `value`.
     """
     names = _code_functions(cursor)
     weights = _weights(cursor, sums)
     calls = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
-    caller, function = calls["item"] // max(1, len(names)), calls["item"] % max(1, len(names))
-    named = calls.assign(caller=_named(caller, names), function=_named(function, names))
-    return named[["caller", "function", "samples", "value"]]
+    dimensions, call = _apart(cursor, sums, calls["item"])
+    caller, function = call // max(1, len(names)), call % max(1, len(names))
+    return dimensions.assign(
+        caller=_named(caller, names),
+        function=_named(function, names),
+        samples=calls["samples"],
+        value=calls["value"],
+    )
 
 
 def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.DataFrame:
@@ -207,9 +220,31 @@ def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _weights(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> frames.Weights:
-    """Return the sums by stack as arrays."""
-    rows = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
-    return frames.Weights(*(rows[name].to_numpy() for name in ("stack", "samples", "value")))
+    """Return the sums by stack as arrays; and by stack and key of processes, where the query has dimensions of them."""
+    if not sums.by:
+        rows = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
+        stack, samples, value = (rows[name].to_numpy() for name in ("stack", "samples", "value"))
+        return frames.Weights(stack, samples, value)
+    numbers = sums.numbers("sum(samples)", "sum(value)")
+    rows = summed(cursor, sums, f"SELECT stack, pkey, {numbers} FROM groups GROUP BY ALL ORDER BY stack, pkey")
+    (keys,) = row(cursor, "SELECT coalesce(max(pkey), 0) + 1 FROM process_keys")
+    stack, samples, value = (rows[name].to_numpy() for name in ("stack", "samples", "value"))
+    start = np.flatnonzero(np.append(True, stack[1:] != stack[:-1])[: stack.size])
+    first, key = np.append(start, stack.size), rows["pkey"].to_numpy(np.int64)
+    keyed = frames.KeyedWeights(first, key, samples, value, int(keys))
+    if not stack.size:
+        return frames.Weights(stack, samples, value, keyed)
+    return frames.Weights(stack[start], np.add.reduceat(samples, start), np.add.reduceat(value, start), keyed)
+
+
+def _apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, item: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+    """Return the dimensions of sums whose keys stay apart, and their items without the keys."""
+    if not sums.by:
+        return pd.DataFrame(index=item.index), item
+    known = cursor.execute(f"SELECT pkey, {', '.join(sums.by)} FROM process_keys ORDER BY pkey").fetchall()
+    table = pd.DataFrame(known, columns=["pkey", *sums.by]).set_index("pkey")
+    keys = int(table.index.max()) + 1 if len(table) else 1  # As `_weights` has it.
+    return table.loc[item % keys].reset_index(drop=True), item // keys
 
 
 def _equal(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
@@ -23,6 +23,7 @@ from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
 from scenarios.web.site import HERE, ProfileSite, WebPage
+from scenarios.web.workload import BusyError, Workload
 
 Build = Callable[[ProfileSite, Pairs], WebPage]
 BuildJson = Callable[[ProfileSite, Pairs], Payload]
@@ -68,16 +69,17 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     run : a run directory with profiles, or a folder with their tables
     hosts : names by which a browser may reach the server
     """
-    site = ProfileSite(run)
+    site, workload = ProfileSite(run), Workload()
     routes = [
-        *(Route(path, _page(site, build), methods=["GET"]) for path, build in PAGES.items()),
-        *(Route(path, _json(site, build), methods=["GET"]) for path, build in DATA.items()),
+        *(Route(path, _page(site, workload, build), methods=["GET"]) for path, build in PAGES.items()),
+        *(Route(path, _json(site, workload, build), methods=["GET"]) for path, build in DATA.items()),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
 
     @asynccontextmanager
     async def closing(_: Starlette) -> AsyncIterator[None]:
         yield
+        workload.close()
         site.close()
 
     async def not_found(_: Request, error: Exception) -> Response:
@@ -93,34 +95,40 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
 
 
 _REASONS = {404: "There is no such page.", 405: "Pages are read, nothing else: GET or HEAD."}
+_ABANDONED = 499
+"""Status of an answer that nobody waits for; no client sees it."""
 _BROKEN = "Something went wrong while this page was made; the server's terminal says more."
 
 
-def _page(site: ProfileSite, build: Build) -> Endpoint:
+def _page(site: ProfileSite, workload: Workload, build: Build) -> Endpoint:
     """Return the endpoint of a page; what it cannot answer becomes a page that says why."""
 
     def make(request: Request) -> Response:
         page = build(site, _pairs(request))
         return HTMLResponse(site.render(page), page.status)
 
-    return _safely(make, lambda problems, status: _error(site, problems, status))
+    return _safely(workload, make, lambda problems, status: _error(site, problems, status))
 
 
-def _json(site: ProfileSite, build: BuildJson) -> Endpoint:
+def _json(site: ProfileSite, workload: Workload, build: BuildJson) -> Endpoint:
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
         return Response(as_json(build(site, _pairs(request))), media_type="application/json")
 
-    return _safely(make, lambda problems, status: JSONResponse({"problems": problems}, status))
+    return _safely(workload, make, lambda problems, status: JSONResponse({"problems": problems}, status))
 
 
-def _safely(make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]) -> Endpoint:
-    """Return an endpoint that runs in a thread and turns every error into a response."""
+def _safely(
+    workload: Workload, make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]
+) -> Endpoint:
+    """Return an endpoint that runs in a thread once its turn has come and turns every error into a response."""
 
     def answer(request: Request) -> Response:
         try:
             return make(request)
+        except AbandonedError:
+            return Response(status_code=_ABANDONED)
         except RefusedError as error:
             return refuse(error.problems, error.status)
         except (QueryError, NotEnoughDataError) as error:
@@ -130,9 +138,22 @@ def _safely(make: Callable[[Request], Response], refuse: Callable[[list[str], in
             return refuse([_BROKEN], 500)
 
     async def endpoint(request: Request) -> Response:
-        return await run_in_threadpool(answer, request)
+        try:
+            return await workload.run(lambda: answer(request), lambda: _gone(request))
+        except AbandonedError:
+            return Response(status_code=_ABANDONED)
+        except BusyError as error:
+            refused = refuse([f"{error}. Ask again."], 503)
+            refused.headers["Retry-After"] = "2"
+            return refused
 
     return endpoint
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _pairs(request: Request) -> Pairs:

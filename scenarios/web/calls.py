@@ -86,7 +86,8 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
     inclusive = site.database.inclusive(request.query)
-    graph = call_graph(site.database.edges(request.query), inclusive, most)
+    functions_of = site.database.inclusive(request.query, apart=_ROOTS)
+    graph = call_graph(site.database.edges(request.query, apart=_ROOTS), functions_of, most)
     unit = unit_of(site, request.query.event)
     linked = [(name, value) for name, value in request.pairs() if name in _LINKED and not value.startswith("function=")]
     view = CallGraphView(
@@ -94,7 +95,9 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
         told=replace(told, more={"edges": str(most)}),
         dot=dot(graph, linked),
         edges=of_frame(
-            pd.DataFrame([astuple(edge) for edge in graph.edges], columns=["caller", "callee", "value", "share"]),
+            pd.DataFrame(
+                [astuple(edge) for edge in graph.edges], columns=["application", "caller", "callee", "value", "share"]
+            ),
             "Calls",
             unit=unit,
         ),

@@ -22,6 +22,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": " ", "\r": " ", "\0": 
 class Node:
     """A function: its own value, and with all that it calls; shares of the whole."""
 
+    program: str
     function: str
     value: int
     share: float
@@ -33,6 +34,7 @@ class Node:
 class Edge:
     """A call: what is spent below it, each stack counted once however often it holds the call."""
 
+    program: str
     caller: str
     callee: str
     value: int
@@ -54,28 +56,32 @@ def call_graph(calls: pd.DataFrame, functions: pd.DataFrame, most_edges: int = U
 
     Parameters
     ----------
-    calls : caller, function, value, as `Database.edges` gives them
-    functions : function, value (callees included), own, as `Database.inclusive` gives them
+    calls : application, caller, function, value, as `Database.edges` gives them
+    functions : application, function, value (callees included), own, as `Database.inclusive` gives them
     most_edges : how many of the heaviest calls to keep
     """
     total = sum(map(int, functions["own"]))
-    listed = calls.sort_values(["value", "caller", "function"], ascending=[False, True, True]).head(most_edges)
+    order = ["value", "application", "caller", "function"]
+    listed = calls.sort_values(order, ascending=[False, True, True, True]).head(most_edges)
     edges = tuple(
-        Edge(str(caller), str(callee), int(value), _share(int(value), total))
-        for caller, callee, value in zip(listed["caller"], listed["function"], listed["value"], strict=True)
+        Edge(str(program), str(caller), str(callee), int(value), _share(int(value), total))
+        for value, program, caller, callee in zip(*(listed[name] for name in order), strict=True)
     )
-    ends = {end for edge in edges for end in (edge.caller, edge.callee)}
+    ends = {(edge.program, end) for edge in edges for end in (edge.caller, edge.callee)}
+    named = (functions[name] for name in ("application", "function", "own", "value"))
     nodes = [
-        Node(str(name), int(own), _share(int(own), total), int(value), _share(int(value), total))
-        for name, own, value in zip(functions["function"], functions["own"], functions["value"], strict=True)
-        if not ends or name in ends
+        Node(str(program), str(name), int(own), _share(int(own), total), int(value), _share(int(value), total))
+        for program, name, own, value in zip(*named, strict=True)
+        if not ends or (program, name) in ends
     ]
-    nodes.sort(key=lambda node: (-node.inclusive_value, node.function))
+    nodes.sort(key=lambda node: (-node.inclusive_value, node.program, node.function))
     return CallGraph(tuple(nodes[: 2 * most_edges]), edges, total, len(calls))
 
 
 def dot(graph: CallGraph, pairs: Sequence[tuple[str, str]] = (), path: str = "/query") -> str:
     r"""Return a call graph in Graphviz's language: each node its function and share, shaded by it, linked to its query.
+
+    Functions of each program are drawn in a box of their own, so that every program has its own `main`.
 
     Parameters
     ----------
@@ -83,22 +89,33 @@ def dot(graph: CallGraph, pairs: Sequence[tuple[str, str]] = (), path: str = "/q
     pairs : parameters of the pages that the nodes lead to, beside the function
     path : which page
     """
-    number = {node.function: index for index, node in enumerate(graph.nodes)}
+    number = {(node.program, node.function): index for index, node in enumerate(graph.nodes)}
     lines = [
         'digraph "call graph" {',
         '  bgcolor="transparent"; node [shape=box style="filled" fontname="Helvetica" fontsize=11 margin="0.12,0.06"];',
         '  rankdir=LR; nodesep=0.12; edge [fontname="Helvetica" fontsize=9 arrowsize=0.6];',
     ]
-    for node in graph.nodes:
-        url = f"{path}?{urlencode([*pairs, ('where', f'function={node.function}')])}"
-        label = f"{_short(node.function)}\\n{node.share:.1%} of {node.inclusive_share:.1%}"
-        shade = f"s{_shade(node.inclusive_share)}"
-        lines.append(f'  n{number[node.function]} [label="{label}" class="{shade}" URL="{url.translate(_ESCAPES)}"];')
+    for at, program in enumerate(dict.fromkeys(node.program for node in graph.nodes)):
+        lines.append(f'  subgraph cluster_{at} {{ label="{_short(program)}"; fontname="Helvetica"; color="gray";')
+        lines += [_drawn(node, number, pairs, path) for node in graph.nodes if node.program == program]
+        lines.append("  }")
     for edge in graph.edges:
         width = 0.5 + 3.5 * edge.share
-        ends = f"n{number[edge.caller]} -> n{number[edge.callee]}"
+        ends = f"n{number[edge.program, edge.caller]} -> n{number[edge.program, edge.callee]}"
         lines.append(f'  {ends} [label="{edge.share:.1%}" penwidth={width:.2f}];')
     return "\n".join([*lines, "}"])
+
+
+def _drawn(node: Node, number: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]], path: str) -> str:
+    """Return a function's node."""
+    own = [pair for pair in pairs if not pair[1].startswith("application=")]
+    url = (
+        f"{path}?{urlencode([*own, ('where', f'application={node.program}'), ('where', f'function={node.function}')])}"
+    )
+    label = f"{_short(node.function)}\\n{node.share:.1%} of {node.inclusive_share:.1%}"
+    shade = f"s{_shade(node.inclusive_share)}"
+    name = f"n{number[node.program, node.function]}"
+    return f'    {name} [label="{label}" class="{shade}" URL="{url.translate(_ESCAPES)}"];'
 
 
 SMALLEST_SHARE = 1 / 4000

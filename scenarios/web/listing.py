@@ -1,5 +1,7 @@
 """The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
 
+import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
@@ -16,7 +18,7 @@ from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
-from scenarios.web.site import ProfileSite, WebPage
+from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _HOME_ROWS = 8
@@ -82,6 +84,8 @@ class QueryJson(TypedDict):
     by: list[str]
     total: dict[str, int]
     rows: list[dict[str, Any]]
+    left_out: int
+    """Rows that would make the answer too large."""
 
 
 def home(site: ProfileSite, pairs: Pairs) -> WebPage:
@@ -145,18 +149,20 @@ def query(site: ProfileSite, pairs: Pairs) -> WebPage:
 
 
 def query_json(site: ProfileSite, pairs: Pairs) -> QueryJson:
-    """Return the rows of a query as plain values: event, by, total, rows."""
+    """Return the rows of a query as plain values: event, by, total, rows, left_out."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
     rows = site.database.query(request.query, request.top)
+    told = [
+        dict(zip(rows.columns, map(plain, values), strict=True)) for values in rows.itertuples(index=False, name=None)
+    ]
+    fitting = sum(total <= MOST_BYTES for total in itertools.accumulate(len(json.dumps(row)) for row in told))
     return {
         "event": request.query.event,
         "by": list(request.query.by),
         "total": {"samples": int(samples), "value": int(value)},
-        "rows": [
-            dict(zip(rows.columns, map(plain, values), strict=True))
-            for values in rows.itertuples(index=False, name=None)
-        ],
+        "rows": told[:fitting],
+        "left_out": len(told) - fitting,
     }
 
 

@@ -9,7 +9,7 @@ from scenarios.files.faults import Fault, FaultsError, shown
 
 HOST = "127.0.0.1"
 """Reached from this machine alone."""
-_WAITING = 128
+_WAITING = 1024
 
 
 def serve(run: Path, port: int = 8000) -> None:

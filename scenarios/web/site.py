@@ -1,8 +1,9 @@
 """What all pages of one profile share: its database, its facts, what can be asked, and the templates."""
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -22,6 +23,7 @@ from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.profiling.regress import Regression, cells, compare
 from scenarios.runs.disk import JsonError, json_of
 from scenarios.views.conclusion import Payload
+from scenarios.views.section import Table
 from scenarios.web.parameters import MOST_ROWS, RefusedError
 
 _T = TypeVar("_T")
@@ -30,6 +32,12 @@ _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "co
 _SUGGESTIONS = 200
 _MOST_ANSWERS = 64
 _FIRST = {"cycles": 0, "instructions": 1}
+
+
+MOST_BYTES = 1 << 20
+"""About how much of a table a page or a JSON answer has, at most."""
+_CELL_BYTES = 90
+"""What a cell takes besides its texts."""
 
 
 class View(Protocol):
@@ -46,6 +54,19 @@ class WebPage:
     title: str
     view: View
     status: int = 200
+
+
+def _shortened(value: object) -> object:
+    """Return a table of a view without the rows that would make the page too large, and how many these are."""
+    if not isinstance(value, Table):
+        return value
+    sizes = (sum(_CELL_BYTES + len(cell.text) + len(cell.full) + len(cell.href) for cell in row) for row in value.rows)
+    fitting = sum(total <= MOST_BYTES for total in itertools.accumulate(sizes))
+    left = len(value.rows) - fitting
+    if not left:
+        return value
+    caption = f"{left:,} more rows are left out, as a page shows at most {MOST_BYTES >> 20} MB of a table; restrict it."
+    return replace(value, rows=value.rows[:fitting], caption=caption)
 
 
 class ProfileSite:
@@ -77,7 +98,7 @@ class ProfileSite:
     def render(self, page: WebPage) -> str:
         """Return a page as HTML."""
         shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": DIMENSIONS}
-        own = {field.name: getattr(page.view, field.name) for field in fields(page.view)}
+        own = {field.name: _shortened(getattr(page.view, field.name)) for field in fields(page.view)}
         return self.templates.get_template(page.template).render(**shared, **own)
 
     @property

@@ -1,6 +1,7 @@
 from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.query import Query
 from scenarios.profiling.files import import_files
 from scenarios.web.application import application
 from tests.helpers.foreign_profiles import profile_of
@@ -56,6 +57,28 @@ def test_a_call_graph_has_as_many_calls_as_wanted(pages):
         assert ask(pages, f"/callgraph?edges={edges}").status == 400
     page = harmless(ask(pages, "/callgraph?edges=2&where=application=search"))
     assert not [link for link in page.all("a", "href") if "edges=" in link and not link.startswith("/callgraph")]
+
+
+def test_every_program_has_its_own_main_in_the_call_graph(pages, small_profile):
+    """One node for the `main`s of all programs made a star of which nothing could be learnt."""
+    text = "".join(harmless(ask(pages, "/callgraph?edges=150")).said)
+    programs = sorted(expected(small_profile, "cpu_time")["application"].unique())
+    assert len(programs) > 1
+    assert sum("[label=" in line and '"main\\n' in line for line in text.splitlines()) == len(programs)
+    assert sum("subgraph cluster_" in line for line in text.splitlines()) == len(programs)
+    with Database([small_profile]) as database:
+        query = Query("cpu_time", ())
+        for whole, apart in (
+            (database.edges(query), database.edges(query, apart=("application",))),
+            (database.inclusive(query), database.inclusive(query, apart=("application",))),
+        ):
+            keys = ["caller", "function"] if "caller" in whole else ["function"]
+            sums = apart.groupby(keys)["value"].sum()
+            assert sums.to_dict() == whole.set_index(keys)["value"].to_dict()
+        for program in programs:
+            alone = database.edges(query.restricted("application", program))
+            mine = database.edges(query, apart=("application",)).query("application == @program")
+            assert mine.drop(columns="application").reset_index(drop=True).equals(alone)
 
 
 def test_the_call_graph_is_drawn_from_text_that_no_name_breaks_out_of(pages):

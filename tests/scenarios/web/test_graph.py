@@ -27,9 +27,10 @@ def tables(stacks):
             functions[name] += value
         own[path[-1]] += value
     edges = pd.DataFrame([(*call, value) for call, value in calls.items()], columns=["caller", "function", "value"])
-    return edges, pd.DataFrame(
+    reached = pd.DataFrame(
         {"function": list(functions), "value": list(functions.values()), "own": [own[name] for name in functions]}
     )
+    return edges.assign(application="a"), reached.assign(application="a")
 
 
 def test_at_most_150_of_the_heaviest_calls_are_drawn_and_both_ends_of_each():
@@ -56,7 +57,7 @@ def test_shares_are_of_all_samples_with_stacks():
 
 
 def test_no_stack_at_all_makes_an_empty_graph():
-    empty = pd.DataFrame({"caller": [], "function": [], "value": [], "own": []})
+    empty = pd.DataFrame({"application": [], "caller": [], "function": [], "value": [], "own": []})
     graph = call_graph(empty, empty)
     assert (graph.nodes, graph.edges, graph.total) == ((), (), 0)
     assert dot(graph).count("\n") == 3

@@ -1,0 +1,86 @@
+"""How much a server does at once: a few threads, a bounded wait for one of them, and an end to abandoned work."""
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from analysis.profiling.cancellation import AbandonedError, Cancellation
+from models.errors import WscError
+
+_T = TypeVar("_T")
+WORKERS = 4
+"""Answers that are worked out at once; so their memory is bounded."""
+WAIT_S = 2.0
+"""How long a request waits for its turn before it is refused."""
+_AGAIN_S = 0.05
+
+
+class BusyError(WscError):
+    """So many requests are answered at once that one's turn did not come."""
+
+
+class Workload:
+    """Work in threads of its own, a few at once; the others wait for their turn, in the order in which they came.
+
+    Parameters
+    ----------
+    workers : how many at once
+    wait_s : how long others wait, seconds
+    """
+
+    def __init__(self, workers: int = WORKERS, wait_s: float = WAIT_S) -> None:
+        self.wait_s = wait_s
+        self._threads = ThreadPoolExecutor(workers, "pages")
+        self._turns = asyncio.Semaphore(workers)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, work: Callable[[], _T], gone: Callable[[], Awaitable[None]]) -> _T:
+        """Return what a piece of work gives, done in a thread.
+
+        Parameters
+        ----------
+        work : done once its turn has come
+        gone : returns when nobody waits for the answer any more
+
+        Raises
+        ------
+        BusyError
+            If its turn did not come in time.
+        AbandonedError
+            If nobody waited any more; its queries were interrupted.
+        """
+        leaving = asyncio.ensure_future(gone())
+        try:
+            await self._turn(leaving)
+            try:
+                return await self._done(work, leaving)
+            finally:
+                self._turns.release()
+        finally:
+            leaving.cancel()
+
+    async def _turn(self, leaving: "asyncio.Future[None]") -> None:
+        turn = asyncio.ensure_future(self._turns.acquire())
+        waiting: set[asyncio.Future[Any]] = {turn, leaving}
+        await asyncio.wait(waiting, timeout=self.wait_s, return_when=asyncio.FIRST_COMPLETED)
+        if turn.done():
+            return
+        turn.cancel()
+        if leaving.done():
+            raise AbandonedError("nobody waits for the answer any more")
+        raise BusyError(f"the server answers {WORKERS} requests at once, and this one waited {self.wait_s:g} s")
+
+    async def _done(self, work: Callable[[], _T], leaving: "asyncio.Future[None]") -> _T:
+        cancellation, context = Cancellation(), contextvars.copy_context()
+        job = asyncio.get_running_loop().run_in_executor(self._threads, context.run, cancellation.run, work)
+        waiting: set[asyncio.Future[Any]] = {job, leaving}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        while not job.done():
+            cancellation.cancel()
+            await asyncio.wait({job}, timeout=_AGAIN_S)
+        return await job

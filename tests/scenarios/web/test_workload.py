@@ -1,0 +1,102 @@
+"""A server under more requests than it can answer, and clients that go away."""
+
+import asyncio
+import threading
+
+import duckdb
+import pytest
+
+from analysis.profiling.cancellation import AbandonedError, Cancellation, interruptible
+from scenarios.web import application as pages_of
+from scenarios.web import site
+from scenarios.web.workload import BusyError, Workload
+from tests.helpers.web_pages import ask, harmless
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+def test_two_hundred_requests_at_once_are_answered_or_refused_and_few_are_worked_on():
+    """Work that does not end until all others were answered or refused: two at a time, 198 are refused."""
+    ended, together, most = threading.Event(), [], []
+
+    def work():
+        together.append(1)
+        most.append(len(together))
+        ended.wait(30)
+        together.pop()
+        return "answered"
+
+    async def one(workload):
+        try:
+            return await workload.run(work, never)
+        except BusyError:
+            return "refused"
+
+    async def all_at_once():
+        workload = Workload(workers=2, wait_s=0.05)
+        asked = [asyncio.ensure_future(one(workload)) for _ in range(200)]
+        while sum(request.done() for request in asked) < 198:
+            await asyncio.sleep(0.01)
+        ended.set()
+        told = await asyncio.gather(*asked)
+        assert await one(workload) == "answered"  # Turns that nobody took are given to others.
+        return told
+
+    told = asyncio.run(all_at_once())
+    assert (told.count("answered"), told.count("refused")) == (2, 198)
+    assert max(most) <= 2
+
+
+def test_work_that_nobody_waits_for_is_interrupted():
+    """A query of a trillion rows ends when its client goes away, and the thread is free for others."""
+
+    def endless():
+        with duckdb.connect() as connection, interruptible(connection):
+            return connection.execute("SELECT sum(sqrt(a.range)) FROM range(1000000) a, range(1000000) b").fetchall()
+
+    async def abandoned():
+        workload = Workload(workers=1)
+        with pytest.raises(AbandonedError):
+            await workload.run(endless, lambda: asyncio.sleep(0.05))
+        return await workload.run(lambda: "next", never)
+
+    assert asyncio.run(abandoned()) == "next"
+
+
+def test_work_that_was_cancelled_asks_no_further_query():
+    cancellation = Cancellation()
+
+    def two_queries():
+        cancellation.cancel()
+        with duckdb.connect() as connection, interruptible(connection):
+            raise AssertionError("asked")
+
+    with pytest.raises(AbandonedError):
+        cancellation.run(two_queries)
+
+
+def test_a_busy_server_says_so(pages, monkeypatch):
+    async def busy(*_):
+        raise BusyError("so many at once")
+
+    monkeypatch.setattr(pages_of.Workload, "run", busy)
+    for path in ("/query", "/query.json"):
+        answer = ask(pages, path)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "2")
+        assert "so many at once" in answer.text
+
+
+def test_tables_of_pages_and_json_are_bounded_in_bytes(pages, monkeypatch):
+    whole = ask(pages, "/query?by=function,application,machine&top=10000")
+    rows = harmless(whole).count("tr")
+    monkeypatch.setattr(site, "MOST_BYTES", 20_000)
+    cut = ask(pages, "/query?by=function,application,machine&top=10000")
+    left = rows - harmless(cut).count("tr")
+    assert left > 0
+    assert f"{left:,} more rows are left out" in cut.text
+    monkeypatch.setattr("scenarios.web.listing.MOST_BYTES", 2_000)
+    answer = ask(pages, "/query.json?by=function,application,machine&top=10000").json()
+    assert len(answer["rows"]) + answer["left_out"] == rows - 1
+    assert answer["left_out"] > 0
