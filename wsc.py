@@ -949,12 +949,12 @@ class Profile:
 
     @_judged
     def regress(self, after: "Profile | None" = None, at_s: float | None = None) -> "Regression":
-        """Return the functions that became more expensive, from this profile to another or at a time."""
+        """Return the functions that became more expensive or cheaper, from this profile to another or at a time."""
         from scenarios.profiling.regress import regress
 
-        later = None if after is None else _profiles("after", after)[0]
+        later = None if after is None else _profiles("after", after)
         with _progress("reading profiles"):
-            return regress(self.paths[0], later, at_s)
+            return regress(self.paths, later, at_s)
 
 
 def _profiles(argument: str, given: object) -> tuple[Path, ...]:

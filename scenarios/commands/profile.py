@@ -193,8 +193,13 @@ def ask(
 @profile.command()
 @guard
 def regress(
-    a: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a profiled run.")],
-    b: Annotated[Path | None, typer.Argument(metavar="[LATER]", help="A later run, in place of --at.")] = None,
+    a: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder of a profiled run, or of files; a file, or a pattern of names."),
+    ],
+    b: Annotated[
+        Path | None, typer.Argument(metavar="[LATER]", help="A later run or later files, in place of --at.")
+    ] = None,
     *,
     at: Annotated[
         float | None, written(moment, "TIME", help="Time that splits one run into before and after, such as 7d.")
@@ -218,13 +223,18 @@ def regress(
             "benjamini-yekutieli (share of false ones among the alarms).",
         ),
     ] = "holm",
+    fail: Annotated[
+        bool, typer.Option("--fail", help="End with status 1 if a function became more expensive.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Name the functions that became more expensive, and the revision, compiler, platform or data centre at fault."""
+    """Name the functions that became more expensive or cheaper, and the revision, compiler or platform at fault."""
     from analysis.profiling.regressions.comparison import AlarmCriteria
     from scenarios.profiling import regress as regression
 
     if b is not None and at is not None:
         refuse("--at", "is for one run; two were given", typed("TIME", at))
     criteria = AlarmCriteria(false_alarms, min_factor, min_cost, adjustment_of("--adjustment", adjustment))
-    answer(regression.regress(a, b, at, event, criteria), json)
+    concluded = regression.regress(a, b, at, event, criteria)
+    answer(concluded, json)
+    raise typer.Exit(1 if fail and len(concluded.alarms) else 0)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _T = TypeVar("_T")
+_PATTERN = frozenset("*?[")
+"""Characters of patterns of names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,16 +273,17 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
 
     Parameters
     ----------
-    paths : run directories of a profile, folders with its tables, or files in a format that `wsc profile import` reads;
-        files are read into a temporary folder
+    paths : run directories of a profile, folders with its tables, files in a format that `wsc profile import` reads,
+        folders of such files, or patterns of their names; files are read into a temporary folder
     notes : gets what a reader should know about how the files were understood
     """
     from analysis.profiling.database import Database
 
-    missing = [path for path in paths if not path.exists()]
-    if missing:
+    known = [(path, _files_of(path)) for path in paths]
+    if missing := [path for path, files in known if not files and not path.exists()]:
         raise FaultsError([Fault(str(path), 0, 0, "", "is not there") for path in missing])
-    folders, files = [path for path in paths if path.is_dir()], [path for path in paths if not path.is_dir()]
+    folders = [path for path, files in known if not files]
+    files = [file for _, of_path in known for file in of_path]
     with tempfile.TemporaryDirectory(prefix="wsc-profile-") as folder:
         if files:
             told = _imported(files, Path(folder))
@@ -289,6 +292,19 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
                 notes += told
         with Database(folders) as database:
             yield database
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the files that a path stands for: itself, those of a folder without tables, or those of a pattern's names.
+
+    A folder with any table of a profile, or without files, stands for none.
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        return [] if any(file.suffix == ".parquet" for file in files) else files
+    if path.exists():
+        return [path]
+    return sorted(file for file in path.parent.glob(path.name) if file.is_file()) if _PATTERN & set(path.name) else []
 
 
 def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:

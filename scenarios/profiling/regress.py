@@ -1,8 +1,8 @@
 """`wsc profile regress`: what became more expensive from one profile to the next, and what the change goes with."""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import number, one_of, share
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.section import Says, Section, Table
+from scenarios.views.section import Says, Section, Table, note_lines
 from scenarios.views.tables import of_rows
 
 if TYPE_CHECKING:
@@ -56,18 +56,23 @@ class Regression(Conclusion):
     samples_after: int
     alarms: "pd.DataFrame"
     """The columns of `regressions.comparison.alarms`, the clearest first."""
+    improvements: "pd.DataFrame"
+    """The same of functions that became cheaper."""
     detectable: tuple[Detectable, ...]
     probability: float
     """With which growth by `Detectable.factor` is reported."""
     most_factor: float
+    notes: tuple[str, ...] = ()
 
     def brief(self) -> str:
         """Return how many functions became more expensive."""
         return self.verdict()
 
     def frame(self) -> "pd.DataFrame":
-        """Return the alarms."""
-        return self.alarms
+        """Return the alarms, then the improvements, whose cost is negative."""
+        import pandas as pd
+
+        return pd.concat([self.alarms, self.improvements], ignore_index=True) if len(self.improvements) else self.alarms
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -77,21 +82,21 @@ class Regression(Conclusion):
             "criteria": asdict(self.criteria),
             "samples": {"before": self.samples_before, "after": self.samples_after},
             "alarms": self.alarms.to_dict("records"),
+            "improvements": self.improvements.to_dict("records"),
             "probability": self.probability,
             "most_factor": self.most_factor,
             "detectable": [asdict(size) for size in self.detectable],
+            "notes": list(self.notes),
         }
 
     def section(self) -> Section:
-        """Return the alarms, the clearest first, and what could have been found."""
+        """Return the alarms, the clearest first, what could have been found, and the improvements."""
         samples = f"{self.samples_before:,} samples before, {self.samples_after:,} after"
-        return Section("", (Says(f"{samples}: {self.verdict()}"), Says(self.could_find()), self._table()))
-
-    def _table(self) -> Table:
-        columns = ["function", "goes_with", "factor", "low", "high", "cost"]
-        goes_with = [_blamed(row) for row in self.alarms.to_dict("records")]
-        alarms = self.alarms.assign(goes_with=goes_with).reindex(columns=columns).rename(columns={"cost": "cost_share"})
-        return of_rows(alarms, {"cost_share": "cost"})
+        blocks: list[Says | Table] = [Says(f"{samples}: {self.verdict()}"), Says(self.could_find())]
+        blocks += [_table(self.alarms)] if len(self.alarms) else []
+        blocks.append(Says(self.cheaper()))
+        blocks += [_table(self.improvements)] if len(self.improvements) else []
+        return Section("", (*blocks, *note_lines(self.notes)))
 
     def verdict(self) -> str:
         """Return in words how many functions became more expensive, by what criteria."""
@@ -100,6 +105,12 @@ class Regression(Conclusion):
         rate = f"{100 * criteria.false_alarms:.3g}%"
         bound = "chance of any false alarm" if criteria.adjustment == "holm" else "share of false alarms among all"
         return f"{count} more expensive by over {100 * (criteria.min_factor - 1):.3g}% ({bound}: {rate})"
+
+    def cheaper(self) -> str:
+        """Return in words how many functions became cheaper, by the same criteria."""
+        count, least = len(self.improvements), self.criteria.min_factor
+        functions = f"{count} function{'s' * (count != 1)} became" if count else "no function is shown to be"
+        return f"{functions} cheaper by over {100 * (1 - 1 / least):.3g}%"
 
     def could_find(self) -> str:
         """Return in words by how much functions of some sizes must grow to be reported."""
@@ -121,6 +132,14 @@ class Regression(Conclusion):
         return f"on these machines {', '.join(parts)} to be reported {known}{rest}"
 
 
+def _table(rows: "pd.DataFrame") -> Table:
+    """Return functions, what their changes go with, factors and costs."""
+    columns = ["function", "goes_with", "factor", "low", "high", "cost"]
+    goes_with = [_blamed(row) for row in rows.to_dict("records")]
+    named = rows.assign(goes_with=goes_with).reindex(columns=columns).rename(columns={"cost": "cost_share"})
+    return of_rows(named, {"cost_share": "cost"})
+
+
 def _blamed(row: Mapping[Hashable, object]) -> str:
     """Return what a change goes with, in words."""
     owner = f" of {row['application']}" if row["dimension"] == "revision" and row["application"] else ""
@@ -128,18 +147,18 @@ def _blamed(row: Mapping[Hashable, object]) -> str:
 
 
 def regress(
-    before: Path,
-    after: Path | None = None,
+    before: Path | Sequence[Path],
+    after: Path | Sequence[Path] | None = None,
     at_s: float | None = None,
     event: str | None = None,
     criteria: "AlarmCriteria | None" = None,
 ) -> Regression:
-    """Return the functions that became more expensive from one profile to the next, and what each change goes with.
+    """Return the functions that became more expensive or cheaper from one profile to the next, and why.
 
     Parameters
     ----------
-    before : profile directory
-    after : the later one; none: the same, which then needs a time
+    before : profile directories, files of other tools, folders of such files, or patterns of their names
+    after : the later ones; none: the same, which then needs a time
     at_s : visits before that time are `before`, those from then on `after`
     event : what is compared; none: cycles, or the first event of a profile that has no cycles
     criteria : when a change is worth an alarm
@@ -153,16 +172,17 @@ def regress(
     QueryError, ProfileError
         If a side has no samples of the event, or a folder is no profile.
     """
-    from analysis.profiling.database import Database
     from analysis.profiling.query import QueryError, unknown
     from analysis.profiling.regressions.comparison import AlarmCriteria
+    from scenarios.profiling.query import opened
 
     if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
     sides = {"before": (before, None, at_s), "after": (after or before, at_s, None)}
     tables: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
     for side, (folder, since_s, until_s) in sides.items():
-        with Database([folder]) as database:
+        with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
             events = database.events()
             event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
             if event not in events:
@@ -172,7 +192,8 @@ def regress(
             raise QueryError(f"{side}: the event {event} has no samples")
     if at_s is None:
         _refuse_shared(tables["before"], tables["after"])
-    return compare(event or "cycles", tables["before"], tables["after"], criteria or AlarmCriteria())
+    regression = compare(event or "cycles", tables["before"], tables["after"], criteria or AlarmCriteria())
+    return replace(regression, notes=tuple(dict.fromkeys(notes)))
 
 
 def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
@@ -225,6 +246,7 @@ def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria:
         samples_before=int(before["samples"].sum()),
         samples_after=int(after["samples"].sum()),
         alarms=comparison.alarms(criteria),
+        improvements=comparison.improvements(criteria),
         detectable=tuple(detectable),
         probability=PROBABILITY,
         most_factor=float(FACTORS[-1]),
@@ -243,7 +265,8 @@ def cells(
 ) -> "pd.DataFrame":
     """Return an event of the fleet by function and every tag that may be at fault, machine by machine.
 
-    Machines and not visits are what differ: an instance's data stay with it from one visit to the next.
+    Machines and not visits are what differ: an instance's data stay with it from one visit to the next. Files that name
+    no program, which otherwise go by their own names, are of one.
 
     Parameters
     ----------
@@ -251,9 +274,10 @@ def cells(
     since_s, until_s : visits of this time; none: all
     event : generic event
     """
-    from dataclasses import replace
-
     from analysis.profiling.fleet_samples import of_fleet
+    from analysis.profiling.formats.fleet import NOBODY
 
     query = of_fleet(database, event, _TAGS)
-    return database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
+    table = database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
+    nameless = table["application"].isin(database.values("collection"))
+    return table.assign(application=table["application"].astype(object).mask(nameless, NOBODY))

@@ -23,7 +23,7 @@ from scenarios.web.graph import as_json
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
 from scenarios.web.site import HERE, ProfileSite, WebPage
-from scenarios.web.workload import BusyError, Workload
+from scenarios.web.workers import BusyError, PageWorkers
 
 Build = Callable[[ProfileSite, Pairs], WebPage]
 BuildJson = Callable[[ProfileSite, Pairs], Payload]
@@ -69,17 +69,17 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     run : a run directory with profiles, or a folder with their tables
     hosts : names by which a browser may reach the server
     """
-    site, workload = ProfileSite(run), Workload()
+    site, workers = ProfileSite(run), PageWorkers()
     routes = [
-        *(Route(path, _page(site, workload, build), methods=["GET"]) for path, build in PAGES.items()),
-        *(Route(path, _json(site, workload, build), methods=["GET"]) for path, build in DATA.items()),
+        *(Route(path, _page(site, workers, build), methods=["GET"]) for path, build in PAGES.items()),
+        *(Route(path, _json(site, workers, build), methods=["GET"]) for path, build in DATA.items()),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
 
     @asynccontextmanager
     async def closing(_: Starlette) -> AsyncIterator[None]:
         yield
-        workload.close()
+        workers.close()
         site.close()
 
     async def not_found(_: Request, error: Exception) -> Response:
@@ -100,27 +100,27 @@ _ABANDONED = 499
 _BROKEN = "Something went wrong while this page was made; the server's terminal says more."
 
 
-def _page(site: ProfileSite, workload: Workload, build: Build) -> Endpoint:
+def _page(site: ProfileSite, workers: PageWorkers, build: Build) -> Endpoint:
     """Return the endpoint of a page; what it cannot answer becomes a page that says why."""
 
     def make(request: Request) -> Response:
         page = build(site, _pairs(request))
         return HTMLResponse(site.render(page), page.status)
 
-    return _safely(workload, make, lambda problems, status: _error(site, problems, status))
+    return _safely(workers, make, lambda problems, status: _error(site, problems, status))
 
 
-def _json(site: ProfileSite, workload: Workload, build: BuildJson) -> Endpoint:
+def _json(site: ProfileSite, workers: PageWorkers, build: BuildJson) -> Endpoint:
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
         return Response(as_json(build(site, _pairs(request))), media_type="application/json")
 
-    return _safely(workload, make, lambda problems, status: JSONResponse({"problems": problems}, status))
+    return _safely(workers, make, lambda problems, status: JSONResponse({"problems": problems}, status))
 
 
 def _safely(
-    workload: Workload, make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]
+    workers: PageWorkers, make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]
 ) -> Endpoint:
     """Return an endpoint that runs in a thread once its turn has come and turns every error into a response."""
 
@@ -139,7 +139,7 @@ def _safely(
 
     async def endpoint(request: Request) -> Response:
         try:
-            return await workload.run(lambda: answer(request), lambda: _gone(request))
+            return await workers.run(lambda: answer(request), lambda: _gone(request))
         except AbandonedError:
             return Response(status_code=_ABANDONED)
         except BusyError as error:

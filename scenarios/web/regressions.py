@@ -43,6 +43,8 @@ class RegressView:
     sides: Table | None = None
     verdict: str = ""
     could_find: str = ""
+    improvements: Table | None = None
+    cheaper: str = ""
     adjustments: tuple[str, ...] = ADJUSTMENTS
 
 
@@ -79,7 +81,9 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     if at_s is None:
         return WebPage("regress.html", "Regressions", view)
     regression = site.regression(at_s, event, criteria)
-    alarms = regression.alarms.reindex(columns=_SHOWN).rename(columns=_NAMES)
+    alarms, improvements = (
+        rows.reindex(columns=_SHOWN).rename(columns=_NAMES) for rows in (regression.alarms, regression.improvements)
+    )
     fleet = PageQuery(site.default()).about(event)
 
     def link(row: Row) -> str:
@@ -92,6 +96,8 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
         alarms=of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
         verdict=regression.verdict(),
         could_find=regression.could_find(),
+        improvements=of_frame(improvements, f"Functions that became cheaper at day {at:g}", {"function": link}),
+        cheaper=regression.cheaper(),
     )
     return WebPage("regress.html", "Regressions", view)
 

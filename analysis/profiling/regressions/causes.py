@@ -73,18 +73,24 @@ class Fits:
     """(F,) weighted sum of squares of all strays about their blocks' levels, before any cause, less chance's part."""
     exposure: Floats
     """(H, F) events of the function in the later period where the cause acts."""
+    earlier: Floats
+    """(F,) events of the function in the earlier period."""
     rank: Floats
     """(H,) the lower, the likelier beforehand: in the order of `RANKS`."""
 
-    @property
-    def eligible(self) -> Bools:
-        """(H, F) whether a cause says anything of a function."""
-        return np.asarray((self.information > 1e-9) & (self.exposure > 0), dtype=np.bool_)
+    def eligible(self, *, cheaper: bool = False) -> Bools:
+        """Return (H, F) whether a cause says anything of a function; a function that is gone can only be cheaper."""
+        known = (self.exposure > 0) | ((self.earlier > 0) & cheaper)
+        return np.asarray((self.information > 1e-9) & known, dtype=np.bool_)
 
-    @property
-    def statistic(self) -> Floats:
-        """(H, F) χ² with one degree of freedom of the causes that make a function more expensive; 0 for others."""
-        here = self.eligible & (self.score > 0)
+    def statistic(self, *, cheaper: bool = False) -> Floats:
+        """Return (H, F) χ² with one degree of freedom of the causes that make a function more expensive; 0 for others.
+
+        Parameters
+        ----------
+        cheaper : of those that make it cheaper instead
+        """
+        here = self.eligible(cheaper=cheaper) & (self.score < 0 if cheaper else self.score > 0)
         return np.divide(self.score**2, self.information, out=np.zeros_like(self.score), where=here)
 
 
@@ -103,14 +109,16 @@ def fit(all_cells: Sequence[CostCells], rolled: pd.DataFrame, functions: int, dr
     """
     place: dict[Cause, int] = {}
     parts = []
-    change = np.zeros(functions)
+    change, earlier = np.zeros((2, functions))
     for cells in all_cells:
         causes = candidates(cells, rolled)
         at = np.array([place.setdefault(cause, len(place)) for cause, _ in causes])
         design = np.column_stack([where for _, where in causes])
         information, score, squares = _fitted(cells, design, drift)
         change[cells.functions] += squares - (len(cells.count) - cells.block.max() - 1)
-        exposure = (design.T * cells.tags["later"].to_numpy(np.float64)) @ cells.value
+        later = cells.tags["later"].to_numpy(np.float64)
+        earlier[cells.functions] += (1.0 - later) @ cells.value
+        exposure = (design.T * later) @ cells.value
         parts.append((np.ix_(at, cells.functions), information, score, exposure))
     information, score, exposure = np.zeros((3, len(place), functions))
     for where, more_information, more_score, more_exposure in parts:
@@ -118,7 +126,7 @@ def fit(all_cells: Sequence[CostCells], rolled: pd.DataFrame, functions: int, dr
         score[where] += more_score
         exposure[where] += more_exposure
     ranks = [RANKS.index(cause.dimension) + 0.5 * (not cause.since) for cause in place]
-    return Fits(list(place), information, score, change, exposure, np.array(ranks, dtype=np.float64))
+    return Fits(list(place), information, score, change, exposure, earlier, np.array(ranks, dtype=np.float64))
 
 
 def _fitted(cells: CostCells, design: Floats, drift: float) -> tuple[Floats, Floats, Floats]:
@@ -135,6 +143,34 @@ def _fitted(cells: CostCells, design: Floats, drift: float) -> tuple[Floats, Flo
     pull = (later * pulled).sum(axis=0)
     squares = (cells.stray * pulled).sum(axis=0) - shift * pull**2
     return alone - shift * common**2, score - shift * common * pull, squares
+
+
+def common_changes(
+    all_cells: Sequence[CostCells], moved: Sequence[tuple[Floats, Floats]], functions: int
+) -> tuple[Floats, Floats]:
+    """Return (F,) by how much functions' log odds fell or rose because all of an application did.
+
+    Shares add up to 1: where a large function becomes cheaper, all others of its application have more. What the median
+    function did (of at least ten, weighted by precision) is no change of any of them.
+
+    Parameters
+    ----------
+    all_cells : of all applications
+    moved : `changes` of them
+    functions : F
+
+    Returns
+    -------
+    tuple
+        (F,) the falls, at most 0, and (F,) the rises, at least 0, the largest of a function's applications.
+    """
+    falls, rises = np.zeros(functions), np.zeros(functions)
+    for cells, (change, variance) in zip(all_cells, moved, strict=True):
+        if len(change) >= _ENOUGH:
+            middle = _middle(change, variance)
+            falls[cells.functions] = np.minimum(falls[cells.functions], middle)
+            rises[cells.functions] = np.maximum(rises[cells.functions], middle)
+    return falls, rises
 
 
 def drift_of(all_cells: Sequence[CostCells]) -> float:
@@ -190,9 +226,14 @@ def _apart(change: Floats, variance: Floats) -> Floats:
     """
     if len(change) < _ENOUGH:
         return change
+    return np.asarray(change - _middle(change, variance), dtype=np.float64)
+
+
+def _middle(change: Floats, variance: Floats) -> float:
+    """Return the median of changes, weighted by precision."""
     order = np.argsort(change, kind="stable")
     weight = np.cumsum(1.0 / variance[order])
-    return np.asarray(change - change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]], dtype=np.float64)
+    return float(change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]])
 
 
 def _root(square: Floats, variance: Floats) -> float:

@@ -1,14 +1,23 @@
 """An alarm for functions that became more expensive between two profiles, and the tag that is at fault."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
-from analysis.profiling.regressions.causes import Cause, Fits, candidates, changes, drift_of, fit, rolled_out
+from analysis.profiling.regressions.causes import (
+    Cause,
+    Fits,
+    candidates,
+    changes,
+    common_changes,
+    drift_of,
+    fit,
+    rolled_out,
+)
 from analysis.profiling.regressions.cells import TAGS, CostCells, cells, comparable
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
@@ -148,11 +157,41 @@ class CostComparison:
         return cls(table, functions, _Fitted(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift)))
 
     def alarms(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
-        """Return the functions that became more expensive, as `alarms` does."""
+        """Return the functions that became more expensive; parameter and columns as of `alarms`."""
+        return self._beyond(criteria, cheaper=False)
+
+    def improvements(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
+        """Return the functions that became cheaper, by the same criteria the other way round.
+
+        A factor must significantly fall short of 1 / `min_factor`. The cost is negative: what is saved, as a share of
+        all events after. The chance of any false one is that of the alarms once more.
+
+        Parameters
+        ----------
+        criteria : when a change is told
+
+        Returns
+        -------
+        DataFrame
+            The columns of `alarms`.
+
+        Examples
+        --------
+        >>> rows = pd.DataFrame({"function": list("fghijk") * 30, "application": "a"})
+        >>> rows = rows.assign(machine=np.repeat(range(30), 6), samples=100)
+        >>> before = rows.assign(value=[80, 200, 200, 200, 200, 200] * 30)
+        >>> after = rows.assign(value=[20, 200, 200, 200, 200, 200] * 30)
+        >>> CostComparison.of(before, after).improvements()[["function", "factor"]].round(2).values.tolist()
+        [['f', 0.25]]
+        """
+        return self._beyond(criteria, cheaper=True)
+
+    def _beyond(self, criteria: AlarmCriteria | None, *, cheaper: bool) -> pd.DataFrame:
         wanted = criteria or AlarmCriteria()
         later = self.table["later"].to_numpy(np.bool_)
         total = float(self.table["value"].to_numpy(np.float64)[later].sum())
-        rows = pd.DataFrame(_rows(self.fitted, self.functions, total, wanted), columns=[*_COLUMNS])
+        found = _rows(self.fitted, self.functions, total, wanted, cheaper=cheaper)
+        rows = pd.DataFrame(found, columns=[*_COLUMNS])
         if not len(rows):
             return rows
         # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
@@ -161,7 +200,7 @@ class CostComparison:
         p_value = np.ones(max(int(large.sum()), len(rows)))
         p_value[: len(rows)] = rows["p_value"]
         rows = rows.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(rows)])
-        alarming = (rows["p_value"] <= wanted.false_alarms) & (rows["cost"] >= wanted.min_cost)
+        alarming = (rows["p_value"] <= wanted.false_alarms) & (rows["cost"].abs() >= wanted.min_cost)
         return rows[alarming].sort_values("statistic", ascending=False, kind="stable").reset_index(drop=True)
 
     def detectable(self, criteria: AlarmCriteria | None = None, shares: Sequence[float] = SIZES) -> pd.DataFrame:
@@ -288,18 +327,24 @@ class _Fitted:
     fits: Fits
 
 
-def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCriteria) -> Iterator[tuple[object, ...]]:
-    """Yield one row in the order of `_COLUMNS` for each function that seems more expensive."""
+def _rows(
+    fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCriteria, *, cheaper: bool
+) -> Iterator[tuple[object, ...]]:
+    """Yield one row in the order of `_COLUMNS` for each function that seems more expensive, or cheaper."""
     fits = fitted.fits
     if not fits.causes:
         return
-    statistic = fits.statistic
+    statistic = fits.statistic(cheaper=cheaper)
+    falls, rises = common_changes(fitted.cells, changes(fitted.cells), len(functions))
     designs = [dict(candidates(part, fitted.rolled)) for part in fitted.cells]
     for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
         at, other = _first_two(fits, statistic[:, function])
         cause, here = fits.causes[at], [i for i, part in enumerate(fitted.cells) if function in part.functions]
         acts = [designs[i].get(cause, np.zeros(len(fitted.cells[i].tags)))[fitted.cells[i].cell] for i in here]
         factor = factor_of(rows_of([fitted.cells[i] for i in here], function), np.concatenate(acts), fitted.drift)
+        factor = replace(factor, log=factor.log - float((falls if cheaper else rises)[function]))
+        least = criteria.min_factor
+        p_value = factor.falls_short(1.0 / least) if cheaper else factor.exceeds(least)
         rival = fits.causes[other] if other >= 0 else None
         yield (
             functions[function],
@@ -308,8 +353,8 @@ def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCri
             cause.application,
             float(np.exp(factor.log)),
             *factor.interval(),
-            float(fits.exposure[at, function] * -np.expm1(-factor.log) / total),
-            min(factor.exceeds(criteria.min_factor) * _tried(fits, function, cause.dimension), 1.0),
+            _cost(fits, at, function, factor.log) / total,
+            min(p_value * _tried(fits, function, cause.dimension), 1.0),
             float(statistic[at, function] / max(fits.change[function], statistic[at, function])),
             float(statistic[at, function]),
             "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
@@ -317,12 +362,18 @@ def _rows(fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCri
         )
 
 
+def _cost(fits: Fits, cause: int, function: int, log: float) -> float:
+    """Return the events that a change added to a function in the later period; of a function that is gone, all."""
+    later = float(fits.exposure[cause, function])
+    return later * float(-np.expm1(-log)) if later > 0 else -float(fits.earlier[function])
+
+
 def _tried(fits: Fits, function: int, dimension: str) -> int:
     """Return by what a p-value is multiplied: the error is shared evenly by dimensions, and within them by causes.
 
     A weighted Bonferroni correction (Holm 1979, section 4): many revisions do not take from a compiler.
     """
-    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible[:, function])]
+    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible()[:, function])]
     return len(set(kinds)) * kinds.count(dimension)
 
 

@@ -103,6 +103,10 @@ class Factor:
         """Return the p-value of the hypothesis that the factor is at most so large."""
         return float(t.sf((self.log - np.log(factor)) / self.error, self.freedom))
 
+    def falls_short(self, factor: float) -> float:
+        """Return the p-value of the hypothesis that the factor is at least so large."""
+        return float(t.sf((np.log(factor) - self.log) / self.error, self.freedom))
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return bounds of the factor."""
         width = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.error

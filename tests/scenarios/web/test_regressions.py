@@ -35,7 +35,7 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
     for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
         assert told in page.said
     said = " ".join("".join(page.said).split())
-    for told in (concluded.verdict(), concluded.could_find()):
+    for told in (concluded.verdict(), concluded.could_find(), concluded.cheaper()):
         assert told[1:] in said
     alike = {told.text.replace(f'value="{at}"', "") for at in ("2d", "2.0d", "48h", "172800", "172800s")
              if (told := ask(pages, f"/regress?at={at}"))}  # fmt: skip

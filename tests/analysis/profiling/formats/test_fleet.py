@@ -186,6 +186,29 @@ def test_shares_of_drawn_files_have_intervals_and_a_more_expensive_function_is_f
     assert found["alarms"][0]["low"] < 2 < found["alarms"][0]["high"]
 
 
+def test_files_and_folders_of_files_are_compared_and_alarms_can_be_a_status(halves):
+    """Files as they are, named by a pattern or by their folder, give the alarms of the imported ones."""
+    for side in ("before", "after"):
+        (halves / f"of-{side}").mkdir()
+        for file in halves.glob(f"{side}-*.folded"):
+            (halves / f"of-{side}" / file.name).write_bytes(file.read_bytes())
+    imported = wsc("profile", "regress", halves / "before", halves / "after", "--json", "--fail")
+    assert imported.exit_code == 1
+    alarms = [(row["function"], round(row["factor"], 3)) for row in json.loads(imported.stdout)["alarms"]]
+    for sides in (("of-before", "of-after"), ("before-*.folded", "after-*.folded")):
+        done = wsc("profile", "regress", *(halves / side for side in sides), "--json")
+        assert done.exit_code == 0, done.output
+        assert [(row["function"], round(row["factor"], 3)) for row in json.loads(done.stdout)["alarms"]] == alarms
+    back = wsc("profile", "regress", halves / "after", halves / "before", "--json", "--fail")
+    assert back.exit_code == 0, back.output
+    cheaper = json.loads(back.stdout)
+    assert cheaper["alarms"] == []
+    assert [row["function"] for row in cheaper["improvements"]] == [name for name, _ in alarms]
+    assert (
+        "1 function became cheaper by over 20%" in wsc("profile", "regress", halves / "after", halves / "before").stdout
+    )
+
+
 def test_an_event_that_is_not_there_is_a_fault(halves):
     done = wsc("profile", "regress", halves / "before", halves / "after", "--event", "cycles")
     assert done.exit_code == 2

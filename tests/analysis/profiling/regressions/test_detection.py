@@ -116,3 +116,32 @@ def one_service(weight, rng, factor, machines=20):
         seen = rng.multinomial(400, cost / cost.sum())
         rows += [(f"f{j}", "s", machine, k, 10 * k) for j, k in enumerate(seen) if k]
     return pd.DataFrame(rows, columns=["function", "application", "machine", "samples", "value"])
+
+
+@pytest.mark.statistical
+def test_what_became_cheaper_is_named_and_what_only_has_more_room_or_less_is_not():
+    """A function of 40% of a service, by 3 either way, four fleets: it is named, and of 60 others none.
+
+    As shares add up to 1, all others then have a third more, or half as much; 1% of healthy pairs have any false alarm.
+    """
+    weight = np.concatenate([[0.4], 0.6 / np.arange(1, 61) / np.sum(1 / np.arange(1, 61))])
+    for number in range(4):
+        rng = stream(number, "cheaper")
+        before, dear, cheap = (one_service(weight, rng, factor) for factor in (1.0, 3.0, 1 / 3.0))
+        grown, shrunk = CostComparison.of(before, dear), CostComparison.of(before, cheap)
+        assert grown.alarms()["function"].tolist() == shrunk.improvements()["function"].tolist() == ["f0"]
+        assert not len(grown.improvements())
+        assert not len(shrunk.alarms())
+        (row,) = shrunk.improvements().to_dict("records")
+        assert row["low"] < 1 / 3.0 < row["high"]
+        assert row["cost"] < -0.2
+
+
+def test_a_function_that_is_gone_is_an_improvement():
+    rng = stream(5, "gone")
+    weight = np.concatenate([[0.05], np.full(60, 0.95 / 60)])
+    before, after = one_service(weight, rng, 1.0), one_service(weight, rng, 0.0)
+    assert "f0" not in set(after["function"])
+    (row,) = CostComparison.of(before, after).improvements().to_dict("records")
+    assert row["function"] == "f0"
+    assert row["cost"] == pytest.approx(-0.05, abs=0.01)

@@ -21,7 +21,7 @@ class BusyError(WscError):
     """So many requests are answered at once that one's turn did not come."""
 
 
-class Workload:
+class PageWorkers:
     """Work in threads of its own, a few at once; the others wait for their turn, in the order in which they came.
 
     Parameters

@@ -9,7 +9,7 @@ import pytest
 from analysis.profiling.cancellation import AbandonedError, Cancellation, interruptible
 from scenarios.web import application as pages_of
 from scenarios.web import site
-from scenarios.web.workload import BusyError, Workload
+from scenarios.web.workers import BusyError, PageWorkers
 from tests.helpers.web_pages import ask, harmless
 
 
@@ -28,20 +28,20 @@ def test_two_hundred_requests_at_once_are_answered_or_refused_and_few_are_worked
         together.pop()
         return "answered"
 
-    async def one(workload):
+    async def one(workers):
         try:
-            return await workload.run(work, never)
+            return await workers.run(work, never)
         except BusyError:
             return "refused"
 
     async def all_at_once():
-        workload = Workload(workers=2, wait_s=0.05)
-        asked = [asyncio.ensure_future(one(workload)) for _ in range(200)]
+        workers = PageWorkers(workers=2, wait_s=0.05)
+        asked = [asyncio.ensure_future(one(workers)) for _ in range(200)]
         while sum(request.done() for request in asked) < 198:
             await asyncio.sleep(0.01)
         ended.set()
         told = await asyncio.gather(*asked)
-        assert await one(workload) == "answered"  # Turns that nobody took are given to others.
+        assert await one(workers) == "answered"  # Turns that nobody took are given to others.
         return told
 
     told = asyncio.run(all_at_once())
@@ -57,10 +57,10 @@ def test_work_that_nobody_waits_for_is_interrupted():
             return connection.execute("SELECT sum(sqrt(a.range)) FROM range(1000000) a, range(1000000) b").fetchall()
 
     async def abandoned():
-        workload = Workload(workers=1)
+        workers = PageWorkers(workers=1)
         with pytest.raises(AbandonedError):
-            await workload.run(endless, lambda: asyncio.sleep(0.05))
-        return await workload.run(lambda: "next", never)
+            await workers.run(endless, lambda: asyncio.sleep(0.05))
+        return await workers.run(lambda: "next", never)
 
     assert asyncio.run(abandoned()) == "next"
 
@@ -81,7 +81,7 @@ def test_a_busy_server_says_so(pages, monkeypatch):
     async def busy(*_):
         raise BusyError("so many at once")
 
-    monkeypatch.setattr(pages_of.Workload, "run", busy)
+    monkeypatch.setattr(pages_of.PageWorkers, "run", busy)
     for path in ("/query", "/query.json"):
         answer = ask(pages, path)
         assert (answer.status, answer.headers["retry-after"]) == (503, "2")
