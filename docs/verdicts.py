@@ -43,8 +43,11 @@ def failing(criterion: Told) -> str:
     """Return a criterion that does not hold, or depends on the world, with its spread."""
     spread = criterion["spread"]
     low, middle, high = (_number(spread[name]) for name in ("least", "median", "most"))
-    among = f"{low} / {middle} / {high}" if len(criterion["values"]) > 1 else middle
+    measured = sum(value is not None for value in criterion["values"])
+    among = f"{low} / {middle} / {high}" if measured > 1 else middle
     held = f"{criterion['holds_in']} of {len(criterion['values'])}"
+    if measured < len(criterion["values"]):
+        held += f" (there is nothing to measure in {len(criterion['values']) - measured})"
     pooled = "" if criterion["pooled"] is None else f", pooled {_number(criterion['pooled'])}"
     return f"`{criterion['name']}` {criterion['relation']} {_number(criterion['bound'])}: {among}, {held}{pooled}"
 

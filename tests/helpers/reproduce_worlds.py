@@ -35,7 +35,7 @@ def fleet(
     mean = np.exp(rng.normal(0, job_sd, jobs))
     of_machine = 1 + machine_sd * rng.standard_normal(machines)
     of_rack = 1 + rack_sd * rng.standard_normal(machines // 20 + 1)
-    own = 1 + np.broadcast_to(instance_sd, jobs)[job] * rng.standard_normal(len(job))
+    own = np.maximum(1 + np.broadcast_to(instance_sd, jobs)[job] * rng.standard_normal(len(job)), 0.01)
     quota = np.broadcast_to(instance_quota, jobs)
     change = 1 + np.broadcast_to(effect, jobs)[job] * feature
     table = pd.DataFrame(

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.effects.cells import of_machines
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.study import Study, half_width
 from analysis.figures.wsmeter.changes import mean_interval, share_interval
 from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
 from analysis.wsmeter.clusters import MachineRows, random_machines
@@ -90,6 +93,39 @@ def _estimates(before: Current, after: Current, sample: Current, jobs: pd.DataFr
 def _row(estimate: Estimate, reference: float) -> dict[str, object]:
     fields = ("estimator", "machines", "change", "margin", "quota_coverage")
     return {name: getattr(estimate, name) for name in fields} | {"reference": reference}
+
+
+def adjusted_draws(
+    halves: Halves, sizes: tuple[int, ...], reference: float, *, draws: int, seed: int = 1
+) -> pd.DataFrame:
+    """Return what `adjusted` says of the clusters of `cluster_draws`, its 95% intervals with the margin of Student's t.
+
+    The half without the feature is what it is beside: machines that could have been others, where WSMeter takes it for
+    the whole truth. There is no past, so there are no covariates.
+
+    Parameters
+    ----------
+    halves, sizes, draws, seed : as for `cluster_draws`
+    reference : the change over all jobs of both halves
+
+    Returns
+    -------
+    DataFrame
+        As of `cluster_draws`, of the estimator adjusted; without quota_coverage.
+    """
+    arms = [halves.current.assign(treated=0), halves.new.assign(treated=1)]
+    study = Study.of(pd.concat(arms).assign(period=0), halves.jobs[["job", "quota"]])
+    index, host = MachineRows.of(halves.new), halves.new["machine"].to_numpy()
+    rng, estimator, table_rows = np.random.default_rng(seed), Adjusted(), []
+    for size in sizes:
+        for draw in range(draws):
+            drawn = study.cells.machines.isin(host[random_machines(rng, index, size)])
+            chosen = drawn | ~study.treated
+            answers = estimator.many(of_machines(study.cells, chosen), drawn[chosen][None, :])
+            margin = half_width(answers.error, answers.freedom)
+            table_rows.append((estimator.name, size, draw, answers.change.item(), margin.item(), reference))
+    names = ["estimator", "machines", "draw", "change", "margin", "reference"]
+    return _judged(pd.DataFrame(table_rows, columns=names))
 
 
 def _judged(table: pd.DataFrame) -> pd.DataFrame:

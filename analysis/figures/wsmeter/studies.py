@@ -15,16 +15,19 @@ from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
 from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv, share_interval
-from analysis.figures.wsmeter.draws import Halves, cluster_draws, mean_of, of, share_of, worst_step
+from analysis.figures.wsmeter.draws import Halves, adjusted_draws, cluster_draws, mean_of, of, share_of, worst_step
 from analysis.statistics import UNKNOWN, Statistic
 from analysis.wsmeter.estimators import Baseline
 from analysis.wsmeter.summaries import job_statistics, quota_shares
 
+OURS = 200
+"""Draws of a size that `adjusted` judges too."""
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""
 SHARES = {
     "includes_new": (style.GREEN, "o", "include new"),
     "includes_new_widened": (style.SKY, "^", "include, widened"),
+    "includes_new_adjusted": (style.RED, "v", "include, adjusted"),
     "excludes_current": (style.ORANGE, "s", "exclude current"),
 }
 """How the shares of draws are drawn, and their names."""
@@ -96,6 +99,7 @@ def pool_fig18(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
         "includes_new_low": includes.low,
         "includes_new_high": includes.high,
         "includes_new_widened_high": widened.high,
+        "includes_new_adjusted": _together(worlds, "includes_new_adjusted", sizes, "draws_adjusted").value,
     }
 
 
@@ -105,10 +109,10 @@ def pool_fig19(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
     return {f"excludes_current_low_{size:.0f}": _together(worlds, "excludes_current", [size]).low for size in sizes}
 
 
-def _together(worlds: Sequence[pd.DataFrame], series: str, sizes: Sequence[float]) -> Statistic:
+def _together(worlds: Sequence[pd.DataFrame], series: str, sizes: Sequence[float], count: str = "draws") -> Statistic:
     """Return the share of the draws of some sizes of all worlds, with its 95% interval; sizes have equal draws."""
     shares = [number(world, series, size) for world in worlds for size in sizes]
-    draws = sum(number(world, "draws") for world in worlds) * len(sizes)
+    draws = sum(number(world, count) for world in worlds) * len(sizes)
     return share_interval(round(float(np.mean(shares)) * draws), round(draws)) if np.isfinite(draws) else UNKNOWN
 
 
@@ -116,18 +120,44 @@ def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int 
     """Return what WSMeter says about the CPU upgrade.
 
     As of `measure_fig17`, with coverage of the quota, the changes over the covered and over all jobs, and the share of
-    draws that include the new performance after widening by 20%, at each size too.
+    draws that include the new performance after widening by 20%, at each size too; beside them those of `adjusted`,
+    whose margin has what jobs on a machine have in common, about the change over all jobs.
     """
     table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
+    whole = _whole_changes(halves)
+    ours = adjusted_draws(halves, tuple(done), whole["change_all"], draws=min(draws, OURS))
     coverage = [mean_of(table, "wsmeter", size, "quota_coverage").low for size in done]
     excludes = [share_of(table, "wsmeter", "excludes", size).low for size in done]
     return measures(
         *_wsmeter(table, done),
-        **_changes(table, halves),
+        numbers(includes_new_adjusted=share_of(ours, "adjusted", "includes")),
+        rows("margin_adjusted", done, [mean_of(ours, "adjusted", size, "margin").value for size in done]),
+        _shares_by_size("includes_new_adjusted", ours, "adjusted", "includes", done),
+        **_changes(table, whole),
+        draws_adjusted=min(draws, OURS),
         excludes_current_low_min=min(excludes, default=np.nan),
         quota_coverage_low_min=min(coverage, default=np.nan),
         draws=_fewest(table, "wsmeter"),
+    )
+
+
+def inclusion_by_estimator(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return how often intervals of each estimator hold the change, and how wide they are, a row a size.
+
+    Parameters
+    ----------
+    measured : as of `measure_fig18`
+    """
+    sizes, _ = curve(measured, "includes_new")
+    estimators = {"published": "", "widened": "_widened", "adjusted": "_adjusted"}
+    return pd.DataFrame(
+        [
+            {"machines": f"{size:.0f}"}
+            | {name: f"{number(measured, f'includes_new{end}', size):.1%}" for name, end in estimators.items()}
+            | {f"± {name}": f"{number(measured, f'margin{end}', size):.2%}" for name, end in estimators.items()}
+            for size in sizes
+        ]
     )
 
 
@@ -147,10 +177,10 @@ def _wsmeter(table: pd.DataFrame, sizes: list[int]) -> list[pd.DataFrame]:
     ]
 
 
-def _changes(table: pd.DataFrame, halves: Halves) -> dict[str, float]:
+def _changes(table: pd.DataFrame, whole: dict[str, float]) -> dict[str, float]:
     """Return the changes over covered jobs (mean over draws), over all jobs seen in both halves, and of machines."""
     covered = float(of(table, "wsmeter")["reference"].mean())
-    return {"change_covered": covered, **_whole_changes(halves)}
+    return {"change_covered": covered, **whole}
 
 
 def _whole_changes(halves: Halves) -> dict[str, float]:
@@ -180,7 +210,7 @@ def measure_fig19(halves: Halves, sizes: tuple[int, ...] = (100, 200, 400), draw
     """
     table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
-    found, cv = _changes(table, halves), machine_cv(halves.current).value
+    found, cv = _changes(table, _whole_changes(halves)), machine_cv(halves.current).value
     upper = abs(found["change_machines"]) + NORMAL_95 * found["change_machines_error"]
     return measures(
         *_wsmeter(table, done),
@@ -248,7 +278,7 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
 
     Printed shares are drawn in the colours of ours, those of all sizes together beside every size.
     """
-    for shift, (name, (colour, marker, text)) in zip((-0.24, -0.08, 0.08), SHARES.items(), strict=True):
+    for shift, (name, (colour, marker, text)) in zip((-0.27, -0.14, -0.01, 0.12), SHARES.items(), strict=True):
         sizes, share, error = error_bars(measured, name)
         if not sizes:
             continue
