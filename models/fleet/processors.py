@@ -22,10 +22,12 @@ Simulations alone know these numbers; what predicts sees spec sheets.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from models.arrays import Floats
 from models.platforms import PLATFORMS, Platform, Sheet
 
+Number = TypeVar("Number", float, Floats)
 Loadings: TypeAlias = tuple[float, float, float]
 FACTORS: Final = 3
 """Loadings of a core, and traits of a program."""
@@ -196,6 +198,27 @@ def processor(name: str, own: Mapping[str, Sheet]) -> Processor:
         name = own[name].variant_of or own[name].extends or name
     origin = PLATFORMS[name].variant_of or name if name in PLATFORMS else name
     return PROCESSORS.get(origin, Processor())
+
+
+def beside_sibling(chance: Number, relief: float, waiting: Number) -> Number:
+    """Return by what part of its `smt_slowdown` a hardware thread is slowed down by the other one of its core.
+
+    Beside a thread that waits for memory in half of its cycles it is all of it; from always to never it grows by
+    `relief`, as who waits leaves the core to the other.
+
+    Parameters
+    ----------
+    chance : that the sibling is busy
+    relief : 0..1
+    waiting : share of its cycles in which the sibling waits, in the mean over those that it may be: the factor is
+        linear in it, so the mean is exact
+
+    Examples
+    --------
+    >>> beside_sibling(1.0, 0.5, 0.5), beside_sibling(1.0, 0.5, 1.0)
+    (1.0, 0.75)
+    """
+    return chance * (1.0 + relief * (0.5 - waiting))
 
 
 def peak_power_w(platform: Platform, shares: TdpShares) -> float:

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from models.fleet.served import HardwareTrial, Served
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share, World
+from models.profiling.served import HardwareTrial, Served
 
 EAST_WEST: Mapping[str, float] = {"east": 0.6, "west": 0.4}
 """Two data centres."""

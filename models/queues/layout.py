@@ -104,3 +104,31 @@ class AttainedLine(NamedTuple):
     level: Floats
     rate: Floats
     size: Ints
+
+
+class Shared(NamedTuple):
+    """A station under processor sharing: `present` holds what each job will have attained when it is done.
+
+    `total` is the summed speed of the 0, 1, .., k fastest cores; `clock` the time of the last event, and the work that
+    each job present has attained then since the station was last empty.
+    """
+
+    load: RequestArrays
+    station: Servers
+    times: ServiceTimes
+    pending: Heap
+    present: Heap
+    total: Floats
+    clock: Floats
+
+
+class Foreground(NamedTuple):
+    """A station under feedback; `total` and `clock` as in `Shared`, of the clock the time alone."""
+
+    load: RequestArrays
+    station: Servers
+    times: ServiceTimes
+    pending: Heap
+    groups: AttainedLine
+    total: Floats
+    clock: Floats

@@ -16,12 +16,24 @@ import numpy as np
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 from models.code.formulas import NumberFunction
-from models.queues.layout import AttainedLine, Cores, Heap, Pace, RequestArrays, Servers, ServiceTimes, Shop
+from models.queues.layout import (
+    AttainedLine,
+    Cores,
+    Foreground,
+    Heap,
+    Pace,
+    RequestArrays,
+    Servers,
+    ServiceTimes,
+    Shared,
+    Shop,
+)
 from models.queues.policies import POLICIES
 
 LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
 SJF, PRIORITY, RANDOM = POLICIES["sjf"].code, POLICIES["priority"].code, POLICIES["random"].code
 """Policies by the codes that the kernels compare; the others are their plain cases."""
+PREEMPTIVE = tuple(policy.code for policy in POLICIES.values() if policy.preemptive)
 NOBODY = -1
 SLIVER = 1e-9
 """What a slice would leave over, as a share of the quantum, that is served in it: 0.3 s are three slices of 0.1 s."""
@@ -31,15 +43,17 @@ GROUPS, JOBS = range(2)
 """Places in `AttainedLine.size`."""
 STEP, SEEN = range(2)
 """Places in `Pace.row`."""
+NOW, ATTAINED = range(2)
+"""Places in `Shared.clock`."""
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _before(heap: Heap, a: int, b: int) -> bool:
     """Tell whether job a comes before job b."""
     return bool(heap.key[a] < heap.key[b] or (heap.key[a] == heap.key[b] and heap.turn[a] < heap.turn[b]))
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _push(heap: Heap, job: int) -> None:
     """Put a job into the heap."""
     member, at = heap.member, heap.size[0]
@@ -50,7 +64,7 @@ def _push(heap: Heap, job: int) -> None:
     member[at] = job
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _pop(heap: Heap) -> int:
     """Take the first job out of the heap."""
     member, at = heap.member, 0
@@ -69,13 +83,13 @@ def _pop(heap: Heap) -> int:
     return int(top)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def _heap(key: Floats, turn: Ints) -> Heap:
     """Return an empty heap with room for every job."""
     return Heap(key, turn, np.empty(key.size + 1, np.int64), np.zeros(1, np.int64))
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     """Return the arrivals known from the start, those of nobody's followers; nobody has started."""
     times.start_s[:] = np.nan
@@ -87,30 +101,30 @@ def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     return pending
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _next(pending: Heap) -> float:
     """Return when the next request arrives."""
     return float(pending.key[pending.member[0]]) if pending.size[0] > 0 else np.inf
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, now_s: float) -> None:
     """Let a job leave; the requests that follow it will arrive when their user has thought."""
     times.departure_s[job] = now_s
-    follower = load.first[job]
+    follower = load.first[job] if load.first.size > 0 else NOBODY
     while follower != NOBODY:
         times.arrival_s[follower] = now_s + load.think_s[follower]
         _push(pending, follower)
         follower = load.following[follower]
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _factor(pace: Pace, busy: int) -> float:
     """Return the factor on every core's speed while so many are busy."""
     return float(pace.factor[pace.row[STEP], pace.row[SEEN], busy - 1])
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _change_pace(pace: Pace, now_s: float, busy: int) -> None:
     """Let the steps begin that do now, and look how many are busy if it is time."""
     row, last = pace.row, pace.start_s.size - 1
@@ -125,7 +139,7 @@ def _change_pace(pace: Pace, now_s: float, busy: int) -> None:
         pace.next_s[0] = min(pace.next_s[0], (looks + 1.0) * pace.look_s)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _busy(cores: Cores) -> int:
     """Return how many cores are busy."""
     busy = 0
@@ -134,7 +148,7 @@ def _busy(cores: Cores) -> int:
     return busy
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _free(cores: Cores) -> int:
     """Return the fastest core that is free, or `NOBODY`."""
     for c in range(cores.job.size):
@@ -143,7 +157,7 @@ def _free(cores: Cores) -> int:
     return NOBODY
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _time(cores: Cores, c: int, quantum_s: float) -> None:
     """Set when the job on a core is done at its speed, and when its quantum ends if that comes first."""
     rest_s = cores.left[c] / cores.rate[c]
@@ -152,7 +166,7 @@ def _time(cores: Cores, c: int, quantum_s: float) -> None:
     cores.expiry_s[c] = np.inf if enough else cores.end_s[c]
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _settle(cores: Cores, station: Servers, now_s: float) -> None:
     """Give every busy core the speed that it has with as many busy as there are now."""
     busy = _busy(cores)
@@ -168,13 +182,13 @@ def _settle(cores: Cores, station: Servers, now_s: float) -> None:
             _time(cores, c, station.quantum_s)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _left(cores: Cores, c: int, now_s: float) -> float:
     """Return the work that the job on a core still needs."""
     return float(cores.left[c] - cores.rate[c] * (now_s - cores.since_s[c]))
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _rank_by_rest(cores: Cores, waiting: Heap, now_s: float) -> None:
     """Rank the jobs in service by the work that they still need."""
     for c in range(cores.job.size):
@@ -182,7 +196,7 @@ def _rank_by_rest(cores: Cores, waiting: Heap, now_s: float) -> None:
             waiting.key[cores.job[c]] = _left(cores, c, now_s)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _worst(cores: Cores, waiting: Heap) -> int:
     """Return the core whose job ranks last; all are busy."""
     worst = 0
@@ -192,7 +206,7 @@ def _worst(cores: Cores, waiting: Heap) -> int:
     return worst
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _swap(cores: Cores, a: int, b: int) -> None:
     """Let two cores change jobs."""
     cores.job[a], cores.job[b] = cores.job[b], cores.job[a]
@@ -200,7 +214,7 @@ def _swap(cores: Cores, a: int, b: int) -> None:
         values[a], values[b] = values[b], values[a]
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _line_up(cores: Cores, waiting: Heap) -> None:
     """Put the i-th ranked job in service on the i-th fastest core."""
     for i in range(1, cores.job.size):
@@ -212,7 +226,7 @@ def _line_up(cores: Cores, waiting: Heap) -> None:
             c -= 1
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
     """Return what a job that arrives is ranked by; equal ranks go by turn."""
     if policy in (SRPT, SJF):
@@ -222,7 +236,7 @@ def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
     return float(priority) if policy == PRIORITY else 0.0
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
     """Return what a job is ranked by under somebody's own policy; raise an error if that is no number."""
     call = shop.call
@@ -235,7 +249,7 @@ def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
     return rank
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
     """Rank the jobs in service by what they still need, under somebody's own policy."""
     for c in range(shop.cores.job.size):
@@ -244,7 +258,7 @@ def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
             shop.waiting.key[job] = _own_rank(shop, job, _left(shop.cores, c, now_s), key)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _soonest(cores: Cores) -> tuple[int, int]:
     """Return the core that is done first and the core whose slice ends first."""
     done = ended = 0
@@ -257,14 +271,14 @@ def _soonest(cores: Cores) -> tuple[int, int]:
     return done, ended
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _turn(shop: Shop, job: int) -> None:
     """Put a job behind all others in order of turns."""
     shop.waiting.turn[job] = shop.tally[TURNS]
     shop.tally[TURNS] += 1
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
     """Put a job on a core with a fresh quantum; `_settle` gives it its speed."""
     cores, quantum_s = shop.cores, shop.station.quantum_s
@@ -275,7 +289,7 @@ def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
         shop.times.start_s[job] = now_s
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _draw(shop: Shop) -> int:
     """Take a drawn job out of the line, which stands in order of arrival; one alone needs no draw."""
     line, n, place = shop.waiting.member, shop.waiting.size[0], 0
@@ -289,7 +303,7 @@ def _draw(shop: Shop) -> int:
     return int(job)
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _fill(shop: Shop, now_s: float) -> None:
     """Let free cores, the fastest first, take jobs that wait."""
     core = _free(shop.cores)
@@ -299,7 +313,7 @@ def _fill(shop: Shop, now_s: float) -> None:
         core = _free(shop.cores)
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _leave(shop: Shop, now_s: float) -> None:
     """Let all whose service ends now leave."""
     cores = shop.cores
@@ -309,7 +323,7 @@ def _leave(shop: Shop, now_s: float) -> None:
             cores.job[c], cores.finish_s[c], cores.expiry_s[c] = NOBODY, np.inf, np.inf
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let the next request join the line, and take the core of whom it may preempt."""
     job, waiting, cores = _pop(shop.pending), shop.waiting, shop.cores
@@ -329,7 +343,7 @@ def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | No
     _push(waiting, job)
 
 
-@njit(cache=True, inline="always")
+@njit(error_model="numpy", inline="always", borrows=True)
 def _expire(shop: Shop, c: int, now_s: float) -> None:
     """End the slice on a core: its job goes behind those who wait, or on if nobody does."""
     cores, job = shop.cores, shop.cores.job[c]
@@ -341,7 +355,7 @@ def _expire(shop: Shop, c: int, now_s: float) -> None:
     _seat(shop, c, job, now_s)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floats) -> Shop:
     """Return the station before the first request."""
     k, n = station.speed.size, load.demand_s.size
@@ -355,45 +369,66 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floa
     return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64), call)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
+def next_on_cores(shop: Shop) -> float:
+    """Return when a request arrives or leaves, or a slice ends, next."""
+    done, ended = _soonest(shop.cores)
+    return float(min(_next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]))
+
+
+@njit(error_model="numpy", borrows=True)
+def happen_on_cores(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
+    """Let what is due now happen: all departures, or one arrival, or the end of one slice.
+
+    Where there is a key, by that (what is done only without one, or with one, is compiled out).
+    """
+    done, ended = _soonest(shop.cores)
+    if key is None:
+        if shop.station.policy == SRPT:
+            _rank_by_rest(shop.cores, shop.waiting, now_s)
+    elif preemptive:
+        _rank_anew(shop, now_s, key)
+    if shop.cores.finish_s[done] == now_s:
+        _leave(shop, now_s)
+    elif _next(shop.pending) == now_s:
+        _arrive(shop, now_s, preemptive, key)
+    else:
+        _expire(shop, ended, now_s)
+    _fill(shop, now_s)
+    if preemptive:
+        _line_up(shop.cores, shop.waiting)
+    pace_on_cores(shop, now_s)
+
+
+@njit(error_model="numpy", borrows=True)
+def pace_on_cores(shop: Shop, now_s: float) -> None:
+    """Let every busy core run from now on at the speed that it has now."""
+    _settle(shop.cores, shop.station, now_s)
+
+
+@njit(error_model="numpy")
 def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
-    """Serve everybody; where there is a key, by that (what is done only without one, or with one, is compiled out)."""
-    station, policy = shop.station, shop.station.policy
+    """Serve everybody."""
+    pace = shop.station.pace
     while True:
-        done, ended = _soonest(shop.cores)
-        arrival_s, finish_s, expiry_s = _next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]
-        now_s = min(arrival_s, finish_s, expiry_s)
+        now_s = next_on_cores(shop)
         if now_s == np.inf:
             return
-        if station.pace.next_s[0] <= now_s and station.pace.next_s[0] != finish_s:
-            now_s = station.pace.next_s[0]
-            _change_pace(station.pace, now_s, _busy(shop.cores))
-            _settle(shop.cores, station, now_s)
-            continue
-        if key is None:
-            if policy == SRPT:
-                _rank_by_rest(shop.cores, shop.waiting, now_s)
-        elif preemptive:
-            _rank_anew(shop, now_s, key)
-        if finish_s == now_s:
-            _leave(shop, now_s)
-        elif arrival_s == now_s:
-            _arrive(shop, now_s, preemptive, key)
+        if pace.next_s[0] <= now_s and pace.next_s[0] != shop.cores.finish_s[_soonest(shop.cores)[0]]:
+            now_s = pace.next_s[0]
+            _change_pace(pace, now_s, _busy(shop.cores))
+            pace_on_cores(shop, now_s)
         else:
-            _expire(shop, ended, now_s)
-        _fill(shop, now_s)
-        if preemptive:
-            _line_up(shop.cores, shop.waiting)
-        _settle(shop.cores, station, now_s)
+            happen_on_cores(shop, now_s, preemptive, key)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times where every job in service holds a core: all policies but PS and FB."""
-    _run(_shop(load, station, times, np.empty(0)), station.policy in (LCFS_PR, SRPT, PRIORITY), None)
+    _run(_shop(load, station, times, np.empty(0)), station.policy in PREEMPTIVE, None)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def by_key(  # noqa: PLR0917  # compiled code takes arguments by position
     load: RequestArrays, station: Servers, times: ServiceTimes, preemptive: bool, key: NumberFunction, call: Floats
 ) -> None:
@@ -405,7 +440,7 @@ def by_key(  # noqa: PLR0917  # compiled code takes arguments by position
     _run(_shop(load, station, times, call), preemptive, key)
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def _total(station: Servers) -> Floats:
     """Return the summed speed of the 0, 1, .., k fastest cores."""
     total = np.zeros(station.speed.size + 1)
@@ -413,38 +448,68 @@ def _total(station: Servers) -> Floats:
     return total
 
 
-@njit(cache=True)
+@njit(error_model="numpy", inline="always", borrows=True)
+def _rate(shop: Shared) -> float:
+    """Return the speed of each job present under processor sharing."""
+    jobs, k = shop.present.size[0], shop.station.speed.size
+    return float(shop.total[min(jobs, k)] * _factor(shop.station.pace, min(jobs, k)) / jobs) if jobs > 0 else 0.0
+
+
+@njit(error_model="numpy", inline="always", borrows=True)
+def _done_sharing(shop: Shared) -> float:
+    """Return when somebody is done next."""
+    present, clock, rate = shop.present, shop.clock, _rate(shop)
+    if rate == 0.0:
+        return np.inf
+    return float(clock[NOW] + max(0.0, present.key[present.member[0]] - clock[ATTAINED]) / rate)
+
+
+@njit(error_model="numpy", borrows=True)
+def next_sharing(shop: Shared) -> float:
+    """Return when a request arrives or leaves next."""
+    return float(min(_next(shop.pending), _done_sharing(shop)))
+
+
+@njit(error_model="numpy", borrows=True)
+def pass_sharing(shop: Shared, now_s: float) -> None:
+    """Let everybody present attain what they do until now."""
+    clock = shop.clock
+    clock[ATTAINED] += _rate(shop) * (now_s - clock[NOW])
+    clock[NOW] = now_s
+
+
+@njit(error_model="numpy", borrows=True)
+def happen_sharing(shop: Shared) -> None:
+    """Let the next request leave or arrive."""
+    finish_s, arrival_s, clock, present = _done_sharing(shop), _next(shop.pending), shop.clock, shop.present
+    if finish_s <= arrival_s:
+        jobs, job = present.size[0], _pop(present)
+        clock[NOW], clock[ATTAINED] = finish_s, present.key[job] if jobs > 1 else 0.0
+        _depart(shop.load, shop.times, shop.pending, job, finish_s)
+    else:
+        pass_sharing(shop, arrival_s)
+        job = _pop(shop.pending)
+        shop.times.start_s[job] = arrival_s
+        present.key[job] = clock[ATTAINED] + shop.load.demand_s[job]
+        _push(present, job)
+
+
+@njit(error_model="numpy")
 def sharing(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times under processor sharing: the speed of the min(N, k) fastest cores is split evenly."""
-    n, k, total = load.demand_s.size, station.speed.size, _total(station)
-    pending, present = _calendar(load, times), _heap(np.zeros(n), np.arange(n))
-    now_s = received = 0.0
-    while True:
-        jobs, rate, finish_s, arrival_s = present.size[0], 0.0, np.inf, _next(pending)
-        if jobs > 0:
-            rate = total[min(jobs, k)] * _factor(station.pace, min(jobs, k)) / jobs
-            finish_s = now_s + max(0.0, present.key[present.member[0]] - received) / rate
-        if min(arrival_s, finish_s) == np.inf:
-            return
-        change_s = station.pace.next_s[0]
-        if change_s <= arrival_s and change_s < finish_s:
-            received += rate * (change_s - now_s) if jobs > 0 else 0.0
-            now_s = change_s
-            _change_pace(station.pace, now_s, min(jobs, k))
-            continue
-        if finish_s <= arrival_s:
-            job, now_s = _pop(present), finish_s
-            received = present.key[job] if jobs > 1 else 0.0
-            _depart(load, times, pending, job, now_s)
+    n, pace = load.demand_s.size, station.pace
+    present = _heap(np.zeros(n), np.arange(n))
+    shop = Shared(load, station, times, _calendar(load, times), present, _total(station), np.zeros(2))
+    while next_sharing(shop) < np.inf:
+        change_s = pace.next_s[0]
+        if change_s <= _next(shop.pending) and change_s < _done_sharing(shop):
+            pass_sharing(shop, change_s)
+            _change_pace(pace, change_s, min(present.size[0], station.speed.size))
         else:
-            received += rate * (arrival_s - now_s) if jobs > 0 else 0.0
-            job, now_s = _pop(pending), arrival_s
-            times.start_s[job] = now_s
-            present.key[job] = received + load.demand_s[job]
-            _push(present, job)
+            happen_sharing(shop)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
     """Give the last groups as many cores as they have jobs, fastest first, while any are left; return the first served.
 
@@ -461,19 +526,19 @@ def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
     return int(g)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _first_done(load: RequestArrays, groups: AttainedLine, served: int) -> tuple[float, int, int]:
     """Return in how many seconds somebody is done if nothing changes, the group and the place in the line."""
     soonest, group, place = np.inf, NOBODY, NOBODY
     for g in range(served, groups.size[GROUPS]):
         for i in range(groups.start[g], groups.start[g + 1]):
             rest_s = max(0.0, load.demand_s[groups.line[i]] - groups.level[g]) / groups.rate[g]
-            if rest_s < soonest:
+            if rest_s < soonest:  # never at speed 0
                 soonest, group, place = rest_s, g, i
     return soonest, group, place
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _first_caught(groups: AttainedLine, served: int) -> tuple[float, int]:
     """Return in how many seconds a group catches up with the one before it if nothing changes, and which group."""
     soonest, group = np.inf, NOBODY
@@ -484,7 +549,7 @@ def _first_caught(groups: AttainedLine, served: int) -> tuple[float, int]:
     return soonest, group
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _merge(groups: AttainedLine, group: int) -> None:
     """Make a group part of the one before it."""
     for g in range(group, groups.size[GROUPS] - 1):
@@ -493,7 +558,7 @@ def _merge(groups: AttainedLine, group: int) -> None:
     groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _join(groups: AttainedLine, job: int) -> None:
     """Put a job that has attained nothing at the end of the line, in a group of its own."""
     groups.level[groups.size[GROUPS]] = 0.0
@@ -503,7 +568,7 @@ def _join(groups: AttainedLine, job: int) -> None:
     groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _remove(groups: AttainedLine, group: int, place: int) -> None:
     """Take a job out of the line, and its group if nobody is left in it."""
     groups.size[JOBS] -= 1
@@ -515,45 +580,73 @@ def _remove(groups: AttainedLine, group: int, place: int) -> None:
         _merge(groups, group)
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
 def _advance(groups: AttainedLine, served: int, passed_s: float) -> None:
     """Let the groups served attain what they do in that time."""
     for g in range(served, groups.size[GROUPS]):
         groups.level[g] += groups.rate[g] * passed_s
 
 
-@njit(cache=True)
+@njit(error_model="numpy", borrows=True)
+def _done_foreground(shop: Foreground) -> float:
+    """Return when somebody is done, or a group catches up with another, next."""
+    served = _share_out(shop.groups, shop.station, shop.total)
+    done_s, _, _ = _first_done(shop.load, shop.groups, served)
+    caught_s, _ = _first_caught(shop.groups, served)
+    return float(shop.clock[NOW] + min(done_s, caught_s))
+
+
+@njit(error_model="numpy", borrows=True)
+def next_foreground(shop: Foreground) -> float:
+    """Return when a request arrives or leaves, or a group catches up with another, next."""
+    return float(min(_next(shop.pending), _done_foreground(shop)))
+
+
+@njit(error_model="numpy", borrows=True)
+def pass_foreground(shop: Foreground, now_s: float) -> None:
+    """Let whom the servers serve attain what they do until now."""
+    served = _share_out(shop.groups, shop.station, shop.total)
+    _advance(shop.groups, served, now_s - shop.clock[NOW])
+    shop.clock[NOW] = now_s
+
+
+@njit(error_model="numpy", borrows=True)
+def happen_foreground(shop: Foreground) -> None:
+    """Let the next request arrive or leave, or the next group catch up."""
+    load, groups, clock = shop.load, shop.groups, shop.clock
+    served = _share_out(groups, shop.station, shop.total)
+    done_s, leaving, place = _first_done(load, groups, served)
+    caught_s, merging = _first_caught(groups, served)
+    arrival_s, step_s = _next(shop.pending), min(done_s, caught_s)
+    if arrival_s < clock[NOW] + step_s:
+        _advance(groups, served, arrival_s - clock[NOW])
+        job, clock[NOW] = _pop(shop.pending), arrival_s
+        shop.times.start_s[job] = arrival_s
+        _join(groups, job)
+        return
+    _advance(groups, served, step_s)
+    clock[NOW] += step_s
+    if caught_s < done_s:
+        _merge(groups, merging)
+    else:
+        job = groups.line[place]
+        groups.level[leaving] = load.demand_s[job]
+        _remove(groups, leaving, place)
+        _depart(load, shop.times, shop.pending, job, clock[NOW])
+
+
+@njit(error_model="numpy")
 def foreground(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times under foreground-background: the jobs with the least attained service share the servers."""
-    n, total, pending, now_s = load.demand_s.size, _total(station), _calendar(load, times), 0.0
+    n, pace = load.demand_s.size, station.pace
     groups = AttainedLine(
         np.empty(n, np.int64), np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n), np.zeros(2, np.int64)
     )
-    while True:
-        served = _share_out(groups, station, total)
-        done_s, leaving, place = _first_done(load, groups, served)
-        caught_s, merging = _first_caught(groups, served)
-        arrival_s, step_s = _next(pending), min(done_s, caught_s)
-        if min(arrival_s, step_s) == np.inf:
-            return
-        change_s = station.pace.next_s[0]
-        if change_s <= arrival_s and change_s < now_s + step_s:
-            _advance(groups, served, change_s - now_s)
-            now_s = change_s
-            _change_pace(station.pace, now_s, min(groups.size[JOBS], station.speed.size))
-            continue
-        if arrival_s < now_s + step_s:
-            _advance(groups, served, arrival_s - now_s)
-            job, now_s = _pop(pending), arrival_s
-            times.start_s[job] = now_s
-            _join(groups, job)
-            continue
-        _advance(groups, served, step_s)
-        now_s += step_s
-        if caught_s < done_s:
-            _merge(groups, merging)
+    shop = Foreground(load, station, times, _calendar(load, times), groups, _total(station), np.zeros(2))
+    while next_foreground(shop) < np.inf:
+        change_s = pace.next_s[0]
+        if change_s <= _next(shop.pending) and change_s < _done_foreground(shop):
+            pass_foreground(shop, change_s)
+            _change_pace(pace, change_s, min(groups.size[JOBS], station.speed.size))
         else:
-            job = groups.line[place]
-            groups.level[leaving] = load.demand_s[job]
-            _remove(groups, leaving, place)
-            _depart(load, times, pending, job, now_s)
+            happen_foreground(shop)

@@ -53,6 +53,8 @@ class Activities:
     """(A, C) misses per instruction of each working set in a cache of no size."""
     overlap: Floats
     """(A,) misses at once, at least 1."""
+    prefetched: Floats
+    """(A,) misses per instruction that no cache removes and whose latency prefetchers hide."""
     branch_misses: Floats
     """(A,) mispredicted branches per instruction."""
     allocation_bytes: Floats
@@ -164,6 +166,8 @@ def build_activities(
     def around(median: float, log_sd: float) -> Floats:
         return np.append(median * _spread(rng, log_sd, j), [median, median])
 
+    core_cpi = around(application.core_cpi, application.core_cpi_log_sd)
+    weights = _weights(application, runtime, work, rng)
     return Activities(
         names=(*(f"type-{i + 1:02d}" for i in range(j)), "collection", "ticks"),
         popularity=popularity,
@@ -174,10 +178,11 @@ def build_activities(
                 runtime.tick_instructions_per_s * mechanisms.ticks,
             ],
         ),
-        core_cpi=around(application.core_cpi, application.core_cpi_log_sd),
+        core_cpi=core_cpi,
         set_bytes=SET_BYTES,
-        weights=_weights(application, runtime, work, rng),
+        weights=weights,
         overlap=np.maximum(1.0, around(application.overlap, application.overlap_log_sd)),
+        prefetched=application.prefetched_share * weights[:, CURVE_BYTES[-1] < SET_BYTES].sum(axis=1),
         branch_misses=about(application.branch_misses_per_instruction, BRANCH_LOG_SD),
         allocation_bytes=about(application.allocation_bytes_per_instruction, ALLOCATION_LOG_SD) * ([1] * j + [0, 0]),
         shared_write_share=np.minimum(1.0, about(application.shared_write_share, SHARED_LOG_SD)),

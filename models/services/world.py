@@ -70,12 +70,20 @@ class Application:
     """Mean share of first-level misses to lines that other requests write: they miss again when another processor had
     the line."""
     smt_slowdown: NonNegative = 0.55
-    """Relative growth of core CPI while the sibling hardware thread is busy."""
+    """Relative growth of core CPI while the sibling hardware thread is busy and waits for memory half of the time."""
+    prefetched_share: Share = 0.5
+    """Share of the misses that no cache removes (working sets above 16 MiB) whose latency prefetchers hide; their
+    traffic stays."""
     spin_share: Share = 0.03
     """Share of instructions spent spinning on locks when all processors are busy."""
     other_tiers_s: NonNegative = 0.05
     """Mean delay of a request at the other tiers (web server and database): at most the 48 ms that a whole static page
     takes (Stewart et al. 2008, Table 8)."""
+    other_tiers: Literal["elsewhere", "platform"] = "elsewhere"
+    """Where the other tiers run. elsewhere: on the same machines whatever the platform, so their delay stays;
+    platform: on machines like the service's, so a type's delay changes from platform to platform as the time that its
+    requests take on an idle processor does; `other_tiers_s` is then the mean on the dual-core Xeon (`xeon_1h_2c_1p`),
+    on which it was measured."""
     other_tiers_log_sd: NonNegative = 0.5
     """Spread of the delay at the other tiers between types."""
 
@@ -146,6 +154,9 @@ class Hardware:
     """Spread of the effective share between server models and between their levels of caches."""
     smt_log_sd: NonNegative = 0.2
     """Spread between server models of the slowdown by a busy sibling thread."""
+    sibling_relief: Share = 0.5
+    """By how much less a sibling thread slows down that always waits for memory than one that always computes, in
+    shares of `smt_slowdown`; the mean of both stays."""
     bus_transfer: Annotated[float, Ge(1)] = 1.3
     """Time of a line that another socket has changed, over that of idle memory, where sockets share front-side buses:
     1 makes sockets and cores the same."""
@@ -167,6 +178,8 @@ class Mechanisms:
     """Types of requests suit some cores more than others, and cores with larger windows overlap more misses."""
     overlap: bool = True
     """Misses overlap."""
+    prefetch: bool = True
+    """Prefetchers hide the latency of some misses."""
     bus: bool = True
     """Memory latency grows with the traffic of all processors."""
     coherence: bool = True

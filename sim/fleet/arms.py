@@ -29,7 +29,7 @@ from sim.fleet.day import (
     window_of_epoch,
     windows_touched,
 )
-from sim.fleet.layout import REQUEST, STATION, STAY, Inputs, Outputs, Records
+from sim.fleet.layout import STAY, Inputs, Outputs, Records
 from sim.fleet.own_physics import OwnFunctions, own_functions
 from sim.fleet.stations import stations_of
 
@@ -245,7 +245,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
-        stations=np.empty(0, STATION),
+        stations=stations_of(())[0],
         spell_start=np.searchsorted(day.spells["machine"], np.arange(machines.count + 1)),
         spells=day.spells,
         weight=weight,
@@ -268,9 +268,8 @@ def _run_block(
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
     served = day.serving(stays)
-    stations, requests = np.empty(0, STATION), np.empty(0, REQUEST)
-    if day.requests:
-        stations, requests = stations_of([day.requests(int(day.order[place])) for place in served])
+    loads = [day.requests(int(day.order[place])) for place in served] if day.requests else ()
+    stations, requests = stations_of(loads)
     table["station"][served - stays.start] = np.arange(served.size)
     inputs = fleet._replace(
         domain_start=bounds - first,

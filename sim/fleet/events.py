@@ -28,6 +28,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
+from models.queues import station
 from sim.fleet import kernel, stations
 from sim.fleet.draws import OF_LOAD, mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by
@@ -65,6 +66,7 @@ from sim.fleet.layout import (
     PowerDomain,
     Records,
     Residents,
+    StationsAtWork,
 )
 from sim.fleet.own_physics import OwnFunctions
 from sim.fleet.power import set_clocks, turbo_hz
@@ -96,7 +98,7 @@ from sim.fleet.slots import (
     USE,
     WAITED,
 )
-from sim.fleet.stations import busy_servers, next_request_s, open_station, requests_happen, run_at
+from sim.fleet.stations import open_station, requests_happen, run_at
 from sim.fleet.turnover import enter, leave, switch, write_out
 
 RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK, REQUESTS = 1, 2, 4, 8, 16, 32
@@ -184,7 +186,7 @@ def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
         following += 1
     for i in range(newcomers, n):
         if mark[STATION, i] != NOWHERE:
-            open_station(inputs.stations[mark[STATION, i]], at_s)
+            open_station(inputs.stations, host.outputs.requests, mark[STATION, i], at_s)
     for i in range(0 if begins else newcomers, n):
         if mark[SOFT_FROM, i] == epoch:
             hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
@@ -209,12 +211,12 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _serve_requests(residents: Residents, stations: Records, llc_bytes: float, busy: float) -> float:
+def _serve_requests(residents: Residents, stations: StationsAtWork, llc_bytes: float, busy: float) -> float:
     """Let instances with stations keep as many threads busy as servers work there; return all busy threads."""
     hot, mark, n = residents
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
-            servers = busy_servers(stations[mark[STATION, i]])
+            servers = stations.station[mark[STATION, i]].busy
             busy += servers - hot[USE, i]
             hot[USE, i], hot[THROTTLED, i] = servers, 0.0  # who waits, waits in the station
     for i in range(n):  # who was idle holds no cache: a guess from where it can be solved
@@ -224,23 +226,23 @@ def _serve_requests(residents: Residents, stations: Records, llc_bytes: float, b
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _pace_requests(residents: Residents, stations: Records, at_s: float) -> None:
+def _pace_requests(residents: Residents, stations: StationsAtWork, requests: Records, at_s: float) -> None:
     """Let requests in service run at the speed of their instance from now on; less where its threads must wait."""
     hot, mark, n = residents
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
-            station = stations[mark[STATION, i]]
-            running = hot[USE, i] / max(busy_servers(station), 1)
-            run_at(station, at_s, running * hot[FREQUENCY, i] / hot[CPI, i] / hot[INSTR, i])
+            running = hot[USE, i] / max(stations.station[mark[STATION, i]].busy, 1)
+            speed = running * hot[FREQUENCY, i] / hot[CPI, i] / hot[INSTR, i]
+            run_at(stations, requests, mark[STATION, i], at_s, speed)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _requests_change(residents: Residents, stations: Records, requests: Records, at_s: float) -> bool:
+def _requests_change(residents: Residents, stations: StationsAtWork, requests: Records, at_s: float) -> bool:
     """Let requests come and leave that are due; return whether another number of a station's servers works."""
     (_, mark, n), changed = residents, False
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
-            changed |= requests_happen(stations[mark[STATION, i]], requests, at_s)
+            changed |= requests_happen(stations, requests, mark[STATION, i], at_s)
     return changed
 
 
@@ -268,7 +270,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     busy = _demand(residents, conditions.network)
-    if inputs.stations.size > 0:
+    if inputs.stations.station.size > 0:
         busy = _serve_requests(residents, inputs.stations, contention.llc_bytes, busy)
     if settings.overcommit > 1.0:
         busy = _ration(residents, platform.threads)
@@ -338,12 +340,12 @@ def _changed(host: EventHost, n: int, state_hz: float) -> bool:
 
 
 @njit(cache=False, borrows=True)
-def _next_request_s(residents: Residents, stations: Records, requests: Records) -> float:
-    """Return when a request comes to a machine or leaves it next."""
+def _next_request_s(residents: Residents, stations: StationsAtWork) -> float:
+    """Return when a request comes to a machine or leaves it, or service changes hands there, next."""
     (_, mark, n), next_s = residents, np.inf
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
-            next_s = min(next_s, next_request_s(stations[mark[STATION, i]], requests))
+            next_s = min(next_s, stations.station[mark[STATION, i]].next_s)
     return float(next_s)
 
 
@@ -354,8 +356,8 @@ def _next_s(host: EventHost) -> float:
     next_s = min(moments.change_s[local], moments.look_s[local])
     if host.domain.residents[local] > 0:
         next_s = min(next_s, (moments.step[local] + 1) * host.inputs.settings[0].load_s)
-    if host.inputs.stations.size > 0:
-        next_s = min(next_s, _next_request_s(_residents(host), host.inputs.stations, host.outputs.requests))
+    if host.inputs.stations.station.size > 0:
+        next_s = min(next_s, _next_request_s(_residents(host), host.inputs.stations))
     return float(next_s)
 
 
@@ -408,7 +410,7 @@ def _happens(host: EventHost, at_s: float) -> None:
     """Let everything happen on a machine that is due now; log it."""
     settings, moments, domain, local = host.inputs.settings[0], host.moments, host.domain, host.local
     due, what, requests, stations = _is_due(host, at_s), LOOK, 0, host.inputs.stations
-    if stations.size > 0 and _requests_change(_residents(host), stations, host.outputs.requests, at_s):
+    if stations.station.size > 0 and _requests_change(_residents(host), stations, host.outputs.requests, at_s):
         due, requests = True, REQUESTS
     if not due and moments.look_s[local] > at_s:
         return  # requests came or left, and as many servers work as before
@@ -422,8 +424,8 @@ def _happens(host: EventHost, at_s: float) -> None:
         state_hz = moments.rates[local, STATE_HZ]
         _solve(host, newcomers, look)
         what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0) | requests
-        if stations.size > 0:
-            _pace_requests(_residents(host), stations, at_s)
+        if stations.station.size > 0:
+            _pace_requests(_residents(host), stations, host.outputs.requests, at_s)
     moments.look_s[local] = np.inf
     if what != LOOK:
         tick = np.floor(at_s / settings.governor_s) + 1.0
@@ -536,7 +538,7 @@ def _cached(parts: int) -> kernel.Simulation:
     return compiled
 
 
-MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel, stations)
+MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel, stations, station)
 _simulated = _cached(kernel.digest_of(MADE_OF))
 
 

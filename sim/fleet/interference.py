@@ -57,28 +57,35 @@ def latency_factor(use: float) -> float:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _settle(hot: Floats, n: int, latency: Floats, slope: Floats) -> None:
+def _settle(hot: Floats, n: int, latency: Floats, slope: Floats) -> float:
     """Set every resident's misses, CPI and miss rate at its cache share and memory latency, and the rate's slope.
 
     That is by how much misses per second change with a byte of cache: fewer misses, some of them hidden, at more
-    instructions per second.
+    instructions per second. Return the misses per second of all.
+
+    A resident's rows are written after all of it is read: the compiler cannot know that rows do not overlap, and would
+    read everything again after each write. The two working sets share a division.
     """
     share, mpi, cpi, rate = hot[SHARE], hot[MPI], hot[CPI], hot[RATE]
     use, frequency, core, access = hot[USE], hot[FREQUENCY], hot[CORE_NOW], hot[ACCESS_NOW]
     floor, gain1, set1, gain2, set2, ahead = hot[FLOOR], hot[GAIN1], hot[SET1], hot[GAIN2], hot[SET2], hot[AHEAD]
-    stall = hot[STALL_NOW]
+    stall, total = hot[STALL_NOW], 0.0
     for i in range(n):
         square = share[i] * share[i]
-        near1, near2 = 1.0 / (set1[i] + square), 1.0 / (set2[i] + square)
-        mpi[i] = access[i] * (floor[i] + gain1[i] * near1 + gain2[i] * near2)
+        beyond1, beyond2 = set1[i] + square, set2[i] + square
+        both = 1.0 / (beyond1 * beyond2)
+        near1, near2 = both * beyond2, both * beyond1
+        misses = access[i] * (floor[i] + gain1[i] * near1 + gain2[i] * near2)
         hidden = access[i] * ahead[i]
         cycles = stall[i] * latency[i] * frequency[i]
-        cpi[i] = core[i] + (mpi[i] - hidden) * cycles
-        ipc = 1.0 / cpi[i]
+        needed = core[i] + (misses - hidden) * cycles
+        ipc = 1.0 / needed
         pace = use[i] * frequency[i] * ipc
-        rate[i] = pace * mpi[i]
         growth = -2.0 * share[i] * access[i] * (gain1[i] * near1 * near1 + gain2[i] * near2 * near2)
-        slope[i] = pace * growth * (core[i] - hidden * cycles) * ipc
+        steep = pace * growth * (core[i] - hidden * cycles) * ipc
+        mpi[i], cpi[i], rate[i], slope[i] = misses, needed, pace * misses, steep
+        total += pace * misses
+    return total
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -244,8 +251,7 @@ def solve(residents: Residents, contention: Contention, latency_s: Floats, scrat
     residual, total, damping = np.inf, 0.0, 1.0
     for _ in range(contention.iterations):
         _reach(residents, contention, latency_s, scratch)
-        _settle(hot, n, scratch[LATENCY], scratch[SLOPE])
-        total = _total(hot[RATE], n)
+        total = _settle(hot, n, scratch[LATENCY], scratch[SLOPE])
         _want(residents, contention, total, scratch)
         before, residual = residual, 0.0
         for node in range(contention.nodes):

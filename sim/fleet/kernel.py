@@ -25,6 +25,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit, with_functions
+from models.fleet import processors
 from sim.fleet import draws, interference, layout, own_physics, power, slots, turnover
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
@@ -345,6 +346,9 @@ def _ration(residents: Residents, threads: float) -> float:
     return float(busy)
 
 
+_beside_sibling = njit(cache=False, error_model="numpy", borrows=True)(processors.beside_sibling)
+
+
 @njit(cache=False, error_model="numpy", borrows=True)
 def _slow_down_siblings(residents: Residents, stalled: Floats, sibling: float, relief: float) -> None:
     """Let hardware threads of one core slow each other down (SMT): core CPI ← core CPI · (1 + smt_slowdown · P · R).
@@ -359,7 +363,7 @@ def _slow_down_siblings(residents: Residents, stalled: Floats, sibling: float, r
     for i in range(n):
         busy += hot[USE, i]
         waited += hot[USE, i] * stalled[i]
-    beside = sibling * (1.0 + relief * (0.5 - waited / busy)) if busy > 0.0 else 0.0
+    beside = _beside_sibling(sibling, relief, waited / busy) if busy > 0.0 else 0.0
     for i in range(n):
         hot[CORE_NOW, i] *= 1.0 + hot[SMT, i] * beside
 
@@ -718,7 +722,7 @@ def _cached(parts: int) -> Simulation:
     return compiled
 
 
-PARTS = draws, interference, layout, own_physics, power, slots, turnover
+PARTS = processors, draws, interference, layout, own_physics, power, slots, turnover
 
 
 def digest_of(modules: Iterable[ModuleType]) -> int:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
 from models.code.formulas import NumberFunction
+from models.queues.layout import Cores, Heap, Pace
 
 Records = NDArray[np.void]
 
@@ -57,15 +58,15 @@ PLATFORM = np.dtype(
 STATION = np.dtype(  # of a stay whose requests are served one by one
     [
         ("servers", np.int64),  # hardware threads
-        ("limit", np.int64),  # requests in service at most
+        ("core", np.int64),  # the first of them, among those of all stations
+        ("policy", np.int64),  # code in `models.queues.policies`
+        ("sharing", np.int64),  # who shares the servers, and how
+        ("preemptive", np.bool_),
+        ("quantum_s", np.float64),  # inf: nobody is served in slices
         ("first", np.int64),  # its requests
         ("last", np.int64),
-        ("arriving", np.int64),  # the next to arrive
-        ("waiting", np.int64),  # the first who waits
-        ("serving", np.int64),  # how many are in service
-        ("attained", np.float64),  # work that everybody in service has attained
-        ("since_s", np.float64),  # since when
-        ("rate", np.float64),  # how much more a second
+        ("busy", np.int64),  # servers that work
+        ("next_s", np.float64),  # when a request comes or leaves, or service changes hands, next
         ("speed", np.float64),  # work of a server a second
     ]
 )
@@ -74,8 +75,8 @@ REQUEST = np.dtype(
         ("arrival_s", np.float64),  # increasing within a station
         ("work", np.float64),  # relative to the mean request of the job
         ("departure_s", np.float64),  # NaN before, and if the stay ends first
-        ("key", np.float64),  # heap of those in service, from the station's first row on
-        ("member", np.int64),
+        ("priority", np.int64),  # its class, 0 first
+        ("choice", np.float64),  # draws in [0, 1), of whom a server takes
     ]
 )
 POLICIES = ("performance", "ondemand", "stall_aware")
@@ -143,6 +144,37 @@ SETTINGS = np.dtype(  # switches and constants of the world
 )
 
 
+class StationsAtWork(NamedTuple):
+    """S stations of n requests and k servers in all, and what their queues keep (`models.queues.layout`), in turn."""
+
+    station: Records
+    """(S,) of `STATION`."""
+    waiting: Heap
+    """(n,) arrays of those who wait, or where all share the servers of those present; sizes are in `counts`."""
+    left: Floats
+    """(n,) work that those who wait still need; under feedback the rate of each group."""
+    start_s: Floats
+    """(n,)"""
+    groups: Ints
+    """(n + S,) under feedback where each group begins."""
+    cores: Cores
+    """(k,) arrays."""
+    speed: Floats
+    """(k,)"""
+    total: Floats
+    """(k + S,) summed speed of 0, 1, .. servers of each station."""
+    counts: Ints
+    """(S, 8)"""
+    clock: Floats
+    """(S, 2)"""
+    pace: Pace
+    """Of all stations: 1."""
+    nobody: Ints
+    """(0,) stands for who follows whom."""
+    never: Floats
+    """(0,)"""
+
+
 class Inputs(NamedTuple):
     """D power domains of M machines, with R stays of J jobs, in K racks, for E epochs."""
 
@@ -182,8 +214,8 @@ class Inputs(NamedTuple):
     """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
     switched: Bools
     """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
-    stations: Records
-    """(S,) of `STATION`, of stays whose requests are served one by one; at work in the simulation."""
+    stations: StationsAtWork
+    """(S,) stays whose requests are served one by one; at work in the simulation."""
     spell_start: Ints
     """(M+1,) first incident of each machine, and their number."""
     spells: Records

@@ -62,9 +62,7 @@ from sim.fleet.kernel import (
     _wander,
 )
 from sim.fleet.layout import (
-    REQUEST,
     SPELL,
-    STATION,
     STAY,
     Clocked,
     Inputs,
@@ -88,6 +86,7 @@ from sim.fleet.slots import (
     USE,
     WAITED,
 )
+from sim.fleet.stations import stations_of
 from sim.fleet.turnover import enter
 
 EPOCH_S = 300.0
@@ -412,7 +411,7 @@ def _run(inputs: Inputs, own: OwnFunctions, steps: SolvedSteps) -> float:
         visit_rows=np.empty((0, 0), np.int64),
         visit_power_w=np.empty(0),
         events=np.empty((1, 0, 3)),
-        requests=np.empty(0, REQUEST),
+        requests=stations_of(())[1],
     )
     arguments = inputs, outputs, physics, steps
     try:
@@ -525,7 +524,7 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_),
-        stations=np.empty(0, STATION),
+        stations=stations_of(())[0],
         spell_start=np.zeros(2, np.int64),
         spells=np.zeros(0, SPELL),
         weight=np.ones((platforms.size, residents)),

@@ -1,12 +1,11 @@
 """Instances whose requests are served one by one on the event-driven machine: their stations, compiled.
 
-A station is an instance with so many servers, each a hardware thread. Work is counted in mean requests; a server does
-as much of it a second as the machine lets the instance's thread do. All in service run at one speed, so the work that
-each has attained since the station was last empty is one number for all (as in `models.queues.kernels.ps`): a request
-leaves when that number has grown by what it needs. First come first served, as many are in service as there are
-servers; sharing, everybody is, and all share the servers evenly.
+A station is an instance with so many servers, each a hardware thread, under one of `models.queues.policies`. It is the
+queue of `models.queues.station`, taken one event at a time: the machine says how much work a server does a second, and
+says it anew whenever it is solved. Work is counted in mean requests.
 
-At one moment departures come first, then arrivals, in order of arrival.
+Stations of a block lie one after the other in the arrays of `sim.fleet.layout.StationsAtWork`; what the kernels of the
+queue work on are slices of them.
 """
 
 from collections.abc import Sequence
@@ -14,9 +13,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from sim.fleet.layout import REQUEST, STATION, Records
+from models.queues.layout import (
+    AttainedLine,
+    Cores,
+    Foreground,
+    Heap,
+    Pace,
+    RequestArrays,
+    Servers,
+    ServiceTimes,
+    Shared,
+    Shop,
+)
+from models.queues.policies import POLICIES, PolicyName
+from models.queues.station import (
+    JOBS,
+    NOW,
+    happen_foreground,
+    happen_on_cores,
+    happen_sharing,
+    next_foreground,
+    next_on_cores,
+    next_sharing,
+    pace_on_cores,
+    pass_foreground,
+    pass_sharing,
+)
+from sim.fleet.layout import REQUEST, STATION, Records, StationsAtWork
+
+_SHARINGS = ("cores", "evenly", "least attained")
+_EVENLY, _LEAST_ATTAINED = 1, 2
+_PENDING, _WAITING, _GROUPS, _TALLY, _NEXT, _COUNTS = 0, 1, 2, 4, 7, 8
+"""Places in a station's counts: sizes of its heaps, of `AttainedLine` (2), `Shop.tally` (3), and who arrives next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,139 +55,260 @@ class StationLoad:
 
     servers: int
     """Hardware threads."""
-    sharing: bool
-    """Whether all requests share them evenly; else first come, first served."""
+    policy: PolicyName
     arrival_s: Floats
     """Increasing, within the stay."""
     work: Floats
     """Instructions relative to the job's mean request."""
+    quantum_s: float = 0.1
+    """Time slice of round robin."""
+    priority: Ints | None = None
+    """Class of each request, 0 first, for policy priority."""
+    choice: Floats | None = None
+    """Draws in [0, 1) for policy random, as for `models.queues.serve.serve`."""
 
 
-def stations_of(stays: Sequence[StationLoad]) -> tuple[Records, Records]:
+def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
     """Return the stations of stays, in this order, before they are at work, and their requests.
 
     Returns
     -------
-    (S,) array of `sim.fleet.layout.STATION`, (n,) array of `sim.fleet.layout.REQUEST`
+    (S,) stations, (n,) array of `sim.fleet.layout.REQUEST`
     """
     count = np.array([stay.arrival_s.size for stay in stays], np.int64)
-    stations, requests = np.zeros(len(stays), STATION), np.zeros(int(count.sum()), REQUEST)
-    stations["last"] = np.cumsum(count)
-    stations["first"] = stations["last"] - count
-    stations["servers"] = [stay.servers for stay in stays]
-    stations["limit"] = [requests.size + 1 if stay.sharing else stay.servers for stay in stays]
-    for station, stay in zip(stations, stays, strict=True):
-        own = requests[station["first"] : station["last"]]
+    servers = np.array([stay.servers for stay in stays], np.int64)
+    station, requests = np.zeros(len(stays), STATION), np.zeros(int(count.sum()), REQUEST)
+    station["servers"], station["last"], station["core"] = servers, np.cumsum(count), np.cumsum(servers) - servers
+    station["first"] = station["last"] - count
+    for row, stay in zip(station, stays, strict=True):
+        rules, own = POLICIES[stay.policy], requests[row["first"] : row["last"]]
+        row["policy"], row["sharing"], row["preemptive"] = rules.code, _SHARINGS.index(rules.sharing), rules.preemptive
+        row["quantum_s"] = stay.quantum_s if rules.sliced else np.inf
         own["arrival_s"], own["work"], own["departure_s"] = stay.arrival_s, stay.work, np.nan
-    return stations, requests
+        own["priority"] = 0 if stay.priority is None else stay.priority
+        own["choice"] = 0.0 if stay.choice is None else stay.choice
+    return _at_work(station, requests.size, int(servers.sum()), int(servers.max(initial=1))), requests
+
+
+def _at_work(station: Records, requests: int, servers: int, most: int) -> StationsAtWork:
+    """Return arrays for so many requests and servers; one station has at most so many."""
+    nobody, never = np.full(servers, -1), np.full(servers, np.inf)
+    speeds = [np.zeros(servers) for _ in range(4)]
+    waiting = Heap(
+        np.zeros(requests), np.zeros(requests, np.int64), np.zeros(requests, np.int64), np.zeros(0, np.int64)
+    )
+    return StationsAtWork(
+        station=station,
+        waiting=waiting,
+        left=np.zeros(requests),
+        start_s=np.zeros(requests),
+        groups=np.zeros(requests + station.size, np.int64),
+        cores=Cores(nobody, nobody.copy(), *speeds, never, never.copy(), never.copy()),
+        speed=np.zeros(servers),
+        total=np.zeros(servers + station.size),
+        counts=np.zeros((station.size, _COUNTS), np.int64),
+        clock=np.zeros((station.size, 2)),
+        pace=Pace(np.ones((1, 1, most)), np.zeros(1), np.inf, np.zeros(2, np.int64), np.full(1, np.inf)),
+        nobody=np.zeros(0, np.int64),
+        never=np.zeros(0),
+    )
 
 
 @njit(cache=False, borrows=True)
-def _put(heap: Records, n: int, key: float, member: int) -> None:
-    """Add to a heap of n that is ordered by (key, member)."""
-    hole = n
-    while hole > 0:
-        above = (hole - 1) >> 1
-        if heap[above].key < key or (heap[above].key == key and heap[above].member < member):
-            break
-        heap[hole].key, heap[hole].member = heap[above].key, heap[above].member
-        hole = above
-    heap[hole].key, heap[hole].member = key, member
+def _servers(at_work: StationsAtWork, s: int) -> Servers:
+    station = at_work.station[s]
+    first, last = station.core, station.core + station.servers
+    return Servers(station.policy, station.quantum_s, at_work.speed[first:last], at_work.pace)
+
+
+@njit(cache=False, inline="always", borrows=True)
+def _total(at_work: StationsAtWork, s: int) -> Floats:
+    """Return the summed speed of 0, 1, .., k servers."""
+    first = at_work.station[s].core + s
+    return at_work.total[first : first + at_work.station[s].servers + 1]
 
 
 @njit(cache=False, borrows=True)
-def _take(heap: Records, n: int) -> None:
-    """Remove the least of a heap of n."""
-    key, member, hole, below, end = heap[n - 1].key, heap[n - 1].member, 0, 1, n - 1
-    while below < end:
-        least, other = heap[below], heap[min(below + 1, end - 1)]
-        if other.key < least.key or (other.key == least.key and other.member < least.member):
-            below += 1
-            least = other
-        if key < least.key or (key == least.key and member < least.member):
-            break
-        heap[hole].key, heap[hole].member = least.key, least.member
-        hole, below = below, 2 * below + 1
-    heap[hole].key, heap[hole].member = key, member
+def _load(at_work: StationsAtWork, requests: Records, s: int) -> RequestArrays:
+    own = requests[at_work.station[s].first : at_work.station[s].last]
+    nobody, never = at_work.nobody, at_work.never
+    return RequestArrays(own.arrival_s, own.work, never, nobody, nobody, own.priority, own.choice)
 
 
 @njit(cache=False, borrows=True)
-def open_station(station: np.record, at_s: float) -> None:
+def _times(at_work: StationsAtWork, requests: Records, s: int) -> ServiceTimes:
+    first, last = at_work.station[s].first, at_work.station[s].last
+    own = requests[first:last]
+    return ServiceTimes(own.arrival_s, at_work.start_s[first:last], own.departure_s)
+
+
+@njit(cache=False, borrows=True)
+def _pending(at_work: StationsAtWork, requests: Records, s: int) -> Heap:
+    """Return who arrives next, alone."""
+    counts, own = at_work.counts[s], requests[at_work.station[s].first : at_work.station[s].last]
+    return Heap(own.arrival_s, at_work.nobody, counts[_NEXT : _NEXT + 1], counts[_PENDING : _PENDING + 1])
+
+
+@njit(cache=False, borrows=True)
+def _heap(at_work: StationsAtWork, s: int) -> Heap:
+    """Return those who wait; where all share the servers, those present."""
+    first, last = at_work.station[s].first, at_work.station[s].last
+    key, turn, member, _ = at_work.waiting
+    return Heap(key[first:last], turn[first:last], member[first:last], at_work.counts[s][_WAITING : _WAITING + 1])
+
+
+@njit(cache=False, borrows=True)
+def _on_cores(at_work: StationsAtWork, requests: Records, s: int) -> Shop:
+    station, cores = at_work.station[s], at_work.cores
+    first, last = station.core, station.core + station.servers
+    return Shop(
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        _heap(at_work, s),
+        Cores(
+            cores.job[first:last],
+            cores.serial[first:last],
+            cores.rate[first:last],
+            cores.since_s[first:last],
+            cores.left[first:last],
+            cores.slice_s[first:last],
+            cores.finish_s[first:last],
+            cores.end_s[first:last],
+            cores.expiry_s[first:last],
+        ),
+        at_work.left[station.first : station.last],
+        at_work.counts[s][_TALLY:_NEXT],
+        at_work.never,
+    )
+
+
+@njit(cache=False, borrows=True)
+def _sharing(at_work: StationsAtWork, requests: Records, s: int) -> Shared:
+    return Shared(
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        _heap(at_work, s),
+        _total(at_work, s),
+        at_work.clock[s],
+    )
+
+
+@njit(cache=False, borrows=True)
+def _foreground(at_work: StationsAtWork, requests: Records, s: int) -> Foreground:
+    station, line = at_work.station[s], _heap(at_work, s)
+    groups = AttainedLine(
+        line.member,
+        at_work.groups[station.first + s : station.last + s + 1],
+        line.key,
+        at_work.left[station.first : station.last],
+        at_work.counts[s][_GROUPS:_TALLY],
+    )
+    return Foreground(
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        groups,
+        _total(at_work, s),
+        at_work.clock[s],
+    )
+
+
+@njit(cache=False, borrows=True)
+def open_station(at_work: StationsAtWork, requests: Records, s: int, at_s: float) -> None:
     """Begin a station that is empty."""
-    station.arriving, station.waiting, station.serving = station.first, station.first, 0
-    station.attained, station.since_s, station.rate = 0.0, at_s, 0.0
+    station, key, turn = at_work.station[s], at_work.left, at_work.waiting.turn
+    station.speed, station.busy = 0.0, 0
+    at_work.clock[s, NOW] = at_s
+    for i in range(station.first, station.last):
+        key[i], turn[i], at_work.start_s[i] = requests[i].work, i - station.first, np.nan
+    station.next_s = np.inf
+    if station.last > station.first:
+        at_work.counts[s, _PENDING], station.next_s = 1, requests[station.first].arrival_s
 
 
 @njit(cache=False, borrows=True)
-def busy_servers(station: np.record) -> int:
-    """Return how many of a station's servers work."""
-    return int(min(station.serving, station.servers))
+def _await(at_work: StationsAtWork, s: int) -> None:
+    """Let the next request be on its way if one has come."""
+    station, counts = at_work.station[s], at_work.counts[s]
+    if counts[_PENDING] == 0 and counts[_NEXT] + 1 < station.last - station.first:
+        counts[_NEXT] += 1
+        counts[_PENDING] = 1
+
+
+@njit(cache=False, borrows=True)
+def _busy_cores(shop: Shop) -> int:
+    busy = 0
+    for c in range(shop.cores.job.size):
+        busy += shop.cores.job[c] >= 0
+    return busy
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _leaves_s(station: np.record, requests: Records) -> float:
-    """Return when the next request leaves."""
-    if station.serving == 0 or station.rate == 0.0:
-        return np.inf
-    left = requests[station.first].key - station.attained
-    return float(station.since_s + max(0.0, left) / station.rate)
-
-
-@njit(cache=False, borrows=True)
-def next_request_s(station: np.record, requests: Records) -> float:
-    """Return when a request comes or leaves next."""
-    comes_s = requests[station.arriving].arrival_s if station.arriving < station.last else np.inf
-    return float(min(comes_s, _leaves_s(station, requests)))
-
-
-@njit(cache=False, borrows=True)
-def _attain(station: np.record, now_s: float) -> None:
-    """Let everybody in service attain what they have since the pace changed last."""
-    station.attained += station.rate * (now_s - station.since_s)
-    station.since_s = now_s
-
-
-@njit(cache=False, borrows=True)
-def _admit(station: np.record, requests: Records) -> None:
-    """Let requests that wait into service, as many as there may be."""
-    while station.waiting < station.arriving and station.serving < station.limit:
-        end = station.attained + requests[station.waiting].work
-        _put(requests[station.first : station.last], station.serving, end, station.waiting)
-        station.waiting += 1
-        station.serving += 1
-
-
-@njit(cache=False, error_model="numpy", borrows=True)
-def _share_out(station: np.record) -> None:
-    """Share the servers evenly among all in service."""
-    n = station.serving
-    station.rate = station.speed * min(1.0, station.servers / n) if n > 0 else 0.0
-
-
-@njit(cache=False, borrows=True)
-def requests_happen(station: np.record, requests: Records, now_s: float) -> bool:
+def requests_happen(at_work: StationsAtWork, requests: Records, s: int, now_s: float) -> bool:
     """Let requests leave and come that are due; return whether another number of servers works than before."""
-    busy, in_service = busy_servers(station), station.serving
-    while _leaves_s(station, requests) <= now_s:
-        station.attained, station.since_s = requests[station.first].key, now_s
-        requests[requests[station.first].member].departure_s = now_s
-        _take(requests[station.first : station.last], station.serving)
-        station.serving -= 1
-        if station.serving == 0:
-            station.attained = 0.0
-    _attain(station, now_s)
-    _admit(station, requests)
-    while station.arriving < station.last and requests[station.arriving].arrival_s <= now_s:
-        station.arriving += 1
-        _admit(station, requests)
-    if station.serving != in_service:
-        _share_out(station)
-    return busy_servers(station) != busy
+    station = at_work.station[s]
+    if station.next_s > now_s:
+        return False
+    busy, present = station.busy, 0
+    if station.sharing == _EVENLY:
+        shared = _sharing(at_work, requests, s)
+        next_s = next_sharing(shared)
+        while next_s <= now_s:
+            happen_sharing(shared)
+            _await(at_work, s)
+            next_s = next_sharing(shared)
+        present = shared.present.size[0]
+    elif station.sharing == _LEAST_ATTAINED:
+        foreground = _foreground(at_work, requests, s)
+        next_s = next_foreground(foreground)
+        while next_s <= now_s:
+            happen_foreground(foreground)
+            _await(at_work, s)
+            next_s = next_foreground(foreground)
+        present = foreground.groups.size[JOBS]
+    else:
+        shop = _on_cores(at_work, requests, s)
+        next_s = next_on_cores(shop)
+        while next_s <= now_s:
+            happen_on_cores(shop, next_s, station.preemptive, None)
+            _await(at_work, s)
+            next_s = next_on_cores(shop)
+        present = _busy_cores(shop)
+    station.next_s, station.busy = next_s, min(present, station.servers)
+    return bool(station.busy != busy)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def run_at(at_work: StationsAtWork, requests: Records, s: int, now_s: float, speed: float) -> None:
+    """Let every server of a station do so much work a second from now on."""
+    station = at_work.station[s]
+    if station.speed == speed:
+        return
+    station.speed = speed
+    if station.sharing == _EVENLY:
+        shared = _sharing(at_work, requests, s)
+        pass_sharing(shared, now_s)
+        _set_total(shared.total, speed)
+        station.next_s = next_sharing(shared)
+    elif station.sharing == _LEAST_ATTAINED:
+        foreground = _foreground(at_work, requests, s)
+        pass_foreground(foreground, now_s)
+        _set_total(foreground.total, speed)
+        station.next_s = next_foreground(foreground)
+    else:
+        shop = _on_cores(at_work, requests, s)
+        shop.station.speed[:] = speed
+        pace_on_cores(shop, now_s)
+        station.next_s = next_on_cores(shop)
+    station.next_s = max(station.next_s, now_s)
 
 
 @njit(cache=False, borrows=True)
-def run_at(station: np.record, now_s: float, speed: float) -> None:
-    """Let every server of a station do so much work a second from now on."""
-    _attain(station, now_s)
-    station.speed = speed
-    _share_out(station)
+def _set_total(total: Floats, speed: float) -> None:
+    for servers in range(total.size):
+        total[servers] = servers * speed

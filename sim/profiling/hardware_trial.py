@@ -11,7 +11,7 @@ import numpy as np
 from models.arrays import Ints
 from models.errors import InputError
 from models.fleet.inventory import Machines
-from models.fleet.served import HardwareTrial
+from models.profiling.served import HardwareTrial
 from models.profiling.world import ProfileWorld
 from models.randomness import stream
 from sim.fleet.day import Day, prepare

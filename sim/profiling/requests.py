@@ -28,7 +28,7 @@ import pyarrow as pa
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.fleet.inventory import REFERENCE_FREQUENCY_HZ
-from models.fleet.served import Served
+from models.profiling.served import Served
 from models.profiling.world import ProfileWorld
 from models.queues.serve import serve
 from models.randomness import stream
@@ -103,7 +103,15 @@ def serve_stay(stay: ServedStay, served: Served, seed: int, number: int) -> Stay
     kind, size = _types_and_sizes(served, arrival_s, rng)
     clock = np.concatenate(([0.0], np.cumsum(np.diff(stay.edges_s) / stay.pace_s)))
     arrived = np.interp(arrival_s, stay.edges_s, clock)
-    left = serve(served.policy, arrived, size * stay.instructions_per_request, stay.servers).departure_s
+    demand = size * stay.instructions_per_request
+    left = serve(
+        served.policy,
+        arrived,
+        demand,
+        stay.servers,
+        priority=_classes(served)[kind],
+        choice=rng.random(count),
+    ).departure_s
     departure_s = np.maximum(np.interp(left, clock, stay.edges_s), arrival_s)
     departure_s[left > clock[-1]] = np.nan
     return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s))
@@ -138,7 +146,15 @@ def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StationL
     arrival_s = np.interp(np.sort(rng.random(int(rng.poisson(come[-1])))) * come[-1], come, edges_s)
     kind, size = _types_and_sizes(served, arrival_s, rng)
     servers = round(float(jobs.instance_quota_vcpu[job]))
-    return kind, StationLoad(servers, served.policy == "ps", arrival_s, size)
+    return kind, StationLoad(
+        servers=servers,
+        policy=served.policy,
+        arrival_s=arrival_s,
+        work=size,
+        quantum_s=served.quantum_s,
+        priority=_classes(served)[kind],
+        choice=rng.random(arrival_s.size),
+    )
 
 
 def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -151,6 +167,11 @@ def _types_and_sizes(served: Served, arrival_s: Floats, rng: np.random.Generator
     relative = np.array([kind.size for kind in served.types])
     mean = float(weight[:, 0] @ relative / weight[:, 0].sum())
     return kind, relative[kind] / mean * gamma(rng, 1.0, served.request_cv, arrival_s.size)
+
+
+def _classes(served: Served) -> Ints:
+    """Return the class of each type."""
+    return np.array([kind.priority for kind in served.types], np.int64)
 
 
 def _busy_s(stay: ServedStay, arrival_s: Floats, departure_s: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """What platforms could do with a service in the long run: types alone, how long a mix takes, a public score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -8,9 +8,12 @@ import numpy as np
 from models.arrays import Floats
 from models.queues.birth_death import present
 from models.services.applications import Activities, build_activities
-from models.services.world import Mechanisms, ServiceWorld
+from models.services.world import Application, Mechanisms, ServiceWorld
 from sim.services.hardware import Machine, draw_machines
 from sim.services.stack import Demands, demands, smt_rates
+
+OTHER_TIERS_ON = "xeon_1h_2c_1p"
+"""Where a static page took 48 ms: the dual-core Xeon (Stewart et al. 2008, Table 8)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +24,8 @@ class HostedService:
     """J types of requests, collections and ticks."""
     machine: Machine
     mechanisms: Mechanisms
+    other_tiers_s: Floats
+    """(J,) mean delay of a request of each type at the other tiers."""
 
     def rates(self) -> Floats:
         """Return the work per second of all busy processors while 1, 2, …, k are busy: (k,)."""
@@ -41,7 +46,23 @@ def sites(world: ServiceWorld, what: Literal["application", "benchmark"] = "appl
     """
     software = world.application if what == "application" else world.benchmark
     service = build_activities(software, world.runtime, world.mechanisms, world.seed, what)
-    return {name: HostedService(service, machine, world.mechanisms) for name, machine in draw_machines(world).items()}
+    return {name: host(service, machine, software, world) for name, machine in draw_machines(world).items()}
+
+
+def host(service: Activities, machine: Machine, software: Application, world: ServiceWorld) -> HostedService:
+    """Return a service on a machine of a world, with its other tiers elsewhere or on machines of the same kind."""
+    delay_s = service.other_tiers_s
+    if software.other_tiers == "platform":
+        [known] = draw_machines(replace(world, platforms=(OTHER_TIERS_ON,), clocks={})).values()
+        here_s, there_s = (_idle_s(service, where, world.mechanisms) for where in (machine, known))
+        delay_s = delay_s * here_s / there_s
+    return HostedService(service, machine, world.mechanisms, delay_s)
+
+
+def _idle_s(service: Activities, machine: Machine, mechanisms: Mechanisms) -> Floats:
+    """Return the time that a request of each type takes on a processor of an idle machine: (J,)."""
+    idle = demands(service, machine, service.rates(np.zeros((1, service.types))), mechanisms)
+    return np.asarray(idle.cpu_s[0, : service.types])
 
 
 def offered(site: HostedService, requests_per_s: Floats) -> tuple[Floats, Floats]:
@@ -70,7 +91,7 @@ def response(site: HostedService, requests_per_s: Floats) -> Floats:
     work, demand_s = offered(site, requests_per_s)
     share = requests_per_s / requests_per_s.sum(axis=1, keepdims=True)
     in_system, _ = present(work, site.rates())  # over the work: the response per second of demand, by Little's law
-    return np.asarray(in_system / work * (share * demand_s).sum(axis=1) + share @ site.activities.other_tiers_s)
+    return np.asarray(in_system / work * (share * demand_s).sum(axis=1) + share @ site.other_tiers_s)
 
 
 def saturation(site: HostedService, mix: Floats) -> float:

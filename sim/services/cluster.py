@@ -13,7 +13,7 @@ from models.queues.dispatch import PREDICTING, Dispatch, Router, dispatch
 from models.services.applications import build_activities
 from models.services.world import ServiceWorld
 from sim.services import mixes, work
-from sim.services.capacity import HostedService, alone, saturation
+from sim.services.capacity import HostedService, alone, host, saturation
 from sim.services.hardware import draw_machines
 from sim.services.work import Work
 
@@ -73,7 +73,7 @@ def gather(world: ServiceWorld, platforms: Sequence[str], load: float) -> Servic
         raise InputError(f"load is {load:g}, must be positive and finite")
     service = build_activities(world.application, world.runtime, world.mechanisms, world.seed, "application")
     machines = draw_machines(replace(world, platforms=tuple(dict.fromkeys(platforms))))
-    sites = tuple(HostedService(service, machines[name], world.mechanisms) for name in platforms)
+    sites = tuple(host(service, machines[name], world.application, world) for name in platforms)
     capacity = np.array([saturation(site, service.popularity) for site in sites])
     loaded = replace(world, load=replace(world.load, requests_per_s=load * float(capacity.sum()), volume=1.0))
     came = mixes.draw(loaded, service.popularity)
@@ -154,15 +154,17 @@ def _frame(cluster: ServiceCluster, jobs: _Jobs, done: Dispatch) -> pd.DataFrame
     kind = cluster.work.activity[jobs.row]
     request = kind < activities.types
     names = np.array(activities.names, dtype=object)
-    arrival_s, departure_s = done.arrival_s[request], done.departure_s[request]
+    arrival_s, departure_s, machine = done.arrival_s[request], done.departure_s[request], done.machine[request]
+    mean_s = np.array([site.other_tiers_s for site in cluster.sites])
+    delay_s = cluster.work.delay * mean_s[machine, kind[request]]
     return pd.DataFrame(
         {
             "request": np.arange(arrival_s.size),
             "type": names[kind[request]],
-            "machine": done.machine[request],
+            "machine": machine,
             "arrival_s": arrival_s,
             "departure_s": departure_s,
-            "response_s": departure_s - arrival_s + cluster.work.other_tiers_s,
+            "response_s": departure_s - arrival_s + delay_s,
         }
     )
 

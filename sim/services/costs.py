@@ -25,6 +25,8 @@ class Costs:
     cpi: Floats
     wanted_busy: Floats
     """(n,) hardware threads asked for, over all."""
+    waiting: Floats
+    """(n,) share of their cycles in which busy threads wait for memory."""
 
 
 def _held_bytes(setting: LoadedMachine, guess: Floats) -> list[Floats]:
@@ -85,8 +87,9 @@ def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
         near = near + setting.stall * (misses[level] - misses[level + 1]) * cycles
     across = setting.across * again
     capacity = misses[-1] - across
-    far = setting.stall * misses[-1] * setting.cycles[-1] + setting.stall * across * setting.bus_cycles
-    link = setting.stall * (capacity * setting.link_cycles[0] + across * setting.link_cycles[1])
+    late = np.maximum(misses[-1] - setting.prefetched, across)
+    far = setting.stall * late * setting.cycles[-1] + setting.stall * across * setting.bus_cycles
+    link = setting.stall * ((late - across) * setting.link_cycles[0] + across * setting.link_cycles[1])
     instructions = setting.instructions / (1.0 - setting.spin_share * guess[0])
     work = setting.rate_per_s * instructions
 
@@ -98,8 +101,10 @@ def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
     crossing = setting.crossing * capacity + across
     use = np.stack([together(misses[-1]) * setting.line_s, together(crossing) * setting.link_s])
     latency = _latencies(idle, use)
-    wanted = idle[0] + idle[1] * latency[0] + idle[2] * latency[1]
-    return Costs(misses, instructions, near + far * latency[0] + link * latency[1], wanted)
+    waited = idle[1] * latency[0] + idle[2] * latency[1]
+    wanted = idle[0] + waited
+    cpi = near + far * latency[0] + link * latency[1]
+    return Costs(misses, instructions, cpi, wanted, waited / np.maximum(wanted, 1e-300))
 
 
 @njit(cache=True, inline="always")

@@ -134,7 +134,7 @@ def types(sites: Sites) -> pd.DataFrame:
                     "type": service.names[: service.types],
                     "processor_s": processor_s,
                     "response_time_s": response_s,
-                    "other_tiers_s": service.other_tiers_s,
+                    "other_tiers_s": site.other_tiers_s,
                 }
             )
         )

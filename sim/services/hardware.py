@@ -49,6 +49,8 @@ class Machine:
     """Time of a line that another socket has changed, over that of idle memory."""
     smt_factor: float
     """Slowdown by a busy sibling thread relative to the activity's own."""
+    sibling_relief: float
+    """By how much less a sibling slows down that always waits than one that never does."""
 
     @property
     def vcpus(self) -> int:
@@ -100,6 +102,7 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
         nodes=nodes,
         transfer=how.bus_transfer if nodes.count == 1 else TRANSFER,
         smt_factor=smt,
+        sibling_relief=how.sibling_relief,
     )
 
 

@@ -44,12 +44,12 @@ def run(site: HostedService, work: Work, edge_s: Floats) -> PlatformRun:
     per_request = amounts.reshape(-1, 3).take(cell, axis=0)
     per_request *= work.size[:, None]
     counted = count(shared, demand_s, work.interval, per_request)
-    return PlatformRun(_response_s(work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
+    return PlatformRun(_response_s(site, work, shared), shared.busy_s / np.diff(edge_s) / site.machine.vcpus, counted)
 
 
 def responses(site: HostedService, work: Work, edge_s: Floats) -> Floats:
     """Return the response times of the requests alone, as `run` does, without what is counted: (R,) seconds."""
-    return _response_s(work, _served(site, work, edge_s)[-1])
+    return _response_s(site, work, _served(site, work, edge_s)[-1])
 
 
 def _served(site: HostedService, work: Work, edge_s: Floats) -> tuple[Ints, Demands, Floats, SharedJobs]:
@@ -64,8 +64,9 @@ def _served(site: HostedService, work: Work, edge_s: Floats) -> tuple[Ints, Dema
     return cell, needs, demand_s, shared
 
 
-def _response_s(work: Work, shared: SharedJobs) -> Floats:
-    return shared.departure_s[work.request] - work.arrival_s[work.request] + work.other_tiers_s
+def _response_s(site: HostedService, work: Work, shared: SharedJobs) -> Floats:
+    delay_s = site.other_tiers_s[work.activity[work.request]] * work.delay
+    return shared.departure_s[work.request] - work.arrival_s[work.request] + delay_s
 
 
 def obey(shared: SharedJobs, demand_s: Floats) -> None:

@@ -31,6 +31,8 @@ class LoadedMachine:
     """Column: what a busy sibling thread adds."""
     stall: Floats
     """Column: part of a latency that is waited for."""
+    prefetched: Floats
+    """Column: misses per instruction whose latency is hidden."""
     shared: Floats
     """Column: share of first-level misses to lines that other requests write."""
     cache_bytes: Floats
@@ -96,6 +98,7 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
         core_cpi=column(core) + branches,
         sibling_cpi=column(activities.smt_slowdown * machine.smt_factor * core, smt),
         stall=column(1.0 / overlap if mechanisms.overlap else np.ones(overlap.size)),
+        prefetched=column(activities.prefetched, mechanisms.prefetch),
         shared=column(activities.shared_write_share, mechanisms.coherence),
         cache_bytes=machine.cache_bytes,
         cycles=np.append(machine.cache_cycles[1:], memory_cycles),

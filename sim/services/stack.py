@@ -12,6 +12,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
+from models.fleet.processors import beside_sibling
 from models.services.applications import Activities
 from models.services.world import Mechanisms
 from sim.services.costs import Costs, corrected, costs_of, first_guess
@@ -57,7 +58,7 @@ def demands(activities: Activities, machine: Machine, rate_per_s: Floats, mechan
         raise InputError(f"rate_per_s has shape {rate_per_s.shape}, must be (intervals, {a})")
     if not (np.isfinite(rate_per_s) & (rate_per_s >= 0)).all():
         raise InputError("rate_per_s must be finite and not negative")
-    setting = set_up(activities, machine, mechanisms, np.ascontiguousarray(rate_per_s.T, dtype=np.float64))
+    setting = _set_up(activities, machine, mechanisms, np.ascontiguousarray(rate_per_s.T, dtype=np.float64))
     costs, busy = _solved(setting)
     return Demands(
         cpu_s=(costs.instructions * costs.cpi / machine.frequency_hz).T,
@@ -74,13 +75,26 @@ def smt_rates(activities: Activities, machine: Machine, mechanisms: Mechanisms) 
     sibling is busy is the square of the chance that any other thread is, as in the fleet: between random placement and
     idle cores first.
     """
-    setting = set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
+    setting = _set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
     costs = costs_of(setting, first_guess(setting))
     work = (setting.rate_per_s * costs.instructions * costs.cpi)[:, 0]
     slowdown = float(work @ (setting.sibling_cpi / costs.cpi)[:, 0] / work.sum()) if work.any() else 0.0
     busy = np.arange(1, machine.vcpus + 1)
     sibling = ((busy - 1) / max(machine.vcpus - 1, 1)) ** 2
     return tuple((busy / (1.0 + sibling * slowdown)).tolist())
+
+
+def _set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rate_per_s: Floats) -> LoadedMachine:
+    """Return what a load asks of a machine whose sibling threads slow each other down by what runs on them.
+
+    How much a sibling waits for memory is that of everything in its long-run mix, by CPU time, on an idle machine.
+    """
+    setting = set_up(activities, machine, mechanisms, rate_per_s)
+    if setting.siblings == 0.0:
+        return setting
+    mix = set_up(activities, machine, mechanisms, activities.rates(activities.popularity[None]).T)
+    waiting = float(costs_of(mix, first_guess(mix)).waiting[0])
+    return replace(setting, sibling_cpi=setting.sibling_cpi * beside_sibling(1.0, machine.sibling_relief, waiting))
 
 
 def _solved(setting: LoadedMachine) -> tuple[Costs, Floats]:

@@ -32,8 +32,8 @@ class Work:
     """(N,) its instructions relative to the mean of its kind."""
     request: Ints
     """(R,) rows of the requests."""
-    other_tiers_s: Floats
-    """(R,) delay of each request at the other tiers."""
+    delay: Floats
+    """(R,) time of each request at the other tiers relative to the mean of its type."""
 
 
 def draw(world: ServiceWorld, activities: Activities, mixes: Mixes) -> Work:
@@ -84,8 +84,7 @@ def of(world: ServiceWorld, activities: Activities, arrival_s: Floats, kind: Int
     request = np.flatnonzero(order < kind.size)
     last = round(world.horizon_s / world.interval_s) - 1
     interval = np.minimum(times[order] // world.interval_s, last).astype(np.int64)
-    delay_s = activities.other_tiers_s[kind] * amounts.delay
-    return Work(times[order], interval, activity[order], sizes[order], request, delay_s)
+    return Work(times[order], interval, activity[order], sizes[order], request, amounts.delay)
 
 
 def _background(arrival_s: Floats, activity: int) -> tuple[Floats, Ints, Floats]:

@@ -1,9 +1,9 @@
 """Small profiled fleets that are simulated at once."""
 
 from models.fleet.inventory import build_jobs, build_machines
-from models.fleet.served import Served, ServedType
 from models.fleet.world import Fleet, Population, Service
 from models.profiling.programs import build_programs
+from models.profiling.served import Served, ServedType
 from models.profiling.world import Collector, Kernel, ProfileWorld, Profiling
 from sim.profiling.builds import build_builds
 from sim.profiling.images import Layout, lay_out

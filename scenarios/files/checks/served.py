@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models.fleet.world import Service
+from models.queues.policies import MOST_SLICES, POLICIES
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import ProfileScenario
@@ -33,8 +34,35 @@ def served_services(scenario: ProfileScenario) -> Iterator[FieldFault]:
         else:
             known = ", ".join(services) or "none"
             yield FieldFault(keys, f"population.services has no such service; it has {known}", shown(served.job))
+        yield from _scheduled(scenario, i)
         for k, name in repeated([kind.name for kind in served.types]):
             yield FieldFault(("served", i, "types", k, "name"), "another type has this name", shown(name))
+
+
+def _scheduled(scenario: ProfileScenario, i: int) -> Iterator[FieldFault]:
+    """Yield what of the i-th served service its policy lacks."""
+    served = scenario.served[i]
+    classes, keys = {kind.priority for kind in served.types}, ("served", i, "policy")
+    if served.policy == "priority" and len(classes) == 1:
+        yield FieldFault(keys, "needs types of several classes: give them priority 0, 1, …", '"priority"')
+    if POLICIES[served.policy].sliced and scenario.simulation == "epochs":
+        yield FieldFault(keys, "needs simulation: events: a time slice is one of seconds", shown(served.policy))
+
+
+def _slices(scenario: ProfileScenario) -> Iterator[FieldFault]:
+    """Yield time slices of round robin that are more than can be waited for."""
+    for i, served in enumerate(scenario.served):
+        if POLICIES[served.policy].sliced:
+            busy = sum(
+                service.instances * service.quota_vcpu * service.utilisation
+                for service in scenario.population.services
+                if service.name == served.job
+            )
+            work_s = busy * scenario.horizon_s
+            if work_s / served.quantum_s > MOST_SLICES:
+                least = f"{1.001 * work_s / MOST_SLICES:.4g}"
+                problem = f"should be at least {least}, or {work_s:.3g} s of service are too many slices"
+                yield FieldFault(("served", i, "quantum_s"), problem, f"{served.quantum_s:g}")
 
 
 def _suits(service: Service, keys: Keys) -> Iterator[FieldFault]:
@@ -51,6 +79,7 @@ def served_requests(scenario: ProfileScenario) -> Iterator[FieldFault]:
     """Requests are no more than can be kept, and of one length all the time."""
     if not scenario.served:
         return
+    yield from _slices(scenario)
     names = {served.job for served in scenario.served}
     requests = sum(
         service.instances

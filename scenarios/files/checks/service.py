@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from models.code.parts import PartError, is_part, name_problems
 from models.platforms import sheets_of
+from models.services.world import Hardware
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.own_platforms import shallow
@@ -112,6 +113,16 @@ def size(scenario: ServiceScenario) -> Iterator[FieldFault]:
         yield FieldFault(("load", "requests_per_s"), problem, f"up to {requests:.3g}")
 
 
+def mechanisms(scenario: ServiceScenario) -> Iterator[FieldFault]:
+    """Settings are of mechanisms that are there."""
+    for part, software in (("application", scenario.application), ("benchmark", scenario.benchmark)):
+        if software.other_tiers == "platform" and software.other_tiers_s == 0.0:
+            yield FieldFault((part, "other_tiers"), "does nothing where other_tiers_s is 0", '"platform"')
+    if not scenario.mechanisms.smt and scenario.hardware.sibling_relief != Hardware().sibling_relief:
+        problem = "does nothing where mechanisms.smt is false: siblings do not slow each other down"
+        yield FieldFault(("hardware", "sibling_relief"), problem, f"{scenario.hardware.sibling_relief:g}")
+
+
 def bounds(scenario: ServiceScenario) -> Iterator[FieldFault]:
     """Bounds on response time are there once each, and platforms are chosen under one of them."""
     for i, bound_s in repeated(scenario.bounds_s):
@@ -132,6 +143,7 @@ CHECKS: Mapping[Check[ServiceScenario], tuple[str, ...]] = {
     methods: ("analyses",),
     intervals: ("horizon_s", "interval_s", "application.types"),
     size: ("load", "horizon_s", "platforms"),
+    mechanisms: ("application", "benchmark", "mechanisms", "hardware"),
     bounds: ("bounds_s", "analyses"),
 }
 """Every check with the fields that it needs."""

@@ -8,12 +8,13 @@ import pytest
 
 from models.fleet.inventory import build_jobs
 from models.fleet.world import Recording, Window
-from models.queues.serve import serve
+from models.queues.policies import POLICIES
+from models.queues.serve import ChangingRates, serve
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
 from sim.fleet.day import day_of, load_steps
 from sim.fleet.events import LOAD, REQUESTS, RESIDENTS
-from sim.fleet.stations import StationLoad, next_request_s, open_station, requests_happen, run_at, stations_of
+from sim.fleet.stations import StationLoad, open_station, requests_happen, run_at, stations_of
 from tests.helpers.request_day import RequestDay
 from tests.helpers.small_days import arrays, small_and_busy
 
@@ -38,7 +39,15 @@ def serving(how):
         arrival_s = np.sort(draws.uniform(start_s[stay], end_s[stay], draws.poisson(0.8 * (end_s - start_s)[stay])))
         pace_s = jobs.reference_cpi / 2.8e9 * jobs.instructions_per_request
         work = draws.exponential(1.0, arrival_s.size) / pace_s[day.timeline.job[stay]]
-        return StationLoad(1 + stay % 2, bool(stay % 3), arrival_s, work)
+        return StationLoad(
+            servers=1 + stay % 2,
+            policy=list(POLICIES)[stay % len(POLICIES)],
+            arrival_s=arrival_s,
+            work=work,
+            quantum_s=0.4,
+            priority=draws.integers(0, 3, work.size),
+            choice=draws.random(work.size),
+        )
 
     return replace(day, followed=np.arange(jobs.count) % 2 == 0, requests=requests), arm
 
@@ -59,7 +68,7 @@ def test_requests_and_machines_are_those_of_the_readable_twin_event_by_event(how
     assert (kinds & REQUESTS > 0).sum() > 300
     assert np.bitwise_or.reduce(kinds) & (RESIDENTS | LOAD) == RESIDENTS | LOAD
     departures = np.concatenate([block.requests["departure_s"] for block in blocks])
-    expected = np.concatenate([twin.departure_s[stay] for stay in day.order[day.serving(slice(0, day.order.size))]])
+    expected = np.concatenate([twin.departure_s(stay) for stay in day.order[day.serving(slice(0, day.order.size))]])
     np.testing.assert_allclose(departures, expected, rtol=0, atol=1e-7)
     assert np.isnan(departures).any()
     assert np.isfinite(departures).sum() > 200
@@ -102,7 +111,9 @@ def test_where_quotas_are_overcommitted_requests_are_served_as_far_as_threads_ar
         draws = np.random.default_rng(stay)
         arrival_s = np.sort(draws.uniform(0.0, 35.0, 300))
         pace_s = jobs.reference_cpi / 2.8e9 * jobs.instructions_per_request
-        return StationLoad(14, bool(stay % 2), arrival_s, draws.exponential(1.0, 300) / pace_s[day.timeline.job[stay]])
+        return StationLoad(
+            14, ("fcfs", "ps")[stay % 2], arrival_s, draws.exponential(1.0, 300) / pace_s[day.timeline.job[stay]]
+        )
 
     day = replace(day, followed=np.ones(jobs.count, bool), requests=requests)
     blocks = list(run_arm(day, replace(arm, machine_from=np.full(4, 99), stay_from=np.full(36, 99))))
@@ -123,22 +134,26 @@ def test_where_quotas_are_overcommitted_requests_are_served_as_far_as_threads_ar
     assert not rows[:, slots.THROTTLED_S - slots.CYCLES].any()  # servers are no more than the quota
 
 
-@pytest.mark.parametrize("policy", ["ps", "fcfs"])
-def test_at_a_constant_speed_a_station_is_todays_queue(policy):
+@pytest.mark.parametrize("policy", POLICIES)
+def test_beside_frozen_neighbours_a_station_is_the_queue_of_today(policy):
+    """At speeds that change at given times the stamps are those of `serve`; so is the order."""
     rng = np.random.default_rng(7)
-    arrival_s, work = np.cumsum(rng.exponential(0.3, 2000)), rng.exponential(1.0, 2000)
-    stations, requests = stations_of([StationLoad(2, policy == "ps", arrival_s, work)])
-    station = stations.view(np.recarray)[0]
-    now_s, changes = 0.0, 0
-    open_station(station, 0.0)
-    while (now_s := next_request_s(station, requests)) < np.inf:
-        changes += requests_happen(station, requests, now_s)
-        run_at(station, now_s, 2.0)
-    departure_s = requests["departure_s"]
-    expected = serve(policy, arrival_s, work / 2.0, 2).departure_s
-    np.testing.assert_allclose(departure_s, expected, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(np.argsort(departure_s), np.argsort(expected))
-    assert changes < 2 * 2000
+    n, start_s, speed = 2000, np.arange(30) * 20.5, rng.uniform(1.0, 3.0, 30)
+    given = {"arrival_s": np.cumsum(rng.exponential(0.3, n)), "priority": rng.integers(0, 3, n)}
+    given |= {"choice": rng.random(n), "quantum_s": 0.25}
+    work = rng.exponential(1.0, n)
+    stations, requests = stations_of([StationLoad(servers=2, policy=policy, work=work, **given)])
+    changes, moments = 0, 0
+    open_station(stations, requests, 0, 0.0)
+    for at, until_s in enumerate([*start_s[1:], np.inf]):
+        run_at(stations, requests, 0, start_s[at], speed[at])
+        while (now_s := stations.station["next_s"][0]) < until_s:
+            changes, moments = changes + requests_happen(stations, requests, 0, now_s), moments + 1
+    rates = ChangingRates(speed[:, None, None] * [1.0, 2.0], start_s)
+    expected = serve(policy, demand_s=work, servers=2, rates=rates, **given).departure_s
+    np.testing.assert_allclose(requests["departure_s"], expected, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(np.argsort(requests["departure_s"]), np.argsort(expected))
+    assert changes < 2 * n <= moments
 
 
 def test_steps_of_load_have_mean_one_and_belong_to_the_instance():

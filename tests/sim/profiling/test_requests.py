@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.fleet.served import Served, ServedType
+from models.profiling.served import Served, ServedType
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
 from sim.profiling.collection import Collection

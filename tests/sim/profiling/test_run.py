@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from models.arrays import DAY_S
-from models.fleet.served import HardwareTrial
 from models.fleet.world import Churn, Feature, Fleet, Governor, Population, Recording, Rollout
 from models.platforms import PLATFORMS
+from models.profiling.served import HardwareTrial
 from models.profiling.world import Collector, Compiler, Incident, Kernel, ProfileWorld, Profiling, Releases, Watch
 from models.tables import TABLES
 from scenarios.files.loader import load

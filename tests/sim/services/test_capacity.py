@@ -86,3 +86,20 @@ def test_types_gain_differently_from_another_server():
         before_s, after_s = (capacity.alone(site, 10.0)[0] for site in sites.values())
         spread.append(np.std(np.log(after_s / before_s)))
     assert 0.12 < np.median(spread) < 0.25
+
+
+def test_other_tiers_on_the_platform_take_longer_where_requests_do():
+    """In proportion to a type's time on an idle processor; on the dual-core Xeon they take what they take elsewhere."""
+    elsewhere = ServiceWorld(platforms=("piii", "xeon_1h_2c_1p", "rome_7742"), clocks={"piii": 0.6e9})
+    on_platform = replace(elsewhere, application=replace(elsewhere.application, other_tiers="platform"))
+    fixed, moved = capacity.sites(elsewhere), capacity.sites(on_platform)
+    known_s = capacity.alone(moved["xeon_1h_2c_1p"], 1.0)[0]
+    for name, site in moved.items():
+        here_s, delay_s = capacity.alone(site, 1.0)[0], fixed[name].other_tiers_s
+        np.testing.assert_allclose(site.other_tiers_s, delay_s * here_s / known_s, rtol=1e-12)
+        rate_per_s = 0.1 * site.activities.popularity[None]
+        more_s = capacity.response(site, rate_per_s) - capacity.response(fixed[name], rate_per_s)
+        expected_s = site.activities.popularity @ (site.other_tiers_s - delay_s)
+        np.testing.assert_allclose(more_s, expected_s, rtol=1e-9, atol=1e-15)
+    assert moved["piii"].other_tiers_s.mean() > 1.5 * moved["xeon_1h_2c_1p"].other_tiers_s.mean()
+    assert moved["rome_7742"].other_tiers_s.mean() < 0.5 * moved["xeon_1h_2c_1p"].other_tiers_s.mean()

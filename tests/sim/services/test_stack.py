@@ -101,15 +101,18 @@ def _core(service: Activities, machine: Machine, a: int) -> float:
     return service.core_cpi[a] * machine.core_cpi_factor * math.exp(suits)
 
 
-def _between(service: Activities, machine: Machine, last: float, again: float) -> tuple[float, float, float]:
-    """Time at the bus beyond idle memory's, at the link, and lines over it; misses of the last level, memory at 1."""
+def _between(
+    service: Activities, machine: Machine, a: int, last: float, again: float
+) -> tuple[float, float, float, float]:
+    """Waits for memory beyond one for each miss, at the bus and at the link, lines over it, and misses that hide."""
     away = 1 - 1 / machine.sockets
     changed = again * away / (1 - machine.cache_cores[-1] / machine.cores) if away else 0.0
+    hidden = min(service.prefetched[a], last - changed)
     if machine.nodes.count == 1:
-        return 0.3 * changed, 0.0, 0.0
-    farther = machine.nodes.latency_ratio - 1
-    over = (last - changed) * (1 - 1 / machine.nodes.count) * service.interleaved
-    return 0.0, over * farther + 0.3 * changed, over + changed
+        return 0.3 * changed, 0.0, 0.0, hidden
+    crossing, farther = (1 - 1 / machine.nodes.count) * service.interleaved, machine.nodes.latency_ratio - 1
+    waits = (last - changed - hidden) * crossing * farther + 0.3 * changed
+    return 0.0, waits, (last - changed) * crossing + changed, hidden
 
 
 def _costs(service: Activities, machine: Machine, held, latency: tuple[float, float], busy: float):
@@ -123,14 +126,25 @@ def _costs(service: Activities, machine: Machine, held, latency: tuple[float, fl
             again = written * max(found[0] - below, 0.0)
             found.append(below + again)
         stall = sum((found[k] - found[k + 1]) * machine.cache_cycles[k + 1] for k in range(len(held) - 1))
-        bus, link, lines = _between(service, machine, found[-1], again)
-        stall += ((found[-1] + bus) * latency[0] + link * latency[1]) * machine.memory_latency_s * machine.frequency_hz
+        bus, link, lines, hidden = _between(service, machine, a, found[-1], again)
+        waits = (found[-1] - hidden + bus) * latency[0] + link * latency[1]
+        stall += waits * machine.memory_latency_s * machine.frequency_hz
         core = _core(service, machine, a) + service.branch_misses[a] * machine.branch_miss_cycles
         misses.append(found)
         cpi.append(core + stall / max(1.0, service.overlap[a] * machine.overlap_factor))
         instructions.append(service.instructions[a] / (1 - service.spin_share * busy))
         crossing.append(lines)
     return np.array(misses), np.array(cpi), np.array(instructions), np.array(crossing)
+
+
+def _relief(service: Activities, machine: Machine) -> float:
+    """How much of the slowdown a sibling causes that runs the long-run mix on an idle machine."""
+    held = [np.full(len(service.names), size) for size in machine.cache_bytes]
+    rate_per_s = service.rates(service.popularity[None])[0]
+    _, cpi, instructions, _ = _costs(service, machine, held, (1.0, 1.0), 0.0)
+    _, near, _, _ = _costs(service, machine, held, (0.0, 0.0), 0.0)
+    work = rate_per_s * instructions
+    return 1 + machine.sibling_relief * (0.5 - (work * (cpi - near)).sum() / (work * cpi).sum())
 
 
 def _reference(service: Activities, machine: Machine, rate_per_s, steps=4000, kept=None):
@@ -141,7 +155,7 @@ def _reference(service: Activities, machine: Machine, rate_per_s, steps=4000, ke
     busy, latency, link_latency = kept or 0.0, 1.0, 1.0
     for _ in range(steps):
         misses, cpi, instructions, crossing = _costs(service, machine, held, (latency, link_latency), busy)
-        slowdown = service.smt_slowdown * machine.smt_factor * core
+        slowdown = service.smt_slowdown * machine.smt_factor * core * _relief(service, machine)
         beside = slowdown * busy**2 if threads > 1 else 0.0
         wanted = (rate_per_s * instructions * (cpi + beside)).sum() / machine.vcpus / machine.frequency_hz
         traffic = (rate_per_s * instructions * misses[:, -1]).sum() * 64 * 1.3 / max(1.0, wanted)
@@ -238,7 +252,7 @@ def test_where_both_apply_a_shared_cache_costs_what_it_costs_in_the_fleet():
 
 
 def test_memory_is_as_slow_as_was_measured_under_the_same_traffic():
-    service, machine, how = _service(), _machine("piii"), replace(ALL, spin=False, sockets=False)
+    service, machine, how = _service(), _machine("piii"), replace(ALL, spin=False, sockets=False, prefetch=False)
     service, rate_per_s = replace(service, spin_share=0.0), _load(service, [1.0, 4.0, 7.0])
     found = demands(service, machine, rate_per_s, how)
     idle = demands(service, machine, rate_per_s, replace(how, bus=False))
@@ -256,7 +270,8 @@ def test_memory_is_as_slow_as_was_measured_under_the_same_traffic():
     [
         ("branches", "piii", True), ("overlap", "piii", False), ("bus", "piii", True), ("coherence", "piii", True),
         ("shared_cache", "pd4", True), ("smt", "xeon_2h_1c_1p", True), ("spin", "piii", True),
-        ("effective_cache", "piii", True), ("sockets", "piii", True), ("sockets", "icelake_8380", True),
+        ("effective_cache", "piii", True), ("prefetch", "piii", False), ("sockets", "piii", True),
+        ("sockets", "icelake_8380", True),
     ],
 )  # fmt: skip
 def test_every_mechanism_makes_requests_more_expensive_and_overlap_cheaper(mechanism, name, costlier):
@@ -292,7 +307,8 @@ def test_there_is_a_fixed_point_in_any_world(seed, name, per_s):
 
 def test_there_is_a_fixed_point_where_a_busier_machine_asks_for_as_much_more_as_it_is_busier():
     """Sibling threads slow each other down: close to saturation steps towards the fixed point become tiny."""
-    service, machine = _service(seed=4, smt_slowdown=1.4), _machine("xeon_2h_1c_1p", PLAIN, seed=4)
+    unrelieved = Hardware(sibling_relief=0.0)
+    service, machine = _service(seed=4, smt_slowdown=1.4), _machine("xeon_2h_1c_1p", PLAIN, 4, unrelieved)
     per_s = np.linspace(0.41, 0.4205, 6) / _idle_s(service, machine)
     rate_per_s = service.rates(np.outer(per_s, service.popularity))
     busy_share = demands(service, machine, rate_per_s, ALL).busy_share
@@ -391,8 +407,35 @@ def test_two_threads_of_one_core_are_slowed_by_what_the_sibling_adds_to_cpi():
     only = replace(NOTHING, smt=True)
     core = service.core_cpi[0] * machine.core_cpi_factor
     cpi = demands(service, machine, np.zeros((1, 3)), only).cpu_s[0, 0] * machine.frequency_hz / service.instructions[0]
-    slowed = 1 + service.smt_slowdown[0] * core / cpi
-    np.testing.assert_allclose(smt_rates(service, machine, only), [1.0, 2 / slowed], rtol=1e-12)
+    far = _misses(service, 0, machine.cache_bytes[-1]) * machine.memory_latency_s * machine.frequency_hz
+    for relief in (0.0, 0.5, 1.0):
+        slowed = 1 + service.smt_slowdown[0] * core / cpi * (1 + relief * (0.5 - far / cpi))
+        found = smt_rates(service, replace(machine, sibling_relief=relief), only)
+        np.testing.assert_allclose(found, [1.0, 2 / slowed], rtol=1e-12)
+
+
+def test_siblings_that_wait_more_slow_each_other_less():
+    """A service of more misses beside itself: its slowdown relative to what core cycles alone would make it."""
+    machine, slower = _machine("xeon_2h_1c_1p"), list[float]()
+    for misses in (0.005, 0.5):
+        service = _service(misses_per_instruction=misses)
+        both = [2 / smt_rates(service, replace(machine, sibling_relief=relief), ALL)[-1] - 1 for relief in (0.5, 0.0)]
+        slower.append(both[0] / both[1])
+    assert 1.25 > slower[0] > slower[1] + 0.05 > 0.8
+
+
+def test_prefetchers_hide_a_part_of_the_misses_that_no_cache_removes_and_leave_their_traffic():
+    only = replace(NOTHING, prefetch=True)
+    service, machine = _one_type("rome_7742", only, prefetched_share=0.5)
+    large = service.set_bytes > 16 * 2**20
+    memory_cycles = machine.memory_latency_s * machine.frequency_hz
+    hidden = _cycles(service, machine, NOTHING) - _cycles(service, machine, only)
+    capacity = _misses(service, 0, machine.cache_bytes[-1])
+    floor = float(service.weights[0, large].sum())
+    assert hidden == pytest.approx(min(0.5 * floor, capacity) * memory_cycles, rel=1e-9)
+    rate_per_s = service.rates(np.array([[1.0]]))
+    found, without = (demands(service, machine, rate_per_s, how).misses_per_instruction for how in (only, NOTHING))
+    np.testing.assert_array_equal(found, without)
 
 
 @pytest.mark.parametrize("name", ["xeon_2h_2c_1p", "xeon_2h_2c_2p"])
@@ -503,7 +546,7 @@ def test_two_sockets_of_a_core_lose_more_against_one_of_two_the_longer_lines_tak
     capacity = {}
     for name in ("xeon_1h_1c_2p", "xeon_1h_2c_1p"):
         service, machine = _service(), _machine(name, hardware=Hardware(bus_transfer=transfer))
-        capacity[name] = saturation(HostedService(service, machine, ALL), service.popularity)
+        capacity[name] = saturation(HostedService(service, machine, ALL, service.other_tiers_s), service.popularity)
     lost = 1 - capacity["xeon_1h_1c_2p"] / capacity["xeon_1h_2c_1p"]
     assert lost == pytest.approx(0.0, abs=1e-12) if transfer == 1.0 else 0.1 < lost / (transfer - 1.0) < 0.13
 

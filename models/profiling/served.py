@@ -1,15 +1,16 @@
-"""What is asked of a fleet besides its jobs: services of which every request is served, and hardware under trial.
+"""What is asked of a profiled fleet besides its jobs: services of which every request is served, hardware under trial.
 
 Every field's bounds stand in its annotation, as in `models.fleet.world`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Lt, MinLen
 
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive
+from models.queues.policies import PolicyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class ServedType:
     """Half-amplitude of the day's wave of its weight, relative to its mean."""
     peak_hour: Annotated[float, Ge(0), Lt(24)] = 14.0
     """Hour of the day at which its weight is greatest."""
+    priority: Annotated[int, Ge(0)] = 0
+    """Its class under policy priority, 0 first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,11 @@ class Served:
 
     job: Annotated[str, MinLen(1)]
     """Name of one of `population.services`, with a quota of whole hardware threads."""
-    policy: Literal["ps", "fcfs"] = "ps"
-    """Scheduling of an instance's requests: processor sharing, or first come first served."""
+    policy: PolicyName = "ps"
+    """Scheduling of an instance's requests, as of a queue's station: `fcfs`, `lcfs`, `lcfs_pr`, `ps`, `rr`, `srpt`,
+    `sjf`, `fb`, `priority` or `random`."""
+    quantum_s: Positive = 0.1
+    """Time slice of round robin, which needs `simulation: events`: elsewhere requests are served in instructions."""
     request_cv: NonNegative = 1.0
     """Coefficient of variation of the instructions of requests of one type (gamma)."""
     types: Annotated[tuple[ServedType, ...], MinLen(1)] = (ServedType("request"),)
