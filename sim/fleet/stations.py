@@ -92,8 +92,7 @@ def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
 
 def _at_work(station: Records, requests: int, servers: int, most: int) -> StationsAtWork:
     """Return arrays for so many requests and servers; one station has at most so many."""
-    nobody, never = np.full(servers, -1), np.full(servers, np.inf)
-    speeds = [np.zeros(servers) for _ in range(4)]
+    nobody, never, none = np.full(servers, -1), np.full(servers, np.inf), np.zeros(servers)
     waiting = Heap(
         np.zeros(requests), np.zeros(requests, np.int64), np.zeros(requests, np.int64), np.zeros(0, np.int64)
     )
@@ -103,7 +102,17 @@ def _at_work(station: Records, requests: int, servers: int, most: int) -> Statio
         left=np.zeros(requests),
         start_s=np.zeros(requests),
         groups=np.zeros(requests + station.size, np.int64),
-        cores=Cores(nobody, nobody.copy(), *speeds, never, never.copy(), never.copy()),
+        cores=Cores(
+            job=nobody,
+            serial=nobody.copy(),
+            rate=none,
+            since_s=none.copy(),
+            left=none.copy(),
+            slice_s=none.copy(),
+            finish_s=never,
+            end_s=never.copy(),
+            expiry_s=never.copy(),
+        ),
         speed=np.zeros(servers),
         total=np.zeros(servers + station.size),
         counts=np.zeros((station.size, _COUNTS), np.int64),
@@ -132,21 +141,21 @@ def _total(at_work: StationsAtWork, s: int) -> Floats:
 def _load(at_work: StationsAtWork, requests: Records, s: int) -> RequestArrays:
     own = requests[at_work.station[s].first : at_work.station[s].last]
     nobody, never = at_work.nobody, at_work.never
-    return RequestArrays(own.arrival_s, own.work, never, nobody, nobody, own.priority, own.choice)
+    return RequestArrays(own["arrival_s"], own["work"], never, nobody, nobody, own["priority"], own["choice"])
 
 
 @njit(cache=False, borrows=True)
 def _times(at_work: StationsAtWork, requests: Records, s: int) -> ServiceTimes:
     first, last = at_work.station[s].first, at_work.station[s].last
     own = requests[first:last]
-    return ServiceTimes(own.arrival_s, at_work.start_s[first:last], own.departure_s)
+    return ServiceTimes(own["arrival_s"], at_work.start_s[first:last], own["departure_s"])
 
 
 @njit(cache=False, borrows=True)
 def _pending(at_work: StationsAtWork, requests: Records, s: int) -> Heap:
     """Return who arrives next, alone."""
     counts, own = at_work.counts[s], requests[at_work.station[s].first : at_work.station[s].last]
-    return Heap(own.arrival_s, at_work.nobody, counts[_NEXT : _NEXT + 1], counts[_PENDING : _PENDING + 1])
+    return Heap(own["arrival_s"], at_work.nobody, counts[_NEXT : _NEXT + 1], counts[_PENDING : _PENDING + 1])
 
 
 @njit(cache=False, borrows=True)

@@ -102,4 +102,4 @@ def test_other_tiers_on_the_platform_take_longer_where_requests_do():
         expected_s = site.activities.popularity @ (site.other_tiers_s - delay_s)
         np.testing.assert_allclose(more_s, expected_s, rtol=1e-9, atol=1e-15)
     assert moved["piii"].other_tiers_s.mean() > 1.5 * moved["xeon_1h_2c_1p"].other_tiers_s.mean()
-    assert moved["rome_7742"].other_tiers_s.mean() < 0.5 * moved["xeon_1h_2c_1p"].other_tiers_s.mean()
+    assert moved["rome_7742"].other_tiers_s.mean() < 0.6 * moved["xeon_1h_2c_1p"].other_tiers_s.mean()
