@@ -45,10 +45,11 @@ def main() -> None:
     """Print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw, for others than those before")
     parser.add_argument("--cheaper", action="store_true")
     asked = parser.parse_args()
     named, others = {"whole": 0, "half": 0}, 0
-    for draw in range(asked.draws):
+    for draw in range(asked.first, asked.first + asked.draws):
         fleet, rng = draw // _DRAWS_OF_A_FLEET, stream(draw, "detectable draw")
         weights = weights_of(stream(fleet, "detectable fleet"))
         share = weights.ravel() / _SERVICES

@@ -16,15 +16,28 @@ from analysis.profiling.cancellation import interruptible
 from analysis.profiling.fleet_samples import undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.query import (
+    LABEL,
     LOCATION_DIMENSIONS,
-    PROCESS_DIMENSIONS,
     Query,
     QueryError,
     dimension,
+    is_label,
+    of_process,
     unknown,
 )
 from analysis.profiling.storage import NEEDED, Identity, find, identity
-from analysis.profiling.sums import PROCESSES, SQL, Sums, column, difference, frame, shares, sum_samples, summed
+from analysis.profiling.sums import (
+    PROCESSES,
+    Sums,
+    column,
+    difference,
+    expression,
+    frame,
+    quoted,
+    shares,
+    sum_samples,
+    summed,
+)
 from models.tables import TABLES
 
 MEMORY_BYTES = 240_000_000
@@ -97,6 +110,10 @@ class Database:
         rows = "SELECT event, min(unit) FROM rates GROUP BY event ORDER BY event"
         return self._answered(("units",), lambda cursor: dict(cursor.execute(rows).fetchall()))
 
+    def labels(self) -> list[str]:
+        """Return the labels of the files' own, in alphabetical order; each is a dimension, `label.` before its name."""
+        return self._answered(("labels",), lambda cursor: column(cursor, "SELECT DISTINCT key FROM labels ORDER BY 1"))
+
     def values(self, name: str, limit: int = 10_000) -> list[str]:
         """Return the values of a dimension as text, in order, sampled or not.
 
@@ -111,7 +128,7 @@ class Database:
             If there is no such dimension.
         """
         own = dimension(name)
-        distinct = f"SELECT DISTINCT {SQL[own]} AS value FROM {_source(own)}"
+        distinct = f"SELECT DISTINCT {expression(own)} AS value FROM {_source(own)}"
         rows = f"SELECT value::VARCHAR FROM ({distinct}) ORDER BY value LIMIT ?"
         return self._answered(("values", own, limit), lambda cursor: column(cursor, rows, limit))
 
@@ -308,7 +325,7 @@ class Database:
         QueryError, ProfileError
             As `stacks` does.
         """
-        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        by_process = replace(query, by=tuple(filter(of_process, query.by)))
         return self._of_stacks(
             f"apart {most} {greatest}",
             by_process,
@@ -334,7 +351,7 @@ class Database:
         QueryError, ProfileError
             As `stacks` does.
         """
-        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        by_process = replace(query, by=tuple(filter(of_process, query.by)))
         return self._of_stacks(
             f"through {term}", by_process, lambda cursor, sums: paths.through(cursor, sums, term), None
         )
@@ -359,7 +376,7 @@ class Database:
             As `stacks` does, and if there is no such function.
         """
         self._check(Query(query.event).restricted("function", function))
-        by_process = replace(query, by=tuple(name for name in query.by if name in PROCESS_DIMENSIONS))
+        by_process = replace(query, by=tuple(filter(of_process, query.by)))
         return self._of_stacks(
             f"callers {function}", by_process, lambda cursor, sums: paths.callers(cursor, sums, function), None
         )
@@ -419,6 +436,12 @@ class Database:
         """Refuse an event or a value that is in none of the databases."""
         searched = databases or (self,)
         faults = []
+        for name in dict.fromkeys((*query.by, *(name for name, _ in query.where))):
+            known = sorted({label for database in searched for label in database.labels()})
+            if is_label(name) and name.removeprefix(LABEL) not in known:
+                faults.append(unknown("label", name.removeprefix(LABEL), known))
+        if faults:
+            raise QueryError("\n".join(faults))
         if not any(query.event in database.units() for database in searched):
             known = sorted({event for database in searched for event in database.events()})
             faults += [] if query.event in known else [unknown("event", query.event, known)]
@@ -432,7 +455,7 @@ class Database:
 
     def _missing(self, name: str, values: tuple[str, ...]) -> set[str]:
         """Return which of the values a dimension does not have."""
-        values_of = f"SELECT ({SQL[name]})::VARCHAR AS value FROM {_source(name)}"
+        values_of = f"SELECT ({expression(name)})::VARCHAR AS value FROM {_source(name)}"
         rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({values_of}) USING (value)"
         return set(self._answered(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
 
@@ -445,9 +468,9 @@ class Database:
         sums = self._sums(cursor, query)
         if top is None:
             _refuse_many(cursor, most)
-        names = ", ".join(query.by)
+        names = quoted(*query.by)
         first = f"{names}, " if names else ""
-        order = ", ".join(("value DESC", *query.by))
+        order = ", ".join(("value DESC", *map(quoted, query.by)))
         rows = summed(
             cursor,
             sums,
@@ -483,7 +506,7 @@ class Database:
 
 def _source(name: str) -> str:
     """Return the tables over which a dimension is an expression."""
-    return PROCESSES if name in PROCESS_DIMENSIONS else "locations"
+    return PROCESSES if of_process(name) else "locations"
 
 
 def _check_top(top: int | None) -> None:

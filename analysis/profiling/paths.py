@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling import frames
-from analysis.profiling.sums import Sums, column, shares, summed
+from analysis.profiling.sums import Sums, column, quoted, shares, summed
 from analysis.profiling.views import row
 
 ROOT = "[root]"
@@ -124,7 +124,7 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
         cursor.register("found", pa.table({"stack": stack, "code": above}))
         cursor.execute("INSERT INTO callers SELECT DISTINCT stack, code FROM found")
         cursor.unregister("found")
-    names = "".join(f"{name}, " for name in sums.by)
+    names = "".join(f"{quoted(name)}, " for name in sums.by)
     return summed(
         cursor,
         sums,
@@ -154,7 +154,7 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
     stack = np.concatenate([pair[0] for pair in first]) if first else np.empty(0, np.int64)
     path = np.concatenate([pair[1] for pair in first]) if first else np.empty(0, np.int64)
     cursor.register("equal", pa.table({"stack": stack, "path": path}))
-    by = "".join(f"{name}, " for name in sums.by)
+    by = "".join(f"{quoted(name)}, " for name in sums.by)
     order = f"value DESC, {by}" if greatest else by
     rows = summed(
         cursor,
@@ -197,7 +197,7 @@ def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[i
         matched[np.unique(part.code[hit])] = True
         reached.append(np.unique(np.repeat(part.stack, part.length)[hit]))
     cursor.register("reached", pa.table({"stack": np.concatenate(reached)}))
-    own = "".join(f" OR contains(lower({name}::VARCHAR), $term)" for name in sums.by)
+    own = "".join(f" OR contains(lower({quoted(name)}::VARCHAR), $term)" for name in sums.by)
     (value,) = cursor.execute(
         "SELECT coalesce(sum(value), 0)::VARCHAR FROM groups JOIN process_keys USING (pkey)"
         f" WHERE stack IN (SELECT stack FROM reached){own}",
@@ -241,7 +241,7 @@ def _apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, item: pd.Series) -> tu
     """Return the dimensions of sums whose keys stay apart, and their items without the keys."""
     if not sums.by:
         return pd.DataFrame(index=item.index), item
-    known = cursor.execute(f"SELECT pkey, {', '.join(sums.by)} FROM process_keys ORDER BY pkey").fetchall()
+    known = cursor.execute(f"SELECT pkey, {quoted(*sums.by)} FROM process_keys ORDER BY pkey").fetchall()
     table = pd.DataFrame(known, columns=["pkey", *sums.by]).set_index("pkey")
     keys = int(table.index.max()) + 1 if len(table) else 1  # As `_weights` has it.
     return table.loc[item % keys].reset_index(drop=True), item // keys

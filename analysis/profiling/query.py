@@ -44,6 +44,8 @@ LOCATION_DIMENSIONS: Mapping[str, str] = MappingProxyType(
 """Dimensions that belong to what was sampled, and what each means."""
 DIMENSIONS: dict[str, str] = {**PROCESS_DIMENSIONS, **LOCATION_DIMENSIONS}
 """Every dimension by which samples are summed or restricted, and what it means."""
+LABEL = "label."
+"""Beginning of the dimensions that are labels of the files' own: `label.pod` is what the label `pod` says."""
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         "job": "application",
@@ -90,6 +92,22 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     return f"{problem}; there are {listed}{more}"
 
 
+def is_label(name: str) -> bool:
+    """Return whether a dimension is a label of the files' own."""
+    return name.startswith(LABEL) and len(name) > len(LABEL)
+
+
+def of_process(name: str) -> bool:
+    """Return whether a dimension belongs to processes, as labels do, and not to what was sampled.
+
+    Examples
+    --------
+    >>> of_process("machine"), of_process("label.pod"), of_process("function")
+    (True, True, False)
+    """
+    return name in PROCESS_DIMENSIONS or is_label(name)
+
+
 def dimension(name: str) -> str:
     """Return a dimension's own name, also for an alias.
 
@@ -104,7 +122,7 @@ def dimension(name: str) -> str:
     ('application', 'datacentre')
     """
     own = ALIASES.get(name, name)
-    if own not in DIMENSIONS:
+    if own not in DIMENSIONS and not is_label(own):
         raise QueryError(unknown("dimension", name, [*DIMENSIONS, *ALIASES]))
     return own
 

@@ -22,6 +22,16 @@ TAKEN = "taken"
 """Column that samples may have besides: how many samples a row rests on, where that is not its count."""
 
 
+LABELS = pa.schema(
+    [
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("value", pa.string(), nullable=False),
+    ]
+)
+"""Table `labels` that a profile of other tools' files may have besides: what a process's samples were labelled with."""
+
+
 class ProfileError(WscError):
     """A folder holds no usable profile; `str()` has one fault a line."""
 
@@ -48,6 +58,11 @@ class Folder:
     def tables(self) -> tuple[str, ...]:
         """Names of the tables of `models.tables` that are there, those that hold the truth left out."""
         return tuple(name for name in TABLES if not name.startswith("truth_") and self.file(name).is_file())
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there is a table of labels."""
+        return self.file("labels").is_file()
 
     def ranges(self, table: str) -> dict[str, Range]:
         """Return the ranges of a table's integer columns, as its footer says.
@@ -103,7 +118,7 @@ def identity(folders: Iterable[Folder]) -> Identity:
     """Return what changes when a file of the profile does: paths, sizes and times of last change."""
     files = []
     for folder in folders:
-        for table in folder.tables:
+        for table in (*folder.tables, *(["labels"] if folder.labelled else [])):
             file = folder.file(table)
             try:
                 state = file.stat()
@@ -166,10 +181,12 @@ def _faults(folder: Folder) -> Iterator[str]:
         yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {tables}"
     for table in NEEDED:
         if table not in missing:
-            yield from _table_faults(folder.file(table), table)
+            yield from _table_faults(folder.file(table), [(column.name, column.type) for column in TABLES[table]])
+    if folder.labelled:
+        yield from _table_faults(folder.file("labels"), [(field.name, field.type) for field in LABELS])
 
 
-def _table_faults(file: Path, table: str) -> Iterator[str]:
+def _table_faults(file: Path, columns: Sequence[tuple[str, pa.DataType]]) -> Iterator[str]:
     """Yield a line for a file that cannot be read, and for each column that is missing or of another type."""
     try:
         with pq.ParquetFile(file) as opened:
@@ -178,11 +195,11 @@ def _table_faults(file: Path, table: str) -> Iterator[str]:
         reason = str(error).partition("\n")[0].partition(". ")[0]
         yield f"{file}: is no whole Parquet file: {reason}"
         return
-    for column in TABLES[table]:
-        if column.name not in schema.names:
-            yield f"{file}: {column.name}: column is missing; there are {', '.join(schema.names)}"
-        elif _sort(schema.field(column.name).type) not in _accepted(column.type):
-            yield f"{file}: {column.name}: should hold {_sort(column.type)}, got type {schema.field(column.name).type}"
+    for name, kind in columns:
+        if name not in schema.names:
+            yield f"{file}: {name}: column is missing; there are {', '.join(schema.names)}"
+        elif _sort(schema.field(name).type) not in _accepted(kind):
+            yield f"{file}: {name}: should hold {_sort(kind)}, got type {schema.field(name).type}"
 
 
 def _sort(kind: pa.DataType) -> str:

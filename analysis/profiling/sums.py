@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.query import LOCATION_DIMENSIONS, PROCESS_DIMENSIONS, Query
+from analysis.profiling.query import LABEL, LOCATION_DIMENSIONS, Query, is_label, of_process
 from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.views import MOST_VALUE, Counts, row
 from models.arrays import Floats
@@ -37,7 +37,7 @@ SQL: Mapping[str, str] = MappingProxyType(
         "symbolised": "symbolised",
     }
 )
-"""Each dimension as an expression over `PROCESSES` or `locations`."""
+"""Each dimension but labels as an expression over `PROCESSES` or `locations`."""
 PROCESSES = "processes o JOIN visits v USING (visit) LEFT JOIN builds b ON o.build = b.build"
 """Processes with what their visit and their build say."""
 _WORD = 2**63 - 1
@@ -45,6 +45,31 @@ _SUMS = ("samples", "value")
 
 Part = Literal["location", "stack"]
 """What samples are told apart by beside their process: the place sampled, or the call path to it."""
+
+
+def expression(name: str) -> str:
+    """Return a dimension as an expression over `PROCESSES` or `locations`; a label that a process has not is empty.
+
+    Examples
+    --------
+    >>> expression("kernel")
+    'v.kernel'
+    """
+    if not is_label(name):
+        return SQL[name]
+    key = name.removeprefix(LABEL).replace("'", "''")
+    return f"coalesce((SELECT min(l.value) FROM labels l WHERE l.process = o.process AND l.key = '{key}'), '')"
+
+
+def quoted(*names: str) -> str:
+    """Return names of columns as SQL has them, whatever characters labels have.
+
+    Examples
+    --------
+    >>> print(quoted("application", 'label.a"b'))
+    "application", "label.a""b"
+    """
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +123,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     counts : bounds of the samples' counts
     part : `stack` keeps stacks apart, in place of the dimensions of locations, and takes only samples that have one
     """
-    by_process = [name for name in query.by if name in PROCESS_DIMENSIONS]
+    by_process = [name for name in query.by if of_process(name)]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
     scales = _key_processes(cursor, query, by_process)
     in_value = scales.several or counts.taken
@@ -139,8 +164,8 @@ def _product(most: int) -> str:
 
 def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> _Scales:
     """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale."""
-    columns = "".join(f", {SQL[name]} AS {name}" for name in by)
-    filters, values = _filters(query, PROCESS_DIMENSIONS)
+    columns = "".join(f", {expression(name)} AS {quoted(name)}" for name in by)
+    filters, values = filters_of(query, locations=False)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
         if bound is not None:
             filters.append(f"v.start_s {compared} ?")
@@ -153,7 +178,7 @@ def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
-    names = ", ".join(("rated", *by))
+    names = quoted("rated", *by)
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
         f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
@@ -182,7 +207,7 @@ def _refuse_unrated(cursor: duckdb.DuckDBPyConnection, event: str) -> None:
 
 def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
     """Make `location_map` from location to key, and `location_keys`."""
-    filters, values = _filters(query, LOCATION_DIMENSIONS)
+    filters, values = filters_of(query, locations=True)
     where = " AND ".join(filters) or "true"
     if not by:
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
@@ -190,11 +215,11 @@ def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
             f"CREATE TEMP TABLE location_map AS SELECT location, 0 AS lkey FROM locations WHERE {where}", values
         )
         return
-    columns = ", ".join(f"{SQL[name]} AS {name}" for name in by)
+    columns = ", ".join(f"{SQL[name]} AS {quoted(name)}" for name in by)
     cursor.execute(
         f"CREATE TEMP TABLE named_locations AS SELECT location, {columns} FROM locations WHERE {where}", values
     )
-    names = ", ".join(by)
+    names = quoted(*by)
     cursor.execute(
         "CREATE TEMP TABLE location_keys AS"
         f" SELECT (row_number() OVER ())::INTEGER AS lkey, * FROM (SELECT DISTINCT {names} FROM named_locations)"
@@ -206,10 +231,16 @@ def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
     cursor.execute("DROP TABLE named_locations")
 
 
-def _filters(query: Query, dimensions: Mapping[str, str]) -> tuple[list[str], list[float | list[str]]]:
-    """Return conditions with a mark for each bound list of values, and the lists."""
-    chosen = [(name, values) for name, values in query.where if name in dimensions]
-    return [f"({SQL[name]})::VARCHAR IN (SELECT unnest(?))" for name, _ in chosen], [
+def filters_of(query: Query, *, locations: bool) -> tuple[list[str], list[float | list[str]]]:
+    """Return conditions with a mark for each bound list of values, and the lists.
+
+    Parameters
+    ----------
+    query : whose restrictions
+    locations : those on locations; otherwise those on processes
+    """
+    chosen = [(name, values) for name, values in query.where if of_process(name) != locations]
+    return [f"({expression(name)})::VARCHAR IN (SELECT unnest(?))" for name, _ in chosen], [
         list(values) for _, values in chosen
     ]
 

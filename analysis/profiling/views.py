@@ -217,7 +217,7 @@ def _tables(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) ->
     """Make a view of each file, and return the names under which DuckDB opens the files."""
     opened = []
     for number, folder in enumerate(folders):
-        for table in folder.tables:
+        for table in (*folder.tables, *(["labels"] if folder.labelled else [])):
             file = str(folder.file(table).resolve())
             pattern = re.sub(r"([*?\[])", r"[\1]", file)
             connection.read_parquet(pattern).create_view(f"{table}_{number}")
@@ -294,7 +294,11 @@ def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folde
     """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
     shift = dict.fromkeys(("visit", "process", "build", "location", "stack"), 0)
     parts: dict[str, list[str]] = {table: [] for table in NEEDED}
+    parts["labels"] = ["SELECT -1 AS process, '' AS key, '' AS value WHERE false"]
     for number, folder in enumerate(folders):
+        if folder.labelled:
+            process = _shifted("process", ("process",), shift)
+            parts["labels"].append(f"SELECT {process}, key, value FROM labels_{number}")
         for table in NEEDED:
             columns = [_shifted(column.name, _IDS[table], shift) for column in TABLES[table]]
             if table == "samples":

@@ -88,6 +88,19 @@ def import_(
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
+    append: Annotated[
+        bool, typer.Option("--append", help="Add to the files of an earlier import; those that are there are left out.")
+    ] = False,
+    machine_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="What says a file's machine: label.NAME, file (its name), or a pattern of names such as '{}-*.pb.gz'.",
+        ),
+    ] = None,
+    service_from: Annotated[
+        str | None, typer.Option(metavar="SOURCE", help="The same for the service (application).")
+    ] = None,
     drawn_from: Annotated[
         int | None, count(help="Number of machines of which those in the files are a random sample.")
     ] = None,
@@ -106,7 +119,16 @@ def import_(
     from scenarios.views.terminal import progress
 
     with progress(quiet=json) as tell:
-        payload = profile_files.import_files(files, out, tell, drawn_from, equal_lengths=equal_lengths)
+        payload = profile_files.import_files(
+            files,
+            out,
+            tell,
+            drawn_from,
+            equal_lengths=equal_lengths,
+            append=append,
+            machine_from=machine_from,
+            service_from=service_from,
+        )
     answer(payload, json)
 
 

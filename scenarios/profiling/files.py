@@ -18,7 +18,8 @@ from scenarios.views.terminal import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.formats.foreign import ForeignProfile
+    from analysis.profiling.formats.appending import ImportRecord
+    from analysis.profiling.formats.foreign import ForeignProfile, Origin
     from analysis.profiling.formats.tables import FileTotal
 
 FORMATS = ("pprof", "folded", "llvm")
@@ -132,26 +133,31 @@ def import_files(
     machines: int | None = None,
     *,
     equal_lengths: bool = False,
+    append: bool = False,
+    machine_from: str | None = None,
+    service_from: str | None = None,
 ) -> Imported:
-    """Read profiles of other tools into a new profile directory, which appears when it is complete.
+    """Read profiles of other tools into a profile directory, which appears or changes when it is complete.
+
+    A file that cannot be read is left out, with a note, if any other can; so is one that is there already.
 
     Parameters
     ----------
     paths : files in any format of `analysis.profiling.formats.reading`
-    out : the directory, which must not be there
+    out : the directory
     progress : called with what is being done
     machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
     equal_lengths : of drawn machines, whether all were profiled equally long, where the files do not say how long
+    append : whether files are added to those of an earlier import, if `out` is there; it must not be there otherwise
+    machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`
 
     Raises
     ------
     FaultsError
-        If there is no file, `out` is there or cannot be made, or the files are no small sample of the fleet: too many,
-        of lengths that differ and are not known, or of lengths that differ and are said to be equal.
+        If there is no file, `out` is there or cannot be made, an option is wrong, or the files are no small sample of
+        the fleet: too many, of lengths that differ and are not known, or that differ and are said to be equal.
     ValueError
-        With every fault of the files.
-    OSError
-        If a file cannot be read.
+        With every fault of the files, if none can be read.
 
     Examples
     --------
@@ -162,21 +168,66 @@ def import_files(
     ...     import_files([file], Path(folder) / "made").totals[0].value
     12
     """
-    from analysis.profiling.formats.reading import notes_on, read_foreign, without_copies
-    from analysis.profiling.formats.tables import to_tables, totals
+    from analysis.profiling.formats.appending import ImportRecord, appended, tables_of
+    from analysis.profiling.formats.origins import located
+    from analysis.profiling.formats.reading import notes_on, without_copies
+    from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, to_tables, totals
 
     if not paths:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
-    if out.exists():
-        raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}")])
-    profiles, copies = without_copies(_read_all(paths, read_foreign, progress))
-    tables, notes = to_tables(profiles), [*copies, *notes_on(profiles)]
-    if machines is not None:
-        tables, told = _drawn(profiles, tables, machines, equal_lengths=equal_lengths)
-        notes += told
-    _write_folder(tables, out)
+    if out.exists() and not append:
+        raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
+    machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
+    record = _recorded(out)
+    digests, read, notes = _read_all(paths, record.files, progress)
+    profiles, copies = without_copies(read)
+    profiles = [located(profile, machine, service) for profile in profiles]
+    notes += [*copies, *notes_on(profiles)]
+    tables = tables_of(out) if out.exists() else {}
+    if profiles:
+        origin_s = origin_of(profiles) if record.origin_s is None else record.origin_s
+        added = to_tables(profiles, origin_s, record.files.values())
+        names = machines_of(profiles)
+        known = {number: record.machines[name] for name, number in names.items() if name in record.machines}
+        past = int(tables["visits"]["machine"].max()) + 1 if tables else 0
+        tables = appended(tables, added, known) if tables else added
+        collections = zip(profiles, collections_of(profiles, record.files.values()), strict=True)
+        record = ImportRecord(
+            record.files | {digests[profile.name]: collection for profile, collection in collections},
+            {name: number + past for name, number in names.items()} | record.machines,
+            origin_s,
+            drawn_from=record.drawn_from if machines is None else machines,
+            equal_lengths=record.equal_lengths or equal_lengths,
+            spans=record.spans or any(profile.span for profile in profiles),
+        )
+        if record.drawn_from is not None:
+            tables, told = _drawn(profiles, tables, record)
+            notes += told
+        _write_folder(tables, record, out)
     of_files = [total for profile in profiles for total in totals(profile)]
     return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
+
+
+def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origin], str] | None":
+    """Return what reads the machine or the service of a file, or nothing."""
+    from analysis.profiling.formats.origins import reader_of
+
+    if source is None:
+        return None
+    try:
+        return reader_of(source)
+    except InputError as error:
+        raise FaultsError([Fault(option, 0, 0, "", str(error), shown(source))]) from None
+
+
+def _recorded(out: Path) -> "ImportRecord":
+    """Return what a folder says of the files that were imported into it; nothing of one that is not there."""
+    from analysis.profiling.formats.appending import ImportFolderError, ImportRecord
+
+    try:
+        return ImportRecord.read(out) if out.exists() else ImportRecord()
+    except ImportFolderError as error:
+        raise FaultsError([Fault("--out", 0, 0, "", str(error))]) from None
 
 
 def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelection = EVERYTHING) -> Exported:
@@ -244,17 +295,17 @@ def _summed(totals: Sequence["FileTotal"]) -> Sequence["FileTotal"]:
 
 
 def _drawn(
-    profiles: Sequence["ForeignProfile"], tables: Mapping[str, "pd.DataFrame"], machines: int, *, equal_lengths: bool
+    profiles: Sequence["ForeignProfile"], tables: Mapping[str, "pd.DataFrame"], record: "ImportRecord"
 ) -> tuple[dict[str, "pd.DataFrame"], list[str]]:
     """Return files as a sample of so many machines, and notes on it."""
     from analysis.profiling.formats.fleet import LengthError, SampleError, drawn, levels, unlike_lengths
 
+    machines, equal_lengths = record.drawn_from or 0, record.equal_lengths
     if faults := _faulty_lengths(profiles, equal_lengths=equal_lengths):
         raise FaultsError(faults)
     unlike_s = unlike_lengths(profiles)
-    spans = any(profile.span for profile in profiles)
     try:
-        weighted = drawn(tables, machines, spans=spans, equal=equal_lengths)
+        weighted = drawn(tables, machines, spans=record.spans, equal=equal_lengths)
     except LengthError as error:
         problem = f"{error}; {_cure(profiles)}"
         raise FaultsError([Fault("--drawn-from", 0, 0, "", problem)]) from None
@@ -313,10 +364,21 @@ def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
 
 
 def _read_all(
-    paths: Sequence[Path], read: Callable[[Path], "ForeignProfile"], progress: Progress | None
-) -> list["ForeignProfile"]:
-    """Read every file; raise the faults of all of them together."""
-    profiles, faults = list["ForeignProfile"](), list[Exception]()
+    paths: Sequence[Path], known: Mapping[str, str], progress: Progress | None
+) -> tuple[dict[str, str], list["ForeignProfile"], list[str]]:
+    """Return digests by file, the profiles, and notes on files left out; raise all faults if no file can be used.
+
+    Parameters
+    ----------
+    paths : files
+    known : digests of files that were imported earlier, to their collections
+    progress : called with what is being done
+    """
+    from analysis.profiling.formats.appending import digest_of
+    from analysis.profiling.formats.reading import read_foreign
+
+    profiles, faults, notes = list["ForeignProfile"](), list[Exception](), list[str]()
+    digests: dict[str, str] = {}
     for number, path in enumerate(paths):
         if problem := _no_file(path):
             faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
@@ -324,14 +386,25 @@ def _read_all(
         if progress is not None:
             progress("reading", number / len(paths))
         try:
-            profiles.append(read(path))
+            digest = digest_of(path)
+            if digest in known:
+                notes.append(f"{path}: left out: it was imported before, as {known[digest]}")
+                continue
+            profiles.append(read_foreign(path))
+            digests[str(path)] = digest
         except (ValueError, OSError) as error:
             faults.append(error)
-    if len(faults) == 1:
+    if not profiles and not notes and len(faults) == 1:
         raise faults[0]
-    if faults:
+    if not profiles and not notes:
         raise InputError("\n".join(map(str, faults)))
-    return profiles
+    return digests, profiles, [*notes, *(f"left out: {_first_of(error)}" for error in faults)]
+
+
+def _first_of(error: Exception) -> str:
+    """Return the first line of what is wrong with a file, and how many more there are."""
+    first, *more = str(error).splitlines() or [type(error).__name__]
+    return f"{first} (and {len(more)} more)" if more else first
 
 
 def _no_file(path: Path) -> str:
@@ -341,15 +414,20 @@ def _no_file(path: Path) -> str:
     return "" if path.exists() else "is not there"
 
 
-def _write_folder(tables: Mapping[str, "pd.DataFrame"], out: Path) -> None:
-    """Write tables into a hidden folder beside its place, and move it there when it is complete."""
+def _write_folder(tables: Mapping[str, "pd.DataFrame"], record: "ImportRecord", out: Path) -> None:
+    """Write tables into a hidden folder beside its place, and move it there when it is complete, for what was there."""
     from analysis.profiling.formats.tables import write_tables
 
     partial = hidden(out)
     try:
         make_folder(partial)
         write_tables(tables, partial)
+        record.write(partial)
+        before = out.with_name(f".{out.name}.before")
+        if out.exists():
+            out.rename(before)
         partial.rename(out)
+        shutil.rmtree(before, ignore_errors=True)
     except FolderError as error:
         raise FaultsError([Fault("--out", 0, 0, "", str(error).replace(str(partial), str(out)))]) from None
     except OSError as error:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _T = TypeVar("_T")
+_LABELS = "and label.NAME for a label of the files' own"
 _PATTERN = frozenset("*?[")
 """Characters of patterns of names."""
 
@@ -443,7 +444,7 @@ def _all_dimensions(line: str) -> str:
     """Return what is wrong with a dimension, with all that there are."""
     if not line.startswith("unknown dimension"):
         return line
-    return f"{line.split('; there are', maxsplit=1)[0]}; there are {', '.join(DIMENSIONS)}"
+    return f"{line.split('; there are', maxsplit=1)[0]}; there are {', '.join(DIMENSIONS)}, {_LABELS}"
 
 
 def _empty(database: "Database", question: Query, side: str = "") -> Fault:

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, replace
 
 import pandas as pd
 
-from analysis.profiling.query import PROCESS_DIMENSIONS, Query
+from analysis.profiling.query import Query, of_process
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import event_quantity
@@ -201,7 +201,7 @@ def matches_json(site: ProfileSite, pairs: Pairs) -> Payload:
             raise RefusedError([*problems, *error.problems]) from None
         if problems:
             raise RefusedError(problems)
-    key = next((name for name in query.by if name in PROCESS_DIMENSIONS), None)
+    key = next((name for name in query.by if of_process(name)), None)
     by = () if key is None else (key,)
     value, matching = site.database.through(replace(query, by=by), texts[0])
     total = sum(map(int, site.database.inclusive(query)["own"]))
@@ -210,7 +210,7 @@ def matches_json(site: ProfileSite, pairs: Pairs) -> Payload:
 
 def _roots(site: ProfileSite, query: Query) -> list[Restrictions]:
     """Return restrictions to the largest values of the first key that belongs to processes, none without one."""
-    key = next((key for key in query.by if key in PROCESS_DIMENSIONS), None)
+    key = next((key for key in query.by if of_process(key)), None)
     if key is None:
         return []
     roots = site.database.query(replace(query, by=(key,)), _MOST_ROOTS)

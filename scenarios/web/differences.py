@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
-from analysis.profiling.query import PROCESS_DIMENSIONS, Query
+from analysis.profiling.query import Query, of_process
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
 from scenarios.web.charts import OTHER
@@ -77,7 +77,7 @@ def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) 
 
 
 def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | None:
-    key = next((name for name in query.by if name in PROCESS_DIMENSIONS), None) if roots else None
+    key = next((name for name in query.by if of_process(name)), None) if roots else None
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
         return None

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.query import DIMENSIONS, Query
+from analysis.profiling.query import Query
 from models.errors import WscError
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.conclusion import Payload
@@ -143,7 +143,7 @@ def query(site: ProfileSite, pairs: Pairs) -> WebPage:
         without=site.without(request.query),
         samples=f"{samples:,}",
         value=event_quantity(value, request.query.event, unit_of(site, request.query.event)),
-        further=[(key, request.grouped(key).url("/query")) for key in DIMENSIONS if key not in request.query.by],
+        further=[(key, request.grouped(key).url("/query")) for key in site.dimensions if key not in request.query.by],
     )
     return WebPage("query.html", "Query", view)
 

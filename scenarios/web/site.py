@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
-from analysis.profiling.query import DIMENSIONS, Query
+from analysis.profiling.query import DIMENSIONS, LABEL, Query
 from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
@@ -97,9 +97,14 @@ class ProfileSite:
 
     def render(self, page: WebPage) -> str:
         """Return a page as HTML."""
-        shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": DIMENSIONS}
+        shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": self.dimensions}
         own = {field.name: _shortened(getattr(page.view, field.name)) for field in fields(page.view)}
         return self.templates.get_template(page.template).render(**shared, **own)
+
+    @cached_property
+    def dimensions(self) -> dict[str, str]:
+        """Every dimension and what it means, labels of the files' own last."""
+        return DIMENSIONS | {f"{LABEL}{name}": f"the files' label {name}" for name in self.database.labels()}
 
     @property
     def name(self) -> str:

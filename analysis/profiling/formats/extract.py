@@ -1,6 +1,5 @@
 """What a profile database holds of one event, as a profile for other tools: every place, with callers where known."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -8,9 +7,9 @@ import duckdb
 from analysis.profiling import views
 from analysis.profiling.database import MEMORY_BYTES, MOST_ROWS, Database
 from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
-from analysis.profiling.query import LOCATION_DIMENSIONS, PROCESS_DIMENSIONS, Query, QueryError
+from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import find
-from analysis.profiling.sums import PROCESSES, SQL
+from analysis.profiling.sums import PROCESSES, filters_of
 
 _Rows = list[tuple[Any, ...]]
 _COUNTERS = ("samples", "sample_count")
@@ -82,7 +81,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
     """Return application, location, stack (−1: none), samples and value; the greatest value first."""
-    filters, values = _filters(query, PROCESS_DIMENSIONS)
+    filters, values = filters_of(query, locations=False)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
         if bound is not None:
             filters.append(f"v.start_s {compared} ?")
@@ -94,7 +93,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
-    filters, values = _filters(query, LOCATION_DIMENSIONS)
+    filters, values = filters_of(query, locations=True)
     connection.execute(
         f"CREATE TEMP TABLE chosen AS SELECT location FROM locations WHERE {' AND '.join(filters) or 'true'}", values
     )
@@ -108,12 +107,6 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
     if many > MOST_ROWS:
         raise QueryError(f"there are {many:,} places and call paths, more than {MOST_ROWS:,}; restrict the query")
     return connection.execute("SELECT * FROM places ORDER BY value DESC, application, location, stack").fetchall()
-
-
-def _filters(query: Query, dimensions: Mapping[str, str]) -> tuple[list[str], list[float | list[str]]]:
-    """Return a condition for each restriction on these dimensions, and what is bound to its mark."""
-    chosen = [(SQL[name], allowed) for name, allowed in query.where if name in dimensions]
-    return [f"({text})::VARCHAR IN (SELECT unnest(?))" for text, _ in chosen], [list(allowed) for _, allowed in chosen]
 
 
 def _period(database: Database, event: str) -> int:

@@ -48,6 +48,8 @@ class Origin(NamedTuple):
     platform: str = ""
     datacentre: str = ""
     kernel: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Labels of the samples, whatever they say: name and value, in order of the names."""
 
 
 class Sample(NamedTuple):

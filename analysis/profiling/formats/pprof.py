@@ -45,13 +45,19 @@ _LABELS: Mapping[str, str] = {
     "kernel": "kernel",
 }
 """Labels that say where a sample was taken, and what they say."""
+MOST_LABEL_VALUES = 1000
+"""Values of a label beyond which it is left out: one that names each sample, such as a span, is no dimension."""
+_REMEMBERED = 100_000
+_NAMED = 20
+Labels = tuple[tuple[str, str], ...]
 
 
 def read_pprof(data: bytes, name: str = "profile.pb") -> ForeignProfile:
     """Read a profile in pprof's format (google/pprof, proto/profile.proto), gzipped or plain.
 
-    Every sample type becomes a measure. Labels that name the application, process, machine, platform, data centre or
-    kernel become origins; others are left out, with a note. Inlined functions become frames of their own.
+    Every sample type becomes a measure. Labels become labels of origins; those that name the application, process,
+    machine, platform, data centre or kernel also say that. A label of over a thousand values is left out, with a note.
+    Inlined functions become frames of their own.
 
     Parameters
     ----------
@@ -71,8 +77,12 @@ class _MessageReader:
     faults: Faults
     texts: list[str] = field(default_factory=list)
     frames: dict[Frame, int] = field(default_factory=dict)
+    remembered: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    """Labels that were read."""
+    values: dict[str, set[str]] = field(default_factory=dict)
+    """Values of each label."""
     left_out: dict[str, None] = field(default_factory=dict)
-    """Keys of labels that nothing is made of, in the order of the file."""
+    """Labels with too many values, in the order of the file."""
 
     def profile(self) -> ForeignProfile:
         """Return the profile, or raise all faults."""
@@ -86,8 +96,7 @@ class _MessageReader:
         if not measures:
             self.faults.tell("sample_type", "should be at least one", "none")
         self.faults.refuse()
-        origins: dict[Origin, int] = {}
-        samples = tuple(self._samples(locations, len(measures), origins))
+        samples, origins = self._samples(locations, len(measures))
         comments = tuple(self._text(at, "comment", 0) for at in self.root.numbers.get(13, []))
         default = self._text(self.root.number(14), "default_sample_type", 0)
         self.faults.refuse()
@@ -95,7 +104,7 @@ class _MessageReader:
             measures,
             tuple(self.frames),
             samples,
-            tuple(origins) or (Origin(),),
+            origins or (Origin(),),
             name=self.wire.name,
             main=next(iter(images.values()), ("", ""))[0],
             start_s=_signed(self.root.number(9)) / _NS if self.root.number(9) else float("nan"),
@@ -164,8 +173,11 @@ class _MessageReader:
         return tuple(self.frames.setdefault(frame, len(self.frames)) for frame in frames)
 
     def _samples(
-        self, locations: Mapping[int, tuple[int, ...]], measures: int, origins: dict[Origin, int]
-    ) -> Iterator[Sample]:
+        self, locations: Mapping[int, tuple[int, ...]], measures: int
+    ) -> tuple[tuple[Sample, ...], tuple[Origin, ...]]:
+        """Return the samples and their origins, without labels of which too many values were read."""
+        rows = []
+        labelled: dict[Labels, int] = {}
         stacks: dict[tuple[int, ...], tuple[int, ...]] = {}
         budget = FrameBudget(self.wire.name)
         for message in self._messages(2, _SAMPLE):
@@ -179,7 +191,14 @@ class _MessageReader:
                 self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)
             elif min(values) < 0:
                 self.faults.tell("sample.value", f"should be from 0 to {LARGEST}", min(values), byte=place)
-            yield Sample(stacks[ids], values, self._origin(message, origins))
+            labels = tuple(label for part in message.lengths.get(3, []) if (label := self._label(*part)) is not None)
+            if labels not in labelled:
+                labelled[labels] = len(labelled)
+                budget.take(0, byte=place)
+            rows.append((stacks[ids], values, labelled[labels]))
+        origins: dict[Origin, int] = {}
+        numbers = [origins.setdefault(self._origin(labels), len(origins)) for labels in labelled]
+        return tuple(Sample(stack, values, numbers[at]) for stack, values, at in rows), tuple(origins)
 
     def _stack(self, ids: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: int) -> tuple[int, ...]:
         missing = [location for location in ids if location not in locations]
@@ -193,21 +212,44 @@ class _MessageReader:
             return ()
         return tuple(frame for location in ids for frame in locations[location])
 
-    def _origin(self, message: Message, origins: dict[Origin, int]) -> int:
-        labels: dict[str, str] = {}
-        for part in message.lengths.get(3, []):
-            label = self.wire.message(_LABEL, *part)
-            key = self._text(label.number(1), "label", label.offset)
+    def _label(self, begin: int, end: int) -> tuple[str, str] | None:
+        """Return a label's name and value; none of one that is left out."""
+        raw = self.wire.data[begin:end]
+        label = self.remembered.get(raw)
+        if label is None:
+            label = self._read_label(begin, end)
+            if len(self.remembered) < _REMEMBERED:
+                self.remembered[raw] = label
+            values = self.values.setdefault(label[0], set())
+            values.add(label[1])
+            if len(values) > MOST_LABEL_VALUES:
+                self.left_out[label[0]] = None
+                values.clear()
+        return None if label[0] in self.left_out else label
+
+    def _read_label(self, begin: int, end: int) -> tuple[str, str]:
+        message = self.wire.message(_LABEL, begin, end)
+        key, text, unit = (self._text(message.number(at), "label", message.offset) for at in (1, 2, 4))
+        if message.number(2):
+            return key, text
+        number = str(_signed(message.number(3)))
+        return key, f"{number} {unit}" if unit else number
+
+    def _origin(self, labels: Labels) -> Origin:
+        """Return where samples with such labels were taken; a label that is there twice has both values."""
+        known: dict[str, str] = {}
+        values: dict[str, list[str]] = {}
+        for key, text in labels:
+            if key in self.left_out:
+                continue
+            values.setdefault(key, []).append(text)
             if key in _LABELS:
-                number = str(_signed(label.number(3)))
-                text = self._text(label.number(2), "label", label.offset) if label.number(2) else number
-                labels.setdefault(_LABELS[key], text)
-            else:
-                self.left_out[key] = None
-        return origins.setdefault(Origin(**labels), len(origins))
+                known.setdefault(_LABELS[key], text)
+        return Origin(**known, labels=tuple((key, ", ".join(values[key])) for key in sorted(values)))
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [f"labels left out: {', '.join(list(self.left_out)[:20])}"] if self.left_out else []
+        names = ", ".join(list(self.left_out)[:_NAMED])
+        notes = [f"labels of over {MOST_LABEL_VALUES:,} values are left out: {names}"] if self.left_out else []
         for key, which in ((7, "drop_frames"), (8, "keep_frames")):
             if self.root.number(key):
                 notes.append(f"{which} is not applied: every frame is kept")

@@ -71,6 +71,7 @@ class _Writer:
 
     def _labels(self, origin: Origin) -> bytes:
         pairs = [(key, getattr(origin, key)) for key in _LABELS]
+        pairs += [(key, text) for key, text in origin.labels if key not in _LABELS]
         labels = [number_field(1, self._text(key)) + number_field(2, self._text(text)) for key, text in pairs if text]
         return b"".join(bytes_field(3, label) for label in labels)
 

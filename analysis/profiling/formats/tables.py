@@ -4,7 +4,7 @@ import itertools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin, Sample
-from analysis.profiling.storage import TAKEN, write_samples
+from analysis.profiling.storage import LABELS, TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S
 from models.tables import SCHEMAS, TABLES
@@ -48,7 +48,9 @@ class FileTotal:
     """Their sum in the event's unit."""
 
 
-def to_tables(profiles: Sequence[ForeignProfile]) -> dict[str, pd.DataFrame]:
+def to_tables(
+    profiles: Sequence[ForeignProfile], origin_s: float | None = None, taken: Collection[str] = ()
+) -> dict[str, pd.DataFrame]:
     """Return the tables of a profile directory, with the columns of `models.tables`, of one profile or several.
 
     A file is a collection of its own, and each of its machines a visit, of weight and duty 1. Times count from the
@@ -58,6 +60,12 @@ def to_tables(profiles: Sequence[ForeignProfile]) -> dict[str, pd.DataFrame]:
     Where samples are not the counts of a measure, they get one more column, `taken`: how many samples a row rests on;
     values stay exact. So it is where a file counts its samples too, as a measure `samples` or `sample_count`, and where
     a measure is an amount, such as bytes, of which no period is known: each record then is at least one sample.
+
+    Parameters
+    ----------
+    profiles : files
+    origin_s : moment from which times count, in seconds since 1970; None: as above
+    taken : names that no collection gets
 
     Raises
     ------
@@ -77,11 +85,37 @@ def to_tables(profiles: Sequence[ForeignProfile]) -> dict[str, pd.DataFrame]:
     """
     for profile in profiles:
         _refuse(profile)
-    known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
-    tables = _Tables(origin_s=DAY_S * (min(known) // DAY_S) if known else 0.0)
-    for profile, collection in zip(profiles, _collections(profiles), strict=True):
+    origin_s = origin_of(profiles) if origin_s is None else origin_s
+    tables = _Tables(origin_s=0.0 if origin_s is None else origin_s)
+    for profile, collection in zip(profiles, collections_of(profiles, taken), strict=True):
         tables.add(profile, collection)
     return tables.frames()
+
+
+def origin_of(profiles: Sequence[ForeignProfile]) -> float | None:
+    """Return the midnight (UTC) before the first profile, in seconds since 1970; none: no file says when it was taken.
+
+    Examples
+    --------
+    >>> origin_of([ForeignProfile((), start_s=86_400.0 * 3 + 7)])
+    259200.0
+    """
+    known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
+    return DAY_S * (min(known) // DAY_S) if known else None
+
+
+def machines_of(profiles: Sequence[ForeignProfile]) -> dict[str, int]:
+    """Return the numbers that `to_tables` gives to machines that have a name.
+
+    Examples
+    --------
+    >>> machines_of([ForeignProfile((), origins=(Origin(machine="a"), Origin(), Origin(machine="b")))])
+    {'a': 0, 'b': 2}
+    """
+    tables = _Tables(origin_s=0.0)
+    for profile, collection in zip(profiles, collections_of(profiles), strict=True):
+        tables._origins(profile, collection)
+    return {name: number for (_, name), number in tables.machines.items() if name}
 
 
 def totals(profile: ForeignProfile) -> list[FileTotal]:
@@ -137,7 +171,7 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     for name, table in tables.items():
         columns = {column: table[column].to_numpy() for column in table.columns}
         more = [pa.field(TAKEN, pa.int64())] if TAKEN in columns else []
-        rows = pa.table(columns, pa.schema([*SCHEMAS[name], *more]))
+        rows = pa.table(columns, LABELS if name == "labels" else pa.schema([*SCHEMAS[name], *more]))
         if name == "samples":
             order = [(key, "ascending") for key in ("event", "process", "location", "stack")]
             write_samples(folder / f"{name}.parquet", [rows.sort_by(order)], taken=bool(more))
@@ -184,6 +218,8 @@ class _Tables:
     machines: dict[tuple[int, str], int] = field(default_factory=dict)
     locations: dict[Frame, int] = field(default_factory=dict)
     stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
+    labels: list[tuple[int, str, str]] = field(default_factory=list)
+    """Process, key and value."""
     events: dict[str, int] = field(default_factory=dict)
     counts: _Counts = field(default_factory=_Counts)
 
@@ -223,7 +259,9 @@ class _Tables:
             "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
         }
         arrays = {"samples": self.counts.frame(list(self.events)), "stacks": self._steps()}
-        return {name: arrays[name] if name in arrays else _frame(name, rows[name]) for name in NAMES}
+        tables = {name: arrays[name] if name in arrays else _frame(name, rows[name]) for name in NAMES}
+        labels = pd.DataFrame(self.labels, columns=LABELS.names).astype({"process": "int32"})
+        return tables | {"labels": labels} if self.labels else tables
 
     def _steps(self) -> pd.DataFrame:
         """Return stack, depth and location of every frame, the place sampled first."""
@@ -254,6 +292,7 @@ class _Tables:
             application = origin.application or PurePath(profile.main).name or collection
             entry = (visits[place], application, -1, -1, main, index in chains, 0, math.nan, math.nan)
             processes.append(len(self.processes))
+            self.labels += [(len(self.processes), key, value) for key, value in origin.labels]
             self.processes.append((len(self.processes), *entry))
         return processes
 
@@ -363,12 +402,20 @@ def _refuse(profile: ForeignProfile) -> None:
     faults.refuse()
 
 
-def _collections(profiles: Sequence[ForeignProfile]) -> list[str]:
-    """Return names of files without folders; equal ones are numbered."""
+def collections_of(profiles: Sequence[ForeignProfile], taken: Collection[str] = ()) -> list[str]:
+    """Return the names of the profiles' collections: those of files without folders; equal ones are numbered.
+
+    Examples
+    --------
+    >>> collections_of([ForeignProfile((), name=name) for name in ("x/a.pb", "y/a.pb", "b.pb")], {"b.pb"})
+    ['a.pb (1)', 'a.pb (2)', 'b.pb (2)']
+    """
     names = [plain(PurePath(profile.name).name) for profile in profiles]
-    numbered: Counter[str] = Counter()
-    taken = []
+    used, collections = set(taken), []
     for name in names:
-        numbered[name] += 1
-        taken.append(name if names.count(name) == 1 else f"{name} ({numbered[name]})")
-    return taken
+        alone = names.count(name) == 1 and name not in used
+        numbered = (f"{name} ({number})" for number in itertools.count(1 if name not in taken else 2))
+        chosen = name if alone else next(each for each in numbered if each not in used)
+        used.add(chosen)
+        collections.append(chosen)
+    return collections

@@ -100,15 +100,19 @@ FRAMES = st.lists(
 )
 
 
+def labelled(names):
+    """Return an origin with the labels that say it, and one more."""
+    labels = [pair for pair in zip(Origin._fields[:6], names, strict=True) if pair[1]]
+    return Origin(*names, labels=tuple(sorted([*labels, ("pod", "web-1")])))
+
+
 @st.composite
 def profiles(draw):
     frames = tuple(draw(FRAMES))
     measures = tuple(
         draw(st.lists(st.tuples(NAMES, NAMES).map(lambda found: Measure(*found)), min_size=1, max_size=3, unique=True))
     )
-    origins = tuple(
-        draw(st.lists(st.tuples(*[NAMES] * 6).map(lambda found: Origin(*found)), min_size=1, max_size=2, unique=True))
-    )
+    origins = tuple(draw(st.lists(st.tuples(*[NAMES] * 6).map(labelled), min_size=1, max_size=2, unique=True)))
     counts = st.tuples(*[st.integers(0, LARGEST // 9) for _ in measures])
     stacks = st.lists(st.integers(0, len(frames) - 1), max_size=6).map(tuple)
     some = [Sample((), (0,) * len(measures), index) for index in range(len(origins))]
@@ -158,7 +162,7 @@ def test_what_the_runtime_writes_is_read():
     assert {(f.image, f.build_id) for f in profile.frames} == {("a.out", "abc")}
     assert profile.samples == (Sample((0, 1, 2), (30,)),)
     assert (profile.start_s, profile.length_s, profile.default) == (5, 1, "cpu")
-    assert profile.origins == (Origin(process="12"),)
+    assert profile.origins == (Origin(process="12", labels=(("pid", "12"),)),)
 
 
 def test_the_same_profile_gives_the_same_bytes():

@@ -1,0 +1,160 @@
+"""Labels as dimensions, files that are added or left out, and machines named by labels or by files' names."""
+
+import pytest
+
+from analysis.profiling.database import Database
+from analysis.profiling.formats import wire
+from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.pprof import read_pprof
+from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.formats.tables import to_tables, write_tables
+from analysis.profiling.query import Query, QueryError
+from scenarios.files.faults import FaultsError
+from scenarios.profiling.files import import_files
+from scenarios.web.application import application
+from tests.helpers.foreign_profiles import profile_of
+from tests.helpers.web_pages import ask, harmless
+
+
+def labelled(*samples):
+    """Return pprof bytes of samples: value, then labels as name and text or number."""
+    names = dict.fromkeys(["", "cpu", "ns", "f"])
+    for _, labels in samples:
+        names |= dict.fromkeys(text for pair in labels.items() for text in pair if isinstance(text, str))
+    at = {name: number for number, name in enumerate(names)}
+    data = b"".join(wire.bytes_field(6, name.encode()) for name in names)
+    data += wire.bytes_field(1, wire.number_field(1, at["cpu"]) + wire.number_field(2, at["ns"]))
+    data += wire.bytes_field(5, wire.number_field(1, 1) + wire.number_field(2, at["f"]))
+    data += wire.bytes_field(4, wire.number_field(1, 1) + wire.bytes_field(4, wire.number_field(1, 1)))
+    for value, labels in samples:
+        of = b"".join(
+            wire.bytes_field(
+                3,
+                wire.number_field(1, at[key])
+                + wire.number_field(*((2, at[text]) if isinstance(text, str) else (3, text))),
+            )
+            for key, text in labels.items()
+        )
+        data += wire.bytes_field(2, wire.packed_field(1, [1]) + wire.packed_field(2, [value]) + of)
+    return data
+
+
+def shares(folder, by, where=()):
+    with Database([folder]) as database:
+        return database.query(Query("cpu", (by,), where))[[by, "value"]].to_numpy().tolist()
+
+
+def write(folder, name, value):
+    path = folder / name
+    path.write_bytes(write_pprof(profile_of([Measure("cpu", "ns", 10)], [((Frame("f"), Frame("main")), (value,))])))
+    return path
+
+
+def test_any_label_can_be_grouped_and_restricted_by(tmp_path):
+    """Labels of any name, quotes and numbers included; samples without one have an empty value."""
+    odd = 'it\'s "odd"'
+    samples = [(30, {"pod": "a", odd: "x"}), (20, {"pod": "b", "size": 7}), (5, {})]
+    write_tables(to_tables([read_pprof(labelled(*samples))]), tmp_path)
+    assert shares(tmp_path, "label.pod") == [["a", 30], ["b", 20], ["", 5]]
+    assert shares(tmp_path, f"label.{odd}") == [["", 25], ["x", 30]][::-1]
+    assert shares(tmp_path, "label.size", (("label.pod", ("b",)),)) == [["7", 20]]
+    assert shares(tmp_path, "function", (("label.pod", ("a", "b")),)) == [["f", 50]]
+    with Database([tmp_path]) as database:
+        assert database.labels() == [odd, "pod", "size"]
+        assert database.values("label.pod") == ["", "a", "b"]
+        assert database.callers("f", Query("cpu", ("label.pod",)))["label.pod"].tolist() == ["a", "b", ""]
+        with pytest.raises(QueryError, match='unknown label "pot"; did you mean pod'):
+            database.query(Query("cpu", ("label.pot",)))
+        with pytest.raises(QueryError, match=r'unknown label\.pod "c"'):
+            database.query(Query("cpu", ("function",), (("label.pod", ("c",)),)))
+    pages = application(tmp_path)
+    page = harmless(ask(pages, "/query?by=label.pod"))
+    assert {"a", "b"} <= set(page.said)
+    assert ask(pages, "/flame.json?by=label.pod").json()["value"] == 55
+
+
+def test_labels_of_several_folders_stay_with_their_processes(tmp_path):
+    for name, value in (("one", 3), ("two", 4)):
+        (tmp_path / name).mkdir()
+        write_tables(to_tables([read_pprof(labelled((value, {"pod": name})))]), tmp_path / name)
+    with Database([tmp_path / "one", tmp_path / "two"]) as database:
+        table = database.query(Query("cpu", ("label.pod",)))
+        assert table[["label.pod", "value"]].to_numpy().tolist() == [["two", 4], ["one", 3]]
+
+
+def test_a_label_that_names_each_sample_is_left_out(monkeypatch):
+    monkeypatch.setattr("analysis.profiling.formats.pprof.MOST_LABEL_VALUES", 3)
+    profile = read_pprof(labelled(*((1, {"span": f"s{at}", "pod": "a"}) for at in range(9))))
+    assert profile.notes == ("labels of over 3 values are left out: span",)
+    assert [origin.labels for origin in profile.origins] == [(("pod", "a"),)]
+
+
+def test_machines_and_services_come_from_labels_or_names(tmp_path):
+    files = [tmp_path / name for name in ("web-1.pb", "web-2.pb", "db-1.pb")]
+    for at, file in enumerate(files):
+        file.write_bytes(labelled((10 + at, {"pod": f"p{at % 2}"})))
+    import_files(files, tmp_path / "made", machine_from="label.pod", service_from="{}-*.pb")
+    assert shares(tmp_path / "made", "application") == [["web", 21], ["db", 12]]
+    with Database([tmp_path / "made"]) as database:
+        assert database.query(Query("cpu", ("machine",)))["value"].tolist() == [22, 11]
+    for source, problem in (
+        ("label.node", "labels: should have node, got pod"),
+        ("{}.gz", "name: should match {}.gz, got web-1.pb"),
+        ("pod", "--machine-from: should be label.NAME, file or a pattern"),
+    ):
+        with pytest.raises(ValueError, match=r".") as caught:
+            import_files(files, tmp_path / "none", machine_from=source)
+        assert problem in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_told_and_left_out(tmp_path):
+    good, bad = write(tmp_path, "good.pb", 30), tmp_path / "bad.folded"
+    bad.write_text("main;f 3\nmain;f x\n")
+    imported = import_files([bad, good, tmp_path / "none"], tmp_path / "made")
+    assert [total.value for total in imported.totals] == [30]
+    assert [note.partition(": ")[0] for note in imported.notes] == ["left out", "left out"]
+    assert "bad.folded:2: count: should be a whole number" in imported.notes[0]
+    with pytest.raises(ValueError, match=r"bad\.folded:2: count"):
+        import_files([bad], tmp_path / "other")
+
+
+def test_an_import_can_be_added_to_and_repeated(tmp_path):
+    """In two steps as in one: equal sums, a collection a file, a number a machine; a repetition changes nothing."""
+    files = [write(tmp_path, f"{name}.pb", 10 * (at + 1)) for at, name in enumerate("abcd")]
+    whole, steps = tmp_path / "whole", tmp_path / "steps"
+    names = {"machine_from": "file"}
+    import_files(files, whole, **names)
+    import_files(files[:2], steps, **names)
+    again = import_files([*files[1:], files[0]], steps, append=True, **names)
+    assert [total.value for total in again.totals] == [30, 40]
+    assert again.notes[:2] == [f"{files[at]}: left out: it was imported before, as {files[at].name}" for at in (1, 0)]
+    for by in ("collection", "machine", "function"):
+        assert shares(steps, by) == shares(whole, by)
+    before = {path.name: path.read_bytes() for path in steps.iterdir()}
+    assert import_files(files, steps, append=True, **names).totals == []
+    assert {path.name: path.read_bytes() for path in steps.iterdir()} == before
+    (tmp_path / "e").mkdir()
+    import_files([write(tmp_path / "e", "a.pb", 70)], steps, append=True, **names)
+    assert ["a.pb (2)", 70] in shares(steps, "collection")
+    with Database([steps]) as database:  # Another profile of the machine a.
+        assert database.query(Query("cpu", ("machine",)))["value"].tolist() == [80, 40, 30, 20]
+
+
+def test_drawn_machines_can_be_added_to(tmp_path):
+    files = [write(tmp_path, f"{name}.pb", 10 * (at + 1)) for at, name in enumerate("abcd")]
+    import_files(files, tmp_path / "whole", machines=80)
+    import_files(files[:2], tmp_path / "steps", machines=80)
+    assert shares(tmp_path / "steps", "collection") == [["fleet", 30 * 40]]
+    import_files(files[2:], tmp_path / "steps", append=True)
+    for by in ("collection", "visit", "function"):
+        assert shares(tmp_path / "steps", by) == shares(tmp_path / "whole", by)
+    assert shares(tmp_path / "steps", "collection") == [["fleet", 100 * 20]]
+
+
+def test_only_a_folder_of_imported_files_is_added_to(tmp_path):
+    file = write(tmp_path, "a.pb", 10)
+    import_files([file], tmp_path / "made")
+    with pytest.raises(FaultsError, match=r"is already there: .*; --append adds files to it"):
+        import_files([file], tmp_path / "made")
+    with pytest.raises(FaultsError, match="is no folder that files were imported into"):
+        import_files([file], tmp_path, append=True)
