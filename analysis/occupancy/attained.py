@@ -72,6 +72,35 @@ class Turns(NamedTuple):
     """Requests in service: slices are equally long, so they end in the order in which they began."""
 
 
+class Places(NamedTuple):
+    """Who is served, who waits and who is gone, and what becomes of them: (n,) arrays."""
+
+    state: Ints
+    attained: Floats
+    since: Floats
+    """The server's clock when the request took its present place."""
+    fits: Bools
+    rate: Floats
+    leaves: Ints
+    """The event with which the request leaves."""
+    busy: Ints
+    """(1,) how many are served."""
+
+
+class Batch(NamedTuple):
+    """What happens at one time."""
+
+    now: float
+    """The server's clock."""
+    last: int
+    """The last of its events."""
+    newest: int
+    """The first of the requests that come and may come before a place becomes free; n without any."""
+    servers: int
+    ranks: Ints
+    """(n,) of all requests."""
+
+
 class Gap(NamedTuple):
     """Time from one event to the next, and the service of a busy server at both."""
 
@@ -82,40 +111,152 @@ class Gap(NamedTuple):
 
 
 @njit(cache=True)
-def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool) -> Attained:
-    """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present."""
+def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: bool = False) -> Attained:
+    """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present.
+
+    Of what happens at one time the policy gets the order that suits it best: whoever is in service leaves first, and
+    whoever takes a place leaves at once if it is to leave. If stamps are rounded, a place that becomes free when others
+    come goes, of the next one and those that come and would be before it, to whom leaves first. As another order may
+    be the true one, the rates of these requests are less.
+    """
     n = log.requests
-    attained, since, state = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
-    fits, busy = np.ones(n, dtype=np.bool_), 0
+    places = Places(*_zeros(n), np.ones(n, dtype=np.bool_), np.ones(n), _leaving(log), np.zeros(1, dtype=np.int64))
     waiting, serving = [(0, 0)], [(0, 0)]  # heaps of (± rank, request): first to be served, first to be preempted
     waiting.pop()
     serving.pop()
+    first = 0
+    while first < len(log.job):
+        now, last = log.clock_s[first], _last_at_once(log, first)
+        departures = _vacate(places, log, first, last)
+        newest = n  # the first of those that come when a place becomes free, if the order may be another
+        if rounded and not preemptive and departures > 0 and first + departures <= last:
+            newest = log.job[first + departures]
+        for e in range(first + max(departures - 1, 0), last + 1):
+            i = log.job[e]
+            if i >= 0:
+                places.state[i] = WAITING
+                heappush(waiting, (rank[i], i))
+                _drop(serving, places.state, SERVING)
+                if preemptive and places.busy[0] == servers and -serving[0][0] > rank[i]:
+                    victim = heappop(serving)[1]
+                    places.attained[victim] += now - places.since[victim]
+                    places.state[victim] = WAITING
+                    places.busy[0] -= 1
+                    heappush(waiting, (rank[victim], victim))
+            if newest == n or e == last:
+                _occupy(places, waiting, serving, Batch(now, last, newest, servers, rank))
+        for e in range(first, first + departures):
+            places.fits[-1 - log.job[e]] = places.state[-1 - log.job[e]] == GONE
+            places.state[-1 - log.job[e]] = GONE
+        first = last + 1
+    for i in np.flatnonzero(places.state == SERVING):
+        places.attained[i] += log.clock_s[-1] - places.since[i]
+    return Attained(places.attained, places.fits, places.rate)
+
+
+@njit(cache=True)
+def _zeros(n: int) -> tuple[Ints, Floats, Floats]:
+    return np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n)
+
+
+@njit(cache=True)
+def _vacate(places: Places, log: EventLog, first: int, last: int) -> int:
+    """Let those leave that are in service when they are to; return how many are to leave."""
+    departures = 0
+    for e in range(first, last + 1):
+        i = -1 - log.job[e]
+        if i >= 0:
+            departures += 1
+            if places.state[i] == SERVING:
+                places.attained[i] += log.clock_s[first] - places.since[i]
+                places.state[i] = GONE
+                places.busy[0] -= 1
+    return departures
+
+
+@njit(cache=True)
+def _occupy(places: Places, waiting: Ranks, serving: Ranks, batch: Batch) -> None:
+    """Give free places to those that wait; who is to leave does at once."""
+    state, busy = places.state, places.busy
+    _drop(waiting, state, WAITING)
+    while busy[0] < batch.servers and len(waiting) > 0:
+        chosen, others = _next(waiting, places.leaves, state, batch.newest)
+        places.rate[chosen] = 1.0 / (1 + max(others + 1 - (batch.servers - busy[0]), 0))
+        if places.leaves[chosen] <= batch.last:
+            state[chosen] = GONE
+            places.rate[chosen] *= 0.5
+        else:
+            state[chosen], places.since[chosen] = SERVING, batch.now
+            busy[0] += 1
+            heappush(serving, (-batch.ranks[chosen], chosen))
+        _drop(waiting, state, WAITING)
+
+
+@njit(cache=True)
+def _leaving(log: EventLog) -> Ints:
+    """Return the event with which each request leaves; as many as there are if it never does."""
+    leaves = np.full(log.requests, len(log.job))
+    for e in np.flatnonzero(log.job < 0):
+        leaves[-1 - log.job[e]] = e
+    return leaves
+
+
+@njit(cache=True)
+def _last_at_once(log: EventLog, first: int) -> int:
+    """Return the last event at the time of the first."""
+    last = first
+    while last + 1 < len(log.job) and log.time_s[last + 1] == log.time_s[first]:
+        last += 1
+    return last
+
+
+@njit(cache=True)
+def _next(waiting: Ranks, leaves: Ints, state: Ints, newest: int) -> tuple[int, int]:
+    """Take the first that waits, or whoever leaves first of it and the newest before it; return how many others."""
+    best = heappop(waiting)
+    others = [best]
+    others.pop()
+    last = best
+    while last[1] >= newest:
+        while len(waiting) > 0 and state[waiting[0][1]] != WAITING:
+            heappop(waiting)
+        if len(waiting) == 0:
+            break
+        last = heappop(waiting)
+        if leaves[last[1]] < leaves[best[1]]:
+            others.append(best)
+            best = last
+        else:
+            others.append(last)
+    for other in others:
+        heappush(waiting, other)
+    return best[1], len(others)
+
+
+@njit(cache=True)
+def shortest_first(log: EventLog, demand_s: Floats, tolerance_s: float) -> Bools:
+    """Return whether each request was the shortest that waited when one server took it, who takes them as they leave.
+
+    Who needs more by no more than the tolerance may have been the shortest.
+    """
+    fits, state = np.ones(log.requests, dtype=np.bool_), np.zeros(log.requests, dtype=np.int64)
+    waiting = [(0.0, 0)]
+    waiting.pop()
+    leaves = -1 - log.job[log.job < 0]
+    following, serving = 0, -1
     for e in range(len(log.job)):
-        now, i = log.clock_s[e], log.job[e]
+        i = log.job[e]
         if i >= 0:
             state[i] = WAITING
-            heappush(waiting, (rank[i], i))
-            _drop(serving, state, SERVING)
-            if preemptive and busy == servers and -serving[0][0] > rank[i]:
-                victim = heappop(serving)[1]
-                attained[victim] += now - since[victim]
-                state[victim], busy = WAITING, busy - 1
-                heappush(waiting, (rank[victim], victim))
+            heappush(waiting, (demand_s[i], i))
         else:
-            i = -1 - i
-            fits[i] = state[i] == SERVING
-            attained[i] += now - since[i] if fits[i] else 0.0
-            busy -= 1 if fits[i] else 0
-            state[i] = GONE
-        _drop(waiting, state, WAITING)
-        if busy < servers and len(waiting) > 0:
-            chosen = heappop(waiting)[1]
-            state[chosen], since[chosen], busy = SERVING, now, busy + 1
-            if preemptive:
-                heappush(serving, (-rank[chosen], chosen))
-    for i in np.flatnonzero(state == SERVING):
-        attained[i] += log.clock_s[-1] - since[i]
-    return Attained(attained, fits, np.ones(n))
+            state[-1 - i], following, serving = GONE, following + 1, -1
+        if serving < 0 and following < len(leaves) and state[leaves[following]] == WAITING:
+            serving = leaves[following]
+            while len(waiting) > 0 and state[waiting[0][1]] == GONE:
+                heappop(waiting)
+            fits[serving] = demand_s[serving] <= waiting[0][0] + tolerance_s
+    return fits
 
 
 @njit(cache=True)
@@ -148,7 +289,7 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
 
     Nothing is known of what a request that never leaves still needs: it counts as the longest.
     """
-    n, m = log.requests, len(log.job)
+    n, m, rate = log.requests, len(log.job), np.ones(log.requests)
     attained, fits, state = np.zeros(n), np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)
     base = np.zeros(n)  # of a waiting request what remains; of one in service that less the time from then to the end
     waiting, serving = [(0.0, 0)], [(0.0, 0)]  # heaps: least remaining first; (−base, −request), most remaining first
@@ -167,8 +308,10 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
         ago, i = final_s - log.clock_s[e], log.job[e]
         _outdate(waiting, 1, base, state, WAITING)
         _outdate(serving, -1, base, state, SERVING)
-        if len(waiting) > 0 and len(serving) > 0 and ago - serving[0][0] > waiting[0][0] + tolerance_s:
-            fits[-serving[0][1]] = False
+        beyond = ago - serving[0][0] - waiting[0][0] if len(waiting) > 0 and len(serving) > 0 else 0.0
+        if beyond > 0.01 * tolerance_s:
+            rate[-serving[0][1]] = 0.5
+            fits[-serving[0][1]] &= beyond <= tolerance_s
         starts = -1
         if i < 0:
             starts = -1 - i
@@ -185,12 +328,14 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
         if starts >= 0:
             state[starts], base[starts], busy = SERVING, base[starts] - ago, busy + 1
             heappush(serving, (-base[starts], -starts))
-    return Attained(attained, fits, np.ones(n))
+    return Attained(attained, fits, rate)
 
 
 @njit(cache=True)
-def levelled(log: EventLog, servers: int) -> Attained:
+def levelled(log: EventLog, servers: int, tolerance_s: float = 0.0) -> Attained:
     """Return attained service, whether it was being served when it left, and at what rate, of each request.
+
+    Who has attained more by no more than the tolerance may have attained the same.
 
     Examples
     --------
@@ -213,11 +358,15 @@ def levelled(log: EventLog, servers: int) -> Attained:
             size[stack[depth - 1]] += 1
         else:
             i = -1 - i
-            group, free, at = _find(groups.parent, int(i)), servers, depth - 1
+            group, free, at, alike = _find(groups.parent, int(i)), servers, depth - 1, 0
             while stack[at] != group and free > 0:
-                free, at = free - min(free, size[stack[at]]), at - 1
+                if level_s[stack[at]] < level_s[group] - tolerance_s:
+                    free -= min(free, size[stack[at]])
+                else:
+                    alike += size[stack[at]]
+                at -= 1
             attained[i], fits[i], present[i] = level_s[group], free > 0, False
-            rate[i] = min(1.0, free / size[group])
+            rate[i] = min(1.0, free / (size[group] + alike)) if free > 0 else 1.0
             size[group] -= 1
     for i in np.flatnonzero(present):
         attained[i] = level_s[_find(groups.parent, int(i))]

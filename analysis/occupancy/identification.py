@@ -1,16 +1,17 @@
 """Which policy and how many servers a log speaks for: every candidate explains it, the likeliest is put to the test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, logsumexp
-from scipy.stats import CensoredData, ecdf, ks_2samp, logrank, spearmanr
+from scipy.special import betaln, gammaln, logsumexp
+from scipy.stats import CensoredData, ecdf, ks_2samp, logrank
 
 from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
+from analysis.occupancy.logs.hygiene import resolution_s
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
@@ -19,12 +20,9 @@ ODDS = float(np.log(20.0))
 """A rival whose likelihood is within a factor of 20 of the best one's is not ruled out."""
 CROWDED = 20
 """Least number of departures while somebody waits that tell how servers choose."""
-LONE = 10
-"""Least number of requests that meet nobody on arrival: only they show demands without a policy."""
-ORDERED = 200
-"""Least number of requests that might have left before their turn, none of which did, that show a policy without any
-lone request. Random order, lcfs and sjf, taken for fcfs on 4 to 64 servers, made up to 29 such requests without misfits
-in 300 simulated logs, but up to 4,934 departures while somebody waited: these alone say nothing."""
+HIDDEN = 0.5
+"""So much likelier for each departure while somebody waited must another number be beside that, times the events in one
+tick of the stamps up to one: their order is not known, and a wrong number may take the best."""
 CONTRARY = 30.0
 """So much likelier, as a natural logarithm, must a policy be on another number of servers than on the expected one:
 between neighbouring numbers chance alone made up to 22 in 72 simulated logs."""
@@ -32,20 +30,32 @@ EVERY = 16
 """So many servers are tried one by one, more in steps of a fifth and then between those that explain the log best."""
 MISFITS = 0.02
 """Largest part of the departures while somebody waits that may contradict the policy: wrong stamps."""
+LONE = 10
+"""Least number of requests that meet nobody on arrival, whose demands are known without a policy."""
+ORDERED = 200
+"""Least number of requests that might have left before their turn that show a policy without any lone request. Random
+order, lcfs and sjf, taken for fcfs on 4 to 64 servers, made up to 29 such requests without misfits in 300 simulated
+logs, but up to 4,934 departures while somebody waited: these alone say nothing."""
+COMMON: tuple[PolicyName, ...] = ("fcfs", "ps")
+"""Where the number of servers is said, other numbers are tried under these and under the likeliest policy on that."""
+ROUNDED = 0.2
+"""More departures may contradict a policy where stamps are rounded: five ticks over the mean demand, or so many."""
+RESOLVED = 5.0
+"""Other numbers of servers are no candidates if the mean demand on them is less than so many ticks of the stamps."""
+SUPPORT = 30
+"""The distribution of demands that are known without a policy is compared up to where so many are left."""
 SLICES = 1000
 """Mean stay in slices above which round robin is processor sharing."""
 CLOSE_S = 1e-9
 """Demands that differ by less are the same."""
 LEVEL = 0.003
 """Level of each of three tests: all together refuse less than 1% of the true."""
-MATERIAL = 0.05
+MATERIAL = 0.15
 """Smaller differences are not held against a policy: no real server is one to the last digit."""
 RESOLUTIONS = tuple(2**power for power in range(11))
 """Numbers of equal bins between 0 and the longest stay, and of bins equal in ratio."""
 FLOOR = 1e-3
 """Least demand told apart on the ratio scale, relative to the longest stay."""
-MISFIT = 1e-3
-"""Probability that a request leaves when the policy was not serving it: a wrong stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +101,21 @@ class _Candidate:
     policy: PolicyName
     servers: int
     reconstruction: Reconstruction
-    stay_s: Floats
     log_likelihood: float
     crowded: int
-    misfits: float
+    """Departures while somebody waits."""
+
+    @property
+    def misfits(self) -> float:
+        """Share of these that contradict the candidate."""
+        wrong = ~self.reconstruction.fits & self.reconstruction.finished
+        return float(np.count_nonzero(wrong) / max(self.crowded, 1))
+
+    @property
+    def mean_s(self) -> float:
+        """Mean demand; 0 without any."""
+        known = self.reconstruction.demand_s[self.reconstruction.fits & self.reconstruction.finished]
+        return float(known.mean()) if len(known) else 0.0
 
 
 _Tested = tuple[_Candidate, tuple[DemandTest, ...]]
@@ -109,7 +130,8 @@ def identify(
     expected_servers: int | None = None,
     priority: Ints | None = None,
     quantum_s: float = 0.1,
-    most: int = 10_000,
+    tick_s: float | None = None,
+    most: int = 20_000,
 ) -> Identified:
     """Return the policy and number of servers that explain a log of matched pairs, or why none does.
 
@@ -136,7 +158,9 @@ def identify(
         servers, and of more every sixth number and those around the likeliest, no more than requests were ever present
     expected_servers : the number of servers that the log is said to be made with; None: nothing is known
     priority : (n,) classes, 0 first
-    quantum_s : time slice of rr, which is no candidate if stays are above 1,000 slices: there it is ps
+    quantum_s : time slice of rr, which is no candidate if stays are above 1,000 slices, where it is ps, nor if 99% of
+        the demands are below one slice, where it is fcfs
+    tick_s : what stamps were rounded to; None: what all of them are multiples of
     most : so many requests are looked at, from the middle of the log
 
     Raises
@@ -156,44 +180,72 @@ def identify(
     ('fcfs', 1)
     """
     arrival_s, departure_s = np.asarray(arrival_s, dtype=np.float64), np.asarray(departure_s, dtype=np.float64)
-    rows = _window(arrival_s, pairs(arrival_s, departure_s), most)
-    arrival_s, departure_s = arrival_s[rows], departure_s[rows]
+    tick_s = max(map(resolution_s, (arrival_s, departure_s))) if tick_s is None else tick_s
+    rows, departure_s = _window(arrival_s, departure_s, pairs(arrival_s, departure_s), most)
+    arrival_s = arrival_s[rows]
     events = pairs(arrival_s, departure_s)
     peak = int(events.present.max(initial=0))
     if servers is None and peak > 0 and expected_servers is not None and expected_servers > peak:
         reason = f"at most {peak} requests were present, so none waited on {expected_servers} servers"
         return Identified(None, None, np.nan, reason, (), (), _table([]))
-    numbers = _steps(peak, expected_servers) if servers is None else sorted(set(servers))
     chosen = [name for name in policies if POLICIES[name].order != "class" or priority is not None]
     fine = quantum_s * SLICES < float(np.nan_to_num(departure_s - arrival_s).sum()) / max(len(rows), 1)
     chosen = [name for name in chosen if not (fine and POLICIES[name].sliced)]
     classes = None if priority is None else np.asarray(priority)[rows]
 
+    longest_s = float(np.nanmax(departure_s - arrival_s, initial=0.0))
+
     def explained(policy: PolicyName, k: int) -> _Candidate:
         reconstruction = reconstruct(
-            policy, arrival_s, departure_s, k, priority=classes, quantum_s=quantum_s, tolerance_s=CLOSE_S
+            policy, arrival_s, departure_s, k, priority=classes, quantum_s=quantum_s, tolerance_s=CLOSE_S, tick_s=tick_s
         )
-        return _candidate(policy, k, reconstruction, events, departure_s - arrival_s)
+        crowded = int(np.count_nonzero((events.job < 0) & (events.present >= k)))
+        likely = log_likelihood(reconstruction, longest_s, crowded, tick_s) if longest_s > 0 else 0.0
+        return _Candidate(policy, k, reconstruction, likely, crowded)
 
-    candidates = list[_Candidate]()
-    for policy in chosen:
-        alone = not POLICIES[policy].reconstructed_on_several
-        on = {k: explained(policy, k) for k in numbers if k == 1 or not alone}
-        if servers is None and not alone:
-            _between(on, partial(explained, policy))
-        candidates += on.values()
+    def searched(some: Sequence[PolicyName], numbers: Sequence[int]) -> Iterator[_Candidate]:
+        for policy in some:
+            alone = not POLICIES[policy].reconstructed_on_several
+            on = {k: explained(policy, k) for k in numbers if k == 1 or not alone}
+            if servers is None and not alone:
+                _between(on, partial(explained, policy))
+            yield from on.values()
+
+    if servers is not None:
+        candidates = list(searched(chosen, sorted(set(servers))))
+    elif expected_servers is None:
+        candidates = list(searched(chosen, _steps(peak)))
+    else:
+        own = [
+            explained(policy, expected_servers)
+            for policy in chosen
+            if expected_servers == 1 or POLICIES[policy].reconstructed_on_several
+        ]
+        best = max(own, key=lambda candidate: candidate.log_likelihood, default=None)
+        likely = [name for name in chosen if name in COMMON or (best is not None and name == best.policy)]
+        others = searched(likely, _steps(peak))
+        candidates = own + [candidate for candidate in others if candidate.servers != expected_servers]
     if not candidates and len(rows) > 0:
-        raise InputError(f"policies {tuple(policies)} on {tuple(numbers)} servers: there is no candidate among them")
+        numbers = tuple(servers or ())
+        raise InputError(f"policies {tuple(policies)} on {numbers} servers: there is no candidate among them")
+    resolved = [each for each in candidates if each.servers == expected_servers or each.mean_s >= RESOLVED * tick_s]
+    candidates = [each for each in resolved or candidates if not _one_slice(each, quantum_s)] or candidates
     return _judge(
-        sorted(candidates, key=lambda candidate: -round(candidate.log_likelihood, 6)), events, expected_servers
+        sorted(candidates, key=lambda candidate: -round(candidate.log_likelihood, 6)),
+        events,
+        departure_s - arrival_s,
+        expected_servers,
+        tick_s,
     )
 
 
-def agreement(reconstruction: Reconstruction, events: Pairs, servers: int) -> tuple[DemandTest, ...]:
+def agreement(
+    reconstruction: Reconstruction, events: Pairs, servers: int, tick_s: float = 0.0
+) -> tuple[DemandTest, ...]:
     """Return what speaks against demands: requests do not know what they will meet when they arrive.
 
-    * congestion: rank correlation of demand with the number of requests met on arrival (Spearman 1904);
-    * waiting: distance of the demands of those that met all servers busy from the others' (Kolmogorov-Smirnov);
+    * congestion: distance of the demands of those that met more than the median from the others' (Kolmogorov-Smirnov);
+    * waiting: the same of those that met all servers busy;
     * alone: demands of requests that met nobody, until the next arrival known without any policy (Kaplan and Meier
       1958), against the others' by the log-rank test (Mantel 1966); the size is the distance where the former is known.
 
@@ -201,24 +253,28 @@ def agreement(reconstruction: Reconstruction, events: Pairs, servers: int) -> tu
 
     Parameters
     ----------
-    made, events : a log under a policy, and its events
+    reconstruction, events : a log under a policy, and its events
     servers : k of the policy
+    tick_s : what stamps were rounded to. A distance is what remains if all demands of one side are moved by so much
+        (Lévy 1925), since they are known no better
     """
     demand_s = reconstruction.demand_s[events.order]
     known = (reconstruction.fits & reconstruction.finished)[events.order]
     met = met_on_arrival(events)
+    known &= np.isin(
+        np.arange(len(known)), events.job
+    )  # who leaves in the tick in which it comes, met nobody knows whom
     findings = []
-    if known.sum() >= 10 and np.ptp(met[known]) > 0 and np.ptp(demand_s[known]) > 0:
-        ranks = spearmanr(demand_s[known], met[known])
-        findings.append(DemandTest("congestion", float(ranks.statistic), float(ranks.pvalue)))
-    some, others = demand_s[known & (met >= servers)], demand_s[known & (met < servers)]
-    if min(len(some), len(others)) >= 10:
-        apart = ks_2samp(some, others, method="asymp")
-        findings.append(DemandTest("waiting", float(apart.statistic), float(apart.pvalue)))
-    return (*findings, *_alone(demand_s, known, met, events))
+    usual = float(np.median(met[known])) if known.any() else 0.0
+    for name, more in (("congestion", met > usual), ("waiting", met >= servers)):
+        some, others = demand_s[known & more], demand_s[known & ~more]
+        if min(len(some), len(others)) >= 10:
+            apart = float(ks_2samp(some, others, method="asymp").pvalue)
+            findings.append(DemandTest(name, _distance(some, others, tick_s), apart))
+    return (*findings, *_alone(demand_s, known, met, events, tick_s))
 
 
-def log_likelihood(reconstruction: Reconstruction, longest_s: float) -> float:
+def log_likelihood(reconstruction: Reconstruction, longest_s: float, crowded: int, tick_s: float = 0.0) -> float:
     """Return the log density of a log's departures under a policy, given its arrivals.
 
     Demands are independent draws from a distribution that is not known. Departures are a one-to-one function of
@@ -234,6 +290,9 @@ def log_likelihood(reconstruction: Reconstruction, longest_s: float) -> float:
     ----------
     reconstruction : what the policy makes of the log; requests that have not left do not count
     longest_s : the longest stay in the log, seconds: no demand is larger
+    crowded : departures while somebody waited: each may contradict the policy, how often is learnt with the rest
+    tick_s : what stamps were rounded to. Demands are known no better, and those that happen to be multiples of it are
+        no likelier for that: each is moved at random by up to a tick, alike under all policies
 
     Returns
     -------
@@ -243,19 +302,19 @@ def log_likelihood(reconstruction: Reconstruction, longest_s: float) -> float:
     fit = reconstruction.fits & reconstruction.finished
     misfits = int(np.count_nonzero(~reconstruction.fits & reconstruction.finished))
     rates = float(np.log(reconstruction.rate[fit]).sum())
-    stamps = float(fit.sum() * np.log1p(-MISFIT) + misfits * np.log(MISFIT / longest_s))
-    return rates + stamps + _log_density(reconstruction.demand_s[fit], longest_s)
+    crowded = max(crowded, misfits)
+    stamps = float(betaln(misfits + 0.5, crowded - misfits + 0.5) - betaln(0.5, 0.5) - misfits * np.log(longest_s))
+    moved_s = np.random.default_rng(0).uniform(-1.0, 1.0, len(fit))[fit] * tick_s
+    return rates + stamps + _log_density(np.abs(reconstruction.demand_s[fit] + moved_s), longest_s)
 
 
-def _steps(peak: int, expected: int | None) -> list[int]:
+def _steps(peak: int) -> list[int]:
     """Return numbers of servers up to as many as were ever present: all of the few, of more every sixth or so."""
     numbers = set(range(1, min(peak, EVERY) + 1))
     step = EVERY
     while step < peak:
         step = min(step + step // 5, peak)
         numbers.add(step)
-    if expected is not None:
-        numbers |= {k for k in (expected - 1, expected, expected + 1) if 1 <= k <= peak}
     return sorted(numbers)
 
 
@@ -271,65 +330,50 @@ def _between(on: dict[int, _Candidate], explained: Callable[[int], _Candidate]) 
         on.update({k: explained(k) for k in middle})
 
 
-def _window(arrival_s: Floats, events: Pairs, most: int) -> Ints:
-    """Return the rows of the middle of a long log: from an arrival at an empty system to another, if half is left."""
+def _window(arrival_s: Floats, departure_s: Floats, events: Pairs, most: int) -> tuple[Ints, Floats]:
+    """Return the rows of the middle of a long log, and their departures until its end: later ones are not finished.
+
+    It begins with the arrival of its first half that met the fewest requests.
+    """
     n = len(events.order)
     if n <= most:
-        return np.arange(n)
-    lone, first = np.flatnonzero(met_on_arrival(events) == 0), (n - most) // 2
-    start = int(next(iter(lone[(lone >= first) & (lone <= first + most // 2)]), first))
-    ends = lone[(lone >= start + most // 2) & (lone <= start + most)]
-    return np.sort(events.order[start : int(ends[-1]) if len(ends) else start + most])
+        return np.arange(n), departure_s
+    met, first = met_on_arrival(events), (n - most) // 2
+    start = first + int(met[first : first + most // 2].argmin())
+    rows = np.sort(events.order[start : start + most])
+    end_s = arrival_s[rows].max()
+    return rows, np.where(departure_s <= end_s, departure_s, np.nan)[rows]
 
 
-def _candidate(
-    policy: PolicyName, servers: int, reconstruction: Reconstruction, events: Pairs, stay_s: Floats
-) -> _Candidate:
-    """Return a policy with how well it explains the log."""
-    crowded, longest_s = (
-        int(np.count_nonzero((events.job < 0) & (events.present >= servers))),
-        float(np.nanmax(stay_s, initial=0.0)),
-    )
-    misfits = np.count_nonzero(~reconstruction.fits & reconstruction.finished) / max(crowded, 1)
-    likely = log_likelihood(reconstruction, longest_s) if longest_s > 0 else 0.0
-    return _Candidate(policy, servers, reconstruction, stay_s, likely, crowded, float(misfits))
-
-
-def _judge(candidates: list[_Candidate], events: Pairs, expected: int | None) -> Identified:
+def _judge(
+    candidates: list[_Candidate], events: Pairs, stay_s: Floats, expected: int | None, tick_s: float
+) -> Identified:
     """Return the best of the candidates, given best first, or why it is not the answer."""
     table = _table(candidates)
     if not candidates:
         return Identified(None, None, np.nan, "there are no requests", (), (), table)
-    possible = [candidate for candidate in candidates if candidate.misfits <= MISFITS]
-    best, findings = _answer(possible or candidates, events, expected)
+    possible = [candidate for candidate in candidates if candidate.misfits <= _allowed(candidate, tick_s)]
+    span_s = float(np.ptp(events.time_s)) if len(events.time_s) else 0.0
+    at_once = len(events.time_s) * tick_s / span_s if span_s > 0 else 0.0
+    best, findings = _answer(possible or candidates, events, expected, tick_s, at_once)
     among = [candidate for candidate in possible if best.servers != expected or candidate.servers == expected]
     behind = [
         candidate for candidate in among if candidate is not best and candidate.log_likelihood <= best.log_likelihood
     ]
     others = [candidate for candidate in behind if not _same(candidate, best)]
+    better = [each for each in candidates if each.servers == best.servers and each not in possible]
+    unsure = next((each for each in better if each.log_likelihood > best.log_likelihood + ODDS), None)
     score = best.log_likelihood - others[0].log_likelihood if others else np.nan
     rivals = tuple((o.policy, o.servers) for o in behind if best.log_likelihood - o.log_likelihood < ODDS)
-    lone = int(np.count_nonzero(met_on_arrival(events) == 0))
-    if lone < LONE and best.servers == expected and _ordered(best):
-        lone = LONE
-    reason = _refusal(best, others, findings, lone)
+    seen = int(np.count_nonzero(met_on_arrival(events) == 0)) >= LONE or _out_of_turn(best, stay_s)
+    reason = _refusal(best, others, findings, tick_s, seen=seen) or (_unsure(best, unsure) if unsure else "")
     policy, servers = (None, None) if reason else (best.policy, best.servers)
     return Identified(policy, servers, float(score), reason, rivals, findings, table)
 
 
-def _ordered(best: _Candidate) -> bool:
-    """Return whether very many requests left in their turn that might as well have left before it.
-
-    Such a one had waited, under the policy, for longer than a twentieth of the demands last; processor sharing has no
-    turns.
-    """
-    reconstruction = best.reconstruction
-    if POLICIES[best.policy].sharing == "evenly" or best.misfits > 0 or not reconstruction.finished.any():
-        return False
-    waited_s = (best.stay_s - reconstruction.demand_s)[reconstruction.finished]
-    return (
-        int(np.count_nonzero(waited_s > np.quantile(reconstruction.demand_s[reconstruction.finished], 0.05))) >= ORDERED
-    )
+def _allowed(candidate: _Candidate, tick_s: float) -> float:
+    """Return the largest share of departures that may contradict a candidate: wrong stamps, and what rounding hides."""
+    return MISFITS + (min(ROUNDED, 5.0 * tick_s / candidate.mean_s) if candidate.mean_s > 0 else 0.0)
 
 
 def _table(candidates: list[_Candidate]) -> pd.DataFrame:
@@ -337,7 +381,9 @@ def _table(candidates: list[_Candidate]) -> pd.DataFrame:
     return pd.DataFrame([[getattr(candidate, name) for name in columns] for candidate in candidates], columns=columns)
 
 
-def _answer(candidates: list[_Candidate], events: Pairs, expected: int | None) -> _Tested:
+def _answer(
+    candidates: list[_Candidate], events: Pairs, expected: int | None, tick_s: float, at_once: float
+) -> _Tested:
     """Return the candidate that is to be answered or refused, and its tests.
 
     That is the likeliest, except for contradicted ones under which hardly anybody waited: their demands are response
@@ -345,22 +391,25 @@ def _answer(candidates: list[_Candidate], events: Pairs, expected: int | None) -
     number of servers it is the likeliest that no test contradicts, if the likeliest of all is contradicted or is the
     same policy on another number of servers and not much likelier.
     """
-    best = _first(candidates, events, lambda candidate: candidate.crowded < CROWDED)
-    own = [candidate for candidate in candidates if candidate.servers == expected and candidate.misfits <= MISFITS]
+    best = _first(candidates, events, lambda candidate: candidate.crowded < CROWDED, tick_s)
+    own = [candidate for candidate in candidates if candidate.servers == expected]
     if not own or (best[0].servers == expected and not _contradicted(best)):
         return best
-    second = _first(own, events, lambda _: True)
-    alike = second[0].policy == best[0].policy and best[0].log_likelihood - second[0].log_likelihood < CONTRARY
-    return second if _contradicted(best) or (alike and not _contradicted(second)) else best
+    second = _first(own, events, lambda _: True, tick_s)
+    needed = CONTRARY + HIDDEN * second[0].crowded * min(1.0, at_once)
+    other = best[0].servers != expected and best[0].log_likelihood - second[0].log_likelihood < needed
+    return second if _contradicted(best) or (other and not _contradicted(second)) else best
 
 
-def _first(candidates: list[_Candidate], events: Pairs, passed_over: Callable[[_Candidate], bool]) -> _Tested:
+def _first(
+    candidates: list[_Candidate], events: Pairs, passed_over: Callable[[_Candidate], bool], tick_s: float
+) -> _Tested:
     """Return the first candidate that no test contradicts or that is not passed over for it; the first, without any."""
     tested = list[_Tested]()
     for candidate in candidates:
         if any(_same(candidate, other) for other, _ in tested):
             continue
-        tested.append((candidate, agreement(candidate.reconstruction, events, candidate.servers)))
+        tested.append((candidate, agreement(candidate.reconstruction, events, candidate.servers, tick_s)))
         if not (_contradicted(tested[-1]) and passed_over(candidate)):
             return tested[-1]
     return tested[0]
@@ -370,6 +419,19 @@ def _contradicted(tested: _Tested) -> bool:
     return any(finding.against for finding in tested[1])
 
 
+def _unsure(best: _Candidate, better: _Candidate) -> str:
+    return (
+        f"{better.policy} would explain the log far better than {best.policy}, but {better.misfits:.1%} of the "
+        "departures while a request waited contradict it: finer stamps, or the quantum of round robin, would decide"
+    )
+
+
+def _one_slice(candidate: _Candidate, quantum_s: float) -> bool:
+    """Return whether all but 1% of the requests need no second slice: round robin then is first come, first served."""
+    demand_s = candidate.reconstruction.demand_s
+    return POLICIES[candidate.policy].sliced and len(demand_s) > 0 and float(np.quantile(demand_s, 0.99)) <= quantum_s
+
+
 def _same(candidate: _Candidate, other: _Candidate) -> bool:
     """Return whether two candidates make the same of every request that they fit."""
     both = candidate.reconstruction.fits & other.reconstruction.fits
@@ -377,28 +439,67 @@ def _same(candidate: _Candidate, other: _Candidate) -> bool:
     return bool(both.all()) and bool(off_s.max(initial=0.0) < CLOSE_S)
 
 
-def _refusal(best: _Candidate, others: list[_Candidate], findings: tuple[DemandTest, ...], lone: int) -> str:
+def _out_of_turn(best: _Candidate, stay_s: Floats) -> bool:
+    """Return whether many requests might have left before their turn, as policies that have turns would not let them.
+
+    Such a one had waited, under the policy, for longer than a twentieth of the demands last. Processor sharing has no
+    turns.
+    """
+    known = best.reconstruction.fits & best.reconstruction.finished
+    if POLICIES[best.policy].sharing == "evenly" or not known.any():
+        return True
+    demand_s = best.reconstruction.demand_s[known]
+    return int(np.count_nonzero(stay_s[known] - demand_s > np.quantile(demand_s, 0.05))) >= ORDERED
+
+
+def _refusal(
+    best: _Candidate, others: list[_Candidate], findings: tuple[DemandTest, ...], tick_s: float, *, seen: bool
+) -> str:
     """Return why the best candidate is not the answer; empty if it is."""
     name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
     if best.crowded < CROWDED:
         count = f"{best.crowded} departures while more than {best.servers} were present"
-        return f"{count}: at least {CROWDED} are needed"
-    if lone < LONE:
-        return f"{lone} request{'' if lone == 1 else 's'} found no other request on arrival: at least {LONE} are needed"
-    if best.misfits > MISFITS:
+        return f"{count}: at least {CROWDED} are needed; a longer log, or one of busier hours, would decide"
+    if best.misfits > _allowed(best, tick_s):
         return (
-            f"nothing fits: {best.misfits:.1%} of the departures while a request waits contradict {name}, the likeliest"
+            f"nothing fits: {best.misfits:.1%} of the departures while a request waits contradict {name}, the "
+            "likeliest: it is another policy or number of servers"
         )
     for finding in findings:
         if finding.against:
-            return f"nothing fits: under {name}, the likeliest, demands depend on {finding.name} ({finding.size:+.2f})"
+            return (
+                f"nothing fits: under {name}, the likeliest, demands depend on {finding.name} ({finding.size:+.2f}): "
+                "it is another policy or number of servers, or servers wait for something else"
+            )
+    if not seen:
+        return (
+            f"{name} is likeliest, but hardly a request waited for as long as short ones take, and fewer than {LONE} "
+            "found no other on arrival: another order of service would look the same; a busier log would decide"
+        )
     for candidate in others:
         if candidate.policy != best.policy and best.log_likelihood - candidate.log_likelihood < ODDS:
-            return f"{name} and {candidate.policy} on {candidate.servers} explain the log about equally well"
+            return (
+                f"{name} and {candidate.policy} on {candidate.servers} explain the log about equally well; more "
+                f"requests that wait{', or finer stamps,' if tick_s > 0 else ''} would decide"
+            )
     return ""
 
 
-def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs) -> tuple[DemandTest, ...]:
+def _distance(some: Floats, others: Floats, tick_s: float) -> float:
+    """Return how far two distributions are apart however one is moved by a tick; positive if the first is larger."""
+    some, others = np.sort(some), np.sort(others)
+    at = np.concatenate((some, others))
+    larger = np.searchsorted(others, at, "right") / len(others) - np.searchsorted(some, at + tick_s, "right") / len(
+        some
+    )
+    smaller = np.searchsorted(some, at, "right") / len(some) - np.searchsorted(others, at + tick_s, "right") / len(
+        others
+    )
+    up, down = max(float(larger.max()), 0.0), max(float(smaller.max()), 0.0)
+    return up if up >= down else -down
+
+
+def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs, tick_s: float) -> tuple[DemandTest, ...]:
     """Return the comparison with the requests that met nobody."""
     length_s, leaves = undisturbed(events)
     lone, others = met == 0, demand_s[known & (met > 0)]
@@ -406,8 +507,12 @@ def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs) -> tuple[De
         return ()
     alone = CensoredData(uncensored=length_s[lone & leaves], right=length_s[lone & ~leaves])
     curve, rest = ecdf(alone).cdf, ecdf(others).cdf
-    at = curve.quantiles[curve.quantiles <= length_s[lone].max()]
-    distance = float(np.abs(curve.evaluate(at) - rest.evaluate(at)).max())
+    longest = np.sort(length_s[lone])[-min(SUPPORT, int(lone.sum()))]
+    at = curve.quantiles[curve.quantiles <= longest]
+    if not len(at):
+        return ()
+    sides = (curve.evaluate(at) - rest.evaluate(at + tick_s), rest.evaluate(at - tick_s) - curve.evaluate(at))
+    distance = max(0.0, *(float(side.max()) for side in sides))
     return (DemandTest("alone", distance, float(logrank(alone, CensoredData(others)).pvalue)),)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest
+from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest, shortest_first
 from analysis.occupancy.curve import EventLog, Pairs, pairs
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -81,6 +81,7 @@ def reconstruct(
     quantum_s: float = 0.1,
     rates: Floats | None = None,
     tolerance_s: float = 0.0,
+    tick_s: float = 0.0,
 ) -> Reconstruction:
     """Return what the policy makes of a log: demands, and whether every request fits.
 
@@ -89,36 +90,38 @@ def reconstruct(
     policy, arrival_s, departure_s, servers, priority, quantum_s, rates : as for `demands`
     tolerance_s : by so much a served request may need more than a waiting one under srpt, and a slice of rr end before
         the departure of its request, beyond what rounding explains
+    tick_s : what stamps were rounded to; 0: nothing. Then demands under srpt, sjf and fb that differ by less than two
+        ticks may be equal, and so may the end of a slice and a departure
     """
     _check(policy, servers, quantum_s, rates)
     events = pairs(arrival_s, departure_s)
     log = EventLog(events.time_s, _clock(events, servers, rates), events.job, len(events.order))
-    tolerance_s += ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
+    tolerance_s = max(tolerance_s, 2.0 * tick_s) + ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
     rules = None if policy == "unknown" else POLICIES[policy]
     if rules is None:
         answer = ranked(log, _departures_first(events), servers, preemptive=True)
     elif rules.sharing == "evenly":
         answer = shared(log, servers)
     elif rules.sharing == "least attained":
-        answer = levelled(log, servers)
+        answer = levelled(log, servers, 2.0 * tick_s)
     elif rules.order == "remaining":
         answer = shortest(log, servers, tolerance_s)
     elif rules.sliced:
         answer = rotated(log, servers, quantum_s, tolerance_s)
     else:
-        answer = _ranked(rules, log, events, servers, priority)
+        answer = _ranked(rules, log, events, servers, priority, tick_s=tick_s)
     attained, fits, rate = (_logged(values, events) for values in answer)
     return Reconstruction(attained, fits, rate, np.isfinite(np.asarray(departure_s, dtype=np.float64)))
 
 
-def _ranked(policy: Policy, log: EventLog, events: Pairs, servers: int, priority: Ints | None) -> Attained:
+def _ranked(
+    policy: Policy, log: EventLog, events: Pairs, servers: int, priority: Ints | None, *, tick_s: float
+) -> Attained:
     """Return what a policy makes of a log that serves in a fixed order of requests."""
     rank = _rank(policy, events, priority)
-    attained, fits, rate = ranked(log, rank, servers, policy.preemptive)
+    attained, fits, rate = ranked(log, rank, servers, policy.preemptive, tick_s > 0)
     if policy.order == "size":
-        shorter = np.empty(log.requests, dtype=np.int64)
-        shorter[np.argsort(attained, kind="stable")] = np.arange(log.requests)
-        fits &= ranked(log, shorter, servers, False)[1]
+        fits &= shortest_first(log, attained, 2.0 * tick_s)
     elif policy.order == "drawn":
         leaving = np.flatnonzero(log.job < 0)
         rate[-1 - log.job[leaving[1:]]] = 1.0 / np.maximum(events.present[leaving[:-1]], 1)

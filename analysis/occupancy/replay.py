@@ -39,6 +39,7 @@ def explained(
     *,
     priority: Ints | None = None,
     quantum_s: float = 0.1,
+    tick_s: float = 0.0,
 ) -> Explained:
     """Return what a policy makes of a log, put to two tests: departures that contradict it, and the log itself again.
 
@@ -48,6 +49,7 @@ def explained(
     Parameters
     ----------
     policy, arrival_s, departure_s, servers, priority, quantum_s : as for `demands`
+    tick_s : what stamps were rounded to; 0: nothing
 
     Raises
     ------
@@ -63,7 +65,14 @@ def explained(
     ''
     """
     reconstruction = reconstruct(
-        policy, arrival_s, departure_s, servers, priority=priority, quantum_s=quantum_s, tolerance_s=CLOSE_S
+        policy,
+        arrival_s,
+        departure_s,
+        servers,
+        priority=priority,
+        quantum_s=quantum_s,
+        tolerance_s=CLOSE_S,
+        tick_s=tick_s,
     )
     if not len(arrival_s):
         return Explained(reconstruction, 0.0, 0.0, "")

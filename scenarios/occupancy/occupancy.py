@@ -92,7 +92,7 @@ class Discipline:
     replayed: bool = True
     """Whether the log may be replayed under the policy."""
     reconstruction: Reconstruction | None = None
-    """What the policy makes of the log, if that is known already."""
+    """What the policy makes of the log, if that is known already; None in a conclusion: it is as long as the log."""
     identified: Identified | None = None
     """The policy as it was found out, where it was to be and was."""
     misfits: float = math.nan
@@ -576,7 +576,7 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
         busy_quantiles=_quantiles(busy),
         waiting=waiting.head(_LONGEST_QUEUE).tolist(),
         waiting_quantiles=_quantiles(waiting),
-        discipline=discipline,
+        discipline=replace(discipline, reconstruction=None),
         interval_s=interval_s,
         intervals=parts,
         capacity=capacity(log, present, discipline, query.to) if query.to else (),
@@ -635,6 +635,7 @@ def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = 
         expected_servers=stated.servers,
         priority=log.priority,
         quantum_s=stated.quantum_s,
+        tick_s=log.tick_s or None,
     )
     if identified.policy is None:
         return replace(bare, notes=(f"no policy identified: {identified.reason}", OTHERWISE))
@@ -784,7 +785,13 @@ def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
     if why:
         return replace(stated, replayed=False, notes=(f"no replay under {policy}: {why}",))
     trial = explained(
-        policy, log.arrival_s, log.departure_s, stated.servers, priority=log.priority, quantum_s=stated.quantum_s
+        policy,
+        log.arrival_s,
+        log.departure_s,
+        stated.servers,
+        priority=log.priority,
+        quantum_s=stated.quantum_s,
+        tick_s=log.tick_s,
     )
     if trial.reason:
         return replace(stated, policy=None, misfits=trial.misfits, notes=(f"no replay under {policy}: {trial.reason}",))

@@ -11,10 +11,10 @@ The grid, written down before the first run:
   priority alone; the quantum of rr, half a mean demand, is said;
 - 12,000 requests, Poisson arrivals, demands exponential, lognormal (sigma 1) and uniform on 0.5 to 1.5 means, in turn.
 
-A log is *decisive* if at least 1,000 arrivals met all servers busy. The criterion: of the decisive logs at least 95% are
-named right, policy and servers, at most 1% wrong, and at most 5% not at all; of all other logs at most 1% are named
-wrong. As a second measure, without a criterion: random and sjf on 4 and 16 servers, which are no candidates, so that any
-name is wrong.
+A log is *decisive* if at least 1,000 arrivals met all servers busy. The criterion: of the decisive logs at least 95%
+are named right, policy and servers, at most 1% wrong, and at most 5% not at all; of all other logs at most 1% are named
+wrong. As a second measure, without a criterion: random and sjf on 4 and 16 servers, which are no candidates, so that
+any name is wrong.
 """
 
 import csv

@@ -155,7 +155,7 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     paired = not np.isnan(left - came).all()
     classes = requests["priority"].to_numpy(dtype=np.int64) if paired and "priority" in requests else None
     labels = tuple(requests["label"].astype(str)) if paired and "label" in requests else None
-    given = Cleaned(came, left, (), 0, paired, classes, labels)
+    given = Cleaned(came, left, (), 0, paired, classes, tick_s, labels)
     made = _pairs(given) if paired else _lists(given, servers)
     told = tuple(_told(made, servers, tick_s))
     findings = [*findings, *made.findings]

@@ -94,6 +94,8 @@ class Cleaned:
     """Whether departures belong to arrivals."""
     priority: Ints | None = None
     """(n,) class of each request, 0 served first, if the log has them and pairs."""
+    tick_s: float = 0.0
+    """What stamps are multiples of, or were before a reader put them between; 0: of nothing."""
     label: tuple[str, ...] | None = None
     """(n,) to what each request belongs, if classes are compared and the log has pairs."""
 

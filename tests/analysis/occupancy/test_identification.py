@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.occupancy.curve import pairs
-from analysis.occupancy.identification import MISFIT, agreement, identify, log_likelihood
+from analysis.occupancy.identification import agreement, identify, log_likelihood
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from models.queues.serve import serve
 
@@ -108,7 +108,7 @@ def test_true_demands_are_seldom_held_against_their_policy():
     [
         (np.empty(0), np.empty(0), "there are no requests"),
         (np.arange(50.0), np.arange(50.0) + 0.5, "0 departures while more than 1 were present"),
-        (np.arange(50.0), np.arange(50.0) * 1.5 + 1.4, "1 request found no other request on arrival: at least 10"),
+        (np.arange(50.0), np.arange(50.0) * 1.5 + 1.4, "demands depend on congestion"),
         (np.arange(50.0), np.full(50, np.nan), "0 departures while more than"),
     ],
 )
@@ -152,7 +152,6 @@ def test_requests_that_could_not_have_left_out_of_turn_do_not_show_that_they_lef
     assert best["misfits"] == 0
     assert best["crowded"] > 1000
     assert found.policy is None
-    assert found.reason.endswith("found no other request on arrival: at least 10 are needed")
 
 
 def test_milliseconds_do_not_hide_the_policy_where_the_servers_are_said():
@@ -163,8 +162,6 @@ def test_milliseconds_do_not_hide_the_policy_where_the_servers_are_said():
     departure = serve("ps", arrival, demand, 1).departure_s
     stamps = np.floor(1e3 * arrival) / 1e3, np.floor(1e3 * departure) / 1e3
     some = ("fcfs", "ps", "fb", "lcfs_pr")
-    likeliest = identify(*stamps, policies=some).candidates.iloc[0]
-    assert likeliest["servers"] > 1
     found = identify(*stamps, policies=some, expected_servers=1)
     assert (found.policy, found.servers) == ("ps", 1)
 
@@ -225,7 +222,7 @@ def test_the_likelihood_is_that_of_departures_not_of_demands():
     """The same exponential demands explain both orders of service equally well but for the choice of who left."""
     arrival, departure, _ = log("fcfs", 1, "exponential", 1)
     longest = float((departure - arrival).max())
-    first, shared = (log_likelihood(reconstruct(p, arrival, departure, 1), longest) for p in ("fcfs", "ps"))
+    first, shared = (log_likelihood(reconstruct(p, arrival, departure, 1), longest, 99) for p in ("fcfs", "ps"))
     present = np.array([((arrival < d) & (departure >= d)).sum() for d in departure])
     assert first - shared == pytest.approx(np.log(present).sum(), rel=0.35)
 
@@ -258,17 +255,39 @@ def made(demand, wrong=0, unfinished=0):
 @pytest.mark.parametrize("unit", [1e-3, 60.0])
 def test_another_unit_of_time_divides_the_density_of_every_departure_by_it_misfits_included(wrong, unit):
     demand = np.random.default_rng(1).exponential(1.0, 50)
-    seconds = log_likelihood(made(demand, wrong, 3), 9.0)
-    others = log_likelihood(made(demand * unit, wrong, 3), 9.0 * unit)
+    seconds = log_likelihood(made(demand, wrong, 3), 9.0, 9)
+    others = log_likelihood(made(demand * unit, wrong, 3), 9.0 * unit, 9)
     assert seconds - others == pytest.approx(47 * np.log(unit))
 
 
-def test_a_misfit_costs_its_probability_spread_over_the_longest_stay():
+def test_a_misfit_costs_its_share_as_it_is_learnt_spread_over_the_longest_stay():
+    """Of ten departures while somebody waited none or one: the arcsine law's beta integrals have the ratio 1/19."""
     demand = np.random.default_rng(2).exponential(1.0, 50)
-    without, one = log_likelihood(made(demand), 20.0), log_likelihood(made([*demand, 1.0], wrong=1), 20.0)
-    assert one - without == pytest.approx(np.log(MISFIT / 20.0))
+    without, one = log_likelihood(made(demand), 20.0, 10), log_likelihood(made([*demand, 1.0], wrong=1), 20.0, 10)
+    assert one - without == pytest.approx(np.log(1 / 19 / 20.0))
 
 
 def test_requests_that_have_not_left_do_not_count():
     demand = np.random.default_rng(3).exponential(1.0, 20)
-    assert log_likelihood(made([*demand, 0.3], unfinished=1), 9.0) == log_likelihood(made(demand), 9.0)
+    assert log_likelihood(made([*demand, 0.3], unfinished=1), 9.0, 9) == log_likelihood(made(demand), 9.0, 9)
+
+
+@pytest.mark.parametrize(("policy", "servers"), [("fcfs", 4), ("lcfs", 1), ("ps", 16), ("lcfs_pr", 4), ("srpt", 1)])
+def test_stamps_rounded_to_a_twentieth_of_the_mean_demand_do_not_hide_the_policy(policy, servers):
+    arrival, departure = wide(policy, servers, utilisation=0.9, demand=lambda rng, n: rng.exponential(0.02, n), n=4000)
+    stamps = (np.floor(1e3 * arrival) / 1e3, np.floor(1e3 * departure) / 1e3)
+    found = identify(*stamps, expected_servers=servers)
+    assert (found.policy, found.servers) == (policy, servers)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "lcfs_pr", "priority"])
+@pytest.mark.parametrize("servers", [1, 5])
+def test_rounded_stamps_never_contradict_the_policy_that_served(policy, servers):
+    """Rounding keeps the order of events or makes them equal, and the policy gets the order that suits it."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        arrival, demand = np.cumsum(rng.exponential(1 / servers, 400)), rng.exponential(0.9, 400)
+        classes = rng.integers(0, 3, 400) if policy == "priority" else None
+        departure = serve(policy, arrival, demand, servers, priority=classes).departure_s
+        coarse = (0.5 * np.floor(2 * arrival), 0.5 * np.floor(2 * departure))
+        assert reconstruct(policy, *coarse, servers, priority=classes, tick_s=0.5).fits.all()
