@@ -72,7 +72,7 @@ class Turns(NamedTuple):
     """Requests in service: slices are equally long, so they end in the order in which they began."""
 
 
-class Places(NamedTuple):
+class RankedState(NamedTuple):
     """Who is served, who waits and who is gone, and what becomes of them: (n,) arrays."""
 
     state: Ints
@@ -87,7 +87,7 @@ class Places(NamedTuple):
     """(1,) how many are served."""
 
 
-class Batch(NamedTuple):
+class Instant(NamedTuple):
     """What happens at one time."""
 
     now: float
@@ -120,7 +120,7 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
     be the true one, the rates of these requests are less.
     """
     n = log.requests
-    places = Places(*_zeros(n), np.ones(n, dtype=np.bool_), np.ones(n), _leaving(log), np.zeros(1, dtype=np.int64))
+    places = RankedState(*_zeros(n), np.ones(n, dtype=np.bool_), np.ones(n), _leaving(log), np.zeros(1, dtype=np.int64))
     waiting, serving = [(0, 0)], [(0, 0)]  # heaps of (± rank, request): first to be served, first to be preempted
     waiting.pop()
     serving.pop()
@@ -144,7 +144,7 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
                     places.busy[0] -= 1
                     heappush(waiting, (rank[victim], victim))
             if newest == n or e == last:
-                _occupy(places, waiting, serving, Batch(now, last, newest, servers, rank))
+                _occupy(places, waiting, serving, Instant(now, last, newest, servers, rank))
         for e in range(first, first + departures):
             places.fits[-1 - log.job[e]] = places.state[-1 - log.job[e]] == GONE
             places.state[-1 - log.job[e]] = GONE
@@ -160,7 +160,7 @@ def _zeros(n: int) -> tuple[Ints, Floats, Floats]:
 
 
 @njit(cache=True)
-def _vacate(places: Places, log: EventLog, first: int, last: int) -> int:
+def _vacate(places: RankedState, log: EventLog, first: int, last: int) -> int:
     """Let those leave that are in service when they are to; return how many are to leave."""
     departures = 0
     for e in range(first, last + 1):
@@ -175,7 +175,7 @@ def _vacate(places: Places, log: EventLog, first: int, last: int) -> int:
 
 
 @njit(cache=True)
-def _occupy(places: Places, waiting: Ranks, serving: Ranks, batch: Batch) -> None:
+def _occupy(places: RankedState, waiting: Ranks, serving: Ranks, batch: Instant) -> None:
     """Give free places to those that wait; who is to leave does at once."""
     state, busy = places.state, places.busy
     _drop(waiting, state, WAITING)
