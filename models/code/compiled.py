@@ -5,6 +5,9 @@ unpickled, and Numba would end in an AttributeError before it asks whether the s
 
 Machine code also holds the values that a function read from its module and from others, as they were when it was
 compiled. What other people wrote is kept on disk only where they can be told apart, by `stamp`.
+
+Numba makes machine code of every function, and optimises again all that it calls. A function that is not kept on disk
+is a part of those that call it: its code is handed to them as it is, and optimised once, with them.
 """
 
 import sys
@@ -18,6 +21,8 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
@@ -55,6 +60,35 @@ class _Cache(FunctionCache):
         )
 
 
+class _NoCodegen:
+    """Stands for what makes machine code: parts have none, so no environment of theirs has an address there."""
+
+    @staticmethod
+    def set_env(_name: str, _environment: object) -> None:
+        """Leave it to the function that they are parts of."""
+
+
+class _Part(JITCodeLibrary):
+    """The code of a part with that of its own parts, neither optimised nor turned into machine code."""
+
+    codegen = _NoCodegen
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _PartCompiler(Compiler):
+    """Numba's compiler, for parts."""
+
+    def define_pipelines(self) -> list[Any]:
+        self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return list(super().define_pipelines())
+
+
 def njit(
     *,
     cache: bool = True,
@@ -67,7 +101,8 @@ def njit(
 
     Parameters
     ----------
-    cache : whether what is compiled is kept on disk for the next process
+    cache : whether what is compiled is kept on disk for the next process; what is not becomes a part of each compiled
+        function that calls it, and has machine code of its own only where Python calls it
     borrows : whether it counts no references to arrays, which costs more than small loops over them: it makes none, its
         caller holds those that it is given, and it returns arrays only to functions that borrow too
 
@@ -81,10 +116,17 @@ def njit(
     """
 
     def compiled(function: _F) -> _F:
-        options: dict[str, Any] = {"_nrt": not borrows}  # counting, which the types of numba.njit leave out
-        dispatcher: Any = numba.njit(nogil=nogil, error_model=error_model, inline=inline, **options)(function)
-        if cache and dispatcher is not function:  # it is where NUMBA_DISABLE_JIT is set
+        # Counts of references and ways in from C and Python, which the types of numba.njit leave out.
+        options: dict[str, Any] = {"_nrt": not borrows, "no_cfunc_wrapper": True, "error_model": error_model}
+        dispatcher: Any = numba.njit(nogil=nogil, inline=inline, **options)(function)
+        if dispatcher is function:  # NUMBA_DISABLE_JIT is set
+            return function
+        if cache:
             dispatcher._cache = _Cache(function)
+        else:
+            options["no_cpython_wrapper"] = True
+            part: Any = numba.njit(pipeline_class=_PartCompiler, inline=inline, **options)(function)
+            dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
         return cast(_F, dispatcher)
 
     return compiled

@@ -21,9 +21,14 @@ class {name}(NamedTuple):
     x: float
 
 
+@njit(cache=False)
+def _twice(x):
+    return 2.0 * x
+
+
 @njit()
 def doubled(point):
-    return 2.0 * point.x
+    return _twice(point.x)
 
 
 print(doubled({name}(4.0)), sum(doubled.stats.cache_hits.values()))
@@ -66,3 +71,23 @@ def test_an_index_that_cannot_be_unpickled_counts_as_empty(tmp_path, monkeypatch
     index.write_bytes(pickle.dumps(numba.__version__) + damage)
     assert halved(8.0) == 4.0
     assert index.stat().st_size > len(pickle.dumps(numba.__version__) + damage)
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_what_is_not_kept_is_a_part_of_its_callers_and_compiled_for_itself_only_where_python_calls_it():
+    @njit(cache=False)
+    def root(x: float) -> float:
+        if x < 0.0:
+            raise ValueError("has no root")
+        return x**0.5
+
+    @njit(cache=False)
+    def sum_of_roots(x: float) -> float:
+        return root(x) + root(4.0 * x)
+
+    assert sum_of_roots(9.0) == 9.0
+    assert root.signatures == []
+    with pytest.raises(ValueError, match="has no root"):
+        sum_of_roots(-1.0)
+    assert root(9.0) == 3.0
+    assert len(root.signatures) == 1
