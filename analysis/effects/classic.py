@@ -264,7 +264,7 @@ def covered_jobs(cells: JobCells, treated: Bools, least: int, concurrent: bool, 
         out[r, 1] = np.sqrt(square) / metric
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _sums(cells: JobCells, machines: Ints, jobs: int) -> tuple[Floats, Ints]:
     """Return sums of values and of instances over machines, by job."""
     sums, instances = np.zeros((jobs, cells.sums.shape[1])), np.zeros(jobs, np.int64)
@@ -290,7 +290,7 @@ def moments(values: Floats, treated: Bools, out: Floats) -> None:
             _arm(values, treated[r], arm, out[r, arm])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _arm(values: Floats, treated: Bools, arm: int, out: Floats) -> None:
     """Write the moments of one arm; each machine is linearised about the arm's ratio (delta method)."""
     machines, above, below, above_before, below_before = 0, 0.0, 0.0, 0.0, 0.0

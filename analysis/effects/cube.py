@@ -166,7 +166,7 @@ def _orthonormal(columns: Floats) -> Floats:
     return basis[:, :count].copy()
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _direction(basis: Floats, line: Ints, columns: int, work: Floats, direction: Floats) -> int:
     """Write a direction that keeps the first `columns` sums; return how many of `line` it moves, 0 if there is none.
 
@@ -197,7 +197,7 @@ def _direction(basis: Floats, line: Ints, columns: int, work: Floats, direction:
     return 0
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _step(chance: Floats, line: Ints, direction: Floats, moved: int, uniform: float) -> None:
     """Move chances along the direction, either way, until one of them is 0 or 1; on average they stay."""
     ahead, back = np.inf, np.inf

@@ -409,14 +409,14 @@ def rotated(log: EventLog, servers: int, quantum_s: float, tolerance_s: float) -
     return Attained(turns.attained, fits, np.ones(n))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _drop(heap: Ranks, state: Ints, wanted: int) -> None:
     """Take requests from the top of a heap that are no longer what stands in it."""
     while len(heap) > 0 and state[heap[0][1]] != wanted:
         heappop(heap)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _stay(log: EventLog) -> Bools:
     """Return which requests arrive and never leave."""
     stays = np.zeros(log.requests, dtype=np.bool_)
@@ -425,14 +425,14 @@ def _stay(log: EventLog) -> Bools:
     return stays
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _outdate(heap: Heap, sign: int, base: Floats, state: Ints, wanted: int) -> None:
     """Take entries from the top of a heap whose request is elsewhere or has another value by now."""
     while len(heap) > 0 and (state[sign * heap[0][1]] != wanted or base[sign * heap[0][1]] != sign * heap[0][0]):
         heappop(heap)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, ago: float) -> None:
     """Let the request in service wait that has most remaining so long before the end."""
     _outdate(serving, -1, base, state, SERVING)
@@ -442,7 +442,7 @@ def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, ago: floa
     heappush(waiting, (base[most], most))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _serve(groups: Groups, depth: int, servers: int, left_s: float) -> int:
     """Let the topmost groups be served for a time; return the stack's depth."""
     level_s, stack = groups.level_s, groups.stack
@@ -470,7 +470,7 @@ def _serve(groups: Groups, depth: int, servers: int, left_s: float) -> int:
     return depth
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _share_out(groups: Groups, depth: int, servers: int) -> tuple[int, int, int, float]:
     """Give servers to groups from the top, dropping empty ones.
 
@@ -490,7 +490,7 @@ def _share_out(groups: Groups, depth: int, servers: int) -> tuple[int, int, int,
     return depth, at, part, share
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _close(stack: Ints, depth: int, at: int) -> int:
     """Take the group at a place out of the stack; return the new depth."""
     for place in range(at, depth - 1):
@@ -498,7 +498,7 @@ def _close(stack: Ints, depth: int, at: int) -> int:
     return depth - 1
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _find(parent: Ints, i: int) -> int:
     """Return the name of the group of request i, with path halving (Tarjan and van Leeuwen 1984)."""
     while parent[i] != i:
@@ -507,7 +507,7 @@ def _find(parent: Ints, i: int) -> int:
     return i
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _turns(log: EventLog) -> Turns:
     """Return the state before the first event."""
     n, leaves_s = log.requests, np.full(log.requests, np.inf)
@@ -518,7 +518,7 @@ def _turns(log: EventLog) -> Turns:
     return Turns(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), leaves_s, queue, slices)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _end_slices(turns: Turns, gap: Gap, quantum_s: float, tolerance_s: float) -> None:
     """End the slices that end before the next event: their requests go to the end of the queue, if anyone waits."""
     slices, state, ends_s = turns.slices, turns.state, turns.ends_s
@@ -539,7 +539,7 @@ def _end_slices(turns: Turns, gap: Gap, quantum_s: float, tolerance_s: float) ->
             _begin(turns, ends_s[i] + quantum_s, given)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _wait(turns: Turns, i: int) -> None:
     """Let a request wait at the end of the queue."""
     turns.state[i] = WAITING
@@ -547,7 +547,7 @@ def _wait(turns: Turns, i: int) -> None:
     _queue_up(turns.queue, i)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _begin(turns: Turns, ends_s: float, given: float) -> None:
     """Give a slice to the first one that waits; someone does."""
     i = _take_first(turns.queue)
@@ -558,14 +558,14 @@ def _begin(turns: Turns, ends_s: float, given: float) -> None:
     _queue_up(turns.slices, i)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _queue_up(ring: RingQueue, i: int) -> None:
     """Put a request behind the last."""
     ring.request[ring.mark[TAIL]] = i
     ring.mark[TAIL] = (ring.mark[TAIL] + 1) % len(ring.request)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _take_first(ring: RingQueue) -> int:
     """Take the first request."""
     i = ring.request[ring.mark[HEAD]]

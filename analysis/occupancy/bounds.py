@@ -468,7 +468,7 @@ def _most_of_each(pieces: Pieces, periods: Periods, to: int, rounds: int, rising
     return most
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _one_price(piece: Pieces, to: int, rounds: int) -> tuple[float, float]:
     """Return the lowest bound that one price gives, and the price (Kelley 1960).
 
@@ -496,7 +496,7 @@ def _one_price(piece: Pieces, to: int, rounds: int) -> tuple[float, float]:
     return lowest, best
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> tuple[float, float]:
     """Return the bound for one price, and how fast it rises with the price.
 
@@ -522,7 +522,7 @@ def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> 
     return value[last] + price * work, work - used[last]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _rising_prices(piece: Pieces, to: int, start: float, most: float, rounds: int) -> float:
     """Return the lowest bound met with prices that never fall, one for each suffix, from `most` of one price on.
 
@@ -551,7 +551,7 @@ def _rising_prices(piece: Pieces, to: int, start: float, most: float, rounds: in
     return most
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _never_falling(price: Floats, width: Floats) -> Floats:
     """Return the nearest price that neither falls nor is negative, each piece weighing by its width."""
     mean, weight, until = np.empty(len(price)), np.empty(len(price)), np.empty(len(price), np.int64)
@@ -571,7 +571,7 @@ def _never_falling(price: Floats, width: Floats) -> Floats:
     return price
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _course(piece: Pieces, to: int, price: Floats, before: NDArray[np.int32]) -> tuple[float, Floats]:
     """Return the bound for a price on each piece, and the busy servers on each piece in the best course."""
     value, start, top = np.zeros(piece.jobs.max() + 1), 0, 0

@@ -90,7 +90,7 @@ def traffic(rate_per_s: float, demand: Distribution, seed: int, class_shares: Se
     return Traffic(float(rate_per_s), low_s, high_s, mean_s, np.cumsum(shares)[:-1], keys)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _uniform(key: np.uint64, number: int) -> float:
     """Return a draw from (0, 1) that belongs to (key, number): splitmix64 (Steele, Lea and Flood 2014, fig. 13)."""
     x = key + np.uint64(number) * _GOLDEN

@@ -52,7 +52,7 @@ def line(capacity: int, servers: int) -> QueueState:
     )  # fmt: skip
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     """Add to a heap of `n` that is ordered by (key, row)."""
     hole = n
@@ -65,7 +65,7 @@ def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     key[hole], row[hole] = new_key, new_row
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _pop(key: Floats, row: Ints, n: int) -> None:
     """Remove the least of a heap of `n` that is ordered by (key, row)."""
     last, last_row, hole, below, end = key[n - 1], row[n - 1], 0, 1, n - 1
@@ -80,7 +80,7 @@ def _pop(key: Floats, row: Ints, n: int) -> None:
     key[hole], row[hole] = last, last_row
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _occupy(end_s: Floats, serving: Ints, busy: int, end: float, row: int) -> None:
     """Put a job on a free server; `busy` others are sorted so that the next to leave is last."""
     hole = busy
@@ -90,7 +90,7 @@ def _occupy(end_s: Floats, serving: Ints, busy: int, end: float, row: int) -> No
     end_s[hole], serving[hole] = end, row
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _release(end_s: Floats, serving: Ints, busy: int, place: int) -> None:
     """Take the job at that place off its server."""
     for i in range(place, busy - 1):
@@ -195,7 +195,7 @@ def srpt(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> 
     state.number[QUEUED], state.number[BUSY] = queued, busy
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _least_urgent(priority: Ints, serving: Ints, busy: int) -> int:
     """Return the place of the job in service with the largest (class, row)."""
     worst = 0

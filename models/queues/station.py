@@ -47,13 +47,13 @@ NOW, ATTAINED = range(2)
 """Places in `Shared.clock`."""
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _before(heap: Heap, a: int, b: int) -> bool:
     """Tell whether job a comes before job b."""
     return bool(heap.key[a] < heap.key[b] or (heap.key[a] == heap.key[b] and heap.turn[a] < heap.turn[b]))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _push(heap: Heap, job: int) -> None:
     """Put a job into the heap."""
     member, at = heap.member, heap.size[0]
@@ -64,7 +64,7 @@ def _push(heap: Heap, job: int) -> None:
     member[at] = job
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _pop(heap: Heap) -> int:
     """Take the first job out of the heap."""
     member, at = heap.member, 0
@@ -83,13 +83,13 @@ def _pop(heap: Heap) -> int:
     return int(top)
 
 
-@njit(error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _heap(key: Floats, turn: Ints) -> Heap:
     """Return an empty heap with room for every job."""
     return Heap(key, turn, np.empty(key.size + 1, np.int64), np.zeros(1, np.int64))
 
 
-@njit(error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     """Return the arrivals known from the start, those of nobody's followers; nobody has started."""
     times.start_s[:] = np.nan
@@ -101,13 +101,13 @@ def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     return pending
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _next(pending: Heap) -> float:
     """Return when the next request arrives."""
     return float(pending.key[pending.member[0]]) if pending.size[0] > 0 else np.inf
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, now_s: float) -> None:
     """Let a job leave; the requests that follow it will arrive when their user has thought."""
     times.departure_s[job] = now_s
@@ -118,13 +118,13 @@ def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, n
         follower = load.following[follower]
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _factor(pace: Pace, busy: int) -> float:
     """Return the factor on every core's speed while so many are busy."""
     return float(pace.factor[pace.row[STEP], pace.row[SEEN], busy - 1])
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _change_pace(pace: Pace, now_s: float, busy: int) -> None:
     """Let the steps begin that do now, and look how many are busy if it is time."""
     row, last = pace.row, pace.start_s.size - 1
@@ -139,7 +139,7 @@ def _change_pace(pace: Pace, now_s: float, busy: int) -> None:
         pace.next_s[0] = min(pace.next_s[0], (looks + 1.0) * pace.look_s)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _busy(cores: Cores) -> int:
     """Return how many cores are busy."""
     busy = 0
@@ -148,7 +148,7 @@ def _busy(cores: Cores) -> int:
     return busy
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _free(cores: Cores) -> int:
     """Return the fastest core that is free, or `NOBODY`."""
     for c in range(cores.job.size):
@@ -157,7 +157,7 @@ def _free(cores: Cores) -> int:
     return NOBODY
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _time(cores: Cores, c: int, quantum_s: float) -> None:
     """Set when the job on a core is done at its speed, and when its quantum ends if that comes first."""
     rest_s = cores.left[c] / cores.rate[c]
@@ -166,7 +166,7 @@ def _time(cores: Cores, c: int, quantum_s: float) -> None:
     cores.expiry_s[c] = np.inf if enough else cores.end_s[c]
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _settle(cores: Cores, station: Servers, now_s: float) -> None:
     """Give every busy core the speed that it has with as many busy as there are now."""
     busy = _busy(cores)
@@ -182,13 +182,13 @@ def _settle(cores: Cores, station: Servers, now_s: float) -> None:
             _time(cores, c, station.quantum_s)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _left(cores: Cores, c: int, now_s: float) -> float:
     """Return the work that the job on a core still needs."""
     return float(cores.left[c] - cores.rate[c] * (now_s - cores.since_s[c]))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _rank_by_rest(cores: Cores, waiting: Heap, now_s: float) -> None:
     """Rank the jobs in service by the work that they still need."""
     for c in range(cores.job.size):
@@ -196,7 +196,7 @@ def _rank_by_rest(cores: Cores, waiting: Heap, now_s: float) -> None:
             waiting.key[cores.job[c]] = _left(cores, c, now_s)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _worst(cores: Cores, waiting: Heap) -> int:
     """Return the core whose job ranks last; all are busy."""
     worst = 0
@@ -206,7 +206,7 @@ def _worst(cores: Cores, waiting: Heap) -> int:
     return worst
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _swap(cores: Cores, a: int, b: int) -> None:
     """Let two cores change jobs."""
     cores.job[a], cores.job[b] = cores.job[b], cores.job[a]
@@ -214,7 +214,7 @@ def _swap(cores: Cores, a: int, b: int) -> None:
         values[a], values[b] = values[b], values[a]
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _line_up(cores: Cores, waiting: Heap) -> None:
     """Put the i-th ranked job in service on the i-th fastest core."""
     for i in range(1, cores.job.size):
@@ -226,7 +226,7 @@ def _line_up(cores: Cores, waiting: Heap) -> None:
             c -= 1
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
     """Return what a job that arrives is ranked by; equal ranks go by turn."""
     if policy in (SRPT, SJF):
@@ -236,7 +236,7 @@ def _rank(policy: int, priority: int, demand: float, turn: int) -> float:
     return float(priority) if policy == PRIORITY else 0.0
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
     """Return what a job is ranked by under somebody's own policy; raise an error if that is no number."""
     call = shop.call
@@ -249,7 +249,7 @@ def _own_rank(shop: Shop, job: int, left: float, key: NumberFunction) -> float:
     return rank
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
     """Rank the jobs in service by what they still need, under somebody's own policy."""
     for c in range(shop.cores.job.size):
@@ -258,7 +258,7 @@ def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
             shop.waiting.key[job] = _own_rank(shop, job, _left(shop.cores, c, now_s), key)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _soonest(cores: Cores) -> tuple[int, int]:
     """Return the core that is done first and the core whose slice ends first."""
     done = ended = 0
@@ -271,14 +271,14 @@ def _soonest(cores: Cores) -> tuple[int, int]:
     return done, ended
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _turn(shop: Shop, job: int) -> None:
     """Put a job behind all others in order of turns."""
     shop.waiting.turn[job] = shop.tally[TURNS]
     shop.tally[TURNS] += 1
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
     """Put a job on a core with a fresh quantum; `_settle` gives it its speed."""
     cores, quantum_s = shop.cores, shop.station.quantum_s
@@ -289,7 +289,7 @@ def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
         shop.times.start_s[job] = now_s
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _draw(shop: Shop) -> int:
     """Take a drawn job out of the line, which stands in order of arrival; one alone needs no draw."""
     line, n, place = shop.waiting.member, shop.waiting.size[0], 0
@@ -303,7 +303,7 @@ def _draw(shop: Shop) -> int:
     return int(job)
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _fill(shop: Shop, now_s: float) -> None:
     """Let free cores, the fastest first, take jobs that wait."""
     core = _free(shop.cores)
@@ -313,7 +313,7 @@ def _fill(shop: Shop, now_s: float) -> None:
         core = _free(shop.cores)
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _leave(shop: Shop, now_s: float) -> None:
     """Let all whose service ends now leave."""
     cores = shop.cores
@@ -323,7 +323,7 @@ def _leave(shop: Shop, now_s: float) -> None:
             cores.job[c], cores.finish_s[c], cores.expiry_s[c] = NOBODY, np.inf, np.inf
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let the next request join the line, and take the core of whom it may preempt."""
     job, waiting, cores = _pop(shop.pending), shop.waiting, shop.cores
@@ -343,7 +343,7 @@ def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | No
     _push(waiting, job)
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _expire(shop: Shop, c: int, now_s: float) -> None:
     """End the slice on a core: its job goes behind those who wait, or on if nobody does."""
     cores, job = shop.cores, shop.cores.job[c]
@@ -355,7 +355,7 @@ def _expire(shop: Shop, c: int, now_s: float) -> None:
     _seat(shop, c, job, now_s)
 
 
-@njit(error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floats) -> Shop:
     """Return the station before the first request."""
     k, n = station.speed.size, load.demand_s.size
@@ -406,7 +406,7 @@ def pace_on_cores(shop: Shop, now_s: float) -> None:
     _settle(shop.cores, shop.station, now_s)
 
 
-@njit(error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
     """Serve everybody."""
     pace = shop.station.pace
@@ -440,7 +440,7 @@ def by_key(  # noqa: PLR0917  # compiled code takes arguments by position
     _run(_shop(load, station, times, call), preemptive, key)
 
 
-@njit(error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _total(station: Servers) -> Floats:
     """Return the summed speed of the 0, 1, .., k fastest cores."""
     total = np.zeros(station.speed.size + 1)
@@ -448,14 +448,14 @@ def _total(station: Servers) -> Floats:
     return total
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _rate(shop: Shared) -> float:
     """Return the speed of each job present under processor sharing."""
     jobs, k = shop.present.size[0], shop.station.speed.size
     return float(shop.total[min(jobs, k)] * _factor(shop.station.pace, min(jobs, k)) / jobs) if jobs > 0 else 0.0
 
 
-@njit(error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _done_sharing(shop: Shared) -> float:
     """Return when somebody is done next."""
     present, clock, rate = shop.present, shop.clock, _rate(shop)
@@ -509,7 +509,7 @@ def sharing(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
             happen_sharing(shop)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
     """Give the last groups as many cores as they have jobs, fastest first, while any are left; return the first served.
 
@@ -526,7 +526,7 @@ def _share_out(groups: AttainedLine, station: Servers, total: Floats) -> int:
     return int(g)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _first_done(load: RequestArrays, groups: AttainedLine, served: int) -> tuple[float, int, int]:
     """Return in how many seconds somebody is done if nothing changes, the group and the place in the line."""
     soonest, group, place = np.inf, NOBODY, NOBODY
@@ -538,7 +538,7 @@ def _first_done(load: RequestArrays, groups: AttainedLine, served: int) -> tuple
     return soonest, group, place
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _first_caught(groups: AttainedLine, served: int) -> tuple[float, int]:
     """Return in how many seconds a group catches up with the one before it if nothing changes, and which group."""
     soonest, group = np.inf, NOBODY
@@ -549,7 +549,7 @@ def _first_caught(groups: AttainedLine, served: int) -> tuple[float, int]:
     return soonest, group
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _merge(groups: AttainedLine, group: int) -> None:
     """Make a group part of the one before it."""
     for g in range(group, groups.size[GROUPS] - 1):
@@ -558,7 +558,7 @@ def _merge(groups: AttainedLine, group: int) -> None:
     groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _join(groups: AttainedLine, job: int) -> None:
     """Put a job that has attained nothing at the end of the line, in a group of its own."""
     groups.level[groups.size[GROUPS]] = 0.0
@@ -568,7 +568,7 @@ def _join(groups: AttainedLine, job: int) -> None:
     groups.start[groups.size[GROUPS]] = groups.size[JOBS]
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _remove(groups: AttainedLine, group: int, place: int) -> None:
     """Take a job out of the line, and its group if nobody is left in it."""
     groups.size[JOBS] -= 1
@@ -580,14 +580,14 @@ def _remove(groups: AttainedLine, group: int, place: int) -> None:
         _merge(groups, group)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _advance(groups: AttainedLine, served: int, passed_s: float) -> None:
     """Let the groups served attain what they do in that time."""
     for g in range(served, groups.size[GROUPS]):
         groups.level[g] += groups.rate[g] * passed_s
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _done_foreground(shop: Foreground) -> float:
     """Return when somebody is done, or a group catches up with another, next."""
     served = _share_out(shop.groups, shop.station, shop.total)

@@ -107,7 +107,7 @@ def costs_of(setting: LoadedMachine, guess: Floats) -> Costs:
     return Costs(misses, instructions, cpi, wanted, waited / np.maximum(wanted, 1e-300))
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _latency_factor(utilisation: float) -> float:
     """Return `models.fleet.memory.latency_factor`: numba's cache does not look into other files."""
     measured = min(utilisation, CUT)

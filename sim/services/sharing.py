@@ -29,7 +29,7 @@ class SharedJobs(NamedTuple):
     """(n,) work that they did, which is the same where rates are 1, 2, …, k."""
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     """Add to a heap of `n`."""
     hole = n
@@ -42,7 +42,7 @@ def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     key[hole], row[hole] = new_key, new_row
 
 
-@njit(cache=True, inline="always")
+@njit(cache=False, inline="always")
 def _pop(key: Floats, row: Ints, n: int) -> None:
     """Remove the least of a heap of `n`."""
     last, last_row, hole, below = key[n - 1], row[n - 1], 0, 1

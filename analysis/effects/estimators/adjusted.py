@@ -334,7 +334,7 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
                 out[h, begin + b, 1], out[h, begin + b, 2] = error * wider[h], freedom * left[h]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> DrawBlock:
     jobs, size, covariates = sums.weight.size, variants.pooling.size, sums.xx.shape[0]
     return DrawBlock(
@@ -350,7 +350,7 @@ def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> Dra
     )
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants) -> None:
     """Write a draw into its place in the block."""
     for machine in range(draw.treated.size):
@@ -371,12 +371,12 @@ def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants
             block.weights[j, h, b] = fit.weights[j, h] * per_instance
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _over(total: float) -> float:
     return 1.0 / total if total > _TINY else 0.0
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _draw(sums: CellSums, treated: Bools, errors: Errors, treated_count: Floats) -> Draw:
     """Return what a draw shows; what treated machines hold is written into `treated_count`, (G,), which it keeps."""
     (jobs, columns), first = sums.job_rows.shape, 1 if errors.known else 0
@@ -406,7 +406,7 @@ def _draw(sums: CellSums, treated: Bools, errors: Errors, treated_count: Floats)
     return draw
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _fit(sums: CellSums, draw: Draw, variants: Variants, known: bool, change: Floats) -> Fit:
     """Return how each variant adjusts and pools a draw, and write the change that it estimates."""
     jobs, size, covariates = sums.weight.size, variants.pooling.size, sums.xx.shape[0]
@@ -453,7 +453,7 @@ def _fit(sums: CellSums, draw: Draw, variants: Variants, known: bool, change: Fl
     return fit
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _alone(draw: Draw, known: bool) -> Floats:
     """Return which share of each job's variance comes from an arm of one cluster, with no spread to show; (J, 2)."""
     jobs = draw.clusters.shape[1]
@@ -467,7 +467,7 @@ def _alone(draw: Draw, known: bool) -> Floats:
     return share
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
     """Return the sums of squares and products within jobs and arms: of covariates, and of them with values."""
     jobs, covariates = draw.clusters.shape[1], sums.xx.shape[0]
@@ -488,7 +488,7 @@ def _products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
     return xx, xy
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _solve(xx: Floats, xy: Floats, slopes: Floats) -> None:
     """Write the slopes of the analysis of covariance, within jobs and arms, on the first covariates."""
     ridged = xx[: slopes.size, : slopes.size].copy()
@@ -532,7 +532,7 @@ def pulls(cell_cluster: Ints, per_instance: Floats, rows: Floats, covariates: in
     return out, products
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _cluster_products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
     """Return products between clusters, of their covariates with what is left of covariates, and of values."""
     jobs, covariates = draw.clusters.shape[1], sums.xx.shape[0]
@@ -551,7 +551,7 @@ def _cluster_products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
     return xx, xy
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _move(sums: CellSums, xx: Floats, xy: Floats, slopes: Floats) -> None:
     """Move slopes between instances towards those between clusters, which are what the estimate's error rests on."""
     used, clusters = slopes.size, sums.cluster.max() + 1
@@ -565,7 +565,7 @@ def _move(sums: CellSums, xx: Floats, xy: Floats, slopes: Floats) -> None:
         slopes[k] += solution[k]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _pairs(slopes: Floats) -> Floats:
     """Return the products of all pairs of slopes, as the columns of `job_xx` are ordered."""
     products, i = np.zeros(slopes.size * (slopes.size + 1) // 2), 0
@@ -576,7 +576,7 @@ def _pairs(slopes: Floats) -> Floats:
     return products
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _effects(sums: CellSums, draw: Draw, slopes: Floats, known: bool) -> JobEffects:
     """Return each job's relative effect."""
     jobs = draw.clusters.shape[1]
@@ -611,7 +611,7 @@ def _effects(sums: CellSums, draw: Draw, slopes: Floats, known: bool) -> JobEffe
     return JobEffects(effect, variance, level, mean[:, 0])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) -> float:
     """Return the variance of true effects between jobs, by moments (DerSimonian and Laird 1986)."""
     jobs, whole, typical = 0, 0.0, 0.0
@@ -639,7 +639,7 @@ def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) ->
     return between
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _pooled(
     effect: Floats, variance: Floats, weight: Floats, between: float, pooling: int
 ) -> tuple[Floats, Floats, float]:
@@ -659,7 +659,7 @@ def _pooled(
     return share * trust + left * centre, trust, mean
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _numbered(cluster: Ints) -> tuple[Ints, int]:
     """Return the clusters of a draw numbered in the order in which they first come, (n,), and how many there are."""
     number, places, total = np.full(cluster.max() + 1 if cluster.size else 0, -1), np.empty(cluster.size, np.int64), 0
@@ -671,7 +671,7 @@ def _numbered(cluster: Ints) -> tuple[Ints, int]:
     return places, total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage: float) -> Floats:
     """Return the sums of squares and numbers of clusters of the machines with the feature, (2, H, 1), of one draw."""
     machines = np.flatnonzero(draw.treated)
@@ -698,7 +698,7 @@ def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage:
     return by_draw(residuals, cluster_weights)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _controls(sums: CellSums, block: DrawBlock, errors: Errors, variants: Variants) -> Floats:
     """Return the sums of squares and numbers of clusters of the machines without the feature, (2, H, B)."""
     machines, many = block.control.shape
@@ -717,7 +717,7 @@ def _controls(sums: CellSums, block: DrawBlock, errors: Errors, variants: Varian
     return by_draw(residuals, weights)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _machine(  # noqa: PLR0917 - compiled functions call each other by position
     sums: CellSums,
     block: DrawBlock,
@@ -755,7 +755,7 @@ def _machine(  # noqa: PLR0917 - compiled functions call each other by position
                     own_weight[h, b] += weights[j, h, b] * count
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=False, error_model="numpy")
 def _grow(sums: CellSums, block: DrawBlock, errors: Errors, cell: int, growth: Floats) -> None:
     """Write by how much the residuals of a cell grow for the leverage of its cluster, 0 where they say nothing."""
     j, group = sums.job[cell], sums.group[cell]

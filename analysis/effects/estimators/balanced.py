@@ -227,7 +227,7 @@ def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) ->
                 out[r, machine] += weight[j] * rest / count[j, arm]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Floats:
     """Return the slopes of instances on covariates within groups of job and arm, whose sums are `x` and `y`."""
     covariates = len(xy)

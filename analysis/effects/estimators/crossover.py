@@ -137,7 +137,7 @@ def _switched_draws(crossover: _Crossover, sums: _SwitchingSums, treated: Bools,
         _answer(sums, which, crossover.shared, out[r])
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _gather(stays: _Stays, sums: _SwitchingSums, which: Ints, level: Floats) -> None:
     """Put into the sums of the drawn machines' cells what their stays gain, relative to their jobs' mean levels."""
     jobs = sums.weight.size
@@ -161,7 +161,7 @@ def _gather(stays: _Stays, sums: _SwitchingSums, which: Ints, level: Floats) -> 
                 sums.value[c, 2] += stays.quota[s]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _answer(sums: _SwitchingSums, which: Ints, shared: float, out: Floats) -> None:
     """Write change, standard error and degrees of freedom of one draw into `out`, unless its clusters are too few."""
     shown = _seen(sums, which)
@@ -181,7 +181,7 @@ def _answer(sums: _SwitchingSums, which: Ints, shared: float, out: Floats) -> No
     out[2] = (clusters - 1.0) * (total / variance) ** 2 if variance > 0.0 else clusters - 1.0
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _seen(sums: _SwitchingSums, which: Ints) -> _Seen:
     """Return what the drawn machines show of each job."""
     jobs = sums.weight.size
@@ -199,7 +199,7 @@ def _seen(sums: _SwitchingSums, which: Ints) -> _Seen:
     return _Seen(own / max(own.sum(), _TINY), full / max(full.sum(), _TINY), total, gain)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _scores(sums: _SwitchingSums, which: Ints, shown: _Seen, change: Floats) -> tuple[Floats, Floats]:
     """Return what each cluster adds to the error of either mean, (G, 2), and what it counts for, (G,).
 

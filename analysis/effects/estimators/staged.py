@@ -130,7 +130,7 @@ def _jobs_of(sums: StageSums, since: Ints) -> _JobFit:
     return fit
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
     """Return presence and adjusted mean by job, stage and arm, (J, T, 2), and adjusted values, (C,)."""
     cells, covariates = sums.x.shape
@@ -166,7 +166,7 @@ def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
     return presence, mean, adjusted
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _less_means(xx: Floats, xy: Floats, x: Floats, y: float, presence: float) -> None:
     """Take the products of a group's means from products over all rows."""
     for k in range(len(x)):
@@ -175,7 +175,7 @@ def _less_means(xx: Floats, xy: Floats, x: Floats, y: float, presence: float) ->
             xx[k, m] -= x[k] * x[m] / presence
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _pulls(sums: StageSums, since: Ints, fit: _JobFit) -> None:
     """Write how much each row of a cell moves its job's effect, by its presence."""
     effect, below, overlap, presence, by = fit.effect, fit.below, fit.overlap, fit.presence, fit.by
@@ -186,7 +186,7 @@ def _pulls(sums: StageSums, since: Ints, fit: _JobFit) -> None:
         by[c] = overlap[j, t] * sign / presence[j, t, arm] / below[j] if below[j] > 0.0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _moves(sums: StageSums, since: Ints, fit: _JobFit, effect: Floats) -> Floats:
     """Return what is left of each cell without its job's course, times the effect where it has the feature, (C,).
 
@@ -201,7 +201,7 @@ def _moves(sums: StageSums, since: Ints, fit: _JobFit, effect: Floats) -> Floats
     return out
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _variances(sums: StageSums, since: Ints, fit: _JobFit) -> None:
     """Write each job's variance, clustered by machine, drawn towards what all jobs show."""
     jobs, cells = len(fit.effect), len(sums.job)

@@ -98,12 +98,12 @@ def _lost(curve: Curve, servers: int) -> Floats:
     return curve.time_s[at[at < len(mean)]]
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _busy(jobs: int, servers: int) -> float:
     return float(min(max(jobs, 0), servers))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _step(jobs: int, work: float, servers: int, share: float) -> tuple[float, float]:
     """Return the likelihood that nothing is seen in an interval: without a loss, and with one."""
     here, after = _busy(jobs, servers), _busy(jobs - 1, servers)
