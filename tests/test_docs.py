@@ -31,11 +31,11 @@ HEAVY = recipes()
 """Run by .ci/run, for what `make demo` makes; everything else is run here."""
 SHORTER = {"wsc run one_day": [shlex.quote(word) for each in OVERRIDES for word in ("--set", each)]}
 """What is run with fewer machines here, as no document shows what it prints."""
-SERVING = [command for command in COMMANDS if command.text.startswith(SERVES)]
+SERVING = {command.text: command for command in COMMANDS if command.text.startswith(SERVES)}
 QUICK = [
     command
     for command in COMMANDS
-    if command.text.startswith(("wsc ", "python ")) and command.text not in HEAVY and command not in SERVING
+    if command.text.startswith(("wsc ", "python ")) and command.text not in {*HEAVY, *SERVING}
 ]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 
@@ -82,7 +82,7 @@ def test_every_quick_command_runs_and_prints_what_is_shown(command):
         renewed(command.output, made)
 
 
-@pytest.mark.parametrize("command", SERVING, ids=named)
+@pytest.mark.parametrize("command", SERVING.values(), ids=named)
 @pytest.mark.usefixtures("folder")
 def test_every_server_shown_answers_until_it_is_told_to_end(command):
     words = [word for each in shlex.split(command.text)[1:] for word in sorted(glob(each)) or [each]]

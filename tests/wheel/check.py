@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+UV = Path(sys.executable).with_name("uv")
 NAMES = ("scenarios", "models", "sim")
 
 
@@ -22,14 +23,23 @@ def main():
         ran(sys.executable, *PIP, "wheel", "-q", "--no-deps", "-w", folder, ROOT, folder=folder)
         (wheel,) = folder.glob("*.whl")
         environment, elsewhere = folder / "environment", folder / "elsewhere"
-        venv.create(environment, with_pip=True)
+        venv.create(environment)
         python, wsc = environment / "bin/python", environment / "bin/wsc"
-        ran(python, *PIP, "install", "-q", "--no-compile", "-c", ROOT / "constraints.txt", wheel, folder=folder)
+        install(python, wheel, folder)
         elsewhere.mkdir()
         shutil.copy(ROOT / "docs/examples/stacks.folded", elsewhere)
         check(python, wsc, elsewhere)
         shadowed(python, wsc, folder / "shadowed")
     print("the wheel works outside of the checkout")
+
+
+def install(python, wheel, folder):
+    """Install the wheel and what it needs: with uv, as in the Makefile, and with pip where uv cannot."""
+    what = ("-q", "-c", ROOT / "constraints.txt", wheel)
+    uv = (UV, "pip", "install", "--python", python, "--system-certs", *what)
+    done = UV.exists() and subprocess.run(uv, cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
+    if not done or done.returncode:
+        ran(sys.executable, *PIP, "--python", python, "install", "--no-compile", *what, folder=folder)
 
 
 def check(python, wsc, folder):
