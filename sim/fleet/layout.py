@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from models.arrays import Bools, Floats, Ints
 from models.code.formulas import NumberFunction
+from models.queues.layout import Cores, Heap, Pace
 
 Records = NDArray[np.void]
 
@@ -57,8 +58,7 @@ PLATFORM = np.dtype(
 STATION = np.dtype(  # of a stay whose requests are served one by one
     [
         ("servers", np.int64),  # hardware threads
-        ("number", np.int64),  # its first row of `StationsAtWork.numbers`
-        ("count", np.int64),  # its first row of `StationsAtWork.counts`
+        ("core", np.int64),  # the first of them, among those of all stations
         ("policy", np.int64),  # code in `models.queues.policies`
         ("sharing", np.int64),  # who shares the servers, and how
         ("preemptive", np.bool_),
@@ -145,15 +145,34 @@ SETTINGS = np.dtype(  # switches and constants of the world
 
 
 class StationsAtWork(NamedTuple):
-    """S stations, and all that their queues keep; `sim.fleet.stations` cuts out a station's rows of the two arrays.
-
-    The arrays are few, as all of them are handed on with every call.
-    """
+    """S stations of n requests and k servers in all, and what their queues keep (`models.queues.layout`), in turn."""
 
     station: Records
     """(S,) of `STATION`."""
-    numbers: Floats
+    waiting: Heap
+    """(n,) arrays of those who wait, or where all share the servers of those present; sizes are in `counts`."""
+    left: Floats
+    """(n,) work that those who wait still need; under feedback the rate of each group."""
+    start_s: Floats
+    """(n,)"""
+    groups: Ints
+    """(n + S,) under feedback where each group begins."""
+    cores: Cores
+    """(k,) arrays."""
+    speed: Floats
+    """(k,)"""
+    total: Floats
+    """(k + S,) summed speed of 0, 1, .. servers of each station."""
     counts: Ints
+    """(S, 8)"""
+    clock: Floats
+    """(S, 2)"""
+    pace: Pace
+    """Of all stations: 1."""
+    nobody: Ints
+    """(0,) stands for who follows whom."""
+    never: Floats
+    """(0,)"""
 
 
 class Inputs(NamedTuple):

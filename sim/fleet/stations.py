@@ -4,13 +4,12 @@ A station is an instance with so many servers, each a hardware thread, under one
 queue of `models.queues.station`, taken one event at a time: the machine says how much work a server does a second, and
 says it anew whenever it is solved. Work is counted in mean requests.
 
-Stations of a block lie one after the other in two arrays (`sim.fleet.layout.StationsAtWork`); what the kernels of the
+Stations of a block lie one after the other in the arrays of `sim.fleet.layout.StationsAtWork`; what the kernels of the
 queue work on are slices of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,7 +30,6 @@ from models.queues.layout import (
 from models.queues.policies import POLICIES, PolicyName
 from models.queues.station import (
     JOBS,
-    NOBODY,
     NOW,
     happen_foreground,
     happen_on_cores,
@@ -47,28 +45,8 @@ from sim.fleet.layout import REQUEST, STATION, Records, StationsAtWork
 
 _SHARINGS = ("cores", "evenly", "least attained")
 _EVENLY, _LEAST_ATTAINED = 1, 2
-# A station of n requests and k servers has so many numbers, and so many counts, one after the other:
-_OF_REQUEST, _OF_SERVER, _OF_STATION = 3, 10, 4  # key, left, start; `Cores` (7), speed, pace, total; total, clock, pace
-_PER_REQUEST, _PER_SERVER, _PER_STATION = 3, 2, 11  # turn, member, group; job, serial; group, and the places below
-_PENDING, _WAITING, _GROUPS, _TALLY, _NEXT, _ROW = 0, 1, 2, 4, 7, 8
-"""Places in the last of a station's counts: sizes of its heaps, of `AttainedLine` (2), `Shop.tally` (3), who arrives
-next, and `Pace.row` (2)."""
-
-
-_Rows = TypeVar("_Rows", Floats, Ints)
-
-
-class Parts(NamedTuple):
-    """What the queues of all policies are made of: see `models.queues.layout`."""
-
-    load: RequestArrays
-    servers: Servers
-    times: ServiceTimes
-    pending: Heap
-    waiting: Heap
-    left: Floats
-    total: Floats
-    clock: Floats
+_PENDING, _WAITING, _GROUPS, _TALLY, _NEXT, _COUNTS = 0, 1, 2, 4, 7, 8
+"""Places in a station's counts: sizes of its heaps, of `AttainedLine` (2), `Shop.tally` (3), and who arrives next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,14 +75,11 @@ def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
     -------
     (S,) stations, (n,) array of `sim.fleet.layout.REQUEST`
     """
-    n = np.array([stay.arrival_s.size for stay in stays], np.int64)
-    k = np.array([stay.servers for stay in stays], np.int64)
-    station, requests = np.zeros(len(stays), STATION), np.zeros(int(n.sum()), REQUEST)
-    numbers = np.cumsum(_OF_REQUEST * n + _OF_SERVER * k + _OF_STATION)
-    counts = np.cumsum(_PER_REQUEST * n + _PER_SERVER * k + _PER_STATION)
-    station["servers"], station["last"] = k, np.cumsum(n)
-    station["first"] = station["last"] - n
-    station["number"][1:], station["count"][1:] = numbers[:-1], counts[:-1]
+    count = np.array([stay.arrival_s.size for stay in stays], np.int64)
+    servers = np.array([stay.servers for stay in stays], np.int64)
+    station, requests = np.zeros(len(stays), STATION), np.zeros(int(count.sum()), REQUEST)
+    station["servers"], station["last"], station["core"] = servers, np.cumsum(count), np.cumsum(servers) - servers
+    station["first"] = station["last"] - count
     for row, stay in zip(station, stays, strict=True):
         rules, own = POLICIES[stay.policy], requests[row["first"] : row["last"]]
         row["policy"], row["sharing"], row["preemptive"] = rules.code, _SHARINGS.index(rules.sharing), rules.preemptive
@@ -112,119 +87,163 @@ def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
         own["arrival_s"], own["work"], own["departure_s"] = stay.arrival_s, stay.work, np.nan
         own["priority"] = 0 if stay.priority is None else stay.priority
         own["choice"] = 0.0 if stay.choice is None else stay.choice
-    at_work = StationsAtWork(
-        station, np.zeros(int(numbers.max(initial=0))), np.zeros(int(counts.max(initial=0)), np.int64)
+    return _at_work(station, requests.size, int(servers.sum()), int(servers.max(initial=1))), requests
+
+
+def _at_work(station: Records, requests: int, servers: int, most: int) -> StationsAtWork:
+    """Return arrays for so many requests and servers; one station has at most so many."""
+    nobody, never, none = np.full(servers, -1), np.full(servers, np.inf), np.zeros(servers)
+    waiting = Heap(
+        np.zeros(requests), np.zeros(requests, np.int64), np.zeros(requests, np.int64), np.zeros(0, np.int64)
     )
-    return at_work, requests
-
-
-@njit(cache=False, inline="always", borrows=True)
-def _row(values: _Rows, first: int, size: int, at: int) -> _Rows:
-    """Return one of several rows of so many values."""
-    return values[first + at * size : first + (at + 1) * size]
-
-
-@njit(cache=False, inline="always", borrows=True)
-def _places(station: np.record) -> int:
-    """Return where the last of a station's counts begin."""
-    n = station.last - station.first
-    return int(station.count + _PER_REQUEST * n + 1 + _PER_SERVER * station.servers)
+    return StationsAtWork(
+        station=station,
+        waiting=waiting,
+        left=np.zeros(requests),
+        start_s=np.zeros(requests),
+        groups=np.zeros(requests + station.size, np.int64),
+        cores=Cores(
+            job=nobody,
+            serial=nobody.copy(),
+            rate=none,
+            since_s=none.copy(),
+            left=none.copy(),
+            slice_s=none.copy(),
+            finish_s=never,
+            end_s=never.copy(),
+            expiry_s=never.copy(),
+        ),
+        speed=np.zeros(servers),
+        total=np.zeros(servers + station.size),
+        counts=np.zeros((station.size, _COUNTS), np.int64),
+        clock=np.zeros((station.size, 2)),
+        pace=Pace(np.ones((1, 1, most)), np.zeros(1), np.inf, np.zeros(2, np.int64), np.full(1, np.inf)),
+        nobody=np.zeros(0, np.int64),
+        never=np.zeros(0),
+    )
 
 
 @njit(cache=False, borrows=True)
-def _parts(at_work: StationsAtWork, requests: Records, s: int) -> Parts:
-    """Return what all queues are made of."""
-    station, numbers, counts = at_work.station[s], at_work.numbers, at_work.counts
-    n, k = station.last - station.first, station.servers
-    of_server = station.number + _OF_REQUEST * n
-    last, places = of_server + _OF_SERVER * k, _places(station)
-    own, key = requests[station.first : station.last], _row(numbers, station.number, n, 0)
-    nobody, never = counts[:0], numbers[:0]
-    turn, member = _row(counts, station.count, n, 0), _row(counts, station.count, n, 1)
-    pace = Pace(
-        _row(numbers, of_server, k, 8).reshape((1, 1, k)),
-        never,
-        np.inf,
-        counts[places + _ROW : places + _ROW + 2],
-        numbers[last + 3 : last + 4],
-    )
-    return Parts(
-        load=RequestArrays(own["arrival_s"], own["work"], never, nobody, nobody, own["priority"], own["choice"]),
-        servers=Servers(station.policy, station.quantum_s, _row(numbers, of_server, k, 7), pace),
-        times=ServiceTimes(own["arrival_s"], _row(numbers, station.number, n, 2), own["departure_s"]),
-        pending=Heap(own["arrival_s"], nobody, counts[places + _NEXT :], counts[places + _PENDING :]),
-        waiting=Heap(key, turn, member, counts[places + _WAITING :]),
-        left=_row(numbers, station.number, n, 1),
-        total=numbers[of_server + 9 * k : last + 1],
-        clock=numbers[last + 1 : last + 3],
-    )
+def _servers(at_work: StationsAtWork, s: int) -> Servers:
+    station = at_work.station[s]
+    first, last = station.core, station.core + station.servers
+    return Servers(station.policy, station.quantum_s, at_work.speed[first:last], at_work.pace)
+
+
+@njit(cache=False, inline="always", borrows=True)
+def _total(at_work: StationsAtWork, s: int) -> Floats:
+    """Return the summed speed of 0, 1, .., k servers."""
+    first = at_work.station[s].core + s
+    return at_work.total[first : first + at_work.station[s].servers + 1]
+
+
+@njit(cache=False, borrows=True)
+def _load(at_work: StationsAtWork, requests: Records, s: int) -> RequestArrays:
+    own = requests[at_work.station[s].first : at_work.station[s].last]
+    nobody, never = at_work.nobody, at_work.never
+    return RequestArrays(own["arrival_s"], own["work"], never, nobody, nobody, own["priority"], own["choice"])
+
+
+@njit(cache=False, borrows=True)
+def _times(at_work: StationsAtWork, requests: Records, s: int) -> ServiceTimes:
+    first, last = at_work.station[s].first, at_work.station[s].last
+    own = requests[first:last]
+    return ServiceTimes(own["arrival_s"], at_work.start_s[first:last], own["departure_s"])
+
+
+@njit(cache=False, borrows=True)
+def _pending(at_work: StationsAtWork, requests: Records, s: int) -> Heap:
+    """Return who arrives next, alone."""
+    counts, own = at_work.counts[s], requests[at_work.station[s].first : at_work.station[s].last]
+    return Heap(own["arrival_s"], at_work.nobody, counts[_NEXT : _NEXT + 1], counts[_PENDING : _PENDING + 1])
+
+
+@njit(cache=False, borrows=True)
+def _heap(at_work: StationsAtWork, s: int) -> Heap:
+    """Return those who wait; where all share the servers, those present."""
+    first, last = at_work.station[s].first, at_work.station[s].last
+    key, turn, member, _ = at_work.waiting
+    return Heap(key[first:last], turn[first:last], member[first:last], at_work.counts[s][_WAITING : _WAITING + 1])
 
 
 @njit(cache=False, borrows=True)
 def _on_cores(at_work: StationsAtWork, requests: Records, s: int) -> Shop:
-    station, numbers, counts = at_work.station[s], at_work.numbers, at_work.counts
-    n, k, parts = station.last - station.first, station.servers, _parts(at_work, requests, s)
-    of_server, jobs = station.number + _OF_REQUEST * n, station.count + _PER_REQUEST * n + 1
-    tally = _places(station) + _TALLY
-    cores = Cores(
-        _row(counts, jobs, k, 0),
-        _row(counts, jobs, k, 1),
-        _row(numbers, of_server, k, 0),
-        _row(numbers, of_server, k, 1),
-        _row(numbers, of_server, k, 2),
-        _row(numbers, of_server, k, 3),
-        _row(numbers, of_server, k, 4),
-        _row(numbers, of_server, k, 5),
-        _row(numbers, of_server, k, 6),
-    )
-    call = numbers[:0]
+    station, cores = at_work.station[s], at_work.cores
+    first, last = station.core, station.core + station.servers
     return Shop(
-        parts.load, parts.servers, parts.times, parts.pending, parts.waiting, cores, parts.left, counts[tally:], call
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        _heap(at_work, s),
+        Cores(
+            cores.job[first:last],
+            cores.serial[first:last],
+            cores.rate[first:last],
+            cores.since_s[first:last],
+            cores.left[first:last],
+            cores.slice_s[first:last],
+            cores.finish_s[first:last],
+            cores.end_s[first:last],
+            cores.expiry_s[first:last],
+        ),
+        at_work.left[station.first : station.last],
+        at_work.counts[s][_TALLY:_NEXT],
+        at_work.never,
     )
 
 
 @njit(cache=False, borrows=True)
 def _sharing(at_work: StationsAtWork, requests: Records, s: int) -> Shared:
-    parts = _parts(at_work, requests, s)
-    return Shared(parts.load, parts.servers, parts.times, parts.pending, parts.waiting, parts.total, parts.clock)
+    return Shared(
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        _heap(at_work, s),
+        _total(at_work, s),
+        at_work.clock[s],
+    )
 
 
 @njit(cache=False, borrows=True)
 def _foreground(at_work: StationsAtWork, requests: Records, s: int) -> Foreground:
-    station, parts, counts = at_work.station[s], _parts(at_work, requests, s), at_work.counts
-    n, places = station.last - station.first, _places(station)
+    station, line = at_work.station[s], _heap(at_work, s)
     groups = AttainedLine(
-        parts.waiting.member,
-        counts[station.count + 2 * n : station.count + 3 * n + 1],
-        parts.waiting.key,
-        parts.left,
-        counts[places + _GROUPS : places + _TALLY],
+        line.member,
+        at_work.groups[station.first + s : station.last + s + 1],
+        line.key,
+        at_work.left[station.first : station.last],
+        at_work.counts[s][_GROUPS:_TALLY],
     )
-    return Foreground(parts.load, parts.servers, parts.times, parts.pending, groups, parts.total, parts.clock)
+    return Foreground(
+        _load(at_work, requests, s),
+        _servers(at_work, s),
+        _times(at_work, requests, s),
+        _pending(at_work, requests, s),
+        groups,
+        _total(at_work, s),
+        at_work.clock[s],
+    )
 
 
 @njit(cache=False, borrows=True)
 def open_station(at_work: StationsAtWork, requests: Records, s: int, at_s: float) -> None:
     """Begin a station that is empty."""
-    station, parts = at_work.station[s], _parts(at_work, requests, s)
-    n, k = station.last - station.first, station.servers
-    station.speed, station.busy, station.next_s = 0.0, 0, np.inf
-    parts.clock[NOW], parts.servers.pace.next_s[0] = at_s, np.inf
-    for i in range(n):
-        parts.left[i], parts.waiting.turn[i], parts.times.start_s[i] = requests[station.first + i].work, i, np.nan
-    cores = _on_cores(at_work, requests, s).cores
-    for c in range(k):
-        cores.job[c], parts.servers.pace.factor[0, 0, c] = NOBODY, 1.0
-        cores.finish_s[c] = cores.end_s[c] = cores.expiry_s[c] = np.inf
-    if n > 0:
-        parts.pending.size[0], station.next_s = 1, requests[station.first].arrival_s
+    station, key, turn = at_work.station[s], at_work.left, at_work.waiting.turn
+    station.speed, station.busy = 0.0, 0
+    at_work.clock[s, NOW] = at_s
+    for i in range(station.first, station.last):
+        key[i], turn[i], at_work.start_s[i] = requests[i].work, i - station.first, np.nan
+    station.next_s = np.inf
+    if station.last > station.first:
+        at_work.counts[s, _PENDING], station.next_s = 1, requests[station.first].arrival_s
 
 
 @njit(cache=False, borrows=True)
 def _await(at_work: StationsAtWork, s: int) -> None:
     """Let the next request be on its way if one has come."""
-    station = at_work.station[s]
-    counts = at_work.counts[_places(station) :]
+    station, counts = at_work.station[s], at_work.counts[s]
     if counts[_PENDING] == 0 and counts[_NEXT] + 1 < station.last - station.first:
         counts[_NEXT] += 1
         counts[_PENDING] = 1
@@ -234,7 +253,7 @@ def _await(at_work: StationsAtWork, s: int) -> None:
 def _busy_cores(shop: Shop) -> int:
     busy = 0
     for c in range(shop.cores.job.size):
-        busy += shop.cores.job[c] != NOBODY
+        busy += shop.cores.job[c] >= 0
     return busy
 
 
