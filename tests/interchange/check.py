@@ -48,9 +48,10 @@ class Readers:
         for name in ("package.json", "package-lock.json", "totals.mjs"):
             shutil.copy(HERE / name, folder)
         ran("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", folder=folder)
-        venv.create(folder / "python", with_pip=True)
+        venv.create(folder / "python")
         self.python = folder / "python" / "bin" / "python"
-        ran(self.python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt", folder=folder)
+        pip = (sys.executable, "-m", "pip", "--python", self.python)
+        ran(*pip, "install", "-q", "-r", HERE / "requirements.txt", folder=folder)
 
     def pprof_format(self, mode, file):
         """Event to its total and its functions' own, as pprof-format reads it."""
