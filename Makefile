@@ -109,6 +109,8 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python benchmarks/identification.py --repeats 12
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/held_out.py
+	$(BIN)/python benchmarks/detectable.py
+	$(BIN)/python benchmarks/detectable.py --cheaper
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000
 	$(BIN)/python -m tests.helpers.outside_guards
 	$(BIN)/python benchmarks/outside/evidence.py

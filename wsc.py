@@ -970,7 +970,7 @@ def profile(*paths: "str | Path | Run", drawn_from: _Count | None = None) -> Pro
 
     Parameters
     ----------
-    paths : folders of runs, or files: pprof, gperftools, folded stacks, ``perf script``
+    paths : folders of runs, or files that ``wsc profile import`` reads
     drawn_from : machines that those of the files were drawn from at random, one file each; with it shares of files
         have intervals, and `regress` takes them
 

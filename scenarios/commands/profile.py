@@ -14,7 +14,7 @@ from scenarios.profiling.regress import least_cost, least_growth
 
 Profiles = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN|FILE…", help="Folders of profiled runs, or pprof, folded or perf script files."),
+    typer.Argument(metavar="RUN|FILE…", help="Folders of profiled runs, or files that wsc profile import reads."),
 ]
 By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by, such as function,job.")]
 Where = Annotated[
@@ -84,7 +84,9 @@ def diff(
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Profiles: pprof, gperftools, folded stacks, or the text of perf script."),
+        typer.Argument(
+            metavar="FILE…", help="Profiles: pprof, OTLP, folded stacks, perf, speedscope, Chrome, Firefox and others."
+        ),
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),

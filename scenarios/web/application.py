@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -143,9 +143,7 @@ def _safely(
         except AbandonedError:
             return Response(status_code=_ABANDONED)
         except BusyError as error:
-            refused = refuse([f"{error}. Ask again."], 503)
-            refused.headers["Retry-After"] = "2"
-            return refused
+            return PlainTextResponse(f"{error}. Ask again.\n", 503, {"Retry-After": "2"})
 
     return endpoint
 

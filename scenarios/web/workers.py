@@ -10,10 +10,12 @@ from analysis.profiling.cancellation import AbandonedError, Cancellation
 from models.errors import WscError
 
 _T = TypeVar("_T")
-WORKERS = 4
+WORKERS = 2
 """Answers that are worked out at once; so their memory is bounded."""
 WAIT_S = 2.0
 """How long a request waits for its turn before it is refused."""
+ANSWER_S = 4.0
+"""How long an answer may take while others are refused; otherwise it may take as long as it takes."""
 _AGAIN_S = 0.05
 
 
@@ -28,10 +30,12 @@ class PageWorkers:
     ----------
     workers : how many at once
     wait_s : how long others wait, seconds
+    answer_s : how long an answer may take while others are refused, seconds
     """
 
-    def __init__(self, workers: int = WORKERS, wait_s: float = WAIT_S) -> None:
-        self.wait_s = wait_s
+    def __init__(self, workers: int = WORKERS, wait_s: float = WAIT_S, answer_s: float = ANSWER_S) -> None:
+        self.workers, self.wait_s, self.answer_s = workers, wait_s, answer_s
+        self.refused = 0
         self._threads = ThreadPoolExecutor(workers, "pages")
         self._turns = asyncio.Semaphore(workers)
 
@@ -50,17 +54,14 @@ class PageWorkers:
         Raises
         ------
         BusyError
-            If its turn did not come in time.
+            If its turn did not come in time, or it took too long while others were refused.
         AbandonedError
             If nobody waited any more; its queries were interrupted.
         """
         leaving = asyncio.ensure_future(gone())
         try:
             await self._turn(leaving)
-            try:
-                return await self._done(work, leaving)
-            finally:
-                self._turns.release()
+            return await self._done(work, leaving)
         finally:
             leaving.cancel()
 
@@ -73,14 +74,40 @@ class PageWorkers:
         turn.cancel()
         if leaving.done():
             raise AbandonedError("nobody waits for the answer any more")
-        raise BusyError(f"the server answers {WORKERS} requests at once, and this one waited {self.wait_s:g} s")
+        self.refused += 1
+        raise BusyError(f"the server answers {self.workers} requests at once, and this one waited {self.wait_s:g} s")
 
     async def _done(self, work: Callable[[], _T], leaving: "asyncio.Future[None]") -> _T:
-        cancellation, context = Cancellation(), contextvars.copy_context()
+        """Return what the work gives; its turn ends when its thread does, even if nobody waits so long."""
+        cancellation, context, refused = Cancellation(), contextvars.copy_context(), self.refused
         job = asyncio.get_running_loop().run_in_executor(self._threads, context.run, cancellation.run, work)
+        job.add_done_callback(self._free)
         waiting: set[asyncio.Future[Any]] = {job, leaving}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        while not job.done():
-            cancellation.cancel()
-            await asyncio.wait({job}, timeout=_AGAIN_S)
-        return await job
+        await asyncio.wait(waiting, timeout=self.answer_s, return_when=asyncio.FIRST_COMPLETED)
+        while not (job.done() or leaving.done() or self.refused > refused):
+            await asyncio.wait(waiting, timeout=_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        if job.done():
+            return job.result()
+        ending = asyncio.ensure_future(_ended(job, cancellation))
+        _ENDING.add(ending)
+        ending.add_done_callback(_ENDING.discard)
+        if leaving.done():
+            raise AbandonedError("nobody waits for the answer any more")
+        raise BusyError(f"the server is busy, and this answer took more than {self.answer_s:g} s")
+
+    def _free(self, job: "asyncio.Future[Any]") -> None:
+        """Give the turn of a job that ended to the next, and look at its error, which nobody else may."""
+        self._turns.release()
+        if not job.cancelled():
+            job.exception()
+
+
+_ENDING: "set[asyncio.Future[None]]" = set()
+"""Jobs that are being ended; the loop itself would forget them."""
+
+
+async def _ended(job: "asyncio.Future[Any]", cancellation: Cancellation) -> None:
+    """Interrupt a job's queries until it ends."""
+    while not job.done():
+        cancellation.cancel()
+        await asyncio.wait({job}, timeout=_AGAIN_S)

@@ -1,17 +1,23 @@
 """Profiles of any format that is known: the content tells which it is."""
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from analysis.profiling.formats.chrome import is_cpuprofile, is_heapprofile, read_cpuprofile, read_heapprofile
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
+from analysis.profiling.formats.firefox import is_firefox, read_firefox
 from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_folded
 from analysis.profiling.formats.foreign import ForeignProfile
+from analysis.profiling.formats.json_values import Object, json_object
+from analysis.profiling.formats.legacy import is_legacy, read_legacy
+from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, read_otlp_json
+from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.pprof import read_pprof
+from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
 from analysis.profiling.formats.tables import to_tables, uncounted
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
@@ -19,19 +25,24 @@ from models.errors import InputError
 
 _HEAD_BYTES = 1 << 16
 _FIRST_LINES = 50
-_LEGACY = (
-    re.compile(r"heap profile: *\d+: *\d+ *\[ *\d+: *\d+ *\] *@ *(?P<kind>growth|fragmentation|heap)"),
-    re.compile(r"--- (?P<kind>heap|growth|fragmentation|contention|thread)z \d+ ---"),
-    re.compile(r"--- (?P<kind>contention|mutex):"),
-    re.compile(r"--- (?P<kind>Thread) [0-9a-fA-F]+ \(name: "),
-    re.compile(r"(?P<kind>\w+) profile: total \d+$"),
+_CONVERTERS = (
+    (b"FLR\x00", "a recording of the JVM", "jfrconv -o collapsed FILE FILE.folded (async-profiler)"),
+    (b"Nettrace", "a trace of dotnet", "dotnet-trace convert --format Speedscope FILE"),
+    (b"\x04\x08{", "a dump of Ruby's stackprof", "stackprof --stackcollapse FILE > FILE.folded"),
+    (b"version: 1\ncreator: callgrind", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
+    (b"# callgrind format", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
+    (b"SIMPLEPERF", "of simpleperf", "simpleperf report-sample --show-callchain, or its stackcollapse.py"),
 )
-"""First lines of the text formats that pprof had before profile.proto: of gperftools, Go with debug=1, and Java."""
+"""How files of other formats begin, what they are, and what converts them."""
+_KNOWN = (
+    "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, gperftools, speedscope, cpuprofile or "
+    "Firefox"
+)
 _TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
 
 
 def read_foreign(path: Path) -> ForeignProfile:
-    """Read a profile of another tool: pprof, gperftools' CPU profile, `perf script` or folded stacks, perhaps gzipped.
+    """Read a profile of another tool, perhaps gzipped: see docs/profiling.md for the formats.
 
     Parameters
     ----------
@@ -40,8 +51,7 @@ def read_foreign(path: Path) -> ForeignProfile:
     Raises
     ------
     FileError
-        With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked, one of pprof's legacy text
-        formats or of no format known.
+        With every fault of the file; if it is empty, damaged, larger than 512 MiB unpacked, or of no format known.
     OSError
         If it cannot be read.
 
@@ -54,19 +64,21 @@ def read_foreign(path: Path) -> ForeignProfile:
     12
     """
     data, name = content_of(path), str(path)
-    if is_cpu_profile(data):
-        return read_cpu_profile(data, name)
+    _refuse_others(data, name)
+    for is_such, read in _BY_CONTENT:
+        if is_such(data):
+            return read(data, name)
     head = data[:_HEAD_BYTES]
     if not set(head) <= _TEXT:
         return _binary(data, name)
     lines = head.decode(errors="replace").splitlines()[:_FIRST_LINES]
-    _refuse_legacy(lines, name)
+    if is_legacy(lines):
+        return read_legacy(data, name)
     if is_perf_script(lines):
         return read_perf_script(data, name)
     if any(is_folded(line) or is_nearly_folded(line) for line in lines):
         return read_folded(data, name)
-    known = "pprof, folded stacks, perf script or a CPU profile of gperftools"
-    raise refusal(name, "file", f"should be a profile: {known}", next((line for line in lines if line.strip()), ""))
+    raise refusal(name, "file", f"should be a profile: {_KNOWN}", next((line for line in lines if line.strip()), ""))
 
 
 def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
@@ -157,13 +169,44 @@ def _amounts(profile: ForeignProfile) -> list[str]:
     return [f"{', '.join(events)}: amounts without a count of samples: each record counts as one"] if events else []
 
 
-def _refuse_legacy(lines: Sequence[str], name: str) -> None:
-    """Refuse the text formats of old profiles by name, with the command that converts them."""
-    first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
-    kind = next((match["kind"].lower() for pattern in _LEGACY if (match := pattern.match(first))), "")
-    if kind:
-        advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
-        raise refusal(name, "file", f"is a legacy {kind} profile: {advice}", first)
+def _refuse_others(data: bytes, name: str) -> None:
+    """Refuse files of formats that are not read by name, with what converts them."""
+    for begin, what, converter in _CONVERTERS:
+        if data.startswith(begin):
+            raise refusal(name, "file", f"is {what}, which is not read: {converter}", data[:16].hex())
+
+
+def _of_json(data: bytes, name: str) -> ForeignProfile:
+    """Read what is JSON."""
+    content = json_object(data, name)
+    for is_such, read in _JSON:
+        if is_such(content):
+            return read(content, name)
+    if "traceEvents" in content:
+        convert = "open it in Chrome's developer tools (Performance) and save the CPU profile, or use speedscope"
+        raise refusal(name, "file", f"is a trace of events, not a profile: {convert}", "traceEvents")
+    keys = ", ".join(list(content)[:8])
+    raise refusal(name, "file", f"should be JSON of {_JSON_FORMATS}", f"an object with {keys}")
+
+
+def _is_json(data: bytes) -> bool:
+    return data[:_HEAD_BYTES].lstrip()[:1] == b"{"
+
+
+_BY_CONTENT: tuple[tuple[Callable[[bytes], bool], Callable[[bytes, str], ForeignProfile]], ...] = (
+    (is_cpu_profile, read_cpu_profile),
+    (is_perf_data, read_perf_data),
+    (_is_json, _of_json),
+    (is_otlp, read_otlp),
+)
+_JSON: tuple[tuple[Callable[[Object], bool], Callable[[Object, str], ForeignProfile]], ...] = (
+    (is_otlp_json, read_otlp_json),
+    (is_speedscope, read_speedscope),
+    (is_cpuprofile, read_cpuprofile),
+    (is_heapprofile, read_heapprofile),
+    (is_firefox, read_firefox),
+)
+_JSON_FORMATS = "OTLP, speedscope, Chrome (.cpuprofile, .heapprofile) or Firefox"
 
 
 def _binary(data: bytes, name: str) -> ForeignProfile:

@@ -35,7 +35,7 @@ def test_two_hundred_requests_at_once_are_answered_or_refused_and_few_are_worked
             return "refused"
 
     async def all_at_once():
-        workers = PageWorkers(workers=2, wait_s=0.05)
+        workers = PageWorkers(workers=2, wait_s=0.05, answer_s=60.0)
         asked = [asyncio.ensure_future(one(workers)) for _ in range(200)]
         while sum(request.done() for request in asked) < 198:
             await asyncio.sleep(0.01)
@@ -63,6 +63,39 @@ def test_work_that_nobody_waits_for_is_interrupted():
         return await workers.run(lambda: "next", never)
 
     assert asyncio.run(abandoned()) == "next"
+
+
+def test_a_long_answer_gives_way_only_if_others_are_refused():
+    ended = threading.Event()
+
+    def long():
+        ended.wait(30)
+        return "answered"
+
+    async def one(workers):
+        try:
+            return await workers.run(long, never)
+        except BusyError as error:
+            return str(error)
+
+    async def crowded():
+        workers = PageWorkers(workers=1, wait_s=0.05, answer_s=0.1)
+        told = await asyncio.gather(one(workers), one(workers))
+        ended.set()
+        return told
+
+    async def alone():
+        workers = PageWorkers(workers=1, wait_s=0.05, answer_s=0.01)
+        asked = asyncio.ensure_future(one(workers))
+        await asyncio.sleep(0.2)
+        ended.set()
+        return await asked
+
+    first, second = asyncio.run(crowded())
+    assert "this answer took more than 0.1 s" in first
+    assert "this one waited 0.05 s" in second
+    ended.clear()
+    assert asyncio.run(alone()) == "answered"
 
 
 def test_work_that_was_cancelled_asks_no_further_query():

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,36 @@ FILES = {
 }
 
 
+JSON_KEYS = [
+    "id",
+    "callFrame",
+    "functionName",
+    "children",
+    "samples",
+    "timeDeltas",
+    "type",
+    "unit",
+    "weights",
+    "events",
+    "frame",
+    "at",
+    "name",
+    "threads",
+    "stackTable",
+    "frameTable",
+    "stringTable",
+    "schema",
+    "data",
+    "stack",
+    "prefix",
+    "scopeProfiles",
+    "profiles",
+    "stackIndex",
+    "values",
+    "attributes",
+]
+
+
 @pytest.fixture
 def file(tmp_path):
     def write(data):
@@ -53,7 +84,7 @@ def test_the_content_tells_the_format(file, kind):
     [
         (b"", "should hold a profile, got an empty file"),
         (b"a;b -3\n", ":1: count: should be a whole number from 0 to 9223372036854775807, after a blank, got -3"),
-        (b"hello world\n", "should be a profile: pprof, folded stacks, perf script or a CPU profile of gperftools"),
+        (b"hello world\n", "should be a profile: pprof, its older text formats, OTLP, folded stacks, perf script"),
         (bytes(range(256)), "should be a profile of a known format; as pprof's, "),
         (gzip.compress(b"", mtime=0), "should be a profile: "),
         (PPROF[:-9], "should be a whole gzip file"),
@@ -74,30 +105,50 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("data", "converter"),
     [
-        ("heap", "heap profile: 13: 1595680 [47130736: 2584596557304] @ heap/1048576\n1: 524288 [3: 15] @ 0x42 0x43\n"),
-        ("heap", "heap profile:      1:     2 [     3:     4] @ heapprofile\n   1:  2 [ 3: 4] @ 0x1 0x2\n"),
-        ("heap", "heap profile: 1: 2 [3: 4] @ heapz_v2/524288\n1: 2 [3: 4] @ 0x1\n"),
-        ("growth", "heap profile: 1: 2 [3: 4] @ growthz\n1: 2 [3: 4] @ 0x1\n"),
-        ("fragmentation", "heap profile: 1: 2 [3: 4] @ fragmentationz\n1: 2 [3: 4] @ 0x1\n"),
-        ("heap", "--- heapz 1 ---\nformat = java\nresolution = bytes\n 7048  1 @ 0x3 0x4\n"),
-        ("contention", "--- contentionz 1 ---\ncycles/second = 3201000000\n1 2 @ 0x1 0x2\n"),
-        ("contention", "--- contention:\ncycles/second=3201000000\n1 2 @ 0x1 0x2\n"),
-        ("mutex", "--- mutex:\ncycles/second=3201000000\n1 2 @ 0x1 0x2\n"),
-        ("thread", "--- threadz 1 ---\n\n--- Thread 7f79 (name: main/14748) stack: ---\n  0x0040be31: main\n"),
-        ("thread", "--- Thread 7f79 (name: main/14748) stack: ---\n  0x0040be31: main\n"),
-        ("goroutine", "goroutine profile: total 12\n12 @ 0x1 0x2\n#\t0x1\tmain.main+0x1\t/a.go:3\n"),
-        ("threadcreate", "\n# of go\nthreadcreate profile: total 8\n8 @ 0x1 0x2\n"),
+        (b"FLR\x00\x00\x02", "is a recording of the JVM, which is not read: jfrconv -o collapsed FILE FILE.folded"),
+        (b"Nettrace\x14", "dotnet-trace convert --format Speedscope FILE"),
+        (b"\x04\x08{\x0f", "stackprof --stackcollapse FILE > FILE.folded"),
+        (b"version: 1\ncreator: callgrind-3.19.0\n", "gprof2dot or kcachegrind"),
+        (b'{"traceEvents": []}', "is a trace of events, not a profile"),
+        (
+            b'{"a": 1, "b": 2}',
+            "should be JSON of OTLP, speedscope, Chrome (.cpuprofile, .heapprofile) or Firefox, got an ",
+        ),
+        (b'{"nodes": [', "should be JSON, got "),
+        (b"{" * 9, "should be JSON, got "),
     ],
 )
-def test_a_legacy_text_profile_is_refused_by_name_with_the_command_that_converts_it(file, kind, text):
-    path = file(text.encode())
+def test_what_is_refused_names_what_converts_it(file, data, converter):
+    path = file(data)
     with pytest.raises(FileError) as caught:
         read_foreign(path)
-    advice = "not supported; convert with `go tool pprof -proto FILE > FILE.pb.gz`"
-    assert str(caught.value).startswith(f"{path}: file: is a legacy {kind} profile: {advice}, got ")
+    assert converter in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers(-3, 3) | st.text(max_size=3) | st.floats(allow_nan=True),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(JSON_KEYS), inner, max_size=5),
+        max_leaves=20,
+    )
+)
+def test_random_json_is_read_or_refused(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "json"
+    for keys in (
+        {"nodes": value, "startTime": 0, "endTime": 9},
+        {"head": {"selfSize": 1, "callFrame": {"functionName": "f"}, "children": value}},
+        {"profiles": value, "shared": {"frames": [{"name": "f"}]}},
+        {"threads": value, "meta": {}},
+        {"resourceProfiles": value, "dictionary": {"stringTable": [""]}},
+    ):
+        path.write_text(json.dumps(keys))
+        try:
+            read_foreign(path)
+        except FileError:
+            continue
 
 
 @given(st.binary(max_size=300))

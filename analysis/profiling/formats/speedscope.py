@@ -1,0 +1,114 @@
+"""Speedscope's JSON: sampled and evented profiles of one file, each a thread."""
+
+import math
+from collections.abc import Iterator
+
+from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Measure, Origin
+from analysis.profiling.formats.json_values import Object, field, place, typed
+from analysis.profiling.formats.stack_sums import StackSums
+from analysis.tables.faults import plain, refusal
+
+_NS = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
+_LAST_LINE = (1 << 31) - 1
+
+
+def is_speedscope(content: Object) -> bool:
+    """Return whether JSON is such: frames that all profiles share."""
+    return "profiles" in content and isinstance(content.get("shared"), dict)
+
+
+def read_speedscope(content: Object, name: str = "speedscope.json") -> ForeignProfile:
+    """Read speedscope's JSON (jlfwong/speedscope, src/lib/file-format-spec.ts).
+
+    Weights of a unit of time become `time` in nanoseconds, those in bytes `bytes`, others `weight` in millionths if any
+    is a fraction; each sample of a sampled profile counts as one of `samples`. The name of each of several profiles is
+    the label `profile`.
+
+    Parameters
+    ----------
+    content : the file's JSON
+    name : of the file, for faults
+    """
+    profiles = field(content, "profiles", list, name)
+    frames = [_frame(frame, name) for frame in field(content["shared"], "frames", list, name)]
+    units = {field(profile, "unit", str, name, "none") for profile in profiles}
+    if len(units) != 1:
+        raise refusal(name, "unit", "should be one of all profiles", ", ".join(sorted(units)) or "no profile")
+    unit = units.pop()
+    sampled = any(field(profile, "type", str, name) == "sampled" for profile in profiles)
+    weighted = [
+        (stack, weight, _origin(profile, len(profiles), name))
+        for profile in profiles
+        for stack, weight in _weighted(profile, frames, name)
+    ]
+    measure, scale = _measure(unit, whole=all(float(weight).is_integer() for _, weight, _ in weighted))
+    sums = StackSums(name, 1 + sampled)
+    for stack, weight, origin in weighted:
+        amount = round(weight * scale)
+        sums.add(stack, (1, amount) if sampled else (amount,), origin)
+    if not sums.sums:
+        raise refusal(name, "samples", "should be at least one", "none")
+    measures = (Measure("samples"), measure) if sampled else (measure,)
+    return ForeignProfile(measures, tuple(sums.frames), sums.samples(), tuple(sums.origins), name=name)
+
+
+def _measure(unit: str, *, whole: bool) -> tuple[Measure, int]:
+    """Return what weights measure, and what they are multiplied by."""
+    if unit in _NS:
+        return Measure("time", "nanoseconds"), _NS[unit]
+    if unit == "bytes":
+        return Measure("bytes", "bytes"), 1
+    return (Measure("weight"), 1) if whole else (Measure("weight", "millionths"), 10**6)
+
+
+def _origin(profile: object, profiles: int, name: str) -> Origin:
+    called = plain(field(profile, "name", str, name, ""))
+    return Origin(labels=(("profile", called),)) if profiles > 1 and called else Origin()
+
+
+def _weighted(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+    kind = field(profile, "type", str, name)
+    if kind == "sampled":
+        yield from _sampled(profile, frames, name)
+    elif kind == "evented":
+        yield from _evented(profile, frames, name)
+    else:
+        raise refusal(name, "type", "should be sampled or evented", kind)
+
+
+def _sampled(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+    samples, weights = field(profile, "samples", list, name), field(profile, "weights", list, name)
+    if len(samples) != len(weights):
+        raise refusal(name, "weights", f"should be {len(samples)}, one a sample", len(weights))
+    for sample, weight in zip(samples, weights, strict=True):
+        if not typed(weight, float) or not math.isfinite(weight):
+            raise refusal(name, "weights", "should be numbers", weight)
+        stack = sample if isinstance(sample, list) else [sample]
+        yield [place(frames, at, "samples", name) for at in reversed(stack)], weight
+
+
+def _evented(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+    """Yield what stacks were open, and for how long: frames open (O) and close (C) at times."""
+    stack: list[Frame] = []
+    before = field(profile, "startValue", float, name, 0.0)
+    for event in field(profile, "events", list, name):
+        kind, at = field(event, "type", str, name), field(event, "at", float, name)
+        if not math.isfinite(at) or at < before:
+            raise refusal(name, "at", f"should not be before {before}", at)
+        if stack and at > before:
+            yield stack[::-1], at - before
+        before, frame = at, place(frames, field(event, "frame", int, name), "frame", name)
+        if kind == "O":
+            stack.append(frame)
+        elif kind != "C" or not stack or stack.pop() != frame:
+            raise refusal(name, "events", "should open (O) a frame, or close (C) the last that is open", kind)
+    end = field(profile, "endValue", float, name, before)
+    if stack and end > before:
+        yield stack[::-1], end - before
+
+
+def _frame(frame: object, name: str) -> Frame:
+    line = field(frame, "line", float, name, 0)
+    known = int(line) if 0 < line <= _LAST_LINE else 0
+    function = plain(field(frame, "name", str, name)).strip() or UNKNOWN
+    return Frame(function, file=plain(field(frame, "file", str, name, "")), line=known)

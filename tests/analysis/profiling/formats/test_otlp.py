@@ -1,0 +1,96 @@
+"""OTLP profiles, as opentelemetry-proto 1.45.2 writes them."""
+
+import json
+
+import pytest
+
+from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.otlp import is_otlp, read_otlp, read_otlp_json
+from analysis.tables.faults import FileError
+
+WRITTEN = bytes.fromhex(
+    "0a99010a2a0a150a0c736572766963652e6e616d6512050a037765620a110a09686f73742e6e616d6512040a026831126b12"
+    "480a0408011002121f08011201012a1801000000000000000200000000000000030000000000000012050802220104190000"
+    "2a36fe9c97172080e497d0122a04080310043080e1eb17121f0a04080310041206080122021e281900002a36fe9c97172a04"
+    "08031004300a12e1010a000a0520082a010212001210080110641a04080310091a0408021008120a080110321a0408011004"
+    "12040801104d1a001a060805180920031a060806180920031a0608071809200322002a002a0773616d706c65732a05636f75"
+    "6e742a036370752a0b6e616e6f7365636f6e64732a046d61696e2a01662a01672a036170702a04662e676f2a0b7468726561"
+    "642e6e616d652a0277312a1f70726f636573732e65786563757461626c652e6275696c645f69642e676e752a036162633200"
+    "3208080a12040a0277313209080c12050a036162633a003a040a0201023a030a0103"
+)
+"""Two profiles of a service `web` on the host `h1`: three samples by their times, one of 4; then 30 + 40 ns."""
+JSON = {
+    "resourceProfiles": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "web"}}]},
+            "scopeProfiles": [
+                {
+                    "profiles": [
+                        {
+                            "sampleType": {"typeStrindex": 1, "unitStrindex": 2},
+                            "timeUnixNano": "1700000000000000000",
+                            "samples": [{"stackIndex": 1, "values": ["7"], "attributeIndices": [1, 2]}],
+                        }
+                    ]
+                }
+            ],
+        }
+    ],
+    "dictionary": {
+        "stringTable": ["", "cpu", "nanoseconds", "f", "pod", "a", "n", "ms"],
+        "stackTable": [{}, {"locationIndices": [1]}],
+        "locationTable": [{}, {"lines": [{"functionIndex": 1, "line": "9"}]}],
+        "functionTable": [{}, {"nameStrindex": 3}],
+        "attributeTable": [
+            {},
+            {"keyStrindex": 4, "value": {"stringValueStrindex": 5}},
+            {"keyStrindex": 6, "value": {"intValue": "12"}, "unitStrindex": 7},
+        ],
+    },
+}
+
+
+def test_what_the_runtime_writes_is_read():
+    """Inlined frames, build ids, periods, attributes of resources and samples, samples that have times alone."""
+    assert is_otlp(WRITTEN)
+    profile = read_otlp(WRITTEN)
+    assert profile.measures == (Measure("samples"), Measure("cpu", "nanoseconds", 10))
+    assert [profile.total(measure.event) for measure in profile.measures] == [7, 70]
+    g, f = (Frame(name, "app", "abc", "f.go", 3, line, 100) for name, line in (("g", 9), ("f", 8)))
+    main, bare = Frame("main", "app", "abc", "f.go", 3, 4, 50), Frame("", "app", "abc", address=77)
+    stacks = [(tuple(profile.frames[at] for at in sample.stack), sample.amounts) for sample in profile.samples]
+    assert stacks == [((g, f, main), (3, 0)), ((bare,), (4, 0)), ((g, f, main), (0, 70))]
+    first = profile.origins[0]
+    assert (first.application, first.machine, dict(first.labels)["thread.name"]) == ("web", "h1", "w1")
+    assert (profile.start_s, profile.length_s) == (1_700_000_000, 5)
+
+
+def test_json_is_read_with_numbers_written_as_texts():
+    profile = read_otlp_json(JSON)
+    assert profile.total("cpu") == 7
+    assert profile.frames == (Frame("f", line=9),)
+    assert profile.origins[0].labels == (("n", "12 ms"), ("pod", "a"), ("service.name", "web"))
+    assert profile.start_s == 1_700_000_000
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "problem"),
+    [
+        ("stackTable", [{}], "stackTable: should have an entry 1, got 1 entries"),
+        ("stackTable", [], "should have a stackTable, as since opentelemetry-proto 1.8"),
+        ("locationTable", [], "locationTable: should have an entry 1, got 0 entries"),
+        ("stringTable", ["", "cpu"], "stringTable: should have a text "),
+        ("attributeTable", {}, "attributeTable: should be a list"),
+    ],
+)
+def test_references_to_nothing_are_faults(table, value, problem):
+    content = json.loads(json.dumps(JSON))
+    content["dictionary"][table] = value
+    with pytest.raises(FileError) as caught:
+        read_otlp_json(content)
+    assert problem in str(caught.value)
+
+
+def test_cut_files_are_refused():
+    for end in range(len(WRITTEN)):
+        assert not is_otlp(WRITTEN[:end]) or end == len(WRITTEN)
