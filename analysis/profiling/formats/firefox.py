@@ -76,9 +76,9 @@ class _ThreadReader:
         table = {key: thread.get(key, shared.get(key)) for key in ("samples", "stackTable", "frameTable", "funcTable")}
         texts = next(
             (
-                found
-                for found in (thread.get("stringTable"), thread.get("stringArray"), shared.get("stringArray"))
-                if isinstance(found, list)
+                table_of_texts
+                for table_of_texts in (thread.get("stringTable"), thread.get("stringArray"), shared.get("stringArray"))
+                if isinstance(table_of_texts, list)
             ),
             [],
         )

@@ -88,18 +88,18 @@ def is_otlp(data: bytes) -> bool:
     >>> is_otlp(bytes([10, 0, 18, 0])), is_otlp(bytes([10, 0, 50, 0])), is_otlp(b"main;f 3")
     (True, False, False)
     """
-    wire, at, seen = Wire(data, ""), 0, [0, 0, 0]
+    wire, at, fields = Wire(data, ""), 0, [0, 0, 0]
     try:
-        while at < len(data) and seen[2] < 2:
+        while at < len(data) and fields[2] < 2:
             tag, at = wire.varint(at, len(data))
             if tag not in {0x0A, 0x12}:
                 return False
             length, at = wire.varint(at, len(data))
             at += length
-            seen[tag >> 3] += 1
+            fields[tag >> 3] += 1
     except FileError:
         return False
-    return at == len(data) and seen[2] == 1
+    return at == len(data) and fields[2] == 1
 
 
 def is_otlp_json(content: Object) -> bool:
@@ -196,12 +196,12 @@ class _OtlpReader:
         dictionary = self._object(self.content, "dictionary")
         names = [name for name, *_ in _FIELDS["dictionary"].values()]
         self.tables = {name: self._list(dictionary, name) for name in names}
-        found = list(self._profiles())
-        self.measures = {self._measure(profile): 0 for profile, _ in found}
+        profiles = list(self._profiles())
+        self.measures = {self._measure(profile): 0 for profile, _ in profiles}
         places = {measure: at for at, measure in enumerate(self.measures)}
         rows = [
             (stack, places[self._measure(profile)], value, labels)
-            for profile, attributes in found
+            for profile, attributes in profiles
             for stack, value, labels in self._samples(profile, attributes)
         ]
         if not rows:
@@ -271,12 +271,12 @@ class _OtlpReader:
         return {key: text for key, text in labels.items() if key not in self.left_out}
 
     def _origin(self, labels: Sequence[tuple[str, str]]) -> Origin:
-        kept = {key: text for key, text in labels if key not in self.left_out}
+        labelled = {key: text for key, text in labels if key not in self.left_out}
         known: dict[str, str] = {}
         for key, where in _ORIGINS.items():
-            if key in kept:
-                known.setdefault(where, kept[key])
-        return Origin(**known, labels=tuple(sorted(kept.items())))
+            if key in labelled:
+                known.setdefault(where, labelled[key])
+        return Origin(**known, labels=tuple(sorted(labelled.items())))
 
     def _stack(self, at: int) -> list[Frame]:
         """Return the frames of a stack, the innermost first."""

@@ -126,12 +126,12 @@ def without_copies(profiles: Sequence[ForeignProfile]) -> tuple[list[ForeignProf
     --------
     >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
     >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),), name="a.pb")
-    >>> kept, notes = without_copies([profile, profile])
-    >>> len(kept), notes
+    >>> distinct, notes = without_copies([profile, profile])
+    >>> len(distinct), notes
     (1, ['a.pb: left out: holds the very samples of a.pb'])
     """
     first: dict[object, str] = {}
-    kept, notes = [], []
+    distinct, notes = [], []
     for profile in profiles:
         start_s = None if math.isnan(profile.start_s) else profile.start_s
         content = (start_s, profile.measures, profile.frames, profile.samples, profile.origins)
@@ -139,8 +139,8 @@ def without_copies(profiles: Sequence[ForeignProfile]) -> tuple[list[ForeignProf
             notes.append(f"{profile.name}: left out: holds the very samples of {first[content]}")
             continue
         first[content] = profile.name
-        kept.append(profile)
-    return kept, notes
+        distinct.append(profile)
+    return distinct, notes
 
 
 def notes_on(profiles: Sequence[ForeignProfile]) -> list[str]:

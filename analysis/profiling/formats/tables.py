@@ -415,7 +415,7 @@ def collections_of(profiles: Sequence[ForeignProfile], taken: Collection[str] = 
     for name in names:
         alone = names.count(name) == 1 and name not in used
         numbered = (f"{name} ({number})" for number in itertools.count(1 if name not in taken else 2))
-        chosen = name if alone else next(each for each in numbered if each not in used)
+        chosen = name if alone else next(name for name in numbered if name not in used)
         used.add(chosen)
         collections.append(chosen)
     return collections

@@ -192,8 +192,8 @@ class CostComparison:
         wanted = criteria or AlarmCriteria()
         later = self.table["later"].to_numpy(np.bool_)
         total = float(self.table["value"].to_numpy(np.float64)[later].sum())
-        found = _rows(self.fitted, self.functions, total, wanted, cheaper=cheaper)
-        rows = pd.DataFrame(found, columns=[*_COLUMNS])
+        changed = _rows(self.fitted, self.functions, total, wanted, cheaper=cheaper)
+        rows = pd.DataFrame(changed, columns=[*_COLUMNS])
         if not len(rows):
             return rows
         # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
