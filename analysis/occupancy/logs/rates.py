@@ -1,5 +1,6 @@
 """How fast a server completes requests when so many are present, how many servers that shows, and their tests."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -8,7 +9,6 @@ import pandas as pd
 from scipy.stats import CensoredData, chi2, ecdf, logrank, norm
 
 from analysis.occupancy.curve import curve, met_on_arrival, pairs, undisturbed
-from analysis.occupancy.law import law
 from analysis.occupancy.logs.log import Cleaned, counted
 from models.arrays import Bools, Floats, Ints
 
@@ -39,6 +39,10 @@ LEAST_DIFFERENCE = 0.05
 LONGER, AT_RISK, VARIED = 0.01, 5, 6.0
 """The mean of demands is known if the one that 1% exceed was seen, while five requests were there for longer, and is at
 most six times the mean."""
+DISPERSED = 2.0
+"""Variance over mean of the number of arrivals in a stretch of time from which on their rate varies."""
+STRETCH, STRATUM, STRATA = 50, 1_000, 6
+"""Arrivals in a stretch of time on average, requests of a stratum of such stretches at least, and most strata."""
 LEAST_SIDE = 30
 """Least number of requests on each side of a comparison."""
 _COLUMNS = ("jobs", "time_s", "completions", "rate_per_s", "low", "high")
@@ -382,7 +386,10 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
       Servers that idle although somebody waits, fewer servers than k, or slower ones under load make the left larger;
       more servers than k make it smaller.
 
-    A test without 30 requests on either side is left out; so is the second if long demands are too rare to be seen.
+    Demands often follow the load. If its rate varies, like is compared with like: the log is cut into stretches of
+    time, those with about as many arrivals are taken together, and the comparisons of these strata are averaged by the
+    requests in them. A stratum without 30 requests on either side is left out; so is one whose long demands are too
+    rare to be seen, of the second test. Without any stratum a test is left out.
 
     Parameters
     ----------
@@ -395,16 +402,80 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     met = np.arange(len(came)) - np.searchsorted(gone, came, side="right")
     stay_s, ended = _uncrowded(came, left, met, servers)
     alone, company = met == 0, (met > 0) & (met < servers)
-    tests = []
-    if all(np.count_nonzero(ended & side) >= LEAST_SIDE for side in (alone, company)):
-        samples = [_sample(stay_s, ended, side) for side in (company, alone)]
-        longest = min(sample.longest_s for sample in samples)
-        left_s, right_s = (_mean(sample, longest).mean_s for sample in samples)
-        tests.append(DemandComparison("company", left_s, right_s, _logrank(*samples)))
-    free = _sample(stay_s, ended, alone | company)
-    if np.count_nonzero(free.ended) >= LEAST_SIDE:
-        tests += _load(law(curve(came, gone), servers).service_time_s / len(gone), len(gone), free)
-    return tuple(tests)
+    beside, law_s = list[_Stratum](), list[_Stratum]()
+    for stratum in _strata(came, gone, servers):
+        inside = stratum.inside
+        if all(np.count_nonzero(ended & side & inside) >= LEAST_SIDE for side in (alone, company)):
+            samples = [_sample(stay_s, ended, side & inside) for side in (company, alone)]
+            longest = min(sample.longest_s for sample in samples)
+            left_s, right_s = (_mean(sample, longest).mean_s for sample in samples)
+            beside.append(_Stratum(len(samples[0].stay_s), left_s, right_s, _logrank(*samples)))
+        free = _sample(stay_s, ended, (alone | company) & inside)
+        if np.count_nonzero(free.ended) >= LEAST_SIDE:
+            law_s += _load(stratum, servers, free)
+    named = (("company", beside), ("load", law_s))
+    return tuple(_averaged(name, strata) for name, strata in named if strata)
+
+
+class _Stretches(NamedTuple):
+    """Stretches of time with about as many arrivals."""
+
+    inside: Bools
+    """(n,) which requests came in them."""
+    service_s: float
+    """Service that the law gives in them."""
+    departures: int
+    stretches: int
+
+
+class _Stratum(NamedTuple):
+    """A comparison within a stratum: its two sides, and by how many standard errors they differ."""
+
+    requests: int
+    left_s: float
+    right_s: float
+    z: float
+
+
+def _strata(came: Floats, gone: Floats, servers: int) -> Iterator[_Stretches]:
+    """Yield the log's stretches of time, those with about as many arrivals together; all of a short log."""
+    count = len(came) // STRETCH
+    strata = int(np.clip(len(came) // STRATUM, 1, STRATA)) if _varies(came) else 1
+    present = curve(came, gone)
+    edges = np.linspace(present.start_s, present.end_s, max(count, 1) + 1)
+    at = np.clip(np.searchsorted(edges, came, side="right") - 1, 0, len(edges) - 2)
+    worked = np.concatenate(([0.0], np.cumsum(np.minimum(present.jobs, servers) * np.diff(present.time_s))))
+    service = np.diff(np.interp(edges, present.time_s, worked))
+    left = np.histogram(gone, edges)[0]
+    arrivals = np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
+    width = min(3, len(arrivals))
+    around = np.convolve(arrivals, np.ones(width), "same") / np.convolve(np.ones(len(arrivals)), np.ones(width), "same")
+    order = np.argsort(around, kind="stable")
+    part = np.empty(len(arrivals), dtype=np.int64)
+    part[order] = np.minimum((np.cumsum(arrivals[order]) - 1) * strata // len(came), strata - 1)
+    for stratum in range(strata):
+        chosen = part == stratum
+        if left[chosen].sum() > 0:
+            yield _Stretches(
+                chosen[at], float(service[chosen].sum()), int(left[chosen].sum()), int(np.count_nonzero(chosen))
+            )
+
+
+def _varies(came: Floats) -> bool:
+    """Return whether arrivals come at a rate that varies: their number in wider stretches more than Poisson's does."""
+    counts = np.histogram(came, max(len(came) // (4 * STRETCH), 1))[0]
+    return bool(counts.var() > DISPERSED * counts.mean())
+
+
+def _averaged(name: str, strata: Sequence[_Stratum]) -> DemandComparison:
+    """Return comparisons within strata as one, each weighted by its requests (Stouffer 1949)."""
+    weight = np.array([stratum.requests for stratum in strata], dtype=np.float64)
+    left_s, right_s = (
+        float(np.average([getattr(s, side) for s in strata], weights=weight)) for side in ("left_s", "right_s")
+    )
+    z = np.array([stratum.z for stratum in strata])
+    total = float((np.sqrt(weight) * z).sum() / np.sqrt(weight.sum()))
+    return DemandComparison(name, left_s, right_s, float(2.0 * norm.sf(abs(total))))
 
 
 def _uncrowded(came: Floats, left: Floats, met: Ints, servers: int) -> tuple[Floats, Bools]:
@@ -423,9 +494,9 @@ def _sample(stay_s: Floats, ended: Bools, which: Bools) -> _Sample:
 
 
 def _logrank(first: _Sample, other: _Sample) -> float:
-    """Return the p-value; NaN, which blames nobody, where all demands are alike."""
+    """Return the statistic, in standard errors; NaN, which blames nobody, where all demands are alike."""
     with np.errstate(invalid="ignore"):
-        return float(logrank(_censored(first), _censored(other)).pvalue)
+        return float(logrank(_censored(first), _censored(other)).statistic)
 
 
 def _censored(sample: _Sample) -> CensoredData:
@@ -446,11 +517,16 @@ def _mean(sample: _Sample, up_to_s: float) -> _Mean:
     return _Mean(float(min(sample.stay_s[0], up_to_s) + areas.sum()), float(spread.sum()), float(rare))
 
 
-def _load(service_s: float, requests: int, free: _Sample) -> list[DemandComparison]:
-    """Return the comparison of the law's service time per request with the mean demand, if that is known."""
+def _load(stratum: _Stretches, servers: int, free: _Sample) -> list[_Stratum]:
+    """Return the comparison of the law's service time per request with the mean demand, if that is known.
+
+    Where a stretch begins and ends, requests are in service that depart in another.
+    """
+    requests = stratum.departures
+    service_s = stratum.service_s / requests
     mean, variance, rare = _mean(free, free.longest_s)
     if rare > VARIED * mean:
         return []
-    error = np.sqrt(variance + float(free.stay_s[free.ended].var()) / requests)
-    z = abs(service_s - mean) / max(float(error), 1e-300)
-    return [DemandComparison("load", service_s, mean, float(2.0 * norm.sf(z)))]
+    cut = stratum.stretches * min(servers, 1 + requests // 10) * mean**2 / requests**2 if stratum.stretches > 1 else 0.0
+    error = np.sqrt(variance + float(free.stay_s[free.ended].var()) / requests + cut)
+    return [_Stratum(requests, service_s, mean, (service_s - mean) / max(float(error), 1e-300))]

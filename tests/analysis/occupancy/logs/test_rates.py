@@ -21,6 +21,7 @@ from analysis.occupancy.logs.rates import (
     servers_test,
 )
 from models.queues.serve import serve
+from tests.helpers.server_findings import day
 
 
 def log(policy, servers, seed=0, *, n=3000, utilisation=0.75, demand=None, **more):
@@ -357,3 +358,12 @@ def test_too_little_is_not_judged():
 def test_demands_that_are_all_alike_blame_nobody():
     arrival = load(2)[0]
     assert blamed(arrival, serve("fcfs", arrival, np.full(len(arrival), 1.5), 2).departure_s, 2) == []
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps"])
+@pytest.mark.parametrize("servers", [1, 4])
+def test_demands_that_double_in_busy_hours_blame_nobody(policy, servers):
+    """Fixed logs; with other seeds `tests.helpers.server_findings` counts how often somebody is blamed."""
+    for seed in range(2):
+        arrival, demand = day(np.random.default_rng(seed), servers, 0.7, 2.0, law=True)
+        assert blamed(arrival, serve(policy, arrival, demand, servers).departure_s, servers) == []
