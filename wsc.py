@@ -604,6 +604,7 @@ def monitor(
     planned: _Count | None = None,
     estimator: str = "adjusted",
     confidence: _Share = 0.95,
+    spending: 'Literal["any-time", "obrien-fleming", "pocock"]' = "any-time",
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
@@ -613,6 +614,7 @@ def monitor(
     ----------
     tables, jobs, estimator, confidence, guards, columns : as of `effect`
     planned : looks, one a period
+    spending : how the error is spent over looks: for ever, or up to the planned end (late, or evenly)
 
     Examples
     --------
@@ -634,6 +636,7 @@ def monitor(
             planned=planned,
             estimator=estimator,
             confidence=confidence,
+            spending=spending,
             recipe=_recipe(monitor, columns, sources),
             guards=_guards(guards),
         )

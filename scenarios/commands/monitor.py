@@ -1,7 +1,9 @@
 """The command `wsc monitor`."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
+
+import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Estimator, Guards, Jobs, Json, Metric, share, written
@@ -37,6 +39,10 @@ def monitor(
     ] = None,
     estimator: Estimator = "adjusted",
     confidence: Annotated[float, share(help="Confidence that the intervals of all looks contain the truth.")] = 0.95,
+    spending: Annotated[
+        Literal["any-time", "obrien-fleming", "pocock"],
+        typer.Option(help="How the error is spent: for ever, or up to the planned end (late, or evenly)."),
+    ] = "any-time",
     metric: Metric = None,
     guards: Guards = None,
     json: Json = False,
@@ -54,6 +60,7 @@ def monitor(
         estimator=estimator,
         confidence=confidence,
         metric=metric,
+        spending=spending,
         recipe=tables.recipe,
         guards=guards or (),
     )

@@ -1,7 +1,7 @@
 """``wsc monitor``: an experiment that may be looked at any time, from its observations so far."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -11,10 +11,11 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import AT_THE_END
+from analysis.effects.information import Redrawn, machine_levels, shares, without_effect
 from analysis.effects.methods import RECOMMENDED, for_design, method
 from analysis.effects.observations import NO_FEATURE, Observations
+from analysis.effects.sequential import Spending, price
 from analysis.effects.sequential import monitor as intervals
-from analysis.effects.sequential import price
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.cells import Source
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
 
+_NAMES: Mapping[Spending, str] = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
+
 Every: TypeAlias = Literal["period", "day"] | float
 """A look after each period, each day, or each so many units of the periods."""
 
@@ -48,11 +51,11 @@ class MonitorLook(NamedTuple):
     """Last period."""
     effect: Effect
 
-    def row(self, planned: int) -> dict[str, float]:
-        """Return the look as `analysis.effects.sequential` takes it; its share is that of the looks planned."""
+    def row(self, share: float) -> dict[str, float]:
+        """Return the look as `analysis.effects.sequential` takes it, with its share of the planned information."""
         effect = self.effect
         numbers = {"change": effect.change, "error": effect.error, "freedom": effect.freedom}
-        return {"period": self.until, "share": self.place / planned} | numbers
+        return {"period": self.until, "share": share} | numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,12 +65,16 @@ class MonitorAnswer(Conclusion):
     effect: Effect
     """Of the last look."""
     looks: pd.DataFrame
-    """period, change, error, freedom, share (of the looks planned; above 1 past the horizon), low, high (of all looks
-    together), fixed_low, fixed_high (of that look alone), p_value, zero_ruled_out; infinite where it says nothing."""
+    """period, change, error, freedom, share (of the planned information; above 1 past the horizon), low, high (of all
+    looks together), fixed_low, fixed_high (of that look alone), p_value, zero_ruled_out; infinite where it says
+    nothing."""
     planned: int
     """Looks until the planned horizon."""
+    spending: Spending
+    """How the error is spent over looks."""
     price: float
-    """How many times as wide the interval is at the horizon."""
+    """How many times as wide the interval is: of intervals at any time at the horizon, of others at the last look that
+    has one; NaN if none has."""
     metric: MetricName | None
     """Of a run."""
     audit: Audit
@@ -82,7 +89,7 @@ class MonitorAnswer(Conclusion):
 
     @property
     def change(self) -> str:
-        """On which side of zero the always-valid intervals lie (gained, lost, open); the first look decides."""
+        """On which side of zero the intervals of all looks lie (gained, lost, open); the first look decides."""
         decided = self.looks[self.looks["zero_ruled_out"]]
         if not len(decided):
             return "open"
@@ -96,7 +103,7 @@ class MonitorAnswer(Conclusion):
 
     @property
     def verdict(self) -> str:
-        """The change in words, with the always-valid interval of the last look that has one."""
+        """The change in words, with the interval of all looks at the last look that has one."""
         bounded = self.looks[np.isfinite(self.looks[["low", "high"]]).all(axis=1)]
         if not len(bounded):
             return "zero is not ruled out: no look has an interval yet"
@@ -108,6 +115,20 @@ class MonitorAnswer(Conclusion):
             at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
             return f"{side}: zero was ruled out in {self._decided_in}; {at_the_end}"
         return f"{verdict(change, low, high)} since {self._decided_in}"
+
+    @property
+    def _price_in_words(self) -> str:
+        looks = plural(self.planned, "look")
+        if self.spending == "any-time":
+            wide = f"{self.price:.2f} times as wide as those for one look"
+            return f"Intervals that hold at any time are {wide}, after {looks}."
+        if math.isnan(self.price):
+            return f"No error is spent yet of the {looks} planned."
+        spent = f"error spent as by {_NAMES[self.spending]}"
+        return (
+            f"Intervals that hold at all of {looks} ({spent}) are {self.price:.2f} times as wide as those for one look, "
+            "at the last that has one."
+        )
 
     @property
     def _decided_in(self) -> str:
@@ -125,11 +146,12 @@ class MonitorAnswer(Conclusion):
             "machines": effect.machines,
             "controls": effect.controls,
             "planned": self.planned,
+            "spending": self.spending,
             "looks": [{name: _plain(value) for name, value in row.items()} for row in self.looks.to_dict("records")],
             "change": self.change,
             "decided": self.decided,
             "verdict": self.verdict,
-            "price": self.price,
+            "price": _plain(self.price),
             **self.audit.payload(),
             "notes": list(self.notes),
         }
@@ -160,14 +182,13 @@ class MonitorAnswer(Conclusion):
             )
             for row in self.looks.to_dict("records")
         ]
-        yield table(("until", "share", "change", "at any time", "at this look alone", "p at any time"), rows, words=0)
+        of_all = "at any time" if self.spending == "any-time" else "at all looks"
+        titles = ("until", "information", "change", of_all, "at this look alone", f"p {of_all}")
+        yield table(titles, rows, words=0)
         yield Says(self.verdict)
         if self.metric is not None:
             yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
-        yield Says(
-            f"Intervals that hold at any time are {self.price:.2f} times as wide as those for one look, after "
-            f"{plural(self.planned, 'look')}."
-        )
+        yield Says(self._price_in_words)
         yield from finding_lines(beside(self.effect.estimator, self.audit.findings))
         yield from note_lines(self.notes)
 
@@ -181,6 +202,7 @@ def monitor(
     estimator: str = RECOMMENDED,
     confidence: float = 0.95,
     metric: MetricName | None = None,
+    spending: Spending = "any-time",
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
 ) -> MonitorAnswer:
@@ -195,6 +217,8 @@ def monitor(
     estimator : a name in `analysis.effects.methods`; a staged roll-out has its own in place of the recommended one
     confidence : 0..1, of all looks together
     metric : of a run; that of its scenario if not said
+    spending : how the error is spent over looks: ``any-time`` for intervals that hold past the horizon, too, or
+        ``obrien-fleming`` or ``pocock`` for narrower ones that hold up to it
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
 
@@ -213,7 +237,16 @@ def monitor(
         effects, notes = _effects(rows, ends, lambda until: _effect(until, read.jobs, chosen, confidence))
     audited = read.audit(About(), without=AT_THE_END, own=own)
     total = planned or len(ends)
-    looks = intervals(pd.DataFrame([look.row(total) for look in effects]), confidence)
+    design = effects[-1].effect.design
+    share = _shares(rows, ends, total, design)
+    correlation = None
+    if spending != "any-time" and len(effects) > 1:
+        if design == "concurrent" and not chosen.needs:
+            correlation = _correlation(rows, read.jobs, chosen, effects)
+        else:
+            notes.append(f"increments of a {design} study's estimates by {chosen.name} are taken to be independent")
+    told = pd.DataFrame([look.row(float(share[look.place - 1])) for look in effects])
+    looks = intervals(told, confidence, spending=spending, correlation=correlation)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
     if planned is None:
         notes.append(
@@ -221,21 +254,51 @@ def monitor(
             "plan their number before the first look, by --planned"
         )
     elif planned < len(ends):
-        notes.append(
-            f"there are {len(ends)} looks, more than the {planned} planned: intervals hold past the horizon, too, but "
-            "are wider than if it had been planned so far"
+        beyond = (
+            "intervals hold past the horizon, too, but are wider than if it had been planned so far"
+            if spending == "any-time"
+            else "all error is spent at the horizon, so that later looks say nothing"
         )
+        notes.append(f"there are {len(ends)} looks, more than the {planned} planned: {beyond}")
     last = effects[-1].effect
     return MonitorAnswer(
         effect=last,
         looks=looks,
         planned=total,
-        price=price(float(looks["freedom"].iloc[-1]), confidence),
+        spending=spending,
+        price=_price(looks, confidence, spending),
         metric=read.metric,
         audit=audited,
         notes=(*read.notes, *left_out, *notes, *last.notes, *audited.silent),
         dates=read.dates,
     )
+
+
+def _shares(rows: pd.DataFrame, ends: Floats, planned: int, design: str) -> Floats:
+    """Return each look's share of the planned information, or looks where levels of machines tell nothing of it."""
+    if design != "concurrent":
+        return np.arange(1, len(ends) + 1) / planned
+    periods = np.unique(rows["period"].to_numpy(dtype=np.float64))
+    past = int((periods < rows.loc[rows["treated"] > 0, "period"].min()).sum())
+    return shares(machine_levels(rows), past, (np.searchsorted(periods, ends, "right") - past).tolist(), planned)
+
+
+def _correlation(
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, looks: Sequence[MonitorLook]
+) -> Floats:
+    redrawn = Redrawn(chosen)
+    for look in looks:
+        redrawn.look(without_effect(rows[rows["period"] <= look.until], jobs, look.effect.change), look.effect.machines)
+    return redrawn.correlation()
+
+
+def _price(looks: pd.DataFrame, confidence: float, spending: Spending) -> float:
+    if spending == "any-time":
+        first = looks.iloc[0]
+        return price(float(first["freedom"]), confidence, float(first["share"]))
+    width = ((looks["high"] - looks["low"]) / (looks["fixed_high"] - looks["fixed_low"])).to_numpy(dtype=np.float64)
+    bounded = width[np.isfinite(width)]
+    return float(bounded[-1]) if len(bounded) else math.nan
 
 
 def _ends(table: pd.DataFrame, every: Every) -> Floats:

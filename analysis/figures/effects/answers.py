@@ -66,8 +66,8 @@ def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
 
     Parameters
     ----------
-    looks : period, share (of the looks planned), change, low, high (of all looks together; infinite: says nothing),
-        fixed_low, fixed_high (of that look alone)
+    looks : period, share (of the planned information), change, low, high (of all looks together; infinite: says
+        nothing), fixed_low, fixed_high (of that look alone)
     planned : looks until the horizon
 
     Examples
@@ -79,7 +79,7 @@ def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
     figure, (axes,) = panels()
     looks = looks.replace([np.inf, -np.inf], np.nan)
     period = looks["period"]
-    axes.fill_between(period, looks["low"], looks["high"], color=SKY, alpha=0.4, linewidth=0, label="at any time")
+    axes.fill_between(period, looks["low"], looks["high"], color=SKY, alpha=0.4, linewidth=0, label="of all looks")
     spread = [looks["change"] - looks["fixed_low"], looks["fixed_high"] - looks["change"]]
     axes.errorbar(period, looks["change"], spread, fmt="o", ms=3, capsize=2, color=BLUE, label="at this look alone")
     axes.axhline(0.0, color=GREY, linewidth=0.6)

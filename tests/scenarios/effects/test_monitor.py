@@ -46,7 +46,9 @@ def test_a_gain_is_found_and_the_looks_are_told(tmp_path):
     payload = monitor(written(tmp_path, observations(0.05)), planned=8)
     assert (payload["kind"], payload["estimator"], payload["design"]) == ("monitor", RECOMMENDED, "concurrent")
     assert [look["period"] for look in payload["looks"]] == [2, 3, 4, 5]
-    assert [look["share"] for look in payload["looks"]] == [0.125, 0.25, 0.375, 0.5]
+    shares = [look["share"] for look in payload["looks"]]
+    # Machines persist, so that the first of eight looks tells far more than an eighth.
+    assert 0.2 < shares[0] < shares[3] < 1
     assert (payload["change"], payload["planned"], payload["notes"]) == ("gained", 8, [])
     assert payload["decided"] in {2, 3, 4, 5}
     assert json.loads(json.dumps(payload, allow_nan=False)) == payload
@@ -88,7 +90,8 @@ def test_what_is_printed_says_the_verdict(tmp_path):
 def test_looks_past_the_plan_are_told_and_no_share_is_above_one(tmp_path):
     answer = monitor_of(written(tmp_path, observations(0.05)), planned=1)
     payload = answer.payload()
-    assert [look["share"] for look in payload["looks"]] == [1, 2, 3, 4]
+    shares = [look["share"] for look in payload["looks"]]
+    assert shares[0] == 1 < shares[1] < shares[2] < shares[3]
     assert payload["notes"][0].startswith("there are 4 looks, more than the 1 planned: intervals hold")
     shown = io.StringIO()
     show(answer.section(), Console(file=shown, width=160))
