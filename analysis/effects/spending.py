@@ -133,6 +133,6 @@ def _factor(correlation: Floats) -> Floats:
     """Return the lower triangle whose square are the correlations, or what is nearest to them and has one."""
     values, vectors = np.linalg.eigh((correlation + correlation.T) / 2.0)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
-    lower = np.linalg.qr(half.T, mode="r").T
-    lower = lower * np.where(np.diag(lower) < 0.0, -1.0, 1.0)
+    _, upper = np.linalg.qr(half.T)
+    lower = upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0)
     return np.asarray(lower / np.linalg.norm(lower, axis=1, keepdims=True), dtype=np.float64)

@@ -126,8 +126,8 @@ class MonitorAnswer(Conclusion):
             return f"No error is spent yet of the {looks} planned."
         spent = f"error spent as by {_NAMES[self.spending]}"
         return (
-            f"Intervals that hold at all of {looks} ({spent}) are {self.price:.2f} times as wide as those for one look, "
-            "at the last that has one."
+            f"Intervals that hold at all of {looks} ({spent}) are {self.price:.2f} times as wide as those for "
+            "one look, at the last that has one."
         )
 
     @property

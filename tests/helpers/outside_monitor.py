@@ -2,8 +2,8 @@
 
 Usage: python -m tests.helpers.outside_monitor [--fleets 30] [--seed 1] [--out runs/outside-monitor]
 
-60 machines, of which 20 get the feature, 3 days before and 28 looks, one a day; machines keep 0.9 of their course from a
-day to the next. In `moving` 5% of the instances move each day, in `steady` none. Every fleet is drawn 20 times with a
+60 machines, of which 20 get the feature, 3 days before and 28 looks, one a day; machines keep 0.9 of their course from
+a day to the next. In `moving` 5% of the instances move each day, in `steady` none. Every fleet is drawn 20 times with a
 feature that does nothing, and 20 times with one of +2.5%. Correlations, shares and boundaries are those of the fleet's
 first draw, without the feature. Monte-Carlo errors are those over fleets.
 

@@ -1,13 +1,13 @@
 """Intervals that may be looked at any time: the boundary against integrals, and how often they miss."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.stats import nct, norm, t
 
 from analysis.effects.sequential import Boundary, LooksError, monitor, price
 from models.randomness import stream
+from tests.helpers.monitored_looks import crossing, looks
 
 LOOKS = np.arange(1, 29) / 28
 
@@ -55,23 +55,6 @@ def test_the_price_is_about_one_and_a_half_and_higher_with_few_clusters():
     assert price(199.0) < price(24.0) < price(11.0) < price(5.0) < 1.9
 
 
-def crossing(multipliers, information):
-    """Chance that a Brownian motion leaves the boundary at one of the looks, by recursive integration."""
-    reach = 9 * np.sqrt(information[-1])
-    grid = np.linspace(-reach, reach, 3001)
-    step = grid[1] - grid[0]
-    density = norm.pdf(grid, 0, np.sqrt(information[0]))
-    left = 0.0
-    for k, critical in enumerate(multipliers):
-        if k:
-            kernel = norm.pdf(grid, 0, np.sqrt(information[k] - information[k - 1])) * step
-            density = np.convolve(density, kernel, mode="same")
-        out = np.abs(grid) > critical * np.sqrt(information[k])
-        left += density[out].sum() * step
-        density = np.where(out, 0.0, density)
-    return left
-
-
 @pytest.mark.parametrize("persistent", [0.0, 0.3, 0.9])
 def test_over_28_looks_the_recursion_finds_fewer_misses_than_promised(persistent):
     information = 1 / ((1 - persistent) / np.arange(1, 29) + persistent)
@@ -80,6 +63,22 @@ def test_over_28_looks_the_recursion_finds_fewer_misses_than_promised(persistent
     assert crossing(boundary.multiplier(LOOKS), information) < 0.02
     naive = crossing(np.full(28, 1.96), information)
     assert naive == pytest.approx({0.0: 0.279, 0.3: 0.150, 0.9: 0.073}[persistent], abs=0.01)
+
+
+@pytest.mark.parametrize("freedom", [11.0, np.inf])
+def test_a_late_first_look_makes_the_intervals_narrower_and_no_more_misses(freedom):
+    information = np.geomspace(0.5, 4.0, 60)
+    early, late = Boundary(freedom), Boundary(freedom, start=0.5)
+    assert late.multiplier(1.0) < 0.985 * early.multiplier(1.0)
+    assert late.multiplier(0.5) < early.multiplier(0.5)
+    # Looked at 60 times up to four horizons a motion leaves it more often, and still less than promised.
+    if np.isinf(freedom):
+        assert crossing(early.multiplier(information), information) < crossing(
+            late.multiplier(information), information
+        )
+        assert 0.015 < crossing(late.multiplier(information), information) < 0.05
+    bound = late.evidence(late.multiplier(0.7), 0.7)
+    assert float(late.p_value(bound)) == pytest.approx(0.05, rel=1e-6)
 
 
 def cumulative(rng, fleets, treated, controls, persistent):
@@ -112,12 +111,6 @@ def test_equal_fleets_are_told_apart_in_at_most_six_of_a_hundred(treated, persis
     # The boundary of estimates with known errors misses more with so few machines: 4.7% against 2.5%.
     if treated == 6 and persistent == 0.05:
         assert (np.abs(change) > Boundary(np.inf).multiplier(LOOKS) * error).any(axis=1).mean() > 1.5 * missed
-
-
-def looks(**columns):
-    return pd.DataFrame(
-        {"change": [0.0, 0.02, 0.001], "error": 0.005, "freedom": 30.0, "share": [0.2, 0.6, 1.0]} | columns
-    )
 
 
 def test_what_was_excluded_stays_excluded_and_the_p_value_never_rises():

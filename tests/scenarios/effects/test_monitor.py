@@ -56,6 +56,22 @@ def test_a_gain_is_found_and_the_looks_are_told(tmp_path):
     assert last["low"] < last["fixed_low"] < 0.05 < last["fixed_high"] < last["high"]
 
 
+def test_a_spent_error_makes_narrower_intervals_up_to_the_planned_end(tmp_path):
+    files = written(tmp_path, observations(0.05))
+    answer = monitor_of(files, planned=3, spending="obrien-fleming")
+    payload, any_time = answer.payload(), monitor(files, planned=3)
+    assert (payload["spending"], any_time["spending"]) == ("obrien-fleming", "any-time")
+    assert payload["looks"][0]["low"] < any_time["looks"][0]["low"]
+    assert payload["looks"][2]["low"] > any_time["looks"][2]["low"]
+    assert (payload["looks"][3]["low"], any_time["looks"][3]["low"] is None) == (None, False)
+    assert payload["notes"][0].startswith("there are 4 looks, more than the 3 planned: all error is spent")
+    shown = io.StringIO()
+    show(answer.section(), Console(file=shown, width=160))
+    assert "hold at all of 3 looks (error spent as by O'Brien and Fleming)" in shown.getvalue()
+    staged = monitor_of(written(tmp_path, observations(0.05, waves=True), "waves.csv"), spending="pocock").payload()
+    assert any(note.startswith("increments of a staged study's estimates") for note in staged["notes"])
+
+
 def test_no_change_stays_open_and_an_unplanned_horizon_is_noted(tmp_path):
     payload = monitor(written(tmp_path, observations(0.0)))
     assert (payload["change"], payload["decided"]) == ("open", None)
