@@ -13,7 +13,6 @@ from analysis.effects.cells import JobMachineSums
 from analysis.effects.study import EffectMethod, potential
 from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.randomness import stream
 
 _MEMORIES = np.r_[0.0, 1.0 - np.geomspace(0.9, 0.01, 24)]
 """What a machine's course keeps from a period to the next, as tried."""
@@ -174,7 +173,7 @@ class Redrawn:
         self._method, self._changes = method, list[Floats]()
         self._places: dict[object, int] = {}
         self._draws = np.zeros((0, _DRAWS))
-        self._stream = stream(0, "assignments drawn anew")
+        self._stream = np.random.default_rng(0)
 
     def look(self, cells: JobMachineSums, treated: int) -> None:
         """Add a look.

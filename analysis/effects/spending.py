@@ -12,7 +12,6 @@ from scipy.stats.qmc import Sobol
 
 from models.arrays import Floats
 from models.errors import InputError
-from models.randomness import stream
 
 Shape: TypeAlias = Literal["obrien-fleming", "pocock"]
 
@@ -102,7 +101,7 @@ def boundaries(spent: npt.ArrayLike, correlation: Floats) -> Floats:
     if looks > _MOST:
         raise InputError(f"error is spent over {_MOST:,} looks at most, got {looks:,}; look less often")
     dimensions = max(_DIMENSIONS, 1 << (looks - 1).bit_length())
-    points = Sobol(dimensions, rng=stream(0, "boundaries")).random(_PATHS)
+    points = Sobol(dimensions, rng=np.random.default_rng(0)).random(_PATHS)
     factor = _factor(correlation)
     scores, weight = np.zeros((_PATHS, looks)), np.full(_PATHS, 1.0 / _PATHS)
     critical = np.full(looks, np.inf)
