@@ -12,6 +12,7 @@ from analysis.audit.case import Guard
 GUARDS: Mapping[str, Guard] = {
     "unusable_values": units.unusable_values,
     "duplicated_rows": units.duplicated_rows,
+    "frozen_values": units.frozen_values,
     "unit_change": units.unit_change,
     "units_between_jobs": units.units_between_jobs,
     "baseline_not_concurrent": arms.baseline_not_concurrent,

@@ -34,6 +34,10 @@ _MOST_SPLITS = 16
 """Periods, evenly apart, from which a jump is looked for: one between two of them is hardly diluted."""
 _DEVIATIONS, _FEWEST, _AFFECTED = 8.0, 3, 0.05
 """Deviations of a machine's jump, machines, and their share of an arm, from which a part of the machines has jumped."""
+_ALIKE_ROWS = 0.05
+"""Share of rows whose value another machine has, too, from which a value that stays the same says nothing."""
+_CONSTANT = 0.5
+"""Share of each arm's rows that repeat their last value, from which values are not measured period by period."""
 _LEVELS = 100.0
 """Ratio of jobs' levels from which their values are taken to be in units of their own."""
 
@@ -365,6 +369,42 @@ def _left_out(case: Case) -> list[Finding]:
     evidence = {"rows": len(left), "treated": float(shares[1]), "untreated": float(shares[0])}
     severity: Severity = "error" if apart > 10 * _FEW else "warning"
     return [Finding("unusable_values", severity, what, evidence, "find out why their cells cannot be used")]
+
+
+def frozen_values(case: Case) -> list[Finding] | None:
+    """Find values that stay the same to the last digit from a period to the next: a sensor that hangs.
+
+    A series is an instance on a machine, or a job's one row there. Nothing is said where values are coarse, so that
+    machines share them, or where most rows of both arms repeat, as values are then of longer than a period. Up to 1%
+    of an arm's rows may be rounded values that agree by chance.
+    """
+    table = case.table
+    names = [name for name in ("machine", "job", "instance", "residence") if name in table.rows]
+    rows = table.rows[names].assign(
+        period=table.period, value=table.rows["value"].to_numpy(), treated=table.treated, study=table.study
+    )
+    rows = rows[~rows.duplicated([*names, "period"], keep=False).to_numpy()].sort_values([*names, "period"])
+    last = rows.groupby(names, observed=True, sort=False)[["period", "value"]].shift()
+    followed = (rows["period"] - last["period"] == 1).to_numpy()
+    if not followed.any() or rows.duplicated(["period", "job", "value"], keep=False).mean() > _ALIKE_ROWS:
+        return None
+    same = followed & (rows["value"] == last["value"]).to_numpy()
+    study, treated = rows["study"].to_numpy(), rows["treated"].to_numpy()
+    shares = [_share(same, followed & study & arm) for arm in (~treated, treated)]
+    if min(shares) > _CONSTANT:
+        return None
+    worst = max(shares)
+    if worst <= _FEW:
+        return []
+    severity: Severity = "error" if worst > 10 * _FEW else "warning"
+    count, machines = int((same & study).sum()), int(rows.loc[same & study, "machine"].nunique())
+    what = (
+        f"{count} rows of {machines} machines have the value of the period before, to the last digit: "
+        f"{shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
+    )
+    evidence = {"rows": count, "machines": machines, "treated": shares[1], "untreated": shares[0]}
+    remedy = "find out whether their counters were read again; leave these rows out of both arms"
+    return [Finding("frozen_values", severity, what, evidence, remedy)]
 
 
 def duplicated_rows(case: Case) -> list[Finding]:

@@ -351,6 +351,17 @@ def other_unit(fleet: Potential, share: float, rng: np.random.Generator) -> Plan
     return PlantedExperiment(rows.assign(value=rows["value"] * np.where(told, 1000.0, 1.0)), fleet.jobs)
 
 
+def frozen_sensors(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
+    """A share of the treated machines reports the values of the last day before the feature throughout the study."""
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    frozen = rng.choice(treated, round(share * len(treated)), replace=False)
+    before = rows[rows["period"] == fleet.first - 1].drop_duplicates("instance").set_index("instance")["value"]
+    last = rows["instance"].map(before)
+    hangs = (rows["treated"] == 1) & rows["machine"].isin(frozen) & last.notna()
+    return PlantedExperiment(rows.assign(value=rows["value"].mask(hangs, last)), fleet.jobs)
+
+
 def unit_from_mid_study(fleet: Potential, factor: float, rng: np.random.Generator) -> PlantedExperiment:
     """From the middle of the study on the treated machines' values are that many times as large."""
     rows = record(fleet, drawn(fleet, rng))
@@ -426,6 +437,7 @@ FAULTS: Mapping[str, PlantedFault] = {
         PlantedFault("copied rows", ("duplicated_rows",), "share copied", (0.0005, 0.1, 1.0), copied_rows),
         PlantedFault("slow without values", ("unusable_values",), "share", (0.001, 0.03, 0.2), slow_without_values),
         PlantedFault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
+        PlantedFault("frozen sensors", ("frozen_values",), "share of the treated", (0.0, 0.1, 1.0), frozen_sensors),
         PlantedFault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
         PlantedFault("unit from mid-study", ("unit_change",), "factor", (1.002, 1.5, 2.0), unit_from_mid_study),
         PlantedFault(
