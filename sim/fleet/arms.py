@@ -245,7 +245,7 @@ def _inputs(day: Day, arm: Arm, visits: Visits | None) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_) if arm.switched is None else arm.switched,
-        stations=stations_of(())[0],
+        stations=None,
         spell_start=np.searchsorted(day.spells["machine"], np.arange(machines.count + 1)),
         spells=day.spells,
         weight=weight,
@@ -278,7 +278,7 @@ def _run_block(
         stays=table,
         visit=visit,
         switched=fleet.switched[first:last],
-        stations=stations,
+        stations=stations if day.requests else None,
         spell_start=fleet.spell_start[first : last + 1] - fleet.spell_start[first],
         spells=fleet.spells[fleet.spell_start[first] : fleet.spell_start[last]],
     )

@@ -159,6 +159,18 @@ def _residents(host: EventHost) -> Residents:
     return Residents(host.domain.hot[host.local], host.domain.mark[host.local], host.domain.residents[host.local])
 
 
+@njit(cache=False, borrows=True)
+def _open_stations(
+    residents: Residents, newcomers: int, stations: StationsAtWork | None, requests: Records, at_s: float
+) -> None:
+    """Begin the stations of newcomers."""
+    if stations is None:
+        return
+    for i in range(newcomers, residents.n):
+        if residents.mark[STATION, i] != NOWHERE:
+            open_station(stations, requests, residents.mark[STATION, i], at_s)
+
+
 @njit(cache=False)
 def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     """Let residents leave and enter whose time has come; return the first newcomer's slot, and whether anybody did.
@@ -184,9 +196,7 @@ def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
         enter(hot, mark, n, inputs.stays[following], inputs)
         n += 1
         following += 1
-    for i in range(newcomers, n):
-        if mark[STATION, i] != NOWHERE:
-            open_station(inputs.stations, host.outputs.requests, mark[STATION, i], at_s)
+    _open_stations(Residents(hot, mark, n), newcomers, inputs.stations, host.outputs.requests, at_s)
     for i in range(0 if begins else newcomers, n):
         if mark[SOFT_FROM, i] == epoch:
             hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
@@ -211,8 +221,10 @@ def _vary_load(residents: Residents, step: int, log_sd: float) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _serve_requests(residents: Residents, stations: StationsAtWork, llc_bytes: float, busy: float) -> float:
+def _serve_requests(residents: Residents, stations: StationsAtWork | None, llc_bytes: float, busy: float) -> float:
     """Let instances with stations keep as many threads busy as servers work there; return all busy threads."""
+    if stations is None:
+        return busy
     hot, mark, n = residents
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
@@ -226,8 +238,10 @@ def _serve_requests(residents: Residents, stations: StationsAtWork, llc_bytes: f
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _pace_requests(residents: Residents, stations: StationsAtWork, requests: Records, at_s: float) -> None:
+def _pace_requests(residents: Residents, stations: StationsAtWork | None, requests: Records, at_s: float) -> None:
     """Let requests in service run at the speed of their instance from now on; less where its threads must wait."""
+    if stations is None:
+        return
     hot, mark, n = residents
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
@@ -237,8 +251,10 @@ def _pace_requests(residents: Residents, stations: StationsAtWork, requests: Rec
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _requests_change(residents: Residents, stations: StationsAtWork, requests: Records, at_s: float) -> bool:
+def _requests_change(residents: Residents, stations: StationsAtWork | None, requests: Records, at_s: float) -> bool:
     """Let requests come and leave that are due; return whether another number of a station's servers works."""
+    if stations is None:
+        return False
     (_, mark, n), changed = residents, False
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
@@ -270,8 +286,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     if settings.load_log_sd > 0.0:
         _vary_load(residents, host.moments.step[host.local], settings.load_log_sd)
     busy = _demand(residents, conditions.network)
-    if inputs.stations.station.size > 0:
-        busy = _serve_requests(residents, inputs.stations, contention.llc_bytes, busy)
+    busy = _serve_requests(residents, inputs.stations, contention.llc_bytes, busy)
     if settings.overcommit > 1.0:
         busy = _ration(residents, platform.threads)
     utilisation = busy / platform.threads
@@ -340,8 +355,10 @@ def _changed(host: EventHost, n: int, state_hz: float) -> bool:
 
 
 @njit(cache=False, borrows=True)
-def _next_request_s(residents: Residents, stations: StationsAtWork) -> float:
+def _next_request_s(residents: Residents, stations: StationsAtWork | None) -> float:
     """Return when a request comes to a machine or leaves it, or service changes hands there, next."""
+    if stations is None:
+        return np.inf
     (_, mark, n), next_s = residents, np.inf
     for i in range(n):
         if mark[STATION, i] != NOWHERE:
@@ -356,9 +373,7 @@ def _next_s(host: EventHost) -> float:
     next_s = min(moments.change_s[local], moments.look_s[local])
     if host.domain.residents[local] > 0:
         next_s = min(next_s, (moments.step[local] + 1) * host.inputs.settings[0].load_s)
-    if host.inputs.stations.station.size > 0:
-        next_s = min(next_s, _next_request_s(_residents(host), host.inputs.stations))
-    return float(next_s)
+    return float(min(next_s, _next_request_s(_residents(host), host.inputs.stations)))
 
 
 @njit(cache=False, borrows=True)
@@ -410,7 +425,7 @@ def _happens(host: EventHost, at_s: float) -> None:
     """Let everything happen on a machine that is due now; log it."""
     settings, moments, domain, local = host.inputs.settings[0], host.moments, host.domain, host.local
     due, what, requests, stations = _is_due(host, at_s), LOOK, 0, host.inputs.stations
-    if stations.station.size > 0 and _requests_change(_residents(host), stations, host.outputs.requests, at_s):
+    if _requests_change(_residents(host), stations, host.outputs.requests, at_s):
         due, requests = True, REQUESTS
     if not due and moments.look_s[local] > at_s:
         return  # requests came or left, and as many servers work as before
@@ -424,8 +439,7 @@ def _happens(host: EventHost, at_s: float) -> None:
         state_hz = moments.rates[local, STATE_HZ]
         _solve(host, newcomers, look)
         what |= (LOOK if look else 0) | (CLOCK if clocked or _changed(host, newcomers, state_hz) else 0) | requests
-        if stations.station.size > 0:
-            _pace_requests(_residents(host), stations, host.outputs.requests, at_s)
+        _pace_requests(_residents(host), stations, host.outputs.requests, at_s)
     moments.look_s[local] = np.inf
     if what != LOOK:
         tick = np.floor(at_s / settings.governor_s) + 1.0

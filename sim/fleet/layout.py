@@ -214,8 +214,9 @@ class Inputs(NamedTuple):
     """(M, E) which visit of a profiler this is, −1: none; (0, 0): there is no profiler."""
     switched: Bools
     """(M, E) whether the feature acts, if machines switch on and off; (0, 0): `feature_from` and `soft_from` say it."""
-    stations: StationsAtWork
-    """(S,) stays whose requests are served one by one; at work in the simulation."""
+    stations: StationsAtWork | None
+    """(S,) stays whose requests are served one by one; at work in the simulation. None: no requests are served, and
+    what would serve them is not compiled."""
     spell_start: Ints
     """(M+1,) first incident of each machine, and their number."""
     spells: Records

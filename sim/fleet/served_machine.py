@@ -524,7 +524,7 @@ def _inputs(world: World, jobs: Jobs) -> Inputs:
         settings=settings_table(world),
         visit=np.empty((0, 0), np.int64),
         switched=np.empty((0, 0), np.bool_),
-        stations=stations_of(())[0],
+        stations=None,
         spell_start=np.zeros(2, np.int64),
         spells=np.zeros(0, SPELL),
         weight=np.ones((platforms.size, residents)),
