@@ -145,32 +145,26 @@ def _fitted(cells: CostCells, design: Floats, drift: float) -> tuple[Floats, Flo
     return alone - shift * common**2, score - shift * common * pull, squares
 
 
-def common_changes(
-    all_cells: Sequence[CostCells], moved: Sequence[tuple[Floats, Floats]], functions: int
-) -> tuple[Floats, Floats]:
-    """Return (F,) by how much functions' log odds fell or rose because all of an application did.
+def common_changes(all_cells: Sequence[CostCells], moved: Sequence[tuple[Floats, Floats]], functions: int) -> Floats:
+    """Return (F,) by how much functions' log odds changed because all of their applications' did.
 
     Shares add up to 1: where a large function becomes cheaper, all others of its application have more. What the median
-    function did (of at least ten, weighted by precision) is no change of any of them.
+    function did (of at least ten, weighted by precision) is no change of any of them. A function of several
+    applications has the mean of theirs, weighted by its events.
 
     Parameters
     ----------
     all_cells : of all applications
     moved : `changes` of them
     functions : F
-
-    Returns
-    -------
-    tuple
-        (F,) the falls, at most 0, and (F,) the rises, at least 0, the largest of a function's applications.
     """
-    falls, rises = np.zeros(functions), np.zeros(functions)
+    shift, weight = np.zeros((2, functions))
     for cells, (change, variance) in zip(all_cells, moved, strict=True):
+        events = cells.value.sum(axis=0)
+        weight[cells.functions] += events
         if len(change) >= _ENOUGH:
-            middle = _middle(change, variance)
-            falls[cells.functions] = np.minimum(falls[cells.functions], middle)
-            rises[cells.functions] = np.maximum(rises[cells.functions], middle)
-    return falls, rises
+            shift[cells.functions] += events * _middle(change, variance)
+    return np.divide(shift, weight, out=np.zeros(functions), where=weight > 0)
 
 
 def drift_of(all_cells: Sequence[CostCells]) -> float:

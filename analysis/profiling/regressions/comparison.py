@@ -343,14 +343,15 @@ def _rows(
     if not fits.causes:
         return
     statistic = fits.statistic(cheaper=cheaper)
-    falls, rises = common_changes(fitted.cells, changes(fitted.cells), len(functions))
+    common = common_changes(fitted.cells, changes(fitted.cells), len(functions))
     designs = [dict(candidates(part, fitted.rolled)) for part in fitted.cells]
     for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
         at, other = _first_two(fits, statistic[:, function])
         cause, here = fits.causes[at], [i for i, part in enumerate(fitted.cells) if function in part.functions]
         acts = [designs[i].get(cause, np.zeros(len(fitted.cells[i].tags)))[fitted.cells[i].cell] for i in here]
         factor = factor_of(rows_of([fitted.cells[i] for i in here], function), np.concatenate(acts), fitted.drift)
-        factor = replace(factor, log=factor.log - float((falls if cheaper else rises)[function]))
+        shift = min(common[function], 0.0) if cheaper else max(common[function], 0.0)
+        factor = replace(factor, log=factor.log - float(shift))
         least = criteria.min_factor
         p_value = factor.falls_short(1.0 / least) if cheaper else factor.exceeds(least)
         rival = fits.causes[other] if other >= 0 else None
@@ -362,7 +363,7 @@ def _rows(
             float(np.exp(factor.log)),
             *factor.interval(),
             _cost(fits, at, function, factor.log) / total,
-            min(p_value * _tried(fits, function, cause.dimension), 1.0),
+            min(p_value * _tried(fits, function, cause.dimension, cheaper=cheaper), 1.0),
             float(statistic[at, function] / max(fits.change[function], statistic[at, function])),
             float(statistic[at, function]),
             "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
@@ -376,12 +377,12 @@ def _cost(fits: Fits, cause: int, function: int, log: float) -> float:
     return later * float(-np.expm1(-log)) if later > 0 else -float(fits.earlier[function])
 
 
-def _tried(fits: Fits, function: int, dimension: str) -> int:
+def _tried(fits: Fits, function: int, dimension: str, *, cheaper: bool = False) -> int:
     """Return by what a p-value is multiplied: the error is shared evenly by dimensions, and within them by causes.
 
     A weighted Bonferroni correction (Holm 1979, section 4): many revisions do not take from a compiler.
     """
-    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible()[:, function])]
+    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible(cheaper=cheaper)[:, function])]
     return len(set(kinds)) * kinds.count(dimension)
 
 

@@ -145,3 +145,30 @@ def test_a_function_that_is_gone_is_an_improvement():
     (row,) = CostComparison.of(before, after).improvements().to_dict("records")
     assert row["function"] == "f0"
     assert row["cost"] == pytest.approx(-0.05, abs=0.01)
+
+
+def test_a_function_of_a_few_samples_that_is_not_seen_again_is_no_improvement():
+    """In one of three revisions 15 samples, then none, of 20,000: the interval of its factor holds 1."""
+    rng = stream(6, "few")
+    weight = np.concatenate([[0.0008], np.full(60, 0.9992 / 60)])
+    before, after = one_service(weight, rng, 1.0), one_service(weight, rng, 0.0)
+    sides = [side.assign(revision=[f"r{machine % 3}" for machine in side["machine"]]) for side in (before, after)]
+    assert not len(CostComparison.of(*sides).improvements())
+
+
+def test_what_most_functions_of_one_application_do_is_no_change_of_a_function_that_all_have():
+    """One function of ten services; in one of these all others fall by half, as a large one grew: it did not change."""
+    tables = []
+    for number in range(10):
+        rng = stream(number, "shared")
+        weight = np.concatenate([[0.3], np.full(30, 0.7 / 30)])
+        for later, factor in ((False, 1.0), (True, 4.0 if number == 0 else 1.0)):
+            side = one_service(weight, rng, factor).assign(application=f"s{number}", later=later)
+            names = np.where(side["function"] == "f5", "shared", f"s{number}:" + side["function"])
+            tables.append(side.assign(function=names))
+    table = pd.concat(tables)
+    compared = CostComparison.of(
+        table[~table["later"]].drop(columns="later"), table[table["later"]].drop(columns="later")
+    )
+    assert compared.alarms()["function"].tolist() == ["s0:f0"]
+    assert not len(compared.improvements())
