@@ -1,7 +1,9 @@
 """Put what `wsc reproduce` said of rows into docs/papers.md: a line a row, and the spread of what does not hold.
 
-wsc reproduce wsmeter --json > wsmeter.json
+wsc reproduce wsmeter --worlds 10 --explain --json > wsmeter.json
 python docs/verdicts.py wsmeter.json crossplatform.json
+
+What was said of each row last is kept in docs/verdicts.json, so that one paper can be measured without the others.
 """
 
 import argparse
@@ -12,6 +14,11 @@ from pathlib import Path
 from typing import Any
 
 DOCUMENT = Path(__file__).parent / "papers.md"
+RECORD = Path(__file__).parent / "verdicts.json"
+"""What was said of each row, in the order of the papers."""
+PAPERS = ("wsmeter", "occupancy", "crossplatform", "gwp")
+_KEPT = ("id", "verdict", "finding", "worlds", "holds_in_first_world", "criteria", "explanations", "population")
+_DIGITS = 4
 Told = Mapping[str, Any]
 """A row, or a criterion of it, as JSON holds it."""
 
@@ -77,6 +84,21 @@ def populations(rows: Iterable[Told]) -> Iterator[str]:
             yield f"| `{row['id']}` | {says} |"
 
 
+def recorded(rows: Iterable[Told]) -> list[Told]:
+    """Return what was said of all rows, with what is said of some of them now; numbers to four digits."""
+    known = {row["id"]: row for row in json.loads(RECORD.read_text("utf-8"))} if RECORD.exists() else {}
+    known |= {row["id"]: _rounded({name: row[name] for name in _KEPT}) for row in rows}
+    return sorted(known.values(), key=lambda row: PAPERS.index(row["id"].split("/")[0]))
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401  # JSON
+    if isinstance(value, dict):
+        return {name: _rounded(entry) for name, entry in value.items() if name != "reason"}
+    if isinstance(value, list):
+        return [_rounded(entry) for entry in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
 def put(text: str, name: str, lines: Iterable[str]) -> str:
     """Return the text with the lines of a table put between the marks of that name, its two lines of heads kept."""
     heads = re.search(rf"<!-- {name} -->\n((?:\|.*\n){{2}})", text)
@@ -91,7 +113,8 @@ def main() -> None:
     """Read what rows said and put it into the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, help="what wsc reproduce --json printed")
-    rows = [row for file in parser.parse_args().files for row in json.loads(file.read_text(encoding="utf-8"))]
+    rows = recorded(row for file in parser.parse_args().files for row in json.loads(file.read_text(encoding="utf-8")))
+    RECORD.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
     text = DOCUMENT.read_text(encoding="utf-8")
     tables = {"counts": counts(rows), "verdicts": map(row_line, rows)}
     tables |= {"explanations": explanations(rows), "populations": populations(rows)}
