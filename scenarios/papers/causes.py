@@ -70,6 +70,12 @@ _TIERS: Final = (
     "with other tiers whose types do not differ",
     (("application.other_tiers_log_sd", 0.0),),
 )
+_ELSEWHERE: Final = (
+    "with other tiers on the platform, as the response times of Table 8 imply",
+    (("application.other_tiers", "platform"),),
+    "with other tiers whose types do not differ",
+    (("application.other_tiers_log_sd", 0.0),),
+)
 
 CAUSES: Final = (
     SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_SHORT_POWER),
@@ -97,6 +103,7 @@ CAUSES: Final = (
         ("simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"),
         *_THREADS,
     ),
+    SuspectedCause("crossplatform/table8", ("simulated_disagreement", "simulated_error_median"), *_ELSEWHERE),
 )
 """Every cause that was thought of, stated before it was tried."""
 
