@@ -20,8 +20,6 @@ from analysis.statistics import UNKNOWN, Statistic
 from analysis.wsmeter.estimators import Baseline
 from analysis.wsmeter.summaries import job_statistics, quota_shares
 
-OURS = 200
-"""Draws of a size that `adjusted` judges too."""
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""
 SHARES = {
@@ -116,26 +114,26 @@ def _together(worlds: Sequence[pd.DataFrame], series: str, sizes: Sequence[float
     return share_interval(round(float(np.mean(shares)) * draws), round(draws)) if np.isfinite(draws) else UNKNOWN
 
 
-def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int = 500) -> pd.DataFrame:
+def measure_fig18(halves: Halves, sizes: tuple[int, ...] = (25, 50), draws: int = 500, ours: int = 200) -> pd.DataFrame:
     """Return what WSMeter says about the CPU upgrade.
 
     As of `measure_fig17`, with coverage of the quota, the changes over the covered and over all jobs, and the share of
     draws that include the new performance after widening by 20%, at each size too; beside them those of `adjusted`,
-    whose margin has what jobs on a machine have in common, about the change over all jobs.
+    whose margin has what jobs on a machine have in common, about the change over all jobs, in the first `ours` draws.
     """
     table = cluster_draws(halves, sizes, draws=draws)
     done = [size for size in sizes if len(of(table, "wsmeter", size))]
     whole = _whole_changes(halves)
-    ours = adjusted_draws(halves, tuple(done), whole["change_all"], draws=min(draws, OURS))
+    adjusted = adjusted_draws(halves, tuple(done), whole["change_all"], draws=min(draws, ours))
     coverage = [mean_of(table, "wsmeter", size, "quota_coverage").low for size in done]
     excludes = [share_of(table, "wsmeter", "excludes", size).low for size in done]
     return measures(
         *_wsmeter(table, done),
-        numbers(includes_new_adjusted=share_of(ours, "adjusted", "includes")),
-        rows("margin_adjusted", done, [mean_of(ours, "adjusted", size, "margin").value for size in done]),
-        _shares_by_size("includes_new_adjusted", ours, "adjusted", "includes", done),
+        numbers(includes_new_adjusted=share_of(adjusted, "adjusted", "includes")),
+        rows("margin_adjusted", done, [mean_of(adjusted, "adjusted", size, "margin").value for size in done]),
+        _shares_by_size("includes_new_adjusted", adjusted, "adjusted", "includes", done),
         **_changes(table, whole),
-        draws_adjusted=min(draws, OURS),
+        draws_adjusted=min(draws, ours),
         excludes_current_low_min=min(excludes, default=np.nan),
         quota_coverage_low_min=min(coverage, default=np.nan),
         draws=_fewest(table, "wsmeter"),

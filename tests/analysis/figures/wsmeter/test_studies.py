@@ -52,9 +52,9 @@ def test_fig17_fails_with_few_draws_whose_upper_ends_reach_anything():
     assert "includes_new_high_min" not in failing("wsmeter/fig17", fig17(draws=5, effect=FEW_FAST))
 
 
-def fig18(draws=300, **world):
+def fig18(draws=300, ours=5, **world):
     made = fleet(**{**WORLD, "effect": 0.065, "machine_sd": 0.02, **world})
-    return studies.measure_fig18(made, draws=draws)
+    return studies.measure_fig18(made, draws=draws, ours=ours)
 
 
 @pytest.mark.statistical
@@ -90,9 +90,9 @@ def test_fig18_fails_with_few_draws_whose_upper_ends_reach_anything():
 
 @pytest.mark.statistical
 def test_fig18_has_adjusted_beside_it_which_takes_what_machines_have_in_common():
-    """Fixed seed; over 600 draws a right interval holds the change in fewer than 92.5% in less than 1 of 200 seeds."""
-    measured = fig18(machine_sd=0.05)
-    assert number(measured, "includes_new_adjusted") >= 0.925 > number(measured, "includes_new")
+    """Fixed seed; over 240 draws a right interval holds the change in fewer than 91% in about 1 of 200 seeds."""
+    measured = fig18(machine_sd=0.05, ours=120)
+    assert number(measured, "includes_new_adjusted") >= 0.91 > number(measured, "includes_new")
     beside = studies.inclusion_by_estimator(measured)
     assert list(beside["machines"]) == ["25", "50"]
     assert beside["adjusted"][0] == f"{number(measured, 'includes_new_adjusted', 25):.1%}"
@@ -107,7 +107,7 @@ def test_adjusted_says_the_change_of_all_jobs_where_every_machine_is_drawn():
 
 def test_fig18_counts_the_draws_that_cover_a_job():
     made = fleet(jobs=2000, popularity=0.0, slots=1, seed=2)
-    measured = studies.measure_fig18(made, draws=20)
+    measured = studies.measure_fig18(made, draws=20, ours=5)
     assert number(measured, "draws") < 20
 
 
