@@ -84,6 +84,7 @@ figures: $(READY) ## draw every figure and table of the papers into figures/, ju
 bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/events.py
+	$(BIN)/python benchmarks/siblings.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/queues.py
 	$(BIN)/python benchmarks/crossplatform.py
@@ -107,6 +108,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/wsc reproduce world --out figures
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
+	$(BIN)/python benchmarks/detectable.py
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python benchmarks/detectable.py

@@ -84,7 +84,9 @@ def run(text: str) -> str:
     line, _, file = text.partition(" > ")
     line, _, given = line.partition(" < ")
     os.environ["COLUMNS"] = WIDTH
-    words = [word for each in shlex.split(line)[1:] for word in sorted(glob(each)) or [each]]
+    words = [
+        word for each in shlex.split(line)[1:] for word in (f"'{each}'" not in line and sorted(glob(each))) or [each]
+    ]
     done = CliRunner().invoke(app, words, input=Path(given).read_bytes() if given else None)
     faulty = " faulty" in text
     if done.exit_code != (2 if faulty else 0):

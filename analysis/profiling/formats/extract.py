@@ -57,7 +57,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     ...     write_tables(tables, Path(folder))
     ...     with Database([Path(folder)]) as database:
     ...         extract(database, Query("cpu")).samples
-    (Sample(stack=(0, 1), amounts=(3, 30), origin=0, chain=True),)
+    (Sample(stack=(0, 1), amounts=(3, 30), origin=0, chain=True, taken=()),)
     """
     samples, value = database.total(query)
     folders = find(database.paths)

@@ -32,7 +32,8 @@ def reader_of(source: str) -> Callable[[ForeignProfile, Origin], str]:
     >>> profile = ForeignProfile((), name="profiles/web7-0925.pb.gz")
     >>> reader_of("{}-*.pb.gz")(profile, Origin()), reader_of("file")(profile, Origin())
     ('web7', 'web7-0925')
-    >>> reader_of("label.pod")(profile, Origin(labels=(("pod", "web-1"),)))
+    >>> origin = Origin(labels=(("pod", "web-1"),))
+    >>> reader_of("label.pod")(replace(profile, origins=(origin,)), origin)
     'web-1'
     """
     if is_label(source):

@@ -129,6 +129,7 @@ HEALTHY: Mapping[str, Case] = {
     "third": Random(0.3),
     "half": Random(0.5),
     "most": Random(0.8),
+    "two thirds": Random(0.67),
     "one day": Random(0.3, days=1, before=1),
     "one day, a tenth": Random(0.1, days=1, before=1),
     "three days": Random(0.3, days=3, before=3),

@@ -300,4 +300,4 @@ def test_no_two_platforms_are_the_same_machine():
     for one, other in (("xeon_1h_1c_2p", "xeon_1h_2c_1p"), ("xeon_2h_1c_2p", "xeon_2h_2c_1p")):
         assert abs(work_s[one] / work_s[other] - 1) > 0.01, (one, other)
     ranked = sorted(work_s.values())
-    assert min(np.diff(ranked) / ranked[1:]) > 1e-4
+    assert min(np.diff(ranked) / ranked[1:]) > 1e-6  # of the same machine they would be equal
