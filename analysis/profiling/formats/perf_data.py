@@ -37,7 +37,7 @@ def read_perf_data(data: bytes, name: str = "perf.data") -> ForeignProfile:
     Raises
     ------
     FileError
-        If there is no `perf`, or it cannot read the file.
+        If there is no `perf`, or it cannot read the file, or not in ten minutes.
     """
     perf = shutil.which("perf")
     if perf is None:
@@ -49,15 +49,18 @@ def read_perf_data(data: bytes, name: str = "perf.data") -> ForeignProfile:
         file, text = Path(folder, "perf.data"), Path(folder, "perf.txt")
         file.write_bytes(data)
         with text.open("wb") as out:
-            done = subprocess.run(
-                [perf, "script", "--header", "-i", str(file)],
-                stdout=out,
-                stderr=subprocess.PIPE,
-                stdin=subprocess.DEVNULL,
-                timeout=_LONGEST_S,
-                check=False,
-                env={**os.environ, "LC_ALL": "C", "PERF_PAGER": "cat", "DEBUGINFOD_URLS": ""},
-            )
+            try:
+                done = subprocess.run(
+                    [perf, "script", "--header", "-i", str(file)],
+                    stdout=out,
+                    stderr=subprocess.PIPE,
+                    stdin=subprocess.DEVNULL,
+                    timeout=_LONGEST_S,
+                    check=False,
+                    env={**os.environ, "LC_ALL": "C", "PERF_PAGER": "cat", "DEBUGINFOD_URLS": ""},
+                )
+            except subprocess.TimeoutExpired:
+                raise refusal(name, "file", f"should be read by perf script in {_LONGEST_S} s", "more") from None
         if done.returncode:
             lines = done.stderr.decode(errors="replace").split("\n")
             told = next((line.strip() for line in lines if line.strip()), str(done.returncode))

@@ -147,3 +147,7 @@ def test_perf_data_is_read_through_perf(tmp_path, monkeypatch):
     perf.write_text("#!/bin/sh\necho 'no such event' >&2\nexit 1\n")
     with pytest.raises(FileError, match="should be read by perf script, got no such event"):
         perf_data.read_perf_data(b"PERFILE2", "perf.data")
+    perf.write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(perf_data, "_LONGEST_S", 0.2)
+    with pytest.raises(FileError, match=r"should be read by perf script in 0\.2 s"):
+        perf_data.read_perf_data(b"PERFILE2", "perf.data")
