@@ -1,5 +1,6 @@
 """How fast a server completes requests when so many are present, how many servers that shows, and their tests."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -41,6 +42,9 @@ LONGER, AT_RISK, VARIED = 0.01, 5, 6.0
 most six times the mean."""
 DISPERSED = 2.0
 """Variance over mean of the number of arrivals in a stretch of time from which on their rate varies."""
+OFF, MISSED = 0.3, 0.1
+"""A number of servers counts as not contradicted where one that is so much too large or too small, and by one at least,
+would have been contradicted, but for so large a chance."""
 STRETCH, STRATUM, STRATA = 50, 1_000, 6
 """Arrivals in a stretch of time on average, requests of a stratum of such stretches at least, and most strata."""
 LEAST_SIDE = 30
@@ -225,7 +229,7 @@ class ServersTest:
     """Whether a log contradicts the number of servers that it is said to be made with."""
 
     verdict: Literal["contradicted", "not contradicted", "cannot tell", "not tested"]
-    """`cannot tell` if only completion rates speak against the number."""
+    """`cannot tell` if only completion rates speak against the number, or the log would not show that it is wrong."""
     reason: str
     """By what, or why not."""
 
@@ -287,16 +291,25 @@ def servers_test(log: Cleaned, shown: CompletionRates, servers: int, peak: int) 
     for finding in log.findings:
         if finding.name.startswith(_BLAMES):
             return ServersTest("contradicted", f"{finding.name}: {finding.evidence}")
-    untested = _untested(log, servers, peak)
-    if not untested:
+    return _unless_unseen(log, shown, servers, peak)
+
+
+def _unless_unseen(log: Cleaned, shown: CompletionRates, servers: int, peak: int) -> ServersTest:
+    """Return whether a number that nothing contradicts would have been, if it were wrong."""
+    untested, unseen = _untested(log, servers, peak)
+    if not untested and not unseen:
         reason = f"by the law {servers} servers spent as long on a request as those need that never waited"
         return ServersTest("not contradicted", reason)
+    untested = untested or f"demands are not known well enough to tell {servers} servers from {unseen}"
+    by_work, by_rates = shown.by_work.servers, shown.by_rates.servers
     against = _far_off(shown.by_rates, servers, _TWICE)
     if against:
         return ServersTest("cannot tell", f"{against}, but so do others under some policies; {untested}")
-    if shown.by_work.servers == servers:
+    if by_work == servers and by_rates not in {None, servers}:
+        return ServersTest("cannot tell", f"the work done is that of {servers} servers, the rates those of {by_rates}")
+    if by_work == servers:
         return ServersTest("not contradicted", f"the work done is that of {servers} servers")
-    return ServersTest("not tested", untested)
+    return ServersTest("cannot tell" if unseen else "not tested", untested)
 
 
 def _far_off(by_rates: Saturation, servers: int, factor: int) -> str:
@@ -312,20 +325,40 @@ def _far_off(by_rates: Saturation, servers: int, factor: int) -> str:
     return ""
 
 
-def _untested(log: Cleaned, servers: int, peak: int) -> str:
-    """Return why the law could not be compared with demands; empty if it was."""
+def _untested(log: Cleaned, servers: int, peak: int) -> tuple[str, str]:
+    """Return why the law could not be compared with demands, and which numbers it would not show; empty if neither."""
     if not log.paired:
-        return "departures belong to no arrivals"
+        return "departures belong to no arrivals", ""
     if peak <= servers:
         present = f"{counted(peak, 'request')} {'was' if peak == 1 else 'were'} present"
-        return f"at most {present}, and every number from {peak} on makes the same of the log"
+        return f"at most {present}, and every number from {peak} on makes the same of the log", ""
     if any(finding.name == "coarse stamps" for finding in log.findings):
-        return COARSE
+        return COARSE, ""
     order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
-    comparisons = conserves_work(log.arrival_s[order], log.departure_s[order], servers)
-    if any(comparison.name == "load" for comparison in comparisons):
-        return ""
-    return f"too few requests, or only short ones, left before more than {servers} were present: demands are not known"
+    came, left = log.arrival_s[order], log.departure_s[order]
+    for comparison in conserves_work(came, left, servers):
+        if comparison.name == "load":
+            return "", " or ".join(map(str, _unseen(came, left, servers, comparison.error_s)))
+    short = "left before more than"
+    return f"too few requests, or only short ones, {short} {servers} were present: demands are not known", ""
+
+
+def _unseen(came: Floats, left: Floats, servers: int, error_s: float) -> list[int]:
+    """Return the numbers of servers, too small and too large, whose service time by the law would not stand out."""
+    gone = np.sort(left[~np.isnan(left)])
+    present = curve(came, gone)
+    off = max(1, round(OFF * servers))
+    others = [number for number in (servers - off, servers + off) if number >= 1]
+    service_s = {
+        number: float(np.minimum(present.jobs, number) @ np.diff(present.time_s)) / len(gone)
+        for number in (servers, *others)
+    }
+    least_s = float(norm.isf(TEST_LEVEL / 2) + norm.isf(MISSED)) * error_s
+    return [
+        number
+        for number in others
+        if abs(service_s[servers] - service_s[number]) <= max(least_s, LEAST_DIFFERENCE * service_s[number])
+    ]
 
 
 def _servers_by_work(log: Cleaned, table: pd.DataFrame) -> Saturation:
@@ -346,6 +379,8 @@ class DemandComparison:
     left_s: float
     right_s: float
     p_value: float
+    error_s: float = math.nan
+    """Standard error of the difference; NaN where it is not of means."""
 
     @property
     def against(self) -> bool:
@@ -435,6 +470,7 @@ class _Stratum(NamedTuple):
     left_s: float
     right_s: float
     z: float
+    error_s: float = math.nan
 
 
 def _strata(came: Floats, gone: Floats, servers: int) -> Iterator[_Stretches]:
@@ -475,7 +511,8 @@ def _averaged(name: str, strata: Sequence[_Stratum]) -> DemandComparison:
     )
     z = np.array([stratum.z for stratum in strata])
     total = float((np.sqrt(weight) * z).sum() / np.sqrt(weight.sum()))
-    return DemandComparison(name, left_s, right_s, float(2.0 * norm.sf(abs(total))))
+    error_s = float(np.sqrt(((weight * [stratum.error_s for stratum in strata]) ** 2).sum()) / weight.sum())
+    return DemandComparison(name, left_s, right_s, float(2.0 * norm.sf(abs(total))), error_s)
 
 
 def _uncrowded(came: Floats, left: Floats, met: Ints, servers: int) -> tuple[Floats, Bools]:
@@ -529,4 +566,4 @@ def _load(stratum: _Stretches, servers: int, free: _Sample) -> list[_Stratum]:
         return []
     cut = stratum.stretches * min(servers, 1 + requests // 10) * mean**2 / requests**2 if stratum.stretches > 1 else 0.0
     error = np.sqrt(variance + float(free.stay_s[free.ended].var()) / requests + cut)
-    return [_Stratum(requests, service_s, mean, (service_s - mean) / max(float(error), 1e-300))]
+    return [_Stratum(requests, service_s, mean, (service_s - mean) / max(float(error), 1e-300), float(error))]

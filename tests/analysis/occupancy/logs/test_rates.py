@@ -1,12 +1,14 @@
 """Completion rates by requests present, and the number of servers in them; true servers are rarely blamed."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, LogFinding
 from analysis.occupancy.logs.rates import (
     Saturation,
@@ -214,6 +216,24 @@ def test_far_too_few_servers_are_contradicted_by_completions_that_still_grow(ser
     assert test.verdict == "contradicted"
     assert test.reason.startswith(f"completions per second still grow with more than {servers} request")
     assert test.reason.endswith("present, as those of 4 or more servers do")
+
+
+@pytest.mark.parametrize("said", [16, 21])
+def test_a_number_that_the_log_would_not_tell_from_others_is_not_called_right(said):
+    """At 70% load sixteen servers work nearly as much as 21 would, and demands are not known so well."""
+    arrival, demand = day(np.random.default_rng(3), 16, 0.7, 1.0, 0)
+    departure = serve("ps", arrival, demand, 16).departure_s
+    test = verdict(clean(pd.DataFrame({"arrival_s": arrival, "departure_s": departure}), said), said)
+    assert test.verdict == "cannot tell"
+    assert f"to tell {said} servers from" in test.reason
+
+
+def test_work_and_rates_that_show_different_numbers_confirm_neither():
+    made = log_of("ps", 4, n=300)
+    shown = completion_rates(made)
+    apart = replace(shown, by_work=replace(shown.by_work, servers=3), by_rates=replace(shown.by_rates, servers=4))
+    unpaired = Cleaned(made.arrival_s, made.departure_s, (), 0, paired=False)
+    assert servers_test(unpaired, apart, 3, 10).verdict == "cannot tell"
 
 
 def test_requests_that_never_queue_contradict_a_few_servers():
