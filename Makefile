@@ -108,11 +108,9 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/wsc reproduce world --out figures
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
-	$(BIN)/python benchmarks/detectable.py
+	for direction in "" --cheaper; do $(BIN)/python benchmarks/detectable.py $$direction; done
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/held_out.py
-	$(BIN)/python benchmarks/detectable.py
-	$(BIN)/python benchmarks/detectable.py --cheaper
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000
 	$(BIN)/python -m tests.helpers.outside_guards
 	$(BIN)/python benchmarks/outside/evidence.py
