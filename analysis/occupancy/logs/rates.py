@@ -297,19 +297,22 @@ def servers_test(log: Cleaned, shown: CompletionRates, servers: int, peak: int) 
 def _unless_unseen(log: Cleaned, shown: CompletionRates, servers: int, peak: int) -> ServersTest:
     """Return whether a number that nothing contradicts would have been, if it were wrong."""
     untested, unseen = _untested(log, servers, peak)
-    if not untested and not unseen:
-        reason = f"by the law {servers} servers spent as long on a request as those need that never waited"
-        return ServersTest("not contradicted", reason)
-    untested = untested or f"demands are not known well enough to tell {servers} servers from {unseen}"
-    by_work, by_rates = shown.by_work.servers, shown.by_rates.servers
-    against = _far_off(shown.by_rates, servers, _TWICE)
+    reason = untested or (unseen and f"demands are not known well enough to tell {servers} servers from {unseen}")
+    against, by_rates, by_work = _far_off(shown.by_rates, servers, _TWICE), shown.by_rates.servers, shown.by_work
+    if not against and by_rates not in {None, servers}:
+        against = f"completions per second are those of {counted(by_rates, 'server')}"
     if against:
-        return ServersTest("cannot tell", f"{against}, but so do others under some policies; {untested}")
-    if by_work == servers and by_rates not in {None, servers}:
-        return ServersTest("cannot tell", f"the work done is that of {servers} servers, the rates those of {by_rates}")
-    if by_work == servers:
+        under = f"{against}, but so may those of others be under some policies"
+        return ServersTest("cannot tell", f"{under}{reason and f'; {reason}'}")
+    if by_work.servers == servers:
         return ServersTest("not contradicted", f"the work done is that of {servers} servers")
-    return ServersTest("cannot tell" if unseen else "not tested", untested)
+    if not reason:
+        by_law = f"by the law {servers} servers spent as long on a request as those need that never waited"
+        return ServersTest("not contradicted", by_law)
+    if by_rates == servers and by_work.least is not None and by_work.least <= servers <= (by_work.most or servers):
+        agreed = f"completions per second are those of {counted(servers, 'server')}, and so may be the work done"
+        return ServersTest("not contradicted", agreed)
+    return ServersTest("cannot tell" if unseen else "not tested", reason)
 
 
 def _far_off(by_rates: Saturation, servers: int, factor: int) -> str:
