@@ -18,8 +18,8 @@ from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
-from scenarios.web import annotation, calls, findings, listing, regressions
-from scenarios.web.graph import as_json
+from scenarios.web import annotation, calls, exports, findings, flames, listing, regressions
+from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
 from scenarios.web.site import HERE, ProfileSite, WebPage
@@ -27,6 +27,7 @@ from scenarios.web.workers import BusyError, PageWorkers
 
 Build = Callable[[ProfileSite, Pairs], WebPage]
 BuildJson = Callable[[ProfileSite, Pairs], Payload]
+BuildFile = Callable[[ProfileSite, Pairs], ExportedFile]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 PAGES: Mapping[str, Build] = {
@@ -34,8 +35,8 @@ PAGES: Mapping[str, Build] = {
     "/query": listing.query,
     "/diff": listing.diff,
     "/callgraph": calls.callgraph,
-    "/flame": calls.flamegraph,
-    "/flamediff": calls.flamediff,
+    "/flame": flames.flamegraph,
+    "/flamediff": flames.flamediff,
     "/source": annotation.source,
     "/rollouts": findings.rollouts,
     "/stability": findings.stability,
@@ -46,11 +47,18 @@ PAGES: Mapping[str, Build] = {
 """Path to what makes its page."""
 DATA: Mapping[str, BuildJson] = {
     "/query.json": listing.query_json,
-    "/flame.json": calls.flame_json,
-    "/flamediff.json": calls.flamediff_json,
-    "/found.json": calls.matches_json,
+    "/flame.json": flames.flame_json,
+    "/flamediff.json": flames.flamediff_json,
+    "/found.json": flames.matches_json,
 }
 """Path to what makes its JSON."""
+FILES: Mapping[str, BuildFile] = {
+    "/query.csv": exports.csv,
+    "/profile.pb.gz": exports.pprof,
+    "/profile.folded": exports.folded,
+    "/profile.speedscope.json": exports.speedscope,
+}
+"""Path to what makes a file of it."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -73,6 +81,7 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     routes = [
         *(Route(path, _page(site, workers, build), methods=["GET"]) for path, build in PAGES.items()),
         *(Route(path, _json(site, workers, build), methods=["GET"]) for path, build in DATA.items()),
+        *(Route(path, _file(site, workers, build), methods=["GET"]) for path, build in FILES.items()),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
 
@@ -114,9 +123,21 @@ def _json(site: ProfileSite, workers: PageWorkers, build: BuildJson) -> Endpoint
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
-        return Response(as_json(build(site, _pairs(request))), media_type="application/json")
+        return JSONResponse(build(site, _pairs(request)))
 
     return _safely(workers, make, lambda problems, status: JSONResponse({"problems": problems}, status))
+
+
+def _file(site: ProfileSite, workers: PageWorkers, build: BuildFile) -> Endpoint:
+    """Return the endpoint of a file that is downloaded; what it cannot answer becomes a page that says why."""
+
+    def make(request: Request) -> Response:
+        file = build(site, _pairs(request))
+        name = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in file.stem) + file.suffix
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(file.content, media_type=file.media_type, headers=headers)
+
+    return _safely(workers, make, lambda problems, status: _error(site, problems, status))
 
 
 def _safely(

@@ -1,19 +1,25 @@
-"""Which frames and functions changed beyond chance from one set of call stacks to another."""
+"""What chance makes of frames and functions: intervals of their shares, and which changed beyond it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
+from scipy.stats import t as student
 
 from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
 from analysis.profiling.query import Query, of_process
 from models.arrays import Floats, Ints
-from scenarios.profiling.intervals import CLUSTER, ERRORS, incomparable, with_change
+from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
 from scenarios.web.charts import OTHER
 from scenarios.web.graph import SMALLEST_SHARE, Tree
 from scenarios.web.site import ProfileSite
 
+_T = TypeVar("_T")
+Layout = Callable[[tuple[str, ...]], tuple[str, ...]]
+"""From a path, root first, to the frames in the order in which they are drawn; none if it is not drawn."""
 _MOST_PATHS, _MOST_FRAMES = 200_000, 5_000_000
 _TOO_MANY = "no intervals: there are too many call paths"
 
@@ -76,6 +82,19 @@ def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) 
     return both[0], both[1]
 
 
+def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
+    """Return the stacks of a query visit by visit, or a line that says why their shares have no intervals.
+
+    Parameters
+    ----------
+    site, query : asked
+    roots : as of `sides`
+    """
+    if not drawn(site.database, query):
+        return without(site.database, query)
+    return _side(site, query, roots) or _TOO_MANY
+
+
 def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | None:
     key = next((name for name in query.by if of_process(name)), None) if roots else None
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
@@ -104,31 +123,71 @@ def functions(before: Side, after: Side) -> pd.DataFrame:
     return _changes(errors).rename(columns={"item": "function"})
 
 
-def frames(tree: Tree, before: Side, after: Side) -> Mapping[int, bool]:
-    """Return of the frames of a tree whether their change is significant.
+def frames(layouts: Sequence[tuple[Tree, Layout]], before: Side, after: Side) -> list[dict[int, bool]]:
+    """Return of the frames of each tree whether their change is significant, corrected for the frames of all trees.
 
     Tested are those whose share, the mean of both sides, is large enough to be drawn: which these are says nothing of
     how they changed (Bourgon, Gentleman and Huber 2010). All others are left out.
 
     Parameters
     ----------
-    tree : of both sides
+    layouts : trees of both sides, and how their paths were laid out
     before, after : the sides
     """
-    whole = [max(values[0], 1) for values in (tree.before, tree.after)]
-    pairs = zip(tree.before, tree.after, strict=True)
-    large = [
-        number for number, (a, b) in enumerate(pairs) if number and a / whole[0] + b / whole[1] >= 2 * SMALLEST_SHARE
-    ]
-    place = {number: index for index, number in enumerate(large)}
-    errors = []
-    for side in (before, after):
-        items = [np.array(_places(tree, path, place), dtype=np.int64) for path in side.paths]
-        errors.append(side.errors(items, large))
-    return dict(zip(large, _changes(errors)["significant"].tolist(), strict=True))
+    large = []
+    for tree, _ in layouts:
+        whole = [max(values[0], 1) for values in (tree.before, tree.after)]
+        pairs = zip(tree.before, tree.after, strict=True)
+        shares = (a / whole[0] + b / whole[1] for a, b in pairs)
+        large.append([number for number, share in enumerate(shares) if number and share >= 2 * SMALLEST_SHARE])
+    changes = _changes([_frame_errors(layouts, large, side) for side in (before, after)])
+    return _apart(large, changes["significant"].tolist())
 
 
-def _places(tree: Tree, path: Sequence[str], place: Mapping[int, int]) -> list[int]:
+def frame_intervals(layouts: Sequence[tuple[Tree, Layout]], side: Side) -> list[dict[int, tuple[float, float]]]:
+    """Return of the larger frames of each tree the 95% interval of their share, Student's t of the logit over visits.
+
+    Parameters
+    ----------
+    layouts : trees, and how their paths were laid out
+    side : the stacks
+    """
+    large = []
+    for tree, _ in layouts:
+        least = SMALLEST_SHARE * max(tree.after[0], 1)
+        large.append([number for number, value in enumerate(tree.after) if number and value >= least])
+    errors = _frame_errors(layouts, large, side)
+    return _apart(large, list(zip(*_logit_limits(errors), strict=True)))
+
+
+def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return low and high of shares: t limits of the logit, whose error is that of the share over p (1 − p)."""
+    share = errors["share"].to_numpy(np.float64).clip(1e-12, 1 - 1e-12)
+    reach = student.ppf(0.5 + LEVEL / 2, errors["degrees"]) * errors["standard_error"] / (share * (1 - share))
+    centre = np.log(share / (1 - share))
+    low, high = (expit(centre + sign * reach.fillna(0.0).to_numpy(np.float64)) for sign in (-1, 1))
+    return low.tolist(), high.tolist()
+
+
+def _frame_errors(layouts: Sequence[tuple[Tree, Layout]], large: Sequence[Sequence[int]], side: Side) -> pd.DataFrame:
+    """Return the shares and errors of the large frames of all trees, in their order."""
+    items: list[list[int]] = [[] for _ in side.paths]
+    start = 0
+    for (tree, layout), numbers in zip(layouts, large, strict=True):
+        place = {number: start + index for index, number in enumerate(numbers)}
+        start += len(numbers)
+        for own, path in zip(items, side.paths, strict=True):
+            own.extend(_places(tree, layout(path), place))
+    return side.errors([np.array(own, dtype=np.int64) for own in items], range(start))
+
+
+def _apart(large: Sequence[Sequence[int]], values: Sequence[_T]) -> list[dict[int, _T]]:
+    """Return values of all frames, tree by tree."""
+    left = iter(values)
+    return [dict(zip(numbers, left, strict=False)) for numbers in large]
+
+
+def _places(tree: Tree, path: Sequence[str], place: dict[int, int]) -> list[int]:
     at, places = tree.find(path), list[int]()
     while at:
         if at in place:

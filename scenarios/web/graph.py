@@ -1,6 +1,5 @@
 """Dynamic call graphs out of call stacks: which functions call which, and the graph as text for Graphviz."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,29 +118,33 @@ def _drawn(node: Node, number: Mapping[tuple[str, str], int], pairs: Sequence[tu
 
 
 SMALLEST_SHARE = 1 / 4000
-"""Share of the whole below which frames are left out."""
+"""Share of the whole below which nothing is said of a frame's error."""
+MOST_FRAMES = 20_000
+"""Frames of a drawing, at most; the largest are drawn."""
 
 
 class Tree:
-    """Frames of two sets of stacks: each a function under the frame that called it; the root, number 0, calls nothing.
+    """Frames of two sets of stacks: each a function under the frame before it; the root, number 0, is before all.
 
-    A frame's number is larger than its caller's, so no path is ever followed by recursion, however deep it is.
+    A frame's number is larger than that of the frame before it, so no path is ever followed by recursion, however deep
+    it is.
 
-    Examples
-    --------
-    >>> tree = Tree([(("main", "f"), 3), (("main",), 1)], [(("main",), 2)])
-    >>> tree.names, tree.caller, tree.after, tree.before
-    (['all', 'main', 'f'], [-1, 0, 1], [4, 4, 3], [2, 2, 0])
+    Parameters
+    ----------
+    after, before : path of functions in the order in which frames are drawn, and its value
     """
 
     def __init__(self, after: Iterable[Stack], before: Iterable[Stack] = ()) -> None:
-        self.names, self.caller = ["all"], [-1]
+        self.names, self.caller, self.depth = ["all"], [-1], [0]
         self._number: dict[tuple[int, str], int] = {}
         own = [[(self.add(path), value) for path, value in stacks] for stacks in (after, before)]
+        self.own = [0] * len(self.names)
+        for number, value in own[0]:
+            self.own[number] += value
         self.after, self.before = (self._with_callees(values) for values in own)
 
     def add(self, path: Sequence[str]) -> int:
-        """Return the number of the last frame of a path, root first; of frames that are new, a new one."""
+        """Return the number of the last frame of a path; of frames that are new, a new one."""
         at = 0
         for name in path:
             node = self._number.get((at, name))
@@ -149,11 +152,12 @@ class Tree:
                 node = self._number[at, name] = len(self.names)
                 self.names.append(name)
                 self.caller.append(at)
+                self.depth.append(self.depth[at] + 1)
             at = node
         return at
 
     def find(self, path: Iterable[str]) -> int:
-        """Return the number of the last frame of a path, root first, that there is."""
+        """Return the number of the last frame of a path that there is."""
         at = 0
         for name in path:
             node = self._number.get((at, name))
@@ -170,70 +174,18 @@ class Tree:
             values[self.caller[number]] += values[number]
         return values
 
-    def nested(
-        self, smallest_share: float = SMALLEST_SHARE, significant: Mapping[int, bool] | None = None
-    ) -> dict[str, object]:
-        """Return the frames as name, value, children by name, and with a set before: delta, and whether significant.
+    def largest(self, most: int = MOST_FRAMES) -> list[int]:
+        """Return the numbers of the frames with the most value, each after the frame that it is under.
 
-        Parameters
-        ----------
-        smallest_share : frames below this share of the whole are left out; their callers keep their value
-        significant : of some frames, whether their change is; none: of no frame anything is known
+        Examples
+        --------
+        >>> tree = Tree([(("main", "f"), 3), (("main", "g"), 5), (("main",), 1)], [(("main",), 2)])
+        >>> [tree.names[number] for number in tree.largest()], tree.after, tree.own
+        (['all', 'main', 'g', 'f'], [9, 9, 3, 5], [0, 1, 3, 5])
         """
-        total, total_before = self.after[0], self.before[0]
-        nodes: dict[int, dict[str, object]] = {}
-        children: dict[int, list[int]] = {}
-        for number, name in enumerate(self.names):
-            value = self.after[number]
-            if number and value < smallest_share * total:
-                continue
-            nodes[number] = {"name": name, "value": value}
-            if total_before:
-                nodes[number]["delta"] = value - self.before[number] * total // total_before
-            if significant is not None:
-                nodes[number]["significant"] = significant.get(number, False)
-            if number:
-                children.setdefault(self.caller[number], []).append(number)
-        for number, called in children.items():
-            nodes[number]["children"] = [nodes[child] for child in sorted(called, key=self.names.__getitem__)]
-        return nodes[0]
-
-
-def flame(stacks: Iterable[Stack], smallest_share: float = SMALLEST_SHARE) -> dict[str, object]:
-    """Return stacks as a tree of frames: name, value with all that it calls, children by name.
-
-    Parameters
-    ----------
-    stacks : path of functions, root first, and its value
-    smallest_share : frames below this share of the whole are left out; their callers keep their value
-    """
-    return Tree(stacks).nested(smallest_share)
-
-
-def as_json(frame: Mapping[str, object]) -> str:
-    """Return a tree of frames as JSON, however deep: what `json.dumps` gives, which recurses and so cannot.
-
-    Parameters
-    ----------
-    frame : values that JSON has, and perhaps children, a list of frames, as its last one
-    """
-    text: list[str] = []
-    waiting: list[Mapping[str, object] | str] = [frame]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            text.append(item)
-            continue
-        children = item.get("children")
-        own = json.dumps({name: value for name, value in item.items() if name != "children"}, separators=(",", ":"))
-        if not isinstance(children, list) or not children:
-            text.append(own)
-            continue
-        text.append(f'{own[:-1]},"children":[')
-        waiting.append("]}")
-        for index, child in enumerate(reversed(children)):
-            waiting += [",", child] if index else [child]
-    return "".join(text)
+        having = (number for number, value in enumerate(self.after) if value or not number)
+        ordered = sorted(having, key=lambda number: (-self.after[number], self.depth[number], self.names[number]))
+        return ordered[:most]
 
 
 def _share(value: int, total: int) -> float:

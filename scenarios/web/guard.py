@@ -9,10 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """Names under which this machine reaches itself."""
 _LONGEST_URL = 16_384
-_FLAME_STYLE = "'sha256-PjPkXjWPssRCMzB6p5SnF25xrwIH7ThbVHWlE+SG1DE='"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; "
-    f"style-src 'self' {_FLAME_STYLE}; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+    "style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -20,7 +19,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Headers of every response; the one hash is that of the style sheet that d3-flame-graph adds to the page."""
+"""Headers of every response."""
 
 
 class Guard:

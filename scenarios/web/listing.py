@@ -276,7 +276,7 @@ def _side(request: PageQuery, side: str, texts: list[str], problems: list[str]) 
 def _listed(site: ProfileSite, request: PageQuery, caption: str, intervals: bool = False) -> Table:
     rows = site.database.query(request.query, request.top)
     if intervals:
-        rows = _with_intervals(site, request, rows)
+        rows = with_intervals(site, request, rows)
     links = {key: _refine(request, key) for key in request.query.by}
     listed = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
     if "function" not in request.query.by or not len(rows):
@@ -298,7 +298,14 @@ def _callers(request: PageQuery, function: str) -> Cell:
     return Cell("callers", href=f"/callgraph?{urlencode(pairs)}")
 
 
-def _with_intervals(site: ProfileSite, request: PageQuery, rows: pd.DataFrame) -> pd.DataFrame:
+def with_intervals(site: ProfileSite, request: PageQuery, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a query with low and high of their shares, where they have intervals.
+
+    Parameters
+    ----------
+    site, request : asked
+    rows : as `Database.query` gives them
+    """
     intervals = site.intervals(request.query)
     return rows if intervals is None else rows.merge(intervals, on=list(request.query.by), how="left")
 

@@ -58,9 +58,9 @@ class PageQuery:
             *self.more.items(),
         ]
 
-    def url(self, path: str) -> str:
-        """Return the URL of a page about the same query."""
-        return f"{path}?{urlencode(self.pairs())}"
+    def url(self, path: str, more: Iterable[tuple[str, str]] = ()) -> str:
+        """Return the URL of a page about the same query, with parameters in addition."""
+        return f"{path}?{urlencode([*self.pairs(), *more])}"
 
     def about(self, event: str) -> "PageQuery":
         """Return the same of another event."""

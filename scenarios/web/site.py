@@ -2,7 +2,7 @@
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
-from analysis.profiling.query import DIMENSIONS, LABEL, Query
+from analysis.profiling.query import DIMENSIONS, LABEL, Query, QueryError
 from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
@@ -98,6 +98,7 @@ class ProfileSite:
     def render(self, page: WebPage) -> str:
         """Return a page as HTML."""
         shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": self.dimensions}
+        shared["template"] = page.template
         own = {field.name: _shortened(getattr(page.view, field.name)) for field in fields(page.view)}
         return self.templates.get_template(page.template).render(**shared, **own)
 
@@ -215,6 +216,29 @@ class ProfileSite:
             while len(self._answers) > _MOST_ANSWERS:
                 self._answers.popitem(last=False)
         return answer
+
+    @property
+    def places(self) -> Mapping[str, tuple[str, str, int]]:
+        """Image, file and first line of each function's name; a name that is in several images says so and has no file.
+
+        Empty if there are too many locations to be listed.
+        """
+        return self._once("places", self._places)
+
+    def _places(self) -> Mapping[str, tuple[str, str, int]]:
+        try:
+            locations = self.database.table("locations")
+        except QueryError:
+            return {}
+        distinct = locations[["function", "image", "file", "function_line"]].astype({"function": str, "image": str})
+        images = distinct.groupby("function", observed=True)["image"].agg(["nunique", "first"])
+        first = distinct.drop_duplicates("function").set_index("function").loc[images.index]
+        return {
+            str(name): (image, str(file), int(line)) if count == 1 else ("several images", "", 0)
+            for name, count, image, file, line in zip(
+                images.index, images["nunique"], images["first"], first["file"], first["function_line"], strict=True
+            )
+        }
 
     def source(self, file: str, file_hash: str) -> pd.DataFrame:
         """Return the lines of a source file in order: line, text; by its name and its content's signature.

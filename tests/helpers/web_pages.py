@@ -62,6 +62,15 @@ def ask(app: Starlette, url: str, method: str = "GET", host: str | None = "local
     return Answer(start["status"], headers, body.decode("utf-8", "replace"))
 
 
+def frame_paths(answer: dict, tree: int = 0) -> list[tuple[str, ...]]:
+    """Return the path of each frame of a drawing, in the order of its columns."""
+    frames, names = answer["trees"][tree], answer["functions"]["name"]
+    paths: list[tuple[str, ...]] = []
+    for parent, function in zip(frames["parent"], frames["function"], strict=True):
+        paths.append((*(paths[parent] if parent >= 0 else ()), names[function]))
+    return paths
+
+
 class Reader(HTMLParser):
     """Collects tags, refuses pages whose tags do not close in order."""
 

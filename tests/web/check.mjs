@@ -1,6 +1,6 @@
 // Clicks through every page of `wsc serve` in headless Chromium, with and without scripts.
 // usage: node check.mjs http://127.0.0.1:8000/ [folder for screenshots]
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
@@ -8,6 +8,7 @@ const MOST_EDGES = 150;
 const MOST_PAGES = 30;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
   "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
+const AXE = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const problems = [];
 const expect = (fine, what) => {
   if (!fine) problems.push(what);
@@ -38,6 +39,16 @@ async function open(options) {
   return page;
 }
 
+// Faults of accessibility that are serious or critical.
+async function accessible(page, where) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  for (const fault of found.violations) {
+    if (!["serious", "critical"].includes(fault.impact)) continue;
+    problems.push(`${where}: ${fault.id}, ${fault.help}: ${fault.nodes.slice(0, 3).map((node) => node.target.join(" ")).join("; ")}`);
+  }
+}
+
 async function visit(page, path) {
   const answer = await page.goto(path);
   expect(answer.status() === 200, `${path}: status ${answer.status()}`);
@@ -59,25 +70,67 @@ async function withScripts(options, suffix) {
     expect(wide <= 0, `${path}${suffix}: is ${wide} pixels wider than the window`);
     const loose = await page.evaluate(() => [...document.querySelectorAll("table")].filter((each) => !each.closest(".wide")).length);
     expect(loose === 0, `${path}${suffix}: ${loose} tables do not scroll in a box of their own`);
+    await accessible(page, `${path}${suffix}`);
     await shoot(page, `${path.split("?")[0].slice(1).replaceAll("/", "_") || "home"}${suffix}`);
   }
   await visit(page, "/callgraph");
   const edges = await page.locator(".graph g.edge").count();
   expect(edges > 0 && edges <= MOST_EDGES, `/callgraph: ${edges} edges drawn`);
   expect(await page.locator(".graph g.node text").count() > 0, "/callgraph: no labels drawn");
-  await visit(page, "/flame");
-  const frames = await page.locator(".drawing rect").count();
-  expect(frames > 1, `/flame: ${frames} frames drawn`);
-  await page.locator("input[type=search]").fill("a");
-  await page.waitForFunction(() => document.querySelector(".says").textContent.includes("too small or too deep"));
-  expect((await page.locator(".says").textContent()).includes("of all"), "/flame: search says no share of all");
-  await page.locator(".drawing g.frame").nth(1).dispatchEvent("click");
-  await page.waitForFunction(() => document.querySelector(".says").textContent.includes("within the frame shown"));
-  await page.locator(".picture button").click();
-  expect(!(await page.locator(".says").textContent()).includes("match"), "/flame: the whole graph still says what matched");
   await visit(page, "/flamediff?a=day=0&b=day=1");
-  expect(await page.locator(".drawing rect").count() > 1, "/flamediff: no frames drawn");
+  expect(await frames(page) > 1, "/flamediff: no frames drawn");
   expect((await page.locator(".says").textContent()).includes("beyond chance"), "/flamediff: says no rule for its colours");
+  await page.context().close();
+}
+
+const frames = (page) => page.evaluate(() => Number(document.querySelector(".flame").dataset.frames));
+const asked = (page, name) => page.evaluate((key) => new URL(location).searchParams.get(key), name);
+
+// A flame graph by pointer, by keys and by its URL: zoom, search, a function's callers and callees, and back.
+async function flameGraph() {
+  const page = await open({ viewport: { width: 1280, height: 900 } });
+  await visit(page, "/flame");
+  const all = await frames(page);
+  expect(all > 1, `/flame: ${all} frames drawn`);
+  await page.locator("input[type=search]").fill("a");
+  await page.waitForFunction(() => document.querySelector(".says").textContent.includes("too small to be drawn"));
+  expect((await page.locator(".says").textContent()).includes("of all"), "/flame: search says no share of all");
+  expect(await asked(page, "find") === "a", "/flame: the search is not in the URL");
+  const box = await page.locator(".canvas canvas").boundingBox();
+  const row = 28;
+  await page.mouse.move(box.x + 40, box.y + 1.5 * row);
+  expect((await page.locator(".tip").textContent()).includes("95% interval"), "/flame: pointing at a frame says no interval");
+  await page.mouse.click(box.x + 40, box.y + 1.5 * row);
+  expect(await asked(page, "zoom") !== null, "/flame: the zoom is not in the URL");
+  expect((await page.locator(".says").textContent()).includes("Within the frame shown"), "/flame: a zoomed search says no part");
+  const name = await page.locator(".chosen strong").textContent();
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector(".flame").dataset.drawn === "yes");
+  expect((await page.locator(".says").textContent()).includes(`shown, ${name}`), "/flame: the URL does not hold what was shown");
+  await page.locator("[data-act=whole]").click();
+  expect(await asked(page, "zoom") === null, "/flame: the whole graph is still zoomed");
+  await page.goBack();
+  await page.waitForFunction(() => !document.querySelector("[data-act=whole]").disabled);
+  await page.setViewportSize({ width: 700, height: 700 });
+  await page.waitForFunction(() => document.querySelector("canvas").clientWidth === document.querySelector(".canvas").clientWidth);
+  await page.keyboard.press("/");
+  expect(await page.evaluate(() => document.activeElement.type === "search"), "/flame: / does not lead to the search");
+  await page.keyboard.press("Escape");
+  expect(await asked(page, "find") === null, "/flame: Esc does not end the search");
+  await page.keyboard.press("Escape");
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+  const below = await page.locator(".chosen strong").textContent();
+  await page.keyboard.press("Enter");
+  expect(await asked(page, "zoom") !== null, "/flame: Enter does not zoom");
+  await page.keyboard.press("s");
+  await page.waitForFunction(() => new URL(location).searchParams.get("focus") && document.querySelector(".flame").dataset.drawn === "yes");
+  expect(await asked(page, "focus") === below, "/flame: s does not lead to the selected function");
+  expect((await page.locator("caption").allTextContents()).includes(`Callers of ${below}`), "/flame: no table of callers");
+  await page.locator(".views a", { hasText: "Inverted" }).click();
+  await page.waitForFunction(() => new URL(location).searchParams.get("view") === "callers" && document.querySelector(".flame").dataset.drawn === "yes");
+  expect(await frames(page) > 1, "/flame: no frames of the inverted view");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("[data-act=svg]").click()]);
+  expect(saved.suggestedFilename() === "flame.svg", "/flame: saves no SVG");
   await page.context().close();
 }
 
@@ -100,7 +153,7 @@ async function refine() {
   await page.locator("nav a", { hasText: "Call graph" }).click();
   await page.waitForSelector(".graph g.node");
   await page.locator("nav a", { hasText: "Flame graph" }).click();
-  await page.waitForSelector(".drawing rect");
+  await page.waitForFunction(() => document.querySelector(".flame")?.dataset.drawn === "yes");
   await page.goBack();
   await page.waitForSelector(".graph g.node");
   await page.locator(".graph g.node a").first().click();
@@ -115,7 +168,7 @@ async function everyLink() {
   while (waiting.length && seen.size < MOST_PAGES) {
     const path = waiting.shift();
     const kind = path.split("?")[0];
-    if (seen.has(path) || kind.endsWith(".json")) continue;
+    if (seen.has(path) || /[.](json|csv|gz|folded)$/.test(kind)) continue;
     seen.add(path);
     const answer = await page.goto(path);
     const missing = answer.status() === 404 && kind === "/source";
@@ -131,6 +184,7 @@ async function everyLink() {
 
 await withScripts({}, "");
 await withScripts({ colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true }, "_phone");
+await flameGraph();
 await refine();
 const pages = await everyLink();
 await browser.close();

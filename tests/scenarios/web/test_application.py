@@ -3,7 +3,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from scenarios.web.application import DATA, PAGES
+from scenarios.web.application import DATA, FILES, PAGES
 from tests.helpers.small_profile import HOSTILE
 from tests.helpers.web_pages import SIDES, ask, harmless
 
@@ -46,7 +46,26 @@ HOSTILE_VALUES = (
     "function=" + HOSTILE,
     "cycles\r\nSet-Cookie: a=b",
 )
-PARAMETERS = ("event", "by", "where", "since", "until", "top", "a", "b", "file", "hash", "k", "at", "name", "unheard")
+PARAMETERS = (
+    "event",
+    "by",
+    "where",
+    "since",
+    "until",
+    "top",
+    "a",
+    "b",
+    "file",
+    "hash",
+    "k",
+    "at",
+    "name",
+    "unheard",
+    "view",
+    "focus",
+    "zoom",
+    "find",
+)
 
 
 @pytest.mark.parametrize("url", TABLED)
@@ -82,7 +101,7 @@ def test_every_link_of_every_page_leads_somewhere(pages):
     assert len(seen) > 30
 
 
-@pytest.mark.parametrize("path", [*(path for path in PAGES if "{" not in path), *DATA])
+@pytest.mark.parametrize("path", [*(path for path in PAGES if "{" not in path), *DATA, *FILES])
 def test_nothing_gets_through_a_parameter(pages, path):
     """Each hostile value in turn, in all parameters at once and in one alone, which takes turns."""
     for index, value in enumerate(HOSTILE_VALUES):
@@ -105,7 +124,9 @@ def check_hostile(pages, path, parameters):
     assert "set-cookie" not in answer.headers
     if answer.status == 414:
         return
-    if path in DATA:
+    if path in FILES and answer.status == 200:
+        assert answer.headers["content-disposition"].startswith("attachment")
+    elif path in DATA:
         assert answer.headers["content-type"] == "application/json"
         answer.json()
     else:

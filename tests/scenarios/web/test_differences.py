@@ -14,7 +14,7 @@ from scenarios.commands.app import app
 from scenarios.profiling.intervals import significant, with_change
 from scenarios.web.application import application
 from tests.helpers import drawn_profiles
-from tests.helpers.web_pages import ask, harmless
+from tests.helpers.web_pages import ask, frame_paths, harmless
 
 SIDES = "a=day=0&b=day=1"
 
@@ -38,12 +38,6 @@ def marked(page):
         inside.append((tag, attributes))
     return [attributes["class"].split()[1] for row in rows for tag, attributes in row if tag == "td"
             and len(attributes.get("class", "").split()) == 2]  # fmt: skip
-
-
-def walk(frame, path=()):
-    yield path, frame
-    for child in frame.get("children", []):
-        yield from walk(child, (*path, child["name"]))
 
 
 def said(page):
@@ -71,8 +65,9 @@ def test_frames_are_coloured_where_the_change_is_beyond_chance(grown):
     """What grew, and its caller that holds a quarter of all; of main nothing can change."""
     pages = application(grown)
     root = ask(pages, f"/flamediff.json?{SIDES}").json()
-    frames = {path[1:]: frame for path, frame in walk(root)}
-    beyond = {path for path, frame in frames.items() if frame.get("significant")}
+    known = zip(frame_paths(root), root["trees"][0]["significant"], strict=True)
+    frames = {path[2:]: significant for path, significant in known if len(path) > 1}
+    beyond = {path for path, significant in frames.items() if significant}
     assert ("main", "mid0", "f12") in beyond
     assert beyond <= {("main", "mid0", "f12"), ("main", "mid0")}
     assert root["tested"] == len(frames)
@@ -91,7 +86,7 @@ def test_of_an_import_without_a_random_draw_nothing_is_coloured_and_the_page_say
         assert marked(page) == []
     root = ask(pages, f"/flamediff.json?{SIDES}").json()
     assert root["lacking"].startswith("no intervals: ")
-    assert not any("significant" in frame for _, frame in walk(root))
+    assert set(root["trees"][0]["significant"]) == {None}
     ran = CliRunner().invoke(
         app, ["profile", "diff", *[str(alone)] * 2, "--where-a", "day=0", "--where-b", "day=1", "--json"]
     )

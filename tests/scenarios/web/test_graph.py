@@ -1,11 +1,10 @@
 import itertools
-import json
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 
-from scenarios.web.graph import MOST_EDGES, Tree, as_json, call_graph, dot, flame
+from scenarios.web.graph import MOST_EDGES, Tree, call_graph, dot
 
 
 def drawn(names: int, paths: int, seed: int):
@@ -65,48 +64,24 @@ def test_no_stack_at_all_makes_an_empty_graph():
 
 def test_every_frame_weighs_what_the_stacks_through_it_weigh():
     stacks = drawn(4, 200, 3)
-    total = sum(value for _, value in stacks)
-
-    def check(frame, path):
-        through = sum(value for each, value in stacks if each[: len(path)] == path)
-        assert frame["value"] == through
-        children = frame.get("children", [])
-        assert len({child["name"] for child in children}) == len(children)
-        for child in children:
-            check(child, (*path, child["name"]))
-
-    root = flame(stacks, 0.0)
-    assert root["value"] == total
-    check(root, ())
+    tree = Tree(stacks)
+    paths = {0: ()}
+    for number in range(1, len(tree.names)):
+        paths[number] = (*paths[tree.caller[number]], tree.names[number])
+        assert tree.depth[number] == len(paths[number])
+        assert tree.find(paths[number]) == number
+    assert len(set(paths.values())) == len(paths)
+    for number, path in paths.items():
+        assert tree.after[number] == sum(value for each, value in stacks if each[: len(path)] == path)
+        assert tree.own[number] == sum(value for each, value in stacks if each == path)
 
 
-def test_small_frames_are_left_out_and_their_callers_keep_their_value():
-    root = flame([(("a", "b"), 1), (("a", "c"), 99)], 0.05)
-    assert root["children"] == [{"name": "a", "value": 100, "children": [{"name": "c", "value": 99}]}]
-
-
-def test_changes_are_against_the_other_profile_at_the_same_total():
-    """Ten times the samples in the same proportions is no change."""
-    stacks = drawn(4, 50, 4)
-
-    def deltas(frame):
-        return [frame["delta"], *(each for child in frame.get("children", []) for each in deltas(child))]
-
-    assert set(deltas(Tree(stacks, [(path, 10 * value) for path, value in stacks]).nested())) == {0}
-    grown = Tree([(("a",), 30), (("b",), 10)], [(("a",), 50), (("b",), 50)]).nested()
-    assert [child["delta"] for child in grown["children"]] == [10, -10]
-
-
-def test_frames_are_written_as_another_writer_of_json_writes_them():
-    root = Tree(drawn(6, 300, 5), drawn(6, 300, 6)).nested(0.0)
-    assert as_json(root) == json.dumps(root, separators=(",", ":"))
-    assert json.loads(as_json({"rows": [1, 'é"', None, {"children": 3}]})) == {"rows": [1, 'é"', None, {"children": 3}]}
-
-
-def test_stacks_as_deep_as_an_importer_takes_are_written_whole():
-    """16,384 frames, each a recursive call: so many objects, one in the other, each of the whole value."""
-    text = as_json(flame([(("f",) * 16_384, 7), (("f", "g"), 5)]))
-    assert text.count('"name":"f"') == 16_384
-    assert text.count('"value":7') == 16_383
-    depth = list(itertools.accumulate({"{": 1, "}": -1}.get(character, 0) for character in text))
-    assert (max(depth), depth[-1]) == (16_385, 0)
+def test_the_largest_frames_come_after_the_frames_that_they_are_under():
+    tree = Tree(drawn(4, 200, 4))
+    for most in (1, 17, len(tree.names)):
+        chosen = tree.largest(most)
+        assert len(chosen) == most
+        assert chosen[0] == 0
+        assert all(tree.caller[number] in chosen[:place] for place, number in enumerate(chosen) if number)
+        left = [tree.after[number] for number in range(len(tree.names)) if number not in chosen]
+        assert min(tree.after[number] for number in chosen) >= max(left, default=0)

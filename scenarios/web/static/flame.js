@@ -1,0 +1,653 @@
+"use strict";
+// Flame graphs on a canvas: root on top or below, the sampled function on top, or callers above and callees below of one
+// function. What is looked at (frame, search, colours) is in the URL; view and function are the server's.
+(() => {
+  const LEAST_ROW = 20;
+  const MOST_ROW = 28;
+  const ROOM = 170; // Pixels of the window that are left to what stands around the drawing.
+  const SEVERAL = "several images";
+  const PAD = 5;
+  const LEAST_WIDTH = 0.4;
+  const SVG_WIDTH = 1200;
+  const NONE = -1;
+  // Hues of the groups, the largest first, neighbours far apart; then grey.
+  const HUES = [28, 205, 140, 330, 262, 58, 178, 8, 230, 95];
+  const UNITS = {
+    nanoseconds: [1e-9, "s"], microseconds: [1e-6, "s"], milliseconds: [1e-3, "s"], seconds: [1, "s"], bytes: [1, "B"],
+  };
+  const TIMES = [[86400, "days"], [3600, "hours"], [60, "minutes"]];
+  const PREFIXES = ["", "k", "M", "G", "T", "P", "E", "Z"];
+
+  const percent = (part, whole, digits = 2) => `${(whole ? (100 * part) / whole : 0).toFixed(digits)}%`;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function quantity(value, unit) {
+    const [scale, symbol] = UNITS[unit] || [1, ""];
+    let amount = value * scale;
+    for (const [size, name] of symbol === "s" ? TIMES : []) if (amount >= size) return `${(amount / size).toPrecision(4)} ${name}`;
+    let prefix = 0;
+    while (amount >= 1000 && prefix < PREFIXES.length - 1) {
+      amount /= 1000;
+      prefix += 1;
+    }
+    return `${amount.toPrecision(4)} ${PREFIXES[prefix]}${symbol || " events"}`.replace("  ", " ");
+  }
+
+  // Place of the last separator of a name that is in no bracket, or none.
+  function lastOutside(name, separator) {
+    let depth = 0;
+    for (let at = name.length - 1; at >= 0; at -= 1) {
+      if (">)]}".includes(name[at])) depth += 1;
+      else if ("<([{".includes(name[at])) depth -= 1;
+      else if (depth <= 0 && name.startsWith(separator, at)) return at;
+    }
+    return NONE;
+  }
+
+  // Package, name space or class of a function's name; nothing of a plain name.
+  function packageOf(name) {
+    const colons = lastOutside(name, "::");
+    if (colons > 0) return name.slice(0, colons).split("::")[0];
+    const slash = lastOutside(name, "/");
+    const dot = name.indexOf(".", slash + 1);
+    if (slash > 0 && dot > 0) return name.slice(0, dot);
+    const last = lastOutside(name, ".");
+    return last > 0 ? name.slice(0, last) : "";
+  }
+
+  function hash(text, seed = 0x811c9dc5) {
+    let value = seed;
+    for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193) >>> 0;
+    return value;
+  }
+
+  class FlameGraph {
+    constructor(place, answer) {
+      this.place = place;
+      this.answer = answer;
+      this.difference = "difference" in place.dataset;
+      this.box = place.querySelector(".canvas");
+      this.canvas = place.querySelector("canvas");
+      this.spacer = place.querySelector(".spacer");
+      this.says = place.querySelector(".says");
+      this.tip = place.querySelector(".tip");
+      this.chosen = place.querySelector(".chosen");
+      this.search = place.querySelector("input[type=search]");
+      this.colour = place.querySelector("select");
+      this.context = this.canvas.getContext("2d");
+      this.whole = answer.value;
+      this.zoomed = [NONE, NONE];
+      this.selected = NONE;
+      this.pointed = NONE;
+      this.term = "";
+      this.asked = 0;
+      this.row = LEAST_ROW;
+      this.layOut();
+      this.group();
+      this.listen();
+      this.read();
+    }
+
+    // -- frames ----------------------------------------------------------------------------------------------------
+
+    // Numbers the frames of all trees through, with row, left and right end in the value of what is drawn.
+    layOut() {
+      const { trees, view } = this.answer;
+      const sandwich = view === "sandwich";
+      const frames = (this.frames = []);
+      let rowsAbove = 0;
+      trees.forEach((tree, which) => {
+        const number = new Array(tree.parent.length).fill(NONE);
+        const used = new Map();
+        tree.parent.forEach((parent, index) => {
+          if (sandwich && index === 0) return;
+          const above = parent === NONE ? NONE : number[parent];
+          const top = above === NONE;
+          const start = top ? 0 : frames[above].left + (used.get(above) || 0);
+          if (!top) used.set(above, (used.get(above) || 0) + tree.value[index]);
+          number[index] = frames.length;
+          const name = this.answer.functions.name[tree.function[index]];
+          frames.push({
+            which, parent: above, depth: top ? 0 : frames[above].depth + 1, name, function: tree.function[index],
+            value: tree.value[index], own: tree.own[index], left: start, right: start + tree.value[index],
+            low: tree.low && tree.low[index], high: tree.high && tree.high[index],
+            delta: tree.delta && tree.delta[index], significant: tree.significant && tree.significant[index],
+            key: hash(`\0${name}`, top ? hash(String(which)) : frames[above].key), children: [], twin: NONE,
+          });
+          if (!top) frames[above].children.push(number[index]);
+          if (which === 1) rowsAbove = Math.max(rowsAbove, frames[number[index]].depth);
+        });
+      });
+      const deepest = frames.reduce((most, frame) => Math.max(most, frame.which ? 0 : frame.depth), 0);
+      // The function in focus is the first frame of both trees; the second is drawn as the first.
+      this.focus = sandwich ? 0 : NONE;
+      const second = sandwich ? frames.findIndex((frame) => frame.which === 1) : NONE;
+      if (second !== NONE) {
+        frames[0].twin = second;
+        frames[second].twin = 0;
+      }
+      this.rows = Array.from({ length: deepest + rowsAbove + 1 }, () => []);
+      frames.forEach((frame, index) => {
+        frame.up = view === "flame" || frame.which === 1;
+        frame.row = frame.which === 1 ? rowsAbove - frame.depth : view === "flame" ? deepest - frame.depth : rowsAbove + frame.depth;
+        if (index !== second) this.rows[frame.row].push(index);
+      });
+      for (const row of this.rows) row.sort((a, b) => frames[a].left - frames[b].left);
+      this.top = frames.length ? frames[0].value : 0;
+    }
+
+    // Colours of images or packages: those in which most is spent come first.
+    group() {
+      const { name, image, own } = this.answer.functions;
+      this.groups = {};
+      const functionless = (at) => !this.answer.functions.value[at];
+      for (const kind of ["image", "package"]) {
+        const of = name.map((each, index) => (kind === "package" && packageOf(each)) || image[index] || "no image");
+        const sums = new Map();
+        of.forEach((each, index) => sums.set(each, (sums.get(each) || 0) + own[index]));
+        const largest = [...sums].sort((a, b) => b[1] - a[1]).slice(0, HUES.length);
+        this.groups[kind] = { place: new Map(largest.map(([each], index) => [each, index])), largest };
+        // A function of several images is of that of its caller; a root frame is of the image called like it.
+        for (const frame of this.frames) {
+          const own = functionless(frame.function) ? frame.name : of[frame.function];
+          const caller = frame.parent === NONE || this.answer.view === "callers" ? null : this.frames[frame.parent];
+          frame.group = { ...frame.group, [kind]: own === SEVERAL && caller && caller.depth ? caller.group[kind] : own };
+        }
+      }
+    }
+
+    range(which) {
+      const zoomed = this.zoomed[which];
+      return zoomed === NONE ? [0, this.top] : [this.frames[zoomed].left, this.frames[zoomed].right];
+    }
+
+    above(frame) {
+      const path = new Set();
+      for (let at = frame; at !== NONE; at = this.frames[at].parent) path.add(at);
+      return path;
+    }
+
+    get shown() {
+      return Math.max(this.zoomed[0], this.zoomed[1]);
+    }
+
+    matches(frame) {
+      return this.term !== "" && frame.name.toLowerCase().includes(this.term);
+    }
+
+    // -- colours ---------------------------------------------------------------------------------------------------
+
+    fill(frame) {
+      const night = dark.matches;
+      if (this.matches(frame)) return night ? "hsl(295 55% 38%)" : "hsl(295 80% 82%)";
+      if (this.colour.value === "change") return this.changeColour(frame, night);
+      if (frame.parent === NONE && frame.name === "all" && this.focus === NONE) return night ? "hsl(220 6% 24%)" : "hsl(220 8% 88%)";
+      const hue = this.groups[this.colour.value].place.get(frame.group[this.colour.value]);
+      const shade = (hash(frame.name) % 7) - 3;
+      if (hue === undefined) return night ? `hsl(220 6% ${27 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
+      return this.hue(hue, shade);
+    }
+
+    hue(index, shade = 0) {
+      return dark.matches ? `hsl(${HUES[index]} 42% ${29 + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
+    }
+
+    // Grey: not beyond chance, or not tested. Red: larger than before, blue: smaller; strongest where half is change.
+    changeColour(frame, night) {
+      if (!frame.significant) return night ? "hsl(220 6% 27%)" : "hsl(220 8% 87%)";
+      const strength = Math.min(1, (2 * Math.abs(frame.delta)) / (frame.value || 1));
+      const hue = frame.delta > 0 ? 4 : 215;
+      return night ? `hsl(${hue} ${Math.round(30 + 35 * strength)}% ${Math.round(30 + 8 * strength)}%)`
+        : `hsl(${hue} ${Math.round(55 + 35 * strength)}% ${Math.round(84 - 16 * strength)}%)`;
+    }
+
+    // -- drawing ---------------------------------------------------------------------------------------------------
+
+    draw() {
+      const ratio = window.devicePixelRatio || 1;
+      const room = Math.floor((window.innerHeight - ROOM) / this.rows.length);
+      this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, room));
+      const total = this.rows.length * this.row + 1;
+      this.spacer.style.height = `${total}px`;
+      const width = this.box.clientWidth;
+      const height = Math.min(this.box.clientHeight, total);
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(height * ratio);
+      this.canvas.style.width = `${width}px`;
+      this.canvas.style.height = `${height}px`;
+      const style = getComputedStyle(this.place);
+      const ink = style.getPropertyValue("--ink");
+      const { context } = this;
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, height);
+      context.font = '12px ui-monospace, "DejaVu Sans Mono", monospace';
+      context.textBaseline = "middle";
+      this.letter = context.measureText("MMMMMMMMMM").width / 10;
+      const offset = this.box.scrollTop;
+      const marks = [];
+      let drawn = 0;
+      this.boxes(width, Math.floor(offset / this.row), Math.ceil((offset + height) / this.row), (frame, index, x, span, faded) => {
+        const y = frame.row * this.row - offset;
+        drawn += 1;
+        context.globalAlpha = faded ? 0.45 : 1;
+        context.fillStyle = this.fill(frame);
+        context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), this.row - 1);
+        const text = this.label(frame, span);
+        if (text) {
+          context.fillStyle = ink;
+          context.fillText(text, x + PAD, y + this.row / 2 + 1);
+        }
+        if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span]);
+      });
+      context.globalAlpha = 1;
+      for (const [index, x, y, span] of marks) {
+        context.strokeStyle = ink;
+        context.lineWidth = index === this.selected ? 2 : 1;
+        context.strokeRect(x + 0.5, y + 1.5, Math.max(1, span - 2), this.row - 2);
+      }
+      this.place.dataset.frames = String(drawn);
+    }
+
+    // Calls `each` with the frames of some rows that are wide enough to be seen.
+    boxes(width, first, last, each) {
+      const paths = this.zoomed.map((zoomed) => this.above(zoomed));
+      for (let row = Math.max(0, first); row < Math.min(last, this.rows.length); row += 1) {
+        for (const index of this.rows[row]) {
+          const frame = this.frames[index];
+          const [from, to] = this.range(frame.which);
+          if (frame.left >= to || frame.right <= from) continue;
+          const x = (Math.max(0, frame.left - from) / (to - from)) * width;
+          const span = (Math.min(to, frame.right) - from) / (to - from) * width - x;
+          if (span < LEAST_WIDTH) continue;
+          const zoomed = this.zoomed[frame.which];
+          each(frame, index, x, span, zoomed !== NONE && zoomed !== index && paths[frame.which].has(index));
+        }
+      }
+    }
+
+    // As much of a name as has room: all with its share, all, its last part, or its beginning.
+    label(frame, span) {
+      const room = Math.floor((span - 2 * PAD) / this.letter);
+      if (room < 3) return "";
+      const { name } = frame;
+      const long = `${name} ${percent(frame.value, this.whole)}`;
+      if (long.length <= room) return long;
+      if (name.length <= room) return name;
+      const at = lastOutside(name, "::");
+      const short = at > 0 ? `…${name.slice(at + 2)}` : name;
+      return short.length <= room ? short : `${short.slice(0, room - 1)}…`;
+    }
+
+    // -- words -----------------------------------------------------------------------------------------------------
+
+    // What is known of a frame, in lines.
+    describe(frame) {
+      const { functions, unit, view } = this.answer;
+      const { whole } = this;
+      const at = frame.function;
+      const interval = typeof frame.low === "number"
+        ? ` (95% interval ${percent(frame.low, 1)} to ${percent(frame.high, 1)})` : "";
+      const lines = [`${percent(frame.value, whole)} of all${interval}, ${quantity(frame.value, unit)}`];
+      if (frame.delta !== undefined && frame.name !== "all") {
+        const change = 100 * (frame.delta / (whole || 1));
+        const known = frame.significant === null || frame.significant === undefined ? "not tested"
+          : frame.significant ? "beyond chance" : "not beyond chance";
+        lines.push(`${change < 0 ? "" : "+"}${change.toFixed(2)} points since A: ${known}`);
+      }
+      if (view !== "callers" && frame.which === 0 && frame.name !== "all") lines.push(`in itself ${percent(frame.own, whole)}`);
+      if (functions.value[at]) {
+        lines.push(`the function everywhere: ${percent(functions.value[at], whole)}, in itself ${percent(functions.own[at], whole)}`);
+      }
+      const where = functions.file[at] ? `${functions.file[at]}:${functions.line[at]}` : "";
+      const place = [functions.image[at], where].filter(Boolean).join(", ");
+      if (place && frame.name !== "all") lines.push(place);
+      return lines;
+    }
+
+    status() {
+      const { answer } = this;
+      const parts = [];
+      if (this.difference) {
+        parts.push(answer.lacking ? `Nothing is coloured: ${answer.lacking}.`
+          : `${answer.significant_frames} of ${answer.tested} frames are beyond chance and coloured (chance of any false ` +
+            `colour of the drawing: ${100 * answer.false_changes}%).`);
+      }
+      if (this.term) parts.push(this.matched());
+      const left = answer.frames.reduce((sum, count) => sum + count, 0) -
+        answer.trees.reduce((sum, tree) => sum + tree.parent.length, 0);
+      if (!this.term && left > 0 && !this.difference) parts.push(`${left.toLocaleString("en")} frames are too small to be drawn.`);
+      return parts.join(" ");
+    }
+
+    // The drawn frames that match, and what they stand for: each sample once, by the outermost of its frames.
+    matched() {
+      const found = [];
+      const covered = new Array(this.frames.length).fill(false);
+      let inside = 0;
+      this.frames.forEach((frame, index) => {
+        const within = frame.parent !== NONE && covered[frame.parent];
+        const match = this.matches(frame);
+        covered[index] = within || match;
+        if (!match || (frame.which === 1 && frame.twin !== NONE)) return;
+        found.push(index);
+      });
+      const zoomed = this.shown;
+      if (zoomed === NONE) return this.inAll(found.length);
+      const whole = this.frames[zoomed];
+      if (covered[zoomed]) inside = whole.value;
+      else {
+        for (const index of found) {
+          const frame = this.frames[index];
+          const below = frame.which === whole.which && frame.left >= whole.left && frame.right <= whole.right && frame.depth > whole.depth;
+          if (below && !(frame.parent !== NONE && covered[frame.parent])) inside += frame.value;
+        }
+      }
+      return `${this.inAll(found.length)} Within the frame shown, ${whole.name}, drawn frames that match have ${percent(inside, whole.value)} of it.`;
+    }
+
+    // What goes through matching functions in all, also in frames too small to be drawn, as the tables have it.
+    inAll(drawn) {
+      const { found } = this;
+      if (found === undefined) return `${drawn} drawn frames match.`;
+      const functions = found.functions === 1 ? "1 function matches" : `${found.functions.toLocaleString("en")} functions match`;
+      return `${functions}: ${percent(found.value, found.total)} of all, in ${drawn} drawn frames and those too small to be drawn.`;
+    }
+
+    // -- what is looked at -----------------------------------------------------------------------------------------
+
+    // Takes zoom, search and colours from the URL.
+    read() {
+      const asked = new URL(location).searchParams;
+      const key = parseInt(asked.get("zoom") || "", 36);
+      const index = this.frames.findIndex((frame) => frame.key === key);
+      this.zoomed = [NONE, NONE];
+      if (index !== NONE) this.zoomed[this.frames[index].which] = index;
+      const colour = asked.get("colour");
+      this.colour.value = [...this.colour.options].some((option) => option.value === colour) ? colour : this.colour.options[0].value;
+      this.search.value = asked.get("find") || "";
+      this.find(this.search.value);
+      this.refresh();
+      if (index !== NONE) this.reveal(index);
+      else if (this.answer.view === "flame") this.box.scrollTop = this.spacer.clientHeight;
+      else if (this.focus !== NONE) this.reveal(this.focus);
+    }
+
+    remember(name, value, push = false) {
+      const url = new URL(location);
+      if (value) url.searchParams.set(name, value);
+      else url.searchParams.delete(name);
+      if (url.href === location.href) return;
+      if (push) history.pushState({ flame: true }, "", url);
+      else history.replaceState(history.state, "", url);
+      for (const link of this.place.querySelectorAll(".views a")) {
+        const to = new URL(link.href);
+        for (const kept of ["find", "colour"]) {
+          if (url.searchParams.get(kept)) to.searchParams.set(kept, url.searchParams.get(kept));
+          else to.searchParams.delete(kept);
+        }
+        link.href = to.pathname + to.search;
+      }
+    }
+
+    refresh() {
+      this.says.textContent = this.status();
+      this.place.querySelector("[data-act=whole]").disabled = this.shown === NONE;
+      this.legend();
+      this.choose(this.selected);
+      this.draw();
+    }
+
+    zoom(index, push = true) {
+      const frame = index === NONE ? null : this.frames[index];
+      const at = frame && !(frame.parent === NONE) ? index : NONE;
+      this.zoomed = [NONE, NONE];
+      if (at !== NONE) this.zoomed[frame.which] = at;
+      this.remember("zoom", at === NONE ? "" : frame.key.toString(36), push);
+      this.refresh();
+    }
+
+    find(text) {
+      this.term = text.trim().toLowerCase();
+      this.found = undefined;
+      const own = ++this.asked;
+      if (!this.term) return;
+      setTimeout(async () => {
+        if (own !== this.asked) return;
+        const answer = await fetch(`${this.place.dataset.found}&find=${encodeURIComponent(text.trim())}`);
+        const found = await answer.json();
+        if (own !== this.asked || !answer.ok) return;
+        this.found = found;
+        this.says.textContent = this.status();
+      }, 200);
+    }
+
+    nextMatch() {
+      const order = this.rows.flat().filter((index) => this.matches(this.frames[index]));
+      if (!order.length) return;
+      this.select(order[(order.indexOf(this.selected) + 1) % order.length]);
+    }
+
+    select(index) {
+      this.selected = index;
+      this.choose(index);
+      if (index !== NONE) this.reveal(index);
+      this.draw();
+    }
+
+    reveal(index) {
+      const y = this.frames[index].row * this.row;
+      const { scrollTop, clientHeight } = this.box;
+      if (y < scrollTop + this.row) this.box.scrollTop = Math.max(0, y - this.row);
+      else if (y > scrollTop + clientHeight - 3 * this.row) this.box.scrollTop = y - clientHeight + 3 * this.row;
+    }
+
+    // The selected frame in words, and where to go from it.
+    choose(index) {
+      this.chosen.hidden = index === NONE;
+      if (index === NONE) return;
+      const frame = this.frames[index];
+      this.chosen.querySelector("strong").textContent = frame.name;
+      this.chosen.querySelector("span").textContent = this.describe(frame).join("; ");
+      const links = this.chosen.querySelector(".links");
+      links.replaceChildren();
+      if (frame.name === "all" && frame.parent === NONE && this.focus === NONE) return;
+      const link = (text, href) => {
+        const made = document.createElement("a");
+        made.href = href;
+        made.textContent = text;
+        links.append(made);
+      };
+      const { base, root, action } = this.place.dataset;
+      const isRoot = root && (this.answer.view === "callers" ? !frame.children.length && !this.answer.functions.value[frame.function]
+        : !this.answer.functions.value[frame.function]);
+      if (isRoot) {
+        const only = `${encodeURIComponent(root)}%3D${encodeURIComponent(frame.name)}`;
+        if (!this.difference) link(`Only this ${root}`, `${action}?${base}&where=${only}`);
+        link("Its functions", `/query?${base}&by=function&where=${only}`);
+        return;
+      }
+      const around = new URL(location);
+      around.searchParams.set("view", "sandwich");
+      around.searchParams.set("focus", frame.name);
+      around.searchParams.delete("zoom");
+      if (!(this.focus !== NONE && frame.name === this.answer.focus)) link("Callers and callees", around.pathname + around.search);
+      link("Query", `/query?${base}&by=application&where=${encodeURIComponent(`function=${frame.name}`)}`);
+      const file = this.answer.functions.file[frame.function];
+      if (file) link("Source", `/source?file=${encodeURIComponent(file)}`);
+      const copy = document.createElement("button");
+      copy.type = "button";
+      copy.textContent = "Copy name";
+      copy.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(frame.name).then(() => { copy.textContent = "Copied"; }, () => { copy.textContent = "Not allowed"; });
+      });
+      links.append(copy);
+    }
+
+    legend() {
+      const list = this.place.querySelector(".groups");
+      list.replaceChildren();
+      if (this.colour.value === "change") return;
+      const { largest } = this.groups[this.colour.value];
+      for (const [index, [name]] of largest.entries()) {
+        const item = document.createElement("li");
+        const mark = document.createElement("i");
+        mark.style.background = this.hue(index);
+        item.append(mark, ` ${name}`);
+        list.append(item);
+      }
+    }
+
+    // -- pointer, keys, window ------------------------------------------------------------------------------------
+
+    at(event) {
+      const bounds = this.canvas.getBoundingClientRect();
+      const row = Math.floor((event.clientY - bounds.top + this.box.scrollTop) / this.row);
+      const x = event.clientX - bounds.left;
+      let found = NONE;
+      this.boxes(bounds.width, row, row + 1, (frame, index, left, span) => {
+        if (x >= left && x < left + span) found = index;
+      });
+      return found;
+    }
+
+    point(event) {
+      const index = event ? this.at(event) : NONE;
+      this.tip.hidden = index === NONE;
+      if (index !== NONE) {
+        const frame = this.frames[index];
+        const name = document.createElement("strong");
+        name.textContent = frame.name;
+        this.tip.replaceChildren(name, ...this.describe(frame).map((line) => {
+          const made = document.createElement("span");
+          made.textContent = line;
+          return made;
+        }));
+        const { width, height } = this.tip.getBoundingClientRect();
+        const across = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - width - 8));
+        const below = event.clientY + 18 + height < window.innerHeight;
+        this.tip.style.left = `${across}px`;
+        this.tip.style.top = `${below ? event.clientY + 18 : Math.max(4, event.clientY - height - 12)}px`;
+      }
+      if (index !== this.pointed) {
+        this.pointed = index;
+        this.draw();
+      }
+    }
+
+    // The frame next to the selected one: in its row, or along its calls.
+    neighbour(key) {
+      const frame = this.frames[this.selected];
+      if (key === "ArrowLeft" || key === "ArrowRight") {
+        const row = [];
+        this.boxes(this.box.clientWidth, frame.row, frame.row + 1, (_, index) => row.push(index));
+        return row[row.indexOf(this.selected) + (key === "ArrowLeft" ? -1 : 1)];
+      }
+      const up = key === "ArrowUp";
+      if (frame.twin !== NONE) return this.frames[up ? frame.twin : 0].children[0];
+      if (up === frame.up) return frame.children[0];
+      return frame.parent !== NONE && this.frames[frame.parent].twin !== NONE ? 0 : frame.parent;
+    }
+
+    key(event) {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key.startsWith("Arrow")) {
+        event.preventDefault();
+        const begin = this.shown === NONE ? 0 : this.shown;
+        const next = this.selected === NONE ? begin : this.neighbour(event.key);
+        if (next !== undefined && next !== NONE) this.select(next);
+      } else if (event.key === "Enter" && this.selected !== NONE) {
+        event.preventDefault();
+        this.zoom(this.selected);
+      } else if (event.key === "Escape") {
+        if (this.shown !== NONE) this.zoom(NONE);
+        else this.select(NONE);
+      } else if (event.key === "s" && this.selected !== NONE) {
+        this.chosen.querySelector("a[href*='view=sandwich']")?.click();
+      }
+    }
+
+    listen() {
+      this.box.addEventListener("scroll", () => this.draw());
+      this.box.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.point(event));
+      this.box.addEventListener("pointerleave", () => this.point(null));
+      this.box.addEventListener("keydown", (event) => this.key(event));
+      this.canvas.addEventListener("click", (event) => {
+        const index = this.at(event);
+        if (index === NONE) return;
+        this.selected = index;
+        this.zoom(index === this.shown ? this.frames[index].parent : index);
+      });
+      this.search.addEventListener("input", () => {
+        this.find(this.search.value);
+        this.remember("find", this.search.value.trim());
+        this.refresh();
+      });
+      this.search.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") {
+          event.preventDefault();
+          this.nextMatch();
+        }
+        if (event.key === "Escape") {
+          this.search.value = "";
+          this.search.dispatchEvent(new Event("input"));
+          this.box.focus();
+        }
+      });
+      this.colour.addEventListener("change", () => {
+        this.remember("colour", this.colour.selectedIndex ? this.colour.value : "");
+        this.refresh();
+      });
+      this.place.querySelector("[data-act=whole]").addEventListener("click", () => this.zoom(NONE));
+      this.place.querySelector("[data-act=svg]").addEventListener("click", () => this.save());
+      new ResizeObserver(() => this.draw()).observe(this.box);
+    }
+
+    // -- export ----------------------------------------------------------------------------------------------------
+
+    svg() {
+      const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+      const height = this.rows.length * this.row + 2;
+      const parts = [];
+      this.boxes(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span) => {
+        const text = this.label(frame, span);
+        const title = escaped([frame.name, ...this.describe(frame)].join("\n"));
+        parts.push(`<g><title>${title}</title><rect x="${x.toFixed(1)}" y="${frame.row * this.row + 1}" width="${Math.max(0.6, span - 1).toFixed(1)}" height="${this.row - 1}" fill="${this.fill(frame)}"/>` +
+          `${text ? `<text x="${(x + PAD).toFixed(1)}" y="${(frame.row + 0.5) * this.row + 5}">${escaped(text)}</text>` : ""}</g>`);
+      });
+      const style = getComputedStyle(this.place);
+      return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
+        `font-family="ui-monospace, DejaVu Sans Mono, monospace" font-size="12" fill="${style.getPropertyValue("--ink").trim()}">` +
+        `<rect width="100%" height="100%" fill="${style.getPropertyValue("--ground").trim()}"/>${parts.join("")}</svg>\n`;
+    }
+
+    save() {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([this.svg()], { type: "image/svg+xml" }));
+      link.download = "flame.svg";
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    }
+  }
+
+  let current = null;
+  const visible = () => current && current.place.isConnected;
+  dark.addEventListener("change", () => visible() && current.refresh());
+  window.addEventListener("popstate", () => visible() && !history.state?.htmx && current.read());
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || !visible() || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    current.search.focus();
+  });
+
+  window.drawFlame = async (place) => {
+    const reply = await fetch(place.dataset.json, { headers: { Accept: "application/json" } });
+    const answer = await reply.json();
+    if (!reply.ok || !answer.value) {
+      place.querySelector(".says").textContent = (answer.problems || ["No samples with stacks."]).join(" ");
+      place.dataset.drawn = "no";
+      return;
+    }
+    current = new FlameGraph(place, answer);
+    place.dataset.drawn = "yes";
+  };
+})();
