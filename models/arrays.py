@@ -11,5 +11,9 @@ Ints = NDArray[np.int64]
 """Whole numbers, whatever the shape."""
 Bools = NDArray[np.bool_]
 """Truth values, whatever the shape."""
+Bytes = NDArray[np.uint8]
+"""Bytes of a text."""
+UInts = NDArray[np.uint64]
+"""Keys and digests of 64 bits."""
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S

@@ -1,6 +1,8 @@
 """Access logs of web servers and proxies: a line for each request, with the time that it took."""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,12 +10,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas.api.types import union_categoricals
 
 from analysis.occupancy.logs.hygiene import might_repeat
-from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, content_of, counted, too_long
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, counted, too_long
 from analysis.occupancy.logs.records import RARE, left_out
+from analysis.occupancy.logs.scanner import EMPTY, SURE, UNSURE, Scanned, digests, scan, unscanned
+from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, UInts
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIELD = rf"(?:[^\" ]|{_QUOTED})+"
@@ -106,6 +111,11 @@ _ABOUT_NAMES = ("remote", "method", "path", "status")
 _REMEDY = "add $request_time to log_format (%D in Apache), see docs/own-requests.md step 1"
 _FEW = 30
 """Lines that may have the same number by chance."""
+_NGINX_DECIMALS = 3
+_PIECE_BYTES = 1 << 24
+"""Of a log's text that are read at a time."""
+_MIXED = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
+"""Odd numbers that spread the bits of times over those of a digest."""
 
 
 def read_access_log(
@@ -147,27 +157,23 @@ def read_access_log(
     >>> log.table.to_numpy().tolist(), log.origin_s
     ([[0.0, 0.5, 0.0], [1.25, 1.5, 1.0]], 1696946136.0)
     """
-    lines = _lines(path)
-    form = _form(lines, duration)
+    form = _form(path, duration)
     if form.unit and unit not in (None, form.unit):
         raise FileError([FileFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
-    parts = pc.extract_regex(lines, form.pattern())
-    stamp_s = _stamps(pc.struct_field(parts, "time"))
-    texts = pc.struct_field(parts, "duration")
-    took = np.asarray(pc.fill_null(texts.cast(pa.string()).cast(pa.float64()), np.nan).to_numpy(False))
-    nginx = form.by_end or (pc.mean(pc.match_substring(texts, ".").cast(pa.float64())).as_py() or 0.0) > 0.5
+    read = _read(path, form, upstream=upstream, fields=fields)
+    nginx = form.by_end or bool(np.count_nonzero(read.decimals >= 0) * 2 > np.count_nonzero(~np.isnan(read.took)))
     stated_unit = unit or form.unit
-    took_s = took / PER_SECOND[stated_unit or ("s" if nginx else "us")]
-    read = (np.abs(stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
-    notes, findings = _skipped(lines, read, form)
+    took_s = read.took / PER_SECOND[stated_unit or ("s" if nginx else "us")]
+    known = (np.abs(read.stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
+    notes, findings = _skipped(path, read, known, form)
     by_end = time == "departure" if time else nginx
-    took_s = took_s[read]
-    origin = float(np.floor(stamp_s[read].min()))
-    stamp_s = stamp_s[read] - origin
+    stamp_s, took_s = read.stamp_s[known], took_s[known]
+    origin = float(np.floor(stamp_s.min()))
+    stamp_s -= origin
     if not stated_unit:
-        _refuse_long(stamp_s, took_s, np.flatnonzero(read))
+        _refuse_long(stamp_s, took_s, read.line[known] - 1)
         if form is _SINGLE:
-            findings += _doubtful(took_s, texts.filter(pa.array(read)), nginx)
+            findings += _doubtful(took_s, read.took[known], read.decimals[known], nginx)
     notes += [_understood(form, nginx, by_end, stated_unit or ("s" if nginx else "us")), _LISTENER]
     end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     moved = np.array_equal(stamp_s, np.floor(stamp_s))
@@ -179,10 +185,10 @@ def read_access_log(
     if moved:
         table["stamp_s"] = stamp_s
     if might_repeat(stamp_s, stamp_s + took_s):
-        table["rest"] = _rest(lines.filter(pa.array(read)), form)
-    about = _about(lines.filter(pa.array(read))) if fields else None
-    if upstream:
-        behind_s = _behind(lines.filter(pa.array(read)), form, stated_unit)
+        table["rest"] = _rest(stamp_s, took_s, read.rest[known])
+    about = None if read.about is None else read.about[known].reset_index(drop=True)
+    if read.upstream is not None:
+        behind_s = read.upstream[known] / PER_SECOND[stated_unit or "s"]
         reached = ~np.isnan(behind_s)
         table = table.assign(departure_s=table["arrival_s"] + behind_s)[reached].reset_index(drop=True)
         about = None if about is None else about[reached].reset_index(drop=True)
@@ -190,6 +196,150 @@ def read_access_log(
         if not reached.all():
             notes.append(f"{counted(int(np.count_nonzero(~reached)), 'request')} reached no server, left out")
     return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lines:
+    """What was read of n lines that are not empty, piece by piece; units are not known yet."""
+
+    line: Ints
+    """(n,) its number in the file, from 1."""
+    stamp_s: Floats
+    """(n,) since 1970; NaN: it has none, or is of another form."""
+    took: Floats
+    """(n,) the duration as it is written; NaN alike."""
+    decimals: Ints
+    """(n,) digits behind its point; -1: it has none."""
+    rest: UInts
+    """(n,) digest of all that the line says beside the two."""
+    other: Ints
+    """(n,) why it is of another form: bits `_BELOW`, `_SEVERAL` and `_STAMPED`; those of lines that are of it are 0."""
+    upstream: Floats | None
+    """(n,) the time of the servers behind as it is written, if that is wanted; NaN: none was reached."""
+    about: pd.DataFrame | None
+    """What the lines say beside the times, if that is wanted."""
+
+
+_BELOW, _MANY, _DATED = 1, 2, 4
+"""A line of another form is of it with a duration below 0, has several numbers, or is that of an access log at all."""
+
+
+def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> _Lines:
+    """Read a log in pieces of its lines, so that its text is never held as a whole."""
+    if upstream and form.upstream is None:
+        problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
+        raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
+    pieces, above = list[_Lines](), 0
+    for piece, lines in _pieces(path):
+        pieces.append(_piece(piece, lines, above, form, upstream=upstream, fields=fields))
+        above += lines
+    return _joined(pieces)
+
+
+def _joined(pieces: Sequence[_Lines]) -> _Lines:
+    arrays = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("line", "stamp_s", "took", "decimals", "rest", "other")
+    }
+    upstream = [piece.upstream for piece in pieces if piece.upstream is not None]
+    about = [piece.about for piece in pieces if piece.about is not None]
+    return _Lines(
+        **arrays,
+        upstream=np.concatenate(upstream) if upstream else None,
+        about=_stacked(about) if about else None,
+    )
+
+
+def _stacked(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of categories below one another."""
+    return pd.DataFrame({name: union_categoricals([table[name] for table in tables]) for name in tables[0]})
+
+
+def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield a log's text in pieces of whole lines, and how many lines each has; refuse one that is damaged."""
+    rest = b""
+    with stream_of(path) as source:
+        while True:
+            content, damage = salvaged(source, _PIECE_BYTES)
+            if damage is not None:
+                raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
+            if not content:
+                break
+            end = content.rfind(b"\n")
+            if end < 0:
+                rest += content
+                continue
+            piece = b"".join((rest, memoryview(content)[:end]))
+            yield piece, piece.count(b"\n") + 1
+            rest = content[end + 1 :]
+    if rest:
+        yield rest, rest.count(b"\n") + 1
+
+
+def _piece(piece: bytes, lines: int, above: int, form: Form, *, upstream: bool, fields: bool) -> _Lines:
+    """Read some lines: by the scanner those that it is sure of, the others by the form's regular expression."""
+    text = np.frombuffer(piece, np.uint8)
+    scanned = scan(text, lines) if form is _SINGLE else unscanned(text, lines)
+    stamp_s = np.full(lines, np.nan)
+    sure, unsure = np.flatnonzero(scanned.kind == SURE), np.flatnonzero(scanned.kind == UNSURE)
+    if len(sure):
+        stamps = _stamps(pa.array([piece[begin:end] for begin, end in scanned.stamps], pa.large_binary()))
+        stamp_s[sure] = stamps[scanned.stamp[sure]]
+    took, decimals, rest = scanned.took, scanned.decimals, scanned.rest
+    other = np.zeros(lines, np.int64)
+    left = _array(piece, scanned, unsure)
+    if len(unsure):
+        parts = pc.extract_regex(left, form.pattern())
+        texts = pc.struct_field(parts, "duration").cast(pa.string())
+        stamp_s[unsure] = _stamps(pc.struct_field(parts, "time"))
+        took[unsure] = pc.fill_null(texts.cast(pa.float64()), np.nan).to_numpy(False)
+        decimals[unsure] = _decimals(texts)
+        rest[unsure] = _digests(pc.replace_substring_regex(left, form.others(), r"\1\2\3"))
+        unread = np.isnan(stamp_s[unsure]) | np.isnan(took[unsure])
+        other[unsure[unread]] = _why(left.filter(pa.array(unread)), form)
+    filled = np.flatnonzero(scanned.kind != EMPTY)
+    every = _array(piece, scanned, filled) if upstream or fields else None
+    return _Lines(
+        filled + above + 1,
+        stamp_s[filled],
+        took[filled],
+        decimals[filled],
+        rest[filled],
+        other[filled],
+        _behind(every, form) if upstream else None,
+        _about(every) if fields else None,
+    )
+
+
+def _array(piece: bytes, scanned: Scanned, rows: Ints) -> pa.Array:
+    """Return some of the lines as texts."""
+    if len(rows) == len(scanned.begin) and b"\r" not in piece:
+        return pa.array(piece.split(b"\n"), pa.large_binary())
+    return pa.array([piece[scanned.begin[row] : scanned.end[row]] for row in rows], pa.large_binary())
+
+
+def _decimals(texts: pa.Array) -> Ints:
+    """Return the digits behind the point of numbers that are written out; -1: there is no point."""
+    point = pc.fill_null(pc.find_substring(texts, "."), -1).to_numpy(False).astype(np.int64)
+    length = pc.fill_null(pc.binary_length(texts), 0).to_numpy(False).astype(np.int64)
+    return np.where(point < 0, -1, length - point - 1)
+
+
+def _digests(texts: pa.Array) -> UInts:
+    _, offsets, content = texts.cast(pa.large_binary()).buffers()
+    start = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return digests(np.frombuffer(content or b"", np.uint8), start)
+
+
+def _why(lines: pa.Array, form: Form) -> Ints:
+    """Return why lines are of another form, as bits."""
+    below = form._replace(duration=rf"-(?:{form.duration})").pattern()
+    bits = {_BELOW: below, _DATED: _STAMPED} | ({_MANY: _SEVERAL} if form is _SINGLE else {})
+    return sum((bit * _matches(lines, pattern) for bit, pattern in bits.items()), np.zeros(len(lines), np.int64))
+
+
+def _matches(lines: pa.Array, pattern: str) -> Ints:
+    return np.asarray(pc.match_substring_regex(lines, pattern).to_numpy(False), dtype=np.int64)
 
 
 def _about(lines: pa.Array) -> pd.DataFrame:
@@ -207,15 +357,12 @@ def _decoded(column: pa.Array) -> "pd.Series[str]":
     return pd.Series(pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(distinct.astype(str))))
 
 
-def _behind(lines: pa.Array, form: Form, unit: str | None) -> Floats:
+def _behind(lines: pa.Array, form: Form) -> Floats:
     """Return how long the servers behind the proxy took, in all if several were tried; NaN: none was."""
-    if form.upstream is None:
-        problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
-        raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
     texts = pc.struct_field(pc.extract_regex(lines, form.behind()), "upstream").cast(pa.string()).to_pandas()
     parts = texts.str.split(r"\s*[,:]\s*", regex=True, expand=True).apply(pd.to_numeric, errors="coerce")
-    took_s: Floats = parts.sum(axis=1, min_count=1).to_numpy() / PER_SECOND[unit or "s"]
-    return took_s
+    took: Floats = parts.sum(axis=1, min_count=1).to_numpy(dtype=np.float64)
+    return took
 
 
 def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
@@ -240,10 +387,6 @@ def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
     return end_s, "departures are put where the order of the lines leaves room for them"
 
 
-def _lines(path: Path) -> pa.Array:
-    return pa.array(content_of(path).removesuffix(b"\n").split(b"\n"), pa.large_binary())
-
-
 def _stamps(texts: pa.Array) -> Floats:
     """Return time stamps as seconds since 1970, NaN where there is none; each text is read once."""
     coded = texts.cast(pa.large_string()).dictionary_encode()
@@ -256,12 +399,13 @@ def _stamps(texts: pa.Array) -> Floats:
     return np.asarray(np.append(seconds.to_numpy(), np.nan)[codes], dtype=np.float64)
 
 
-def _form(lines: pa.Array, duration: str | None) -> Form:
+def _form(path: Path, duration: str | None) -> Form:
     """Return the form of most lines at the beginning; of single numbers if there is none."""
     if duration is not None:
         return _said(duration)
-    head = lines.slice(0, _TRIED)
-    fits = [pc.sum(pc.match_substring_regex(head, form.pattern())).as_py() or 0 for form in FORMS]
+    piece = next(_pieces(path), (b"", 0))[0]
+    head = pa.array(piece.split(b"\n", _TRIED)[:_TRIED], pa.large_binary())
+    fits = [int(_matches(head, form.pattern()).sum()) for form in FORMS]
     return FORMS[int(np.argmax(fits))] if max(fits) else _SINGLE
 
 
@@ -273,17 +417,26 @@ def _said(duration: str) -> Form:
     return Form(_SAID, _HEAD, rf'{_REQUEST}(?: .*)? {re.escape(duration)}[=:]"?', _NUMBER, '"?(?: .*)?')
 
 
-def _refuse_several(lines: pa.Array, other: Ints) -> None:
+def _refuse_several(path: Path, read: _Lines, other: Ints) -> None:
     """Raise the fault of other lines, if they hold several numbers, which says how to settle it."""
-    several = other[pc.match_substring_regex(lines.take(pa.array(other)), _SEVERAL).to_numpy(False).astype(bool)]
-    if len(several) <= RARE * len(lines):
+    several = other[read.other[other] & _MANY > 0]
+    if len(several) <= RARE * len(read.line):
         return
-    row = int(several[0])
-    tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", lines[row].as_py().decode(errors="replace"))
+    number = int(read.line[several[0]])
+    tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", _text(path, number))
     numbers = [field for field in re.findall(_FIELD, tail) if re.fullmatch(_NUMBER, field)]
     options = " or ".join(f"--duration {place}" for place in range(1, len(numbers) + 1))
     what = f"which of its {len(numbers)} numbers is the duration? say {options} ({len(several):,} such lines)"
-    raise FileError([FileFault(row + 1, 1, "line", what, f'"{" ".join(numbers)}"')])
+    raise FileError([FileFault(number, 1, "line", what, f'"{" ".join(numbers)}"')])
+
+
+def _text(path: Path, number: int) -> str:
+    """Return a line by its number, from 1."""
+    for piece, lines in _pieces(path):
+        if number <= lines:
+            return piece.split(b"\n", number)[number - 1].decode(errors="replace")
+        number -= lines
+    return ""
 
 
 def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
@@ -295,66 +448,58 @@ def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
         raise FileError([FileFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
 
 
-def _doubtful(took_s: Floats, texts: pa.Array, nginx: bool) -> list[LogFinding]:
+def _doubtful(took_s: Floats, took: Floats, decimals: Ints, nginx: bool) -> list[LogFinding]:
     """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
     done = "kept: is that number a duration? --unit says that it is one, and its unit"
     if len(took_s) > _FEW and np.ptp(took_s) == 0:
-        evidence = f"the number after the bytes is {texts[0].as_py().decode()} on all lines"
+        evidence = f"the number after the bytes is {took[0]:.{max(decimals[0], 0)}f} on all lines"
         return [LogFinding("durations that never vary", len(took_s), evidence, done)]
-    thousandths = pc.match_substring_regex(texts, r"\.\d{3}$").to_numpy(False).astype(bool)
-    if nginx and len(took_s) > _FEW and np.mean(~thousandths) > 0.5:
+    unlike = int(np.count_nonzero(decimals != _NGINX_DECIMALS))
+    if nginx and len(took_s) > _FEW and unlike > 0.5 * len(took_s):
         evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
-        return [LogFinding("durations unlike nginx's", int(np.count_nonzero(~thousandths)), evidence, done)]
+        return [LogFinding("durations unlike nginx's", unlike, evidence, done)]
     return []
 
 
-def _rest(lines: pa.Array, form: Form) -> Ints:
+def _rest(stamp_s: Floats, took_s: Floats, rest: UInts) -> UInts:
     """Return a number for all that a line says beside its times; another one for each line if all lines differ."""
-    if pc.count_distinct(lines).as_py() == len(lines):
-        return np.arange(len(lines))
-    rest = pc.replace_substring_regex(lines, form.others(), r"\1 \2 \3")
-    return np.asarray(rest.dictionary_encode().indices.to_numpy(False), dtype=np.int64)
+    lines = rest ^ (stamp_s.view(np.uint64) * _MIXED[0]) ^ (took_s.view(np.uint64) * _MIXED[1])
+    return np.arange(len(rest), dtype=np.uint64) if len(pd.unique(lines)) == len(rest) else rest
 
 
-def _skipped(lines: pa.Array, read: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
+def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
     """Return notes on lines without a duration that can be, from 1% of them on findings; half of the lines are refused.
 
     Lines of another form and those with a duration below 0 are counted apart.
     """
-    empty = pc.equal(pc.binary_length(lines), 0).to_numpy(False)
-    other, whole = np.flatnonzero(~read & ~empty), int(np.count_nonzero(~empty))
+    other, whole = np.flatnonzero(~known), len(read.line)
     if form is _SINGLE:
-        _refuse_several(lines, other)
-    below = _fit(lines, other, form._replace(duration=rf"-(?:{form.duration})").pattern())
+        _refuse_several(path, read, other)
+    below = read.other[other] & _BELOW > 0
     if 2 * len(other) >= whole:
-        raise FileError([_refused(lines, other, below, whole, form)])
+        raise FileError([_refused(path, read, other, form)])
     notes, findings = list[str](), list[LogFinding]()
     for rows, name in ((other[~below], "lines of another form"), (other[below], "durations below 0")):
-        told, wrong = left_out(rows, whole, name)
+        told, wrong = left_out(read.line[rows] - 1, whole, name)
         notes += told
         findings += wrong
     return notes, findings
 
 
-def _refused(lines: pa.Array, other: Ints, below: Bools, whole: int, form: Form) -> FileFault:
+def _refused(path: Path, read: _Lines, other: Ints, form: Form) -> FileFault:
     """Return the fault of a log half of whose lines have no duration that can be, with their number."""
-    if 2 * np.count_nonzero(below) >= len(other):
-        problem, other = "the duration should be at least 0", other[below]
+    why, whole = read.other[other], len(read.line)
+    if 2 * np.count_nonzero(why & _BELOW) >= len(other):
+        problem, other = "the duration should be at least 0", other[why & _BELOW > 0]
     elif form.name == _SAID:
         problem = "should be a line of an access log with the duration where --duration says"
-    elif len(other) == whole and _fit(lines, other, _STAMPED).mean() > 0.5:
+    elif len(other) == whole and np.mean(why & _DATED > 0) > 0.5:
         problem = f"no line has a duration: {_REMEDY}"
     else:
         problem = f"should be a line of an access log that ends in the request's duration; if it has none, {_REMEDY}"
-    first = lines[int(other[0])].as_py().decode(errors="replace")
+    number = int(read.line[other[0]]) if len(other) else 1
     count = f" ({len(other):,} of {counted(whole, 'line')})"
-    return FileFault(int(other[0]) + 1, 1, "line", problem + count, f'"{first[:60]}"')
-
-
-def _fit(lines: pa.Array, rows: Ints, pattern: str) -> Bools:
-    """Return which of the rows match."""
-    matched = pc.match_substring_regex(lines.take(pa.array(rows, pa.int64())), pattern)
-    return np.asarray(matched.to_numpy(False), dtype=np.bool_)
+    return FileFault(number, 1, "line", problem + count, f'"{_text(path, number)[:60]}"')
 
 
 def _understood(form: Form, nginx: bool, by_end: bool, unit: str) -> str:
