@@ -471,7 +471,9 @@ def effect(
     about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     cluster: str | None = None,
-    target: Literal["instances", "quota", "sums"] = "instances",
+    target: 'Literal["instances", "quota", "sums"] | None' = None,
+    metric_kind: str = "rate",
+    change: 'Literal["relative", "absolute"] | None' = None,
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
     """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
@@ -486,13 +488,15 @@ def effect(
     about : facts about the experiment, YAML or JSON
     guards : your own, beside ours: functions of observations, jobs and about, or texts such as ``mine.py:racks_alike``
     cluster : a column; machines with the same value there are one cluster of the error
-    target : within a job each instance counts alike, or by its quota; or a ratio of sums over all jobs
+    target : within a job each instance counts alike (instances), or by its quota; or a ratio of sums over all jobs
+    metric_kind : rate (positive), mean (any numbers), proportion (0 to 1), ratio (value / exposure) or such as p99
+    change : relative, or absolute as of a mean or a proportion if left out
     columns : expressions by our names, and what else a `Recipe` says
 
     Returns
     -------
     EffectAnswer
-        `.change`, `.low`, `.high` (relative), `.trusted`, `.verdict`; `.jobs()` has a row a job.
+        `.change`, `.low`, `.high`, `.trusted`, `.verdict`; `.jobs()` has a row a job.
 
     Examples
     --------
@@ -520,6 +524,8 @@ def effect(
             guards=_guards(guards),
             cluster=cluster,
             target=target,
+            metric_kind=metric_kind,
+            change=change,
         )
 
 

@@ -9,6 +9,7 @@ from scipy.stats import t
 
 from analysis.audit.about import About
 from analysis.audit.findings import Finding, Severity
+from analysis.effects.estimand import Estimand
 from analysis.effects.observations import NO_FEATURE, FlaggedRows, Observations, ObservationsError
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -20,11 +21,11 @@ class Audited(Observations):
     """Observations with values relative to their job's level, and what jobs weigh."""
 
     relative: Floats
-    """(N,) value divided by its job's mean without the feature."""
+    """(N,) value divided by its job's mean without the feature; if it is no rate, by the mean of all jobs."""
     quota: Floats
     """(J,) the jobs' weights: of the whole fleet if there is a table of jobs."""
     scale: Floats
-    """(J,) the jobs' means without the feature."""
+    """(J,) the jobs' means without the feature; 1 of what is no rate."""
     unseen: float
     """Share of the fleet's quota held by jobs that have no row at all."""
     rack: Ints | None
@@ -56,8 +57,13 @@ class Audited(Observations):
         if not coded.treated.any():
             raise ObservationsError(NO_FEATURE)
         value = rows["value"].to_numpy(dtype=np.float64)
-        scale, racks = _scale(coded, value), coded.of_machines("rack")
+        racks = coded.of_machines("rack")
         quota, unseen = _quota(coded, jobs)
+        if flagged.estimand.metric_kind == "rate":
+            scale = _scale(coded, value)
+        else:
+            controls, scale = coded.study & ~coded.treated, np.ones(len(coded.jobs))
+            value = _about_one(rows, flagged.estimand, controls)
         return cls(
             **{field.name: getattr(coded, field.name) for field in fields(coded)},
             relative=value / scale[coded.job],
@@ -126,6 +132,21 @@ def _scale(coded: Observations, value: Floats) -> Floats:
         mean = np.bincount(job[chosen], value[chosen], jobs) / np.maximum(count, 1)
         scale = np.where(np.isnan(scale) & (count > 0), mean, scale)
     return scale
+
+
+def _about_one(rows: pd.DataFrame, estimand: Estimand, controls: Bools) -> Floats:
+    """Return (N,) values that need not be positive, in parts of the level without the feature, of all jobs together.
+
+    Of a ratio they are numerators less that level times their denominators. If values may be negative, they are 1 and
+    the standard deviations that they are above the level.
+    """
+    value = rows["value"].to_numpy(dtype=np.float64)
+    below = rows["exposure"].to_numpy(dtype=np.float64) if estimand.metric_kind == "ratio" else np.ones(len(rows))
+    controls = controls if controls.any() else np.ones(len(rows), dtype=np.bool_)
+    level = float(value[controls].sum() / below[controls].sum())
+    left = (value - level * below) / float(below[controls].mean())
+    unit = level if level > 0 and (value >= 0).all() else float(left.std()) or 1.0
+    return np.asarray(1.0 + left / unit, dtype=np.float64)
 
 
 def _quota(coded: Observations, jobs: pd.DataFrame | None) -> tuple[Floats, float]:

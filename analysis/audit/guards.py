@@ -36,3 +36,7 @@ GUARDS: Mapping[str, Guard] = {
 """Guards by the code of what they find."""
 AT_THE_END = frozenset({"sample_ratio", "weights_renormalised", "missing_jobs", "peeking"})
 """Guards about what only an experiment's end can say: who gets the feature, which jobs are seen, how many looks."""
+OF_RATES = frozenset({"unit_change", "units_between_jobs", "weights_renormalised"})
+"""Guards that compare levels of jobs by their ratio, which have none where values need not be positive."""
+OF_MEANS = frozenset({"heavy_tails"})
+"""Guards of what makes a mean's interval false."""

@@ -324,7 +324,7 @@ def unusable_values(case: Case) -> list[Finding]:
     lacking = f"no usable {', '.join(flagged.amounts)}"
     findings = [
         *_unusable(
-            case, flagged.unusable, "no value or weight above 0", "compare only if they miss by chance in both arms"
+            case, flagged.unusable, flagged.estimand.lacking, "compare only if they miss by chance in both arms"
         ),
         *_unusable(case, flagged.without_amounts, lacking, "or leave the columns out"),
         *_left_out(case),
@@ -410,7 +410,7 @@ def frozen_values(case: Case) -> list[Finding] | None:
 def duplicated_rows(case: Case) -> list[Finding]:
     """Find repeated rows; the more rows are repeated, the more severe the finding."""
     usable_rows = case.flagged.table[~case.flagged.unusable]
-    again = repeated(usable_rows)
+    again = case.flagged.repeated(~case.flagged.unusable)[~case.flagged.unusable]
     if not again.any():
         return []
     treated = usable_rows["treated"].to_numpy() == 1

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.observations import Target, identity, stays
+from analysis.effects.estimand import Target
+from analysis.effects.observations import identity, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints

@@ -7,6 +7,7 @@ from typing import Any
 from analysis.effects import classic
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.classic import Published, Ratio
+from analysis.effects.estimand import Estimand
 from analysis.effects.estimators import adjusted
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.estimators.balanced import Balanced
@@ -129,6 +130,30 @@ def for_design(name: str, design: Design) -> EffectMethod:
     if chosen.name != RECOMMENDED or design in chosen.designs:
         return chosen
     return next(known for known in METHODS if design in known.designs)
+
+
+def unanswerable(chosen: EffectMethod, estimand: Estimand, design: Design) -> str:
+    """Return why an estimator cannot say anything of a metric; nothing if it can.
+
+    Examples
+    --------
+    >>> unanswerable(method("published"), Estimand.of("mean"), "concurrent")
+    'published estimates the relative change of a rate, not the absolute change of a mean'
+    >>> unanswerable(method("adjusted"), Estimand.of("p99"), "concurrent")
+    ''
+    """
+    if estimand.plain:
+        return ""
+    asked = f"the {estimand.change} change of a {estimand.metric_kind}"
+    if isinstance(chosen, Published):
+        return f"{chosen.name} estimates the relative change of a rate, not {asked}"
+    if estimand.metric_kind != "quantile":
+        return ""
+    if isinstance(chosen, Adjusted) and chosen.pooling != "none":
+        return f"{chosen.name} takes jobs' effects for alike, which parts of a quantile's change are not"
+    if design != "concurrent":
+        return f"{asked} is estimated where machines keep the feature from one time on, not in a {design} study"
+    return ""
 
 
 def by_rack(chosen: EffectMethod) -> EffectMethod | None:

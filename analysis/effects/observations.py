@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 import pandas as pd
 
+from analysis.effects.estimand import RATE, Estimand, Target
 from analysis.tables.cells import Source
 from analysis.tables.columns import BY_EXPRESSION, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
@@ -52,11 +53,6 @@ _COARSE = 0.05
 
 Design = Literal["concurrent", "crossover", "staged"]
 """When machines had the feature: some of them from one time on, on and off, or in waves."""
-
-
-Target = Literal["instances", "quota", "sums"]
-"""What is estimated: the change of Σ quota share × mean of each job, in which all of a job's instances count alike, by
-their presence; or by their quota, too; or of Σ exposure × value / Σ exposure over all jobs, a ratio of sums."""
 
 
 def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = AS_IT_IS) -> Reading:
@@ -207,14 +203,15 @@ class FlaggedRows:
 
     table: pd.DataFrame
     unusable: Bools
-    """(N,) whether the value or the weight is not finite and above 0."""
+    """(N,) whether the value, with its denominator, is none of such a metric, or the weight not finite and above 0."""
     amounts: Mapping[str, Bools]
     """(N,) of each column of presence, CPU time, exposure or frequency that has unusable rows: which those are."""
     left_out: pd.DataFrame
     """Rows that were left out when the table was read, with their reason, and treated as far as it could be read."""
+    estimand: Estimand = RATE
 
     @classmethod
-    def of(cls, table: pd.DataFrame, left_out: pd.DataFrame | None = None) -> Self:
+    def of(cls, table: pd.DataFrame, left_out: pd.DataFrame | None = None, estimand: Estimand = RATE) -> Self:
         """Flag the rows of a table; others may have been left out when it was read.
 
         Raises
@@ -222,13 +219,17 @@ class FlaggedRows:
         ObservationsError
             If a column is missing.
         """
-        missing = [name for name in REQUIRED if name not in table]
+        ratio = estimand.metric_kind == "ratio"
+        missing = [name for name in (*REQUIRED, *(["exposure"] if ratio else [])) if name not in table]
         if missing:
             raise ObservationsError(f"columns are missing: {', '.join(missing)}")
-        unusable = _wrong(table["value"]) | _wrong(table["weight"])
-        wrong = {name: _wrong(table[name], zero=name == "cpu_s") for name in _AMOUNTS if name in table}
+        unusable = ~estimand.usable(_numbers(table["value"])) | _wrong(table["weight"])
+        if ratio:
+            unusable |= _wrong(table["exposure"], zero=True) | (table["exposure"] == 0) & (table["value"] != 0)
+        amounts = [name for name in _AMOUNTS if name in table and not (ratio and name == "exposure")]
+        wrong = {name: _wrong(table[name], zero=name == "cpu_s") for name in amounts}
         flagged = {name: rows for name, rows in wrong.items() if rows.any()}
-        return cls(table, unusable, flagged, pd.DataFrame() if left_out is None else left_out)
+        return cls(table, unusable, flagged, pd.DataFrame() if left_out is None else left_out, estimand)
 
     @property
     def without_amounts(self) -> Bools:
@@ -241,7 +242,7 @@ class FlaggedRows:
     def repeated(self, among: Bools) -> Bools:
         """Return (N,) which of some rows say what an earlier one of them said."""
         again: Bools = np.zeros(len(self.table), dtype=np.bool_)
-        again[among] = repeated(self.table[among])
+        again[among] = repeated(self.table[among], coarse=self.estimand.metric_kind == "proportion")
         return again
 
     def audited(self) -> pd.DataFrame:
@@ -273,18 +274,22 @@ class FlaggedRows:
 
 def _wrong(column: pd.Series, *, zero: bool = False) -> Bools:
     """Return which cells of a column are not finite and above 0, or 0 where that may be."""
-    number = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+    number = _numbers(column)
     return np.asarray(~(np.isfinite(number) & (number >= 0 if zero else number > 0)), dtype=np.bool_)
 
 
-def repeated(table: pd.DataFrame) -> Bools:
+def _numbers(column: pd.Series) -> Floats:
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+
+
+def repeated(table: pd.DataFrame, *, coarse: bool = False) -> Bools:
     """Return (N,) which rows say what an earlier row said: same period, job, machine, instance and value.
 
     An instance that comes back to its machine has two rows in one period, with values of their own. Without column
     `instance` equal values may belong to two instances: rows count as repeated only where values are so fine that
-    hardly two machines ever agree.
+    hardly two machines ever agree. Of coarse values, such as yes and no, all columns of a row have to agree.
     """
-    names = ["period", "job", "machine", "instance", "residence", "weight", "value"]
+    names = [*table.columns] if coarse else ["period", "job", "machine", "instance", "residence", "weight", "value"]
     known = [name for name in names if name in table]
     if "instance" in known and table["instance"].is_unique:
         return np.zeros(len(table), dtype=np.bool_)

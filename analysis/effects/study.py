@@ -11,11 +11,11 @@ from scipy.stats import t
 from analysis.effects import stages
 from analysis.effects.cells import NEVER, JobMachineSums, cells, covariates
 from analysis.effects.crossovers import observed
+from analysis.effects.estimand import Target
 from analysis.effects.observations import (
     Design,
     Observations,
     PeriodError,
-    Target,
     checked,
     counting,
     fleet_of,

@@ -10,6 +10,7 @@ from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, J
 from scenarios.commands.tables import NamedTables, reads_tables
 
 Target = Literal["instances", "quota", "sums"]
+Change = Literal["relative", "absolute"]
 
 
 @guard
@@ -34,8 +35,26 @@ def effect(
         ),
     ] = None,
     target: Annotated[
-        Target, typer.Option(help="Weights within a job: each instance alike, or by quota; or a ratio of sums.")
-    ] = "instances",
+        Target | None,
+        typer.Option(
+            help="Weights within a job: each instance alike, or by quota; or a ratio of sums.",
+            show_default="instances; sums of a ratio",
+        ),
+    ] = None,
+    metric_kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="rate (above 0), mean (any numbers), proportion (0 to 1), ratio (value / exposure), or such as p99.",
+        ),
+    ] = "rate",
+    change: Annotated[
+        Change | None,
+        typer.Option(
+            help="In parts of the level without the feature, or in its unit.",
+            show_default="absolute of a mean or a proportion, else relative",
+        ),
+    ] = None,
     guards: Guards = None,
     json: Json = False,
 ) -> None:
@@ -57,6 +76,8 @@ def effect(
             guards=guards or (),
             cluster=cluster,
             target=target,
+            metric_kind=metric_kind,
+            change=change,
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

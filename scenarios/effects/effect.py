@@ -11,20 +11,31 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
+from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.estimator import ExperimentTables
-from analysis.effects.methods import RECOMMENDED, SHIPPED, by_rack, clusters_machines, for_design, method, of_tables
-from analysis.effects.observations import FIELDS, Observations, Target
+from analysis.effects.linearisation import Linearised
+from analysis.effects.methods import (
+    RECOMMENDED,
+    SHIPPED,
+    by_rack,
+    clusters_machines,
+    for_design,
+    method,
+    of_tables,
+    unanswerable,
+)
+from analysis.effects.observations import FIELDS, Design, Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
-from analysis.effects.study import Effect, Study, said
+from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.errors import InputError
 from models.fleet.metrics import MetricName
-from scenarios.effects.observations import clustered_by, experiment, racks_wrong, read_about
+from scenarios.effects.observations import Experiment, clustered_by, experiment, racks_wrong, read_about
 from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
-from scenarios.files.faults import FaultsError
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval
@@ -52,7 +63,7 @@ class EffectAnswer(Conclusion):
     """Of the interval."""
     cluster: str | None
     """What the error counts as independent, by its column; unknown of an estimator of somebody's own."""
-    target: Target
+    estimand: Estimand
     """What is estimated."""
     periods_before: int
     published: Effect | None
@@ -68,7 +79,7 @@ class EffectAnswer(Conclusion):
 
     @property
     def change(self) -> float:
-        """Relative change of the fleet's performance."""
+        """Change of the fleet's metric, relative or in its unit, as the estimand says."""
         return self.effect.change
 
     @property
@@ -115,10 +126,11 @@ class EffectAnswer(Conclusion):
     @property
     def verdict(self) -> str:
         """What the interval says, in words; none if a finding is an error."""
-        effect = self.effect
+        change, low, high = self.change, self.low, self.high
         if self.trusted:
-            return verdict(effect.change, effect.low, effect.high)
-        numbers = f"the tables as they are give {effect.change:+.2%} ({effect.low:+.2%} to {effect.high:+.2%})"
+            return verdict(change, low, high, self.estimand)
+        amount = self.estimand.amount
+        numbers = f"the tables as they are give {amount(change)} ({amount(low)} to {amount(high)})"
         return f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first; {numbers}"
 
     @property
@@ -136,7 +148,9 @@ class EffectAnswer(Conclusion):
             "zero_ruled_out": self.zero_ruled_out,
             "verdict": self.verdict,
             "cluster": self.cluster,
-            "target": self.target,
+            "metric_kind": self.estimand.name,
+            "change_kind": self.estimand.change,
+            "target": self.estimand.target,
             "periods_before": self.periods_before,
             "published": None if self.published is None else asdict(self.published),
             "metric": self.metric,
@@ -157,22 +171,24 @@ class EffectAnswer(Conclusion):
 
         estimates = [asdict(effect) for effect in (self.effect, self.published) if effect is not None]
         jobs = pd.DataFrame() if self.per_job is None else self.per_job.dropna(subset=["low", "high"]).head(_NAMED)
-        return draw_effect(pd.DataFrame(estimates), jobs, self.true_change, self.verdict)
+        relative = self.estimand.change == "relative"
+        return draw_effect(pd.DataFrame(estimates), jobs, self.true_change, self.verdict, relative=relative)
 
     def section(self) -> Section:
         """Return findings, the verdict, what the published estimator would have said, and who gained or lost."""
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        effect = self.effect
+        effect, amount = self.effect, self.estimand.amount
         yield from finding_lines(beside(effect.estimator, self.audit.findings, self.cluster))
         yield Says(self.verdict, "strong" if self.trusted else "")
         yield Says(
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
             f"{effect.controls:,} without; {effect.jobs:,} jobs that hold {effect.quota_coverage:.1%} of the quota; "
-            f"{self.confidence:.0%} from {effect.low:+.2%} to {effect.high:+.2%}"
+            f"{self.confidence:.0%} from {amount(effect.low)} to {amount(effect.high)}"
             + _clusters(self.cluster)
-            + _TARGETS[self.target]
+            + _TARGETS[self.estimand.target]
+            + _metric(self.estimand)
         )
         if self.metric is not None:
             yield Says(in_words(self.metric, self.true_change))
@@ -185,7 +201,9 @@ class EffectAnswer(Conclusion):
 
     def _beside_published(self) -> str:
         published = self.published
-        if published is None and self.target != "instances":
+        if published is None and not self.estimand.plain:
+            return "WSMeter as published estimates the relative change of a rate"
+        if published is None and self.estimand.target != "instances":
             return "WSMeter as published estimates the mean over instances"
         if published is None:
             return f"WSMeter as published has no answer to a {self.effect.design} study"
@@ -209,7 +227,9 @@ def effect(
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
     cluster: str | None = None,
-    target: Target = "instances",
+    target: Target | None = None,
+    metric_kind: str = "rate",
+    change: ChangeKind | None = None,
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -228,6 +248,8 @@ def effect(
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
     cluster : a column of the tables; machines with the same value there are one cluster of the error
     target : the mean over a job's instances, or by their quota, with jobs weighed by quota; or a ratio of sums
+    metric_kind : rate, mean, proportion, ratio, or a quantile such as p99
+    change : relative or absolute; as `analysis.effects.estimand.Estimand.of` says if left out
 
     Raises
     ------
@@ -235,8 +257,9 @@ def effect(
         With everything that is wrong with the files, or that there is too little in them.
     """
     chosen = method(estimator) if estimator in of_tables() else estimator_of(estimator)
+    estimand = Estimand.of(metric_kind, change, target)
     own = own_guards(guards) if guards else ()
-    read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster))
+    read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster), estimand)
     stated = read_about(about) if about else About()
     if cluster not in {None, "machine"}:
         stated = replace(stated, clusters="rack")
@@ -245,6 +268,8 @@ def effect(
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
+    if wrong_kind := _unanswerable(chosen, estimand, design):
+        raise FaultsError([Fault("", 0, 0, "estimator", wrong_kind)])
     counted, column = "machine", "rack" if cluster in {None, "machine"} else str(cluster)
     if stated.clusters == "rack":
         if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
@@ -257,42 +282,72 @@ def effect(
             counted = column
     audited = read.audit(stated, own=own)
     notes += left_out
+    study: Study | None
     if isinstance(chosen, OwnEstimator):
         with read.faults():
-            study = Study.of(rows, read.jobs, staged=design == "staged", target=target)
-        estimate = _by_own(study, ExperimentTables.of(rows, read.jobs, confidence), chosen)
+            study = whole = Study.of(rows, read.jobs, staged=design == "staged", target=estimand.target)
+        estimate = _by_own(whole, ExperimentTables.of(rows, read.jobs, confidence), chosen)
     else:
+        clustered = (by_rack(chosen) if counted != "machine" else None) or chosen
         with read.faults():
-            study = Study.of(rows, read.jobs, staged="staged" in chosen.designs, target=target)
-            clustered = by_rack(chosen) if counted != "machine" else None
-            estimate = (clustered or chosen).estimate(study, confidence)
-    if read.jobs is None:
-        notes.append("no table of jobs: jobs weigh as in the tables")
-    notes += _design_notes(rows, coded)
-    if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
-        notes.append("the metric ips measures the run in instructions per CPU second")
-    true_change, of_truth = _true(sources, read.metric, recipe)
+            study, estimate = _estimated(rows, read.jobs, clustered, estimand, confidence)
+    notes += [*_table_notes(read, audited), *_design_notes(rows, coded)]
+    true_change, of_truth = _true(sources, read.metric, recipe) if estimand.plain else (math.nan, ())
+    why_not = _no_jobs(study, counted, estimand) if by_job else ""
     jobs_effects = None
-    if by_job and counted != "machine":
-        notes.append(f"effects on single jobs are not estimated by {counted}")
-    elif by_job and study.design == "staged":
-        notes.append("effects on single jobs are not estimated of a staged roll-out")
-    elif by_job:
+    if why_not:
+        notes.append(f"effects on single jobs are not estimated {why_not}")
+    elif by_job and study is not None:
         with read.faults():
             jobs_effects = _by_job(study, confidence)
     return EffectAnswer(
-        effect=_without_rounding(estimate),
+        effect=_without_rounding(estimate) if estimand.plain or estimate.error == 0 else estimate,
         confidence=confidence,
         cluster=None if isinstance(chosen, OwnEstimator) else counted,
-        target=target,
+        estimand=estimand,
         periods_before=_periods_before(rows),
-        published=_published(study, confidence),
+        published=None if study is None else _published(study, confidence),
         metric=read.metric,
         true_change=true_change,
         audit=audited,
         per_job=jobs_effects,
         read_notes=(*notes, *of_truth, *audited.silent),
     )
+
+
+def _estimated(
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, estimand: Estimand, confidence: float
+) -> tuple[Study | None, Effect]:
+    """Return what an estimator says, and the study that it says it of, which only a rate has."""
+    if not estimand.plain:
+        return None, Linearised.of(rows, jobs, estimand).estimate(chosen, confidence)
+    study = Study.of(rows, jobs, staged="staged" in chosen.designs, target=estimand.target)
+    return study, chosen.estimate(study, confidence)
+
+
+def _no_jobs(study: Study | None, counted: str, estimand: Estimand) -> str:
+    """Return why there are no effects on single jobs; nothing if there are."""
+    if study is None:
+        return f"as {_kind(estimand)}"
+    if counted != "machine":
+        return f"by {counted}"
+    return "of a staged roll-out" if study.design == "staged" else ""
+
+
+def _unanswerable(chosen: EffectMethod | OwnEstimator, estimand: Estimand, design: Design) -> str:
+    """Return why an estimator cannot say anything of a metric; nothing if it can."""
+    if not isinstance(chosen, OwnEstimator):
+        return unanswerable(chosen, estimand, design)
+    return "" if estimand.plain else f"{chosen.name} is asked for the relative change of a rate, not {_kind(estimand)}"
+
+
+def _kind(estimand: Estimand) -> str:
+    article = "the" if estimand.metric_kind == "quantile" else "a"
+    return f"the {estimand.change} change of {article} {estimand.name}"
+
+
+def _metric(estimand: Estimand) -> str:
+    return "" if estimand.plain else f"; {_kind(estimand)}"
 
 
 def _clusters(cluster: str | None) -> str:
@@ -307,6 +362,17 @@ def _with_cluster(recipe: Recipe, cluster: str | None) -> Recipe:
         return recipe
     quoted = cluster.replace('"', '""')
     return replace(recipe, columns={**recipe.columns, "rack": f'"{quoted}"'})
+
+
+def _table_notes(read: Experiment, audited: Audit) -> Iterator[str]:
+    """Yield what the tables lack, and which guards cannot look at their metric."""
+    if read.jobs is None:
+        yield "no table of jobs: jobs weigh as in the tables"
+    if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
+        yield "the metric ips measures the run in instructions per CPU second"
+    if read.not_of_metric:
+        kind = read.observations.estimand.metric_kind
+        yield f"guards that cannot look at a {kind}: {', '.join(sorted(read.not_of_metric))}"
 
 
 def _design_notes(rows: pd.DataFrame, coded: Observations) -> Iterator[str]:
@@ -340,14 +406,25 @@ def beside(estimator: str, findings: Sequence[Finding], cluster: str | None = "m
     ]
 
 
-def verdict(change: float, low: float, high: float) -> str:
-    """Return in words what an interval says of a relative change."""
+def verdict(change: float, low: float, high: float, estimand: Estimand = RATE) -> str:
+    """Return in words what an interval says of a change.
+
+    Examples
+    --------
+    >>> verdict(0.1, 0.05, 0.15)
+    'faster by 10.00% (5.00% to 15.00%); zero is ruled out'
+    >>> verdict(-0.004, -0.006, -0.002, Estimand.of("proportion"))
+    'lower by 0.40 points (0.20 points to 0.60 points); zero is ruled out'
+    """
+    amount = estimand.amount
     if not low <= 0.0 <= high:
         least, most = sorted((abs(low), abs(high)))
-        word = "faster" if change > 0 else "slower"
-        return f"{word} by {abs(change):.2%} ({least:.2%} to {most:.2%}); zero is ruled out"
-    bounds = f"a gain above {high:.2%} and a loss above {abs(low):.2%} are ruled out"
-    return f"zero is not ruled out: {change:+.2%} ({low:+.2%} to {high:+.2%}); {bounds}"
+        up, down = ("faster", "slower") if estimand.metric_kind == "rate" else ("higher", "lower")
+        word = up if change > 0 else down
+        return f"{word} by {amount(abs(change), '')} ({amount(least, '')} to {amount(most, '')}); zero is ruled out"
+    gain, loss = ("gain", "loss") if estimand.metric_kind == "rate" else ("rise", "fall")
+    bounds = f"a {gain} above {amount(high, '')} and a {loss} above {amount(abs(low), '')} are ruled out"
+    return f"zero is not ruled out: {amount(change)} ({amount(low)} to {amount(high)}); {bounds}"
 
 
 def _by_own(study: Study, tables: ExperimentTables, chosen: OwnEstimator) -> Effect:

@@ -13,7 +13,8 @@ import pandas as pd
 
 from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
-from analysis.audit.guards import GUARDS
+from analysis.audit.guards import GUARDS, OF_MEANS, OF_RATES
+from analysis.effects.estimand import RATE, Estimand
 from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
 from analysis.tables.cells import Source, cells_of, header_of, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
@@ -92,9 +93,15 @@ class Experiment:
         """Return what is stated of the experiment, and of a run the metric too, which need not be stated."""
         return stated if stated.metric is not None or self.metric is None else replace(stated, metric=self.metric)
 
+    @property
+    def not_of_metric(self) -> frozenset[str]:
+        """The guards that cannot look at such a metric."""
+        kind = self.observations.estimand.metric_kind
+        return (OF_RATES if kind != "rate" else frozenset()) | (OF_MEANS if kind == "quantile" else frozenset())
+
     def audit(self, stated: About, without: Collection[str] = (), own: Sequence[OwnGuard] = ()) -> Audit:
         """Return what would make the answer false, by what is stated and by all guards but some, and by others' own."""
-        guards = {code: guard for code, guard in GUARDS.items() if code not in without}
+        guards = {code: guard for code, guard in GUARDS.items() if code not in {*without, *self.not_of_metric}}
         guards |= {guard.name: guard.of(self.jobs) for guard in own}
         with faults_in(self.source):
             return examine(self.observations, self.jobs, self.about(stated), guards=guards)
@@ -105,6 +112,7 @@ def experiment(
     jobs: Source | None = None,
     metric: MetricName | None = None,
     recipe: Recipe = AS_IT_IS,
+    estimand: Estimand = RATE,
 ) -> Experiment:
     """Return the experiment that tables or runs tell of.
 
@@ -114,6 +122,7 @@ def experiment(
     jobs : job, quota, instances; if left out, one run has its own
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables of observations become ours; of runs as in `observed`
+    estimand : what values are of
     """
     faults = repeated_sources(sources)
     if faults:
@@ -131,7 +140,11 @@ def experiment(
         raise FaultsError(faults)
     if jobs is None and len(sources) == 1 and (run := _folder(sources[0])):
         whole = jobs_of_run(run)
-    source, flagged = Path(", ".join(map(name_of, sources))), FlaggedRows.of(reading.table, reading.left_out)
+    source = Path(", ".join(map(name_of, sources)))
+    if estimand.metric_kind == "ratio" and "exposure" not in reading.table:
+        problem = "is missing: a ratio needs its denominators there, and its numerators in value"
+        raise FaultsError([Fault(str(source), 0, 0, "exposure", problem)])
+    flagged = FlaggedRows.of(reading.table, reading.left_out, estimand)
     in_one_arm(sources, reading.table, recipe)
     faults = list(_apart(flagged, source))
     if faults:
@@ -191,7 +204,9 @@ def _labels(sources: Sequence[Source]) -> list[str]:
 
 def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
     """Yield the jobs whose values are so far apart that no sum holds the smaller ones."""
-    ends = flagged.table[~flagged.unusable].groupby("job", sort=False)["value"].agg(["min", "max"])
+    rows = flagged.table[~flagged.unusable]
+    sizes = rows["value"].abs()
+    ends = sizes[sizes > 0].groupby(rows["job"], sort=False).agg(["min", "max"])
     for job, low, high in ends[ends["max"] / ends["min"] > _FARTHEST].head(PRINTED).itertuples():
         problem = (
             f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"

@@ -26,7 +26,14 @@ _MARKERS = ("o", "s", "^")
 _VERDICTS = {"gained": GREEN, "lost": RED}
 
 
-def draw_effect(estimates: pd.DataFrame, jobs: pd.DataFrame, true_change: float = math.nan, title: str = "") -> Figure:
+def draw_effect(
+    estimates: pd.DataFrame,
+    jobs: pd.DataFrame,
+    true_change: float = math.nan,
+    title: str = "",
+    *,
+    relative: bool = True,
+) -> Figure:
     """Return the fleet's change by each estimator, and beside it the changes of single jobs.
 
     Parameters
@@ -35,6 +42,7 @@ def draw_effect(estimates: pd.DataFrame, jobs: pd.DataFrame, true_change: float 
     jobs : job, change, low, high, verdict (gained and lost are coloured); no row if none are known
     true_change : of the fleet; NaN where nobody knows it
     title : what it all says
+    relative : whether changes are relative, and not in the unit of the values
 
     Examples
     --------
@@ -49,7 +57,8 @@ def draw_effect(estimates: pd.DataFrame, jobs: pd.DataFrame, true_change: float 
     if math.isfinite(true_change):
         fleet.axvline(true_change, color=GREY, linestyle="--", label="truth")
         legend(fleet)
-    percent(fleet, "x")
+    if relative:
+        percent(fleet, "x")
     label(fleet, "change of the fleet", "")
     for panel in others:
         colours = [_VERDICTS.get(verdict, GREY) for verdict in jobs["verdict"]]

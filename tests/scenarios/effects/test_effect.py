@@ -539,3 +539,57 @@ def test_without_platforms_nothing_can_be_compared_within_them(files):
     assert ended.exit_code == 2
     assert ended.output.endswith("the estimator stratified needs the column platform\n")
     assert invoke("monitor", *files[:2], "--estimator", "stratified").exit_code == 2
+
+
+def signed():
+    """Numbers below, at and above zero, with a rise of 4 where the feature is."""
+    machine, period = np.divmod(np.arange(160), 4)
+    rng, treated = np.random.default_rng(9), (machine < 20) & (period > 1)
+    value = np.round(rng.normal(0.0, 3.0, 160) + 4.0 * treated, 2)
+    value[::9] = 0.0
+    table = pd.DataFrame({"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": treated})
+    return table.assign(treated=lambda rows: rows["treated"].astype(int), value=value, exposure=1 + np.arange(160) % 3)
+
+
+def test_the_kind_of_metric_says_which_values_can_be_used(tmp_path):
+    file = tmp_path / "seen.csv"
+    signed().to_csv(file, index=False)
+    answer = effect([file], metric_kind="mean")
+    assert answer["low"] < 4.0 < answer["high"]
+    assert (answer["metric_kind"], answer["change_kind"], answer["target"]) == ("mean", "absolute", "instances")
+    assert answer["published"] is None
+    assert "rows are left out" not in " ".join(answer["notes"])
+    assert any("guards that cannot look at a mean: unit_change" in note for note in answer["notes"])
+    assert "unusable_values" in [finding["code"] for finding in effect([file])["findings"]]
+    shown = invoke("effect", file, "--metric-kind", "mean").output
+    assert "higher by 3." in shown
+    assert "the absolute change of a mean" in shown
+    signed().assign(value=lambda rows: (rows["value"] > 0).astype(int)).to_csv(file, index=False)
+    shares, ratio = (effect([file], metric_kind=kind) for kind in ("proportion", "ratio"))
+    assert not shares["findings"] or all(finding["severity"] != "error" for finding in shares["findings"])
+    assert 0.2 < shares["change"] < 0.7
+    assert (ratio["change_kind"], ratio["target"]) == ("relative", "sums")
+    assert " points (" in invoke("effect", file, "--metric-kind", "proportion").output
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            ["--metric-kind", "median"],
+            "--metric-kind: should be rate, mean, proportion, ratio or a quantile",
+        ),
+        (["--metric-kind", "ratio", "--target", "quota"], "--target: of a ratio is sums"),
+        (["--metric-kind", "mean", "--estimator", "published"], "--estimator: published estimates the relative change"),
+        (["--metric-kind", "mean", "--change", "relative"], "seen.csv: change: relative needs a level without"),
+        (["--metric-kind", "ratio", "--where", "exposure < 9"], "seen.csv: exposure: is missing"),
+        (["--metric-kind", "p99.9"], "machines in each arm for p99.9 are needed, 20 given"),
+    ],
+)
+def test_a_metric_that_cannot_be_estimated_is_refused(tmp_path, asked, told):
+    file, table = tmp_path / "seen.csv", signed()
+    table = table.drop(columns="exposure") if "--where" in asked else table
+    table.to_csv(file, index=False)
+    result = invoke("effect", file, *(asked if "--where" not in asked else asked[:2]))
+    assert result.exit_code == 2
+    assert told in result.output

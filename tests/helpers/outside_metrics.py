@@ -1,0 +1,179 @@
+"""How often intervals hold the truth of metrics that are no positive means, on fleets of another making.
+
+Usage: python -m tests.helpers.outside_metrics [--draws 1000] [--conditions signed,proportion] [--out runs/outside]
+
+A fleet of `outside_fleets` says what is behind the numbers; here they become numbers below and at zero, yes and no,
+numerators and denominators, or values with a long tail. Each draw is a new fleet, of which some machines get the
+feature, and goes the way of `wsc effect`. The truth is that of all rows of the study of the fleet drawn, with the
+feature against without it. What has no answer is counted apart. Parts of a hundred draws are kept in the folder.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.estimand import Estimand
+from analysis.effects.linearisation import Linearised
+from analysis.effects.methods import method
+from models.errors import WscError
+from tests.helpers.outside_fleets import Condition, fleet
+
+ESTIMATORS = ("adjusted", "unadjusted", "cuped", "ratio")
+PART = 100
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A kind of fleet, what its numbers are, and what is estimated."""
+
+    fleet: Condition
+    metric_kind: str
+    change: str
+    chance: float = 0.0
+    """Of yes, in the mean."""
+
+
+_HALF = {"machines": 200, "treated": 100}
+_TAIL = Condition(**_HALF, study=5, noise="lognormal", change=0.1)
+METRICS = {
+    "signed": Metric(Condition(), "mean", "absolute"),
+    "signed_large": Metric(Condition(treated=50, change=1.0), "mean", "absolute"),
+    "with_zeros": Metric(Condition(treated=50, change=0.2), "mean", "relative"),
+    "proportion": Metric(Condition(**_HALF, change=0.3), "proportion", "absolute", 0.02),
+    "proportion_relative": Metric(Condition(**_HALF, change=0.3), "proportion", "relative", 0.02),
+    "proportion_fifth": Metric(Condition(), "proportion", "absolute", 0.2),
+    "ratio": Metric(Condition(exposures_vary=True), "ratio", "relative"),
+    "ratio_half": Metric(Condition(exposures_vary=True, treated=50, change=0.3), "ratio", "relative"),
+    "p50": Metric(Condition(treated=50), "p50", "relative"),
+    "p90": Metric(Condition(treated=50, noise="lognormal"), "p90", "relative"),
+    "p99": Metric(_TAIL, "p99", "relative"),
+    "p99_absolute": Metric(_TAIL, "p99", "absolute"),
+}
+
+
+def drawn(metric, rng):
+    """Return the rows that are observed of a new fleet, the fleet's jobs, and the truth."""
+    made = fleet(metric.fleet, rng)
+    rows = {name: np.asarray(values) for name, values in made.rows.items()}
+    off, on = (_numbers(metric, rows, arm, np.random.default_rng(rng.integers(2**32))) for arm in _common(rng))
+    chosen = made.assigned(rng)
+    study = rows["period"] >= metric.fleet.before
+    treated = study & chosen[rows["machine"]]
+    observed = {name: values for name, values in rows.items() if name not in {"off", "on"}}
+    observed |= {"value": np.where(treated, on, off), "treated": treated.astype(int)}
+    weights = _weights(metric, rows, study, made.jobs["quota"])
+    before, after = (_value(metric, values[study], weights[study], rows, study) for values in (off, on))
+    return observed, made.jobs, after / before - 1.0 if metric.change == "relative" else after - before
+
+
+def _common(rng):
+    """Return the two arms, before each of which the generator is where it was."""
+    state = rng.bit_generator.state
+    for arm in ("off", "on"):
+        rng.bit_generator.state = state
+        yield arm
+
+
+def _numbers(metric, rows, arm, rng):
+    """Return what is recorded of each row, of either arm; chance is the same in both."""
+    value = rows[arm]
+    if metric.metric_kind == "mean" and metric.change == "absolute":
+        return np.where(rng.random(len(value)) < 0.1, 0.0, 20.0 * np.log(value) + 3.0)
+    if metric.metric_kind == "mean":
+        return np.where(rng.random(len(value)) < 0.4, 0.0, value)
+    if metric.metric_kind == "proportion":
+        return (rng.random(len(value)) < metric.chance * value / rows["off"].mean()).astype(float)
+    return value * rows["exposure"] if metric.metric_kind == "ratio" else value
+
+
+def _weights(metric, rows, study, quota):
+    """Return what each row counts for; of a ratio its numbers are sums already."""
+    count = np.bincount(rows["job"], study, len(quota))
+    return np.ones(len(study)) if metric.metric_kind == "ratio" else (quota / np.maximum(count, 1))[rows["job"]]
+
+
+def _value(metric, values, weights, rows, study):
+    """Return the metric of all rows of the study."""
+    if metric.metric_kind == "ratio":
+        return values.sum() / rows["exposure"][study].sum()
+    if not metric.metric_kind.startswith("p") or metric.metric_kind == "proportion":
+        return (weights * values).sum() / weights.sum()
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / weights.sum()
+    return values[order][np.searchsorted(share, float(metric.metric_kind[1:]) / 100.0 - 1e-12)]
+
+
+def answers(metric, seed, number, estimators=ESTIMATORS):
+    """Return change, lower and upper end and truth of each estimator in one draw, (E, 4); NaN if it has no answer."""
+    rng = np.random.default_rng([seed, number])
+    observed, jobs, truth = drawn(metric, rng)
+    estimand, found = Estimand.of(metric.metric_kind, metric.change), []
+    try:
+        linearised = Linearised.of(pd.DataFrame(observed), pd.DataFrame(jobs), estimand)
+    except WscError:
+        return np.array([(np.nan, np.nan, np.nan, truth)] * len(estimators))
+    for name in estimators:
+        try:
+            effect = linearised.estimate(method(name))
+            found.append((effect.change, effect.low, effect.high, truth))
+        except WscError:
+            found.append((np.nan, np.nan, np.nan, truth))
+    return np.array(found)
+
+
+def counted(name, draws, out, seed=1):
+    """Return the answers of all draws of a condition, (draws, E, 4); parts may be in the folder."""
+    parts = []
+    for first in range(0, draws, PART):
+        file = out / f"metric-{name}-{seed}-{first:05d}.json"
+        if not file.is_file():
+            block = np.array([answers(METRICS[name], seed, number) for number in range(first, first + PART)])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.with_suffix(".new").write_text(json.dumps(block.tolist()), encoding="utf-8")
+            file.with_suffix(".new").rename(file)
+        parts.append(np.array(json.loads(file.read_text(encoding="utf-8")), dtype=np.float64))
+    return np.concatenate(parts)
+
+
+def summary(name, found):
+    """Return a row for each estimator: coverage of what was answered, bias, root mean squared error, half-width."""
+    rows = []
+    for number, estimator in enumerate(ESTIMATORS):
+        change, low, high, truth = found[:, number].T
+        known = np.isfinite(change)
+        inside = ((low <= truth) & (truth <= high))[known]
+        rows.append(
+            {
+                "condition": name,
+                "estimator": estimator,
+                "draws": len(change),
+                "answered": known.mean(),
+                "coverage": inside.mean(),
+                "coverage_error": np.sqrt(inside.mean() * (1 - inside.mean()) / max(known.sum(), 1)),
+                "truth": truth.mean(),
+                "bias": (change - truth)[known].mean(),
+                "rmse": np.sqrt(((change - truth)[known] ** 2).mean()),
+                "half_width": np.median((high - low)[known]) / 2,
+            }
+        )
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--conditions", default=",".join(METRICS))
+    parser.add_argument("--out", type=Path, default=Path("runs/outside"))
+    asked = parser.parse_args()
+    for number, name in enumerate(asked.conditions.split(",")):
+        rows = summary(name, counted(name, asked.draws, asked.out, asked.seed))
+        print(pd.DataFrame(rows).round(4).to_string(index=False, header=number == 0), flush=True)
+
+
+if __name__ == "__main__":
+    main()
