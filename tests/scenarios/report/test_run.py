@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
+from analysis.effects.estimand import RATE
 from analysis.effects.study import Effect
 from models.fleet.world import Feature
 from scenarios.commands.app import app
@@ -228,7 +229,7 @@ def test_who_gained_is_named(reported, monkeypatch):
 def test_a_verdict_that_is_withheld_is_neither_right_nor_wrong():
     estimate = Effect("adjusted", "concurrent", 4, 4, 0.05, 0.0, 0.1, 0.05, 0.02, 9.0, jobs=1, quota_coverage=1.0)
     wrong = Finding("unit_change", "error", "another unit", {}, "mend it")
-    answer = EffectAnswer(estimate, 0.95, "machine", "instances", 1, None, "ips", 0.05, Audit((wrong,), ()), None, ())
+    answer = EffectAnswer(estimate, 0.95, "machine", RATE, 1, None, "ips", 0.05, Audit((wrong,), ()), None, ())
     verdict_ = report_of_effect._verdict(Feature("upgrade"), answer)
     assert "no verdict: fix unit_change first" in verdict_.says
     assert verdict_.holds is None
@@ -437,7 +438,7 @@ def test_two_estimates_that_disagree_say_so_and_which_one_counts():
     estimate = Effect(
         "adjusted", "concurrent", 4, 4, -0.03, -0.0416, -0.0206, 0.01, 0.0, 9.0, jobs=1, quota_coverage=1.0
     )
-    slower = EffectAnswer(estimate, 0.95, "machine", "instances", 1, None, "ips", math.nan, Audit((), ()), None, ())
+    slower = EffectAnswer(estimate, 0.95, "machine", RATE, 1, None, "ips", math.nan, Audit((), ()), None, ())
     effects = composed("The feature's effect", verdicts=(Verdict("The feature", "slower"),), answer=slower)
     row = {"estimator": "wsmeter", "change": 0.0049, "high": 0.0197}
 
