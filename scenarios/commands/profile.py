@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Json, count, share, written
+from scenarios.commands.options import Json, count, duration, share, written
 from scenarios.files.options import count_or_all, moment, refuse, typed
 from scenarios.profiling.regress import adjustment as adjustment_of
 from scenarios.profiling.regress import least_cost, least_growth
@@ -262,3 +262,35 @@ def regress(
     concluded = regression.regress(a, b, at, event, criteria)
     answer(concluded, json)
     raise typer.Exit(1 if fail and len(concluded.alarms) else 0)
+
+
+@profile.command()
+@guard
+def watch(
+    paths: Profiles,
+    *,
+    event: Event = None,
+    bin_s: Annotated[float, duration("--bin", help="Width of the bins of time.")] = 3600.0,
+    min_factor: Annotated[
+        float, written(least_growth, "X", help="Factor beyond which the interval of a change must lie.")
+    ] = 1.0,
+    min_cost: Annotated[
+        float, written(least_cost, "SHARE", help="Least cost of a change, as a share of all events.")
+    ] = 0.00002,
+    false_alarms: Annotated[float, share(help="Chance of any false alarm, over all functions and times.")] = 0.01,
+    since: Since = None,
+    until: Until = None,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="End with status 1 if a function became more expensive.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Find what changed over time, when, and with which revision, compiler, kernel, platform or data centre."""
+    from analysis.profiling.changes.detection import WatchCriteria
+    from analysis.profiling.changes.series import WatchSpan
+    from scenarios.profiling import watch as profile_watch
+
+    criteria = WatchCriteria(false_alarms, min_factor, min_cost)
+    concluded = profile_watch.watch(paths, event, criteria, WatchSpan(since, until, bin_s))
+    answer(concluded, json)
+    raise typer.Exit(1 if fail and concluded.alarms else 0)

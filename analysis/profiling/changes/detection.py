@@ -1,0 +1,484 @@
+"""Which series changed, when, by how much, and what kind of change it is."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import chi2, norm
+
+from analysis.profiling.changes.scan import Geometry, Windows, exemplary_root, scan, threshold
+from analysis.profiling.changes.segments import Segments, by_hour, partition
+from analysis.profiling.changes.series import WEEK, CountSeries
+from models.arrays import Bools, Floats, Ints
+
+Kind = Literal["growth", "improvement", "transient", "shift"]
+_ROUNDS = 12
+"""Times that the clearest changes are taken out of what all others are compared with."""
+_RETURNED = 3.0
+"""Standard errors within which a level is what it was."""
+_TOGETHER = 3
+"""Bins between two changes that begin at the same time, as far as can be told."""
+_NET = 0.25
+"""Part of the largest change up to which the sum of a shift may differ from 0."""
+_QUIET = 0.1
+"""Chance that some healthy function looks like a partner."""
+_SEASON = 1.96
+"""Root from which days of the week count as a season."""
+_MOST_DRIFTING = 4_000
+"""Functions by which drift is measured."""
+_CHUNK = 2_000_000
+"""Counts that are scanned at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchCriteria:
+    """When a change is worth an alarm."""
+
+    false_alarms: float = 0.01
+    """Bound of the chance of any false alarm, over all functions and times, 0..1."""
+    min_factor: float = 1.0
+    """What the 95% interval of the factor must lie beyond, in either direction."""
+    min_cost: float = 2e-5
+    """Least cost, as a share of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesChange:
+    """A change of one series."""
+
+    series: int
+    """Place among the functions."""
+    kind: Kind
+    start: int
+    """First bin of the new level."""
+    end: int | None
+    """Bin from which the level is back; None: it lasts."""
+    alarm: int
+    """Bin after which the alarm could have been raised."""
+    log_factor: float
+    error: float
+    cost: float
+    """Of all events since the start, what the change costs; negative: it saves."""
+    cost_error: float
+    root: float
+    """Of the clearest window."""
+    partners: tuple[int, ...] = ()
+    """Of a shift: the functions from or to which cost moved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clearest:
+    """Of each series the window with the greatest root, and when a root first was beyond the threshold."""
+
+    root: Floats
+    """(F,) signed."""
+    end: Ints
+    """(F,) bin before which the window ends."""
+    length: Ints
+    """(F,) bins."""
+    alarm: Ints
+    """(F,) first bin after which a root is beyond the threshold; −1: none."""
+
+    @classmethod
+    def of(cls, windows: Iterable[Windows], bound: float) -> "Clearest":
+        """Return the clearest of windows of every length."""
+        root, end, length, alarm = None, None, None, None
+        for group in windows:
+            size = np.abs(group.root)
+            at = np.argmax(size, axis=1)
+            value = group.root[np.arange(len(at)), at]
+            over = size > bound
+            first = np.where(over.any(axis=1), np.argmax(over, axis=1), np.iinfo(np.int64).max)
+            if root is None or end is None or length is None or alarm is None:
+                root, end, length, alarm = value, at + 1, np.full(len(at), group.length), first
+                continue
+            better = np.abs(value) > np.abs(root)
+            root, end = np.where(better, value, root), np.where(better, at + 1, end)
+            length, alarm = np.where(better, group.length, length), np.minimum(alarm, first)
+        if root is None or end is None or length is None or alarm is None:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(np.zeros(0), none, none, none)
+        return cls(root, end, length, np.where(alarm == np.iinfo(np.int64).max, -1, alarm + 1))
+
+    @property
+    def changed(self) -> Bools:
+        """(F,) whether any root was beyond the threshold."""
+        return self.alarm >= 0
+
+
+def clearest(series: CountSeries, expected: Floats, bound: float) -> Clearest:
+    """Return the clearest windows of all functions; those that a season of the week explains are looked at by weeks.
+
+    Parameters
+    ----------
+    series : of F functions in T bins
+    expected : (F, T)
+    bound : of the roots
+    """
+    counts = series.counts()
+    whole = _scanned(series, counts, expected, np.arange(len(counts)), bound, weekly=False)
+    if series.weekly is None or not whole.changed.any():
+        return whole
+    season = [
+        row for row in np.flatnonzero(whole.changed).tolist() if of_the_week(series, counts, expected, whole, row)
+    ]
+    if not season:
+        return whole
+    rows = np.array(season, dtype=np.int64)
+    by_week = _scanned(series, counts, expected, rows, bound, weekly=True)
+    arrays = {name: getattr(whole, name).copy() for name in _CLEAREST}
+    for name, array in arrays.items():
+        array[rows] = getattr(by_week, name)
+    return Clearest(**arrays)
+
+
+_CLEAREST = ("root", "end", "length", "alarm")
+
+
+def _scanned(
+    series: CountSeries, counts: Floats, expected: Floats, rows: Ints, bound: float, *, weekly: bool
+) -> Clearest:
+    """Return the clearest windows of some functions, a part of them at a time."""
+    geometry = series.weekly if weekly and series.weekly is not None else series.geometry
+    period, day = series.clock.period * (WEEK if weekly else 1), series.clock.day
+    step, parts = max(1, _CHUNK // max(counts.shape[1], 1)), []
+    for first in range(0, len(rows), step):
+        some = rows[first : first + step]
+        noise = replace(series.noise, excess=series.noise.excess[some])
+        windows = scan(counts[some], expected[some], noise, geometry, day=day, period=period)
+        parts.append(Clearest.of(windows, bound))
+    parts = parts or [Clearest.of((), bound)]
+    return Clearest(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CLEAREST})
+
+
+def of_the_week(series: CountSeries, counts: Floats, expected: Floats, whole: Clearest, row: int) -> bool:
+    """Return whether the same hours of other weeks stand out as the clearest window does, by at least half.
+
+    Of the weeks before the window and those after it, the side with more samples counts.
+    """
+    clock, bins = series.clock, np.arange(counts.shape[1])
+    week, end, length = WEEK * clock.day, int(whole.end[row]), int(whole.length[row])
+    start = end - length
+    if length > week - clock.day:
+        return False
+    same = np.isin(bins % week, np.arange(start, end) % week)
+    hours = np.isin(bins % clock.period, np.arange(start, end) % clock.period)
+    base = hours & ~same & (bins < start)
+    log_factor = _apart(counts[row], expected[row], (bins >= start) & (bins < end), base)[0]
+    sides = [side for side in (bins < start, bins >= end) if (same & side).any() and (hours & ~same & side).any()]
+    if not sides:
+        return False
+    side = max(sides, key=lambda part: float(expected[row][same & part].sum()))
+    apart, error = _apart(counts[row], expected[row], same & side, hours & ~same & side)
+    error *= float(np.sqrt(1.0 + series.noise.excess[row]))
+    return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON * error))
+
+
+def _apart(counts: Floats, expected: Floats, here: Bools, elsewhere: Bools) -> tuple[float, float]:
+    """Return the logarithm of the level in some bins over that in others, and its error of independent samples."""
+    levels = Segments(
+        np.zeros(2, dtype=np.int64),
+        np.array([counts[here].sum(), counts[elsewhere].sum()]),
+        np.array([expected[here].sum(), expected[elsewhere].sum()]),
+    )
+    log, error = levels.log_level, levels.error(1.0)
+    return float(log[0] - log[1]), float(np.hypot(*error))
+
+
+def changes(series: CountSeries, criteria: WatchCriteria, tests: int | None = None) -> list[SeriesChange]:
+    """Return the changes of all functions, the clearest first.
+
+    The clearest change of each application is taken out of what its other functions are compared with, and all are
+    looked at again: shares add up to 1, so where one function grows all others seem to shrink.
+
+    Parameters
+    ----------
+    series : of functions
+    criteria : when a change is worth an alarm
+    tests : series over which the chance of a false alarm is bounded; none: these
+    """
+    windows = len(series.geometry.lengths) * series.clock.bins
+    bound = threshold(tests or len(series.functions), windows, criteria.false_alarms)
+    home = series.home()
+    taken: list[int] = []
+    others, expected = series, series.expected()
+    peaks = clearest(series, expected, bound)
+    for _ in range(_ROUNDS):
+        fresh = [row for row in np.flatnonzero(peaks.changed).tolist() if row not in taken]
+        first = {int(home[row]): row for row in sorted(fresh, key=lambda row: abs(peaks.root[row]))}
+        if not first:
+            break
+        taken += list(first.values())
+        others = series.without(taken)
+        expected = others.expected()
+        peaks = clearest(others, expected, bound)
+    named = np.flatnonzero(peaks.changed).tolist()
+    dated = [_dated(others, expected[row], peaks, row, bound) for row in named]
+    worth = [change for change in dated if change is not None and _worth(change, criteria)]
+    return sorted(worth, key=lambda change: -abs(change.root))
+
+
+def drifting(series: CountSeries) -> CountSeries:
+    """Return series whose noise has the drift that is measured in them."""
+    return replace(series, noise=replace(series.noise, drift=drift_of(series)))
+
+
+def drift_of(series: CountSeries) -> float:
+    """Return the variance, from day to day, of the logarithm of functions' shares beyond samples and machines.
+
+    The median of the squared changes of a day against the days before, over the half of the functions that counts tell
+    best, is what it should be under a normal law (an empirical null, Efron 2004): a few that did change do not matter.
+    """
+    clock, geometry = series.clock, series.geometry
+    if clock.day not in geometry.lengths or clock.bins < 2 * clock.day:
+        return 0.0
+    at = geometry.lengths.index(clock.day)
+    only = Geometry((clock.day,), *(array[at : at + 1] for array in _arrays(geometry)))
+    ends = np.arange(2 * clock.day, clock.bins + 1, clock.day) - 1
+    counts, expected = series.counts(), series.expected()
+    large = np.flatnonzero(counts.sum(axis=1) >= np.median(counts.sum(axis=1)))[:_MOST_DRIFTING]
+    noise = replace(series.noise, excess=series.noise.excess[large], drift=0.0)
+    (windows,) = scan(counts[large], expected[large], noise, only, day=clock.day, period=clock.period)
+    error, square = windows.error[:, ends].ravel(), windows.log_factor[:, ends].ravel() ** 2
+    ways = np.tile(1.0 + 1.0 / (np.arange(len(ends)) + 1.0), len(large))
+    known = np.isfinite(error)
+    error, square, ways = error[known] ** 2, square[known], ways[known]
+    middle = float(chi2.ppf(0.5, 1))
+    if not len(error) or float(np.median(square / error)) <= middle:
+        return 0.0
+    low, high = 0.0, float(np.median(square)) / middle + 1e-12
+    for _ in range(60):
+        between = (low + high) / 2.0
+        above = float(np.median(square / (error + between * ways))) > middle
+        low, high = (between, high) if above else (low, between)
+    return high
+
+
+def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:
+    beyond = abs(change.log_factor) - 1.96 * change.error
+    return beyond > np.log(criteria.min_factor) and abs(change.cost) >= criteria.min_cost
+
+
+def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bound: float) -> SeriesChange | None:
+    """Return what kind of change a series went through, and when; None: its level is what it was."""
+    counts, clock = series.of(row).sum(axis=0), series.clock
+    end, length = int(peaks.end[row]), int(peaks.length[row])
+    bins = np.arange(len(counts))
+    outside = ((bins < end - length) | (bins >= end)).astype(np.float64)
+    usual = by_hour(counts, expected, clock.period, outside)
+    dispersion = 1.0 + float(series.noise.excess[row])
+    parts = partition(counts, usual, dispersion * bound**2 / 2.0)
+    if len(parts.start) == 1:
+        edges = np.unique([0, end - length, end, len(counts)])
+        sums = [np.add.reduceat(values, edges[:-1]) for values in (counts, usual)]
+        parts = Segments(edges[:-1], *sums)
+    level, error = parts.log_level, parts.error(dispersion)
+    gone = level - level[0]
+    noise = np.hypot(error, error[0])
+    last = len(gone) - 1
+    lasting = abs(gone[last]) > max(_RETURNED * noise[last], 0.25 * float(np.abs(gone).max()))
+    if lasting:
+        same = np.sign(gone) == np.sign(gone[last])
+        halfway = same & (np.abs(gone) > 0.5 * abs(gone[last]))
+        first = last
+        while first > 1 and halfway[first - 1]:
+            first -= 1
+        until: int | None = None
+        kind: Kind = "growth" if gone[last] > 0 else "improvement"
+    else:
+        peak = int(np.argmax(np.abs(gone) / noise))
+        if peak == 0:
+            return None
+        until, kind, first = int(np.append(parts.start, len(counts))[peak + 1]), "transient", peak
+    start, stop = int(parts.start[first]), len(counts) if until is None else until
+    moved = _moved(series, row, (int(parts.start[1]), start, stop))
+    return SeriesChange(
+        series=row,
+        kind=kind,
+        start=start,
+        end=until,
+        alarm=max(int(peaks.alarm[row]), start + 1),
+        log_factor=moved.log_factor,
+        error=moved.error,
+        cost=moved.cost,
+        cost_error=moved.cost_error,
+        root=float(peaks.root[row]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """By how much a series changed between two times that are known."""
+
+    log_factor: float
+    error: float
+    cost: float
+    cost_error: float
+
+
+def _moved(series: CountSeries, row: int, edges: tuple[int, int, int]) -> _Moved:
+    """Return by how much a series changed from the bins before the first edge to those between the other two."""
+    until, start, stop = edges
+    cells, clock = series.of(row), series.clock
+    counts, exposure = cells.sum(axis=0), series.exposure
+    bins = np.arange(len(counts))
+    outside = ((bins < start) | (bins >= stop)).astype(np.float64)
+    total = exposure.sum(axis=0)
+    season = by_hour(counts, total, clock.period, outside) / np.maximum(total, 1e-300)
+    log_factor = _log_factor(cells, exposure * season, slice(start, stop), slice(0, until))
+    observed, before = float(counts[start:stop].sum()), float(counts[:until].sum())
+    geometry, noise = series.geometry, series.noise
+    at = int(np.argmin(np.abs(np.array(geometry.lengths) - (stop - start))))
+    last = Geometry((stop - start,), *(array[at : at + 1, stop - 1 : stop] for array in _arrays(geometry)))
+    part = np.array([[total[start:stop].sum() / max(float(total[start:stop].sum() + total[:until].sum()), 1e-300)]])
+    own = replace(noise, excess=noise.excess[[row]])
+    dispersion = float(own.dispersion(last, 0, part, part * before, clock.day)[0, 0])
+    error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (before + 0.5))))
+    share = observed * float(series.weight[row]) / max(float(series.everything[start:stop].sum()), 1.0)
+    rest = share * float(np.exp(-log_factor))
+    return _Moved(log_factor, error, share - rest, rest * error)
+
+
+def _log_factor(counts: Floats, exposure: Floats, after: slice, before: slice) -> float:
+    """Return the logarithm of the rate after over that before, within strata (Mantel and Haenszel's ratio of rates).
+
+    What is expected from all time falls behind where a stratum has more of its samples after the change.
+    """
+    observed, earlier = counts[:, after].sum(axis=1), counts[:, before].sum(axis=1)
+    here, elsewhere = exposure[:, after].sum(axis=1), exposure[:, before].sum(axis=1)
+    both = np.maximum(here + elsewhere, 1e-300)
+    top, bottom = float((observed * elsewhere / both).sum()), float((earlier * here / both).sum())
+    return float(np.log((top + 0.5) / (bottom + 0.5)))
+
+
+def shifts(series: CountSeries, named: list[SeriesChange]) -> list[SeriesChange]:
+    """Return the changes, those that only move cost between functions as such.
+
+    Functions of one application that changed at the same time, in both directions, are taken together: if what they
+    cost together is what it was, nothing grew. Partners are taken greedily, the largest first.
+
+    Parameters
+    ----------
+    series : whose functions they are
+    named : of `changes`
+    """
+    home = series.home()
+    partners: dict[int, set[int]] = {}
+    for change in sorted(named, key=lambda change: -abs(change.cost)):
+        if change.kind == "transient" or change.series in partners:
+            continue
+        others = [
+            other
+            for other in named
+            if other.kind not in {"transient", change.kind}
+            and other.series not in partners
+            and abs(other.start - change.start) <= _TOGETHER
+            and home[other.series] == home[change.series]
+        ]
+        group, net, variance = [change], change.cost, change.cost_error**2
+        for other in sorted(others, key=lambda change: -abs(change.cost)):
+            if abs(net + other.cost) < abs(net):
+                group.append(other)
+                net, variance = net + other.cost, variance + other.cost_error**2
+        if len(group) > 1 and abs(net) <= max(_NET * abs(change.cost), 2.0 * float(np.sqrt(variance))):
+            for member in group:
+                opposite = {other.series for other in group if np.sign(other.cost) != np.sign(member.cost)}
+                partners[member.series] = opposite
+        elif (quiet := _quiet_partner(series, change, home, partners)) is not None:
+            partners |= {change.series: {quiet}, quiet: {change.series}}
+    return [
+        replace(change, kind="shift", partners=tuple(sorted(partners[change.series])))
+        if change.series in partners
+        else change
+        for change in named
+    ]
+
+
+def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken: Collection[int]) -> int | None:
+    """Return a function that took over a change's cost, or gave it, though its own time or change is less clear.
+
+    Of the functions of the application, the one for which "it changed by as much in the other direction" is likelier
+    than "it did not change" by most, if by more than chance among so many gives in one of ten.
+    """
+    near = [row for row in np.flatnonzero(home == home[change.series]).tolist() if row not in taken]
+    near.remove(change.series)
+    best, clearest_of = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
+    for row in near:
+        moved = _moved(series, row, (change.start, change.start, series.clock.bins))
+        net = moved.cost + change.cost
+        alone = (moved.cost / max(moved.cost_error, 1e-300)) ** 2
+        together = net**2 / max(moved.cost_error**2 + change.cost_error**2, 1e-300)
+        if abs(net) <= 2.0 * _NET * abs(change.cost) and alone - together > clearest_of:
+            best, clearest_of = row, alone - together
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class DetectableGrowth:
+    """By what factor a function of some size must grow to be found."""
+
+    share: float
+    """Of all events."""
+    functions: int
+    """Of about this size."""
+    factor: float | None
+    """None: not found even if it grows by the last of `FACTORS`."""
+    limit: float | None
+    """The same for a test that knows the function and the time, with the same chance of a false alarm."""
+
+
+FACTORS = np.concatenate([np.geomspace(1.0005, 1.2, 150), np.geomspace(1.2, 64.0, 150)[1:]])
+"""Factors that are tried."""
+PROBABILITY = 0.8
+"""With which a change by the stated factor is found."""
+
+
+def detectable(
+    series: CountSeries, criteria: WatchCriteria, tests: int, sizes: Iterable[float]
+) -> list[DetectableGrowth]:
+    """Return by what factors functions of some sizes must grow, in the last day, to be found with `PROBABILITY`.
+
+    Counts as they are expected are put into the test (O'Brien 1986), its root about standard normal about theirs.
+
+    Parameters
+    ----------
+    series : of functions
+    criteria : when a change is worth an alarm
+    tests : series over which the chance of a false alarm is bounded
+    sizes : shares of all events
+    """
+    clock, geometry = series.clock, series.geometry
+    bound = threshold(tests, len(geometry.lengths) * clock.bins, criteria.false_alarms)
+    within = [at for at, length in enumerate(geometry.lengths) if length <= clock.day]
+    expected = series.expected()
+    share = expected.sum(axis=1) * series.weight / max(float(series.everything.sum()), 1.0)
+    rows = []
+    for size in sizes:
+        near = np.flatnonzero((share >= size / 2.0) & (share <= size * 2.0))
+        if not len(near) or not within:
+            continue
+        at, length = within[-1], geometry.lengths[within[-1]]
+        inside, before = expected[near, -length:].sum(axis=1), expected[near, :-length].sum(axis=1)
+        part = (inside / np.maximum(inside + before, 1e-300))[:, None]
+        information = part * before[:, None]
+        noise = replace(series.noise, excess=series.noise.excess[near])
+        last = Geometry((length,), *(array[at : at + 1, -1:] for array in _arrays(geometry)))
+        dispersion = noise.dispersion(last, 0, part, information, clock.day)
+        root = exemplary_root(FACTORS, inside[:, None], before[:, None], dispersion)
+        worth = (size * (FACTORS - 1.0) >= criteria.min_cost) & (criteria.min_factor < FACTORS)
+        alone = float(norm.isf(criteria.false_alarms))
+        factor, limit = (_least(ndtr(root - least).mean(axis=0) * worth) for least in (bound, alone))
+        rows.append(DetectableGrowth(size, len(near), factor, limit))
+    return rows
+
+
+def _arrays(geometry: Geometry) -> tuple[Floats, Floats, Floats]:
+    return geometry.window, geometry.before, geometry.lasting
+
+
+def _least(chance: Floats) -> float | None:
+    """Return the least of `FACTORS` whose chance is enough."""
+    enough = np.flatnonzero(chance >= PROBABILITY)
+    return float(FACTORS[enough[0]]) if len(enough) else None

@@ -1,0 +1,303 @@
+"""A scan of series of counts for changes at unknown times: likelihood ratios of many windows against the time before.
+
+The count of a function in a bin of time is `expected`, up to a factor of the function and one of the hour (of the day
+or of the week). A window of L bins that ends at t is compared with the same hours before it began: given their sum, the
+window's count is binomial, and the signed root of its deviance is compared with a threshold. Windows of about a dozen
+lengths end at every t, so that a monitor which looks after every bin has made exactly these tests, and all of them
+count in the chance of a false alarm. Chernoff's bound P(R ≥ r) ≤ exp(−r² / 2) holds for binomial counts
+whatever their size (Hoeffding 1963, theorem 1), so a function with few samples raises no more false alarms than others.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from models.arrays import Bools, Floats, Ints
+
+_PARTS = (1 / 24, 2 / 24, 3 / 24, 4 / 24, 6 / 24, 8 / 24, 12 / 24, 18 / 24, 1.0)
+"""Lengths of windows within a period."""
+_MULTIPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Lengths of longer windows, in periods."""
+
+
+def lengths(bins: int, period: int) -> tuple[int, ...]:
+    """Return the lengths of windows in bins, the shortest first; each leaves at least a period before it.
+
+    Parameters
+    ----------
+    bins : T
+    period : P, bins after which hours repeat; 1: there are no seasons
+
+    Examples
+    --------
+    >>> lengths(72, 24)
+    (1, 2, 3, 4, 6, 8, 12, 18, 24, 48)
+    >>> lengths(10, 1)
+    (1, 2, 3, 4, 6, 8)
+    """
+    within = sorted({max(1, round(part * period)) for part in _PARTS})
+    longer = [period * multiple for multiple in _MULTIPLES]
+    return tuple(length for length in (*within, *longer) if length + period <= bins or length < bins <= period)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """How machines' differences enter each window: from what each machine was seen to do in each bin.
+
+    A function has a factor of its own on each machine, which lasts, and another on each machine and day.
+    """
+
+    lengths: tuple[int, ...]
+    window: Floats
+    """(L, T) part of a machine-day's spread that is in the window: Σ over machine-days of squared exposures in the
+    window over the window's exposure, in units of the same ratio over all time."""
+    before: Floats
+    """(L, T) the same of the time that the window is compared with."""
+    lasting: Floats
+    """(L, T) variance of what lasts, relative to that of as large factors drawn anew every day: 0 if the same machines
+    are seen in the window and before, 1 if each machine is seen on one day only."""
+
+    @classmethod
+    def of(cls, exposure: Floats, day: int, period: int) -> Self:
+        """Return the geometry of windows that end after every bin.
+
+        Parameters
+        ----------
+        exposure : (M, T) samples of each machine in each bin
+        day : bins of a day
+        period : as in `lengths`
+        """
+        machine_days = _MachineDays.of(exposure, day)
+        end = np.arange(1, exposure.shape[1] + 1)
+        parts = []
+        for length in lengths(exposure.shape[1], period):
+            start = np.maximum(end - length, 0)
+            observed, squares = machine_days.between(start, end), machine_days.squares(start, end)
+            if length < period:
+                earlier, earlier_squares = _repeated(observed, period), _repeated(squares, period)
+            else:
+                nothing = np.zeros_like(start)
+                earlier, earlier_squares = machine_days.between(nothing, start), machine_days.squares(nothing, start)
+            parts.append(_relative(observed, squares, earlier, earlier_squares, machine_days.usual))
+        window, before, lasting = (np.array(part).reshape(-1, len(end)) for part in zip(*parts, strict=True))
+        return cls(lengths(len(end), period), window, before, lasting)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MachineDays:
+    """Exposures of machines, and of their days, summed up to each bin."""
+
+    total: Floats
+    """(M, T + 1) up to each bin."""
+    square: Floats
+    """(M, D + 1) squares of days, up to each day."""
+    day: int
+    edges: Ints
+    """(D + 1,) bins at which days begin."""
+
+    @classmethod
+    def of(cls, exposure: Floats, day: int) -> Self:
+        nothing, bins = np.zeros((len(exposure), 1)), exposure.shape[1]
+        total = np.concatenate([nothing, np.cumsum(exposure, axis=1)], axis=1)
+        edges = np.minimum(np.arange(-(-bins // day) + 1) * day, bins)
+        square = np.concatenate([nothing, np.cumsum(np.diff(total[:, edges]) ** 2, axis=1)], axis=1)
+        return cls(total, square, day, edges)
+
+    @property
+    def usual(self) -> float:
+        """Σ squares of machine-days over the sum of everything."""
+        return max(float(self.square[:, -1].sum()), 1e-300) / max(float(self.total[:, -1].sum()), 1e-300)
+
+    def between(self, start: Ints, end: Ints) -> Floats:
+        """Return (M, windows) sums."""
+        return np.asarray(self.total[:, end] - self.total[:, start])
+
+    def squares(self, start: Ints, end: Ints) -> Floats:
+        """Return (M, windows) sums of squares of what of each day is in a window."""
+        first, last = start // self.day, end // self.day
+        inside = first == last
+        head_end = np.where(inside, end, self.edges[np.minimum(first + 1, len(self.edges) - 1)])
+        tail = np.where(inside, 0.0, self.between(np.minimum(last * self.day, end), end) ** 2)
+        full = np.where(inside, 0.0, self.square[:, last] - self.square[:, np.minimum(first + 1, last)])
+        return np.asarray(self.between(start, head_end) ** 2 + tail + full)
+
+
+def _repeated(values: Floats, period: int) -> Floats:
+    """Return sums of the same hours in all periods before."""
+    earlier = np.zeros_like(values)
+    for start in range(period, values.shape[1], period):
+        part = slice(start, start + period)
+        width = values[:, part].shape[1]
+        back = slice(start - period, start - period + width)
+        earlier[:, part] = earlier[:, back] + values[:, back]
+    return earlier
+
+
+def _relative(
+    observed: Floats, squares: Floats, earlier: Floats, earlier_squares: Floats, usual: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return (T,) window, before and lasting of `Geometry`."""
+    here, elsewhere = observed.sum(axis=0), earlier.sum(axis=0)
+    part = here / np.maximum(here + elsewhere, 1e-300)
+    daily = (1.0 - part) ** 2 * squares.sum(axis=0) + part**2 * earlier_squares.sum(axis=0)
+    both = (((1.0 - part) * observed - part * earlier) ** 2).sum(axis=0)
+    return (
+        squares.sum(axis=0) / np.maximum(here * usual, 1e-300),
+        earlier_squares.sum(axis=0) / np.maximum(elsewhere * usual, 1e-300),
+        both / np.maximum(daily, 1e-300),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What counts vary by beyond independent samples."""
+
+    excess: Floats
+    """(F,) dispersion of a machine-day's count beyond 1: variance of the logarithm between machine-days times the mean
+    count of the machine-day that a sample is in."""
+    lasting: float = 0.0
+    """Part of that variance that stays with the machine."""
+    drift: float = 0.0
+    """Variance of the logarithm of the whole fleet's share from day to day."""
+
+    def dispersion(self, geometry: Geometry, at: int, share: Floats, information: Floats, day: int) -> Floats:
+        """Return (F, T) by what a window's deviance is divided.
+
+        Parameters
+        ----------
+        geometry : of the windows
+        at : place of the window's length
+        share : (F, T) of what is expected in the window and before, that in the window
+        information : (F, T) inverse variance of the logarithm of the factor, for independent samples
+        day : bins of a day
+        """
+        stays = (1.0 - self.lasting) + self.lasting * geometry.lasting[at]
+        spread = ((1.0 - share) * geometry.window[at] + share * geometry.before[at]) * stays
+        days = max(geometry.lengths[at] / day, 1.0)
+        daily = self.drift * information * (1.0 / days + share / np.maximum((1.0 - share) * days, 1e-12))
+        return np.asarray(1.0 + self.excess[:, None] * spread + daily)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """The windows of one length that end after every bin, for each of F series."""
+
+    length: int
+    root: Floats
+    """(F, T) signed root of the deviance over its dispersion: about standard normal without a change."""
+    log_factor: Floats
+    """(F, T) logarithm of the window's level over that before."""
+    error: Floats
+    """(F, T) its standard error."""
+
+
+def exemplary_root(factor: Floats, window: Floats, before: Floats, dispersion: Floats) -> Floats:
+    """Return the roots of counts as they are expected where a level was multiplied by a factor.
+
+    Parameters
+    ----------
+    factor : of the level in the window
+    window, before : counts that would be expected in the window and before it without a change
+    dispersion : of the window
+
+    Examples
+    --------
+    >>> exemplary_root(np.array([1.1]), np.array([1e4]), np.array([1e6]), np.array([1.0])).round(1)
+    array([9.8])
+    """
+    observed, size = factor * window, factor * window + before
+    mean = size * window / (window + before)
+    deviance = 2.0 * (_entropy(observed, mean) + _entropy(before, size - mean))
+    return np.asarray(np.sign(factor - 1.0) * np.sqrt(np.maximum(deviance, 0.0) / dispersion))
+
+
+def threshold(series: int, windows: int, false_alarms: float) -> float:
+    """Return what a root must exceed in either direction so that the chance of any false alarm is bounded.
+
+    Parameters
+    ----------
+    series : number of series
+    windows : windows of each
+    false_alarms : bound of the chance that any window of any series exceeds it, 0..1
+
+    Examples
+    --------
+    >>> round(threshold(800_000, 12 * 672, 0.01), 2)
+    7.48
+    """
+    return math.sqrt(2.0 * math.log(2.0 * max(series, 1) * max(windows, 1) / false_alarms))
+
+
+def scan(
+    counts: Floats, expected: Floats, noise: Noise, geometry: Geometry, *, day: int, period: int
+) -> Iterator[Windows]:
+    """Yield the windows of every length, the shortest first.
+
+    Parameters
+    ----------
+    counts : (F, T) samples
+    expected : (F, T) how many are expected without a change, up to a factor of each series and hour
+    noise : of the series
+    geometry : of the same bins and period
+    day : bins of a day
+    period : bins after which hours repeat, 1 without seasons
+    """
+    sums, exposure = _cumulative(counts, period), _cumulative(expected, period)
+    for at, length in enumerate(geometry.lengths):
+        back = period if length < period else length
+        earlier, before = _shifted(sums, back), _shifted(exposure, back)
+        known = before > 0
+        share = np.where(known, 1.0 - before / np.maximum(exposure, 1e-300), 0.0)
+        trials = np.where(known, sums, 0.0)
+        parts = (trials, np.where(known, sums - earlier, 0.0), trials * share, trials * share * (1.0 - share))
+        size, observed, mean, variance = (_rolling(part, min(length, period)) for part in parts)
+        yield _windows(length, size, observed, mean, noise.dispersion(geometry, at, _part(mean, size), variance, day))
+
+
+def _part(mean: Floats, size: Floats) -> Floats:
+    """Return (F, T) parts of what is expected in windows and before that are in the windows; ½ of nothing."""
+    return np.where(_told(mean, size), mean / np.maximum(size, 1e-300), 0.5)
+
+
+def _told(mean: Floats, size: Floats) -> Bools:
+    """Return (F, T) whether anything is expected both in windows and before."""
+    return np.asarray((mean > 1e-9) & (size - mean > 1e-9), dtype=np.bool_)
+
+
+def _windows(length: int, size: Floats, observed: Floats, mean: Floats, dispersion: Floats) -> Windows:
+    """Return windows of one length from (F, T) counts with those before, in them, and expected in them."""
+    rest, rest_mean = np.maximum(size - observed, 0.0), np.maximum(size - mean, 1e-9)
+    deviance = 2.0 * (_entropy(observed, np.maximum(mean, 1e-9)) + _entropy(rest, rest_mean))
+    root = np.sign(observed - mean) * np.sqrt(np.maximum(deviance, 0.0) / dispersion)
+    odds = np.log((observed + 0.5) / (rest + 0.5)) - np.log((mean + 0.5) / (rest_mean + 0.5))
+    error = np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (rest + 0.5)))
+    told = _told(mean, size)
+    return Windows(length, np.where(told, root, 0.0), np.where(told, odds, 0.0), np.where(told, error, np.inf))
+
+
+def _entropy(count: Floats, mean: Floats) -> Floats:
+    return np.asarray(np.where(count > 0, count * np.log(np.maximum(count, 1e-300) / mean), 0.0))
+
+
+def _cumulative(values: Floats, period: int) -> Floats:
+    """Return (F, T) sums over the same hours up to each bin."""
+    series, bins = values.shape
+    padded = np.zeros((series, -(-bins // period) * period))
+    padded[:, :bins] = values
+    return padded.reshape(series, -1, period).cumsum(axis=1).reshape(series, -1)[:, :bins]
+
+
+def _shifted(values: Floats, by: int) -> Floats:
+    earlier = np.zeros_like(values)
+    earlier[:, by:] = values[:, :-by]
+    return earlier
+
+
+def _rolling(values: Floats, width: int) -> Floats:
+    """Return (F, T) sums over the last bins up to each."""
+    total = np.cumsum(values, axis=1)
+    total[:, width:] -= total[:, :-width].copy()
+    return total

@@ -1,0 +1,83 @@
+"""When a series' level changed: the partition of its bins with the greatest likelihood less a price for each change."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.arrays import Floats, Ints
+
+_PRIOR = 10.0
+"""Samples by which an hour's factor is drawn to 1."""
+_SPARSE = 600
+"""Pieces from which neighbouring bins are put together before they are partitioned."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """K stretches of constant level."""
+
+    start: Ints
+    """(K,) first bins."""
+    counts: Floats
+    """(K,) samples."""
+    expected: Floats
+    """(K,) samples expected at level 1."""
+
+    @property
+    def log_level(self) -> Floats:
+        """(K,) logarithm of counts over expected; half a sample is added to both."""
+        return np.log((self.counts + 0.5) / (self.expected + 0.5))
+
+    def error(self, dispersion: float) -> Floats:
+        """Return (K,) standard errors of `log_level`."""
+        return np.sqrt(dispersion / (self.counts + 0.5))
+
+
+def by_hour(counts: Floats, expected: Floats, period: int, outside: Floats) -> Floats:
+    """Return (T,) what is expected with the season of the hours, learnt where nothing changed.
+
+    Parameters
+    ----------
+    counts, expected : (T,)
+    period : bins after which hours repeat
+    outside : (T,) 1 where the season is learnt, 0 elsewhere
+    """
+    hour = np.arange(len(counts)) % period
+    observed, usual = (np.bincount(hour, part * outside, period) for part in (counts, expected))
+    level = observed.sum() / max(float(usual.sum()), 1e-300)
+    season = (observed + _PRIOR) / (usual * level + _PRIOR)
+    return np.asarray(expected * season[hour])
+
+
+def partition(counts: Floats, expected: Floats, price: float) -> Segments:
+    """Return the partition with the greatest log likelihood of Poisson counts less the price of every change.
+
+    Exact, by dynamic programming over the last change (Jackson et al. 2005), O(T²).
+
+    Parameters
+    ----------
+    counts, expected : (T,)
+    price : of a change, in units of log likelihood
+
+    Examples
+    --------
+    >>> partition(np.array([5.0, 4, 6, 5, 15, 14, 16]), np.full(7, 5.0), 5.0).start
+    array([0, 4])
+    """
+    step = -(-len(counts) // _SPARSE)
+    edges = np.append(np.arange(0, len(counts), step), len(counts))
+    observed, usual = (np.append(0.0, np.cumsum(part))[edges] for part in (counts, expected))
+    pieces = len(edges) - 1
+    best, last = np.zeros(pieces + 1), np.zeros(pieces + 1, dtype=np.int64)
+    best[0] = price
+    for end in range(1, pieces + 1):
+        inside, exposed = observed[end] - observed[:end], usual[end] - usual[:end]
+        likelihood = np.where(inside > 0, inside * np.log(np.maximum(inside, 1e-9) / np.maximum(exposed, 1e-9)), 0.0)
+        score = best[:end] + likelihood - price
+        last[end] = int(np.argmax(score))
+        best[end] = score[last[end]]
+    cuts = [pieces]
+    while cuts[-1] > 0:
+        cuts.append(int(last[cuts[-1]]))
+    at = np.array(cuts[::-1], dtype=np.int64)
+    return Segments(edges[at[:-1]].astype(np.int64), np.diff(observed[at]), np.diff(usual[at]))

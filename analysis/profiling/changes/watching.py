@@ -1,0 +1,250 @@
+"""A profile watched: its series read and scanned, each change explained by what it goes with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.changes.causes import Explanation, explanations
+from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, shifts
+from analysis.profiling.changes.segments import by_hour
+from analysis.profiling.changes.series import CountSeries, WatchSpan, days_of, programs, read
+from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
+from models.arrays import Floats
+
+if TYPE_CHECKING:
+    from analysis.profiling.database import Database
+
+_ABOUT = ("application", "revision", "compiler")
+_OF_VISITS = ("kernel", "platform", "datacentre")
+_MOST_PATHS = 100_000
+_NAMED = 0.5
+"""Part of a function's samples that a caller has on its path if it is told with the function."""
+_AT_ONCE = 12
+"""Bins between the beginnings of two changes that may be one: those of subtrees rest on fewer samples."""
+_SAME = 1.4
+"""By what a subtree's change may exceed those of its functions and still be no other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchFinding:
+    """A change, what it goes with, and the callers whose subtrees changed with it."""
+
+    function: str
+    subtree: bool
+    """Whether it is of the function with all that it calls, where no function of those alone explains it."""
+    change: SeriesChange
+    explanations: tuple[Explanation, ...] = ()
+    callers: tuple[str, ...] = ()
+    partners: tuple[str, ...] = ()
+    """Of a shift: functions from or to which cost moved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchedSeries:
+    """Everything that a watch findings."""
+
+    series: CountSeries
+    subtrees: CountSeries | None
+    """Of functions with all that they call; None: there are no call paths."""
+    paths_event: str
+    """Whose samples have the call paths; empty: none."""
+    findings: tuple[WatchFinding, ...]
+
+    @property
+    def tests(self) -> int:
+        """Series that were scanned."""
+        return len(self.series.functions) + (0 if self.subtrees is None else len(self.subtrees.functions))
+
+
+def watch(database: "Database", event: str, criteria: WatchCriteria, span: WatchSpan) -> WatchedSeries:
+    """Return the changes of a profile's functions and subtrees, and what they go with.
+
+    Parameters
+    ----------
+    database : asked
+    event : generic event
+    criteria : when a change is worth an alarm
+    span : time that is looked at, and in what steps
+
+    Raises
+    ------
+    QueryError
+        If there are no samples in this time, or too many bins.
+    """
+    series = drifting(read(database, event, span))
+    paths_event = _with_paths(database, event)
+    subtrees = drifting(read(database, paths_event, span, subtrees=True)) if paths_event else None
+    tests = len(series.functions) + (len(subtrees.functions) if subtrees else 0)
+    own = shifts(series, changes(series, criteria, tests))
+    findings = [_finding(series, change, subtree=False) for change in own]
+    if subtrees is not None:
+        paths = _Paths.of(database, paths_event)
+        above = [_finding(subtrees, change, subtree=True) for change in changes(subtrees, criteria, tests)]
+        findings = _once(paths, findings, above)
+    if findings:
+        cells = {False: _Cells.read(database, event, series)}
+        if subtrees is not None and any(finding.subtree for finding in findings):
+            cells[True] = _Cells.read(database, paths_event, subtrees)
+        sides = {False: series, True: subtrees or series}
+        findings = [
+            replace(finding, explanations=_explained(database, sides[finding.subtree], cells[finding.subtree], finding))
+            for finding in findings
+        ]
+    return WatchedSeries(series, subtrees, paths_event, tuple(findings))
+
+
+def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> WatchFinding:
+    names = series.functions
+    return WatchFinding(
+        str(names[change.series]), subtree, change, partners=tuple(str(names[at]) for at in change.partners)
+    )
+
+
+def _with_paths(database: "Database", event: str) -> str:
+    """Return the event whose samples have call paths: the one asked for, or one that measures time; empty: none."""
+    units = database.units()
+    for other in (event, *(name for name, unit in units.items() if unit == "nanoseconds" and name != event)):
+        if other in units and len(database.inclusive(of_fleet(database, other, ()), 1)):
+            return other
+    return ""
+
+
+@dataclass(slots=True, eq=False)
+class _Paths:
+    """Call paths and their events, to tell how much of a function is called beneath another."""
+
+    paths: list[tuple[str, ...]]
+    value: Floats
+    _with: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, database: "Database", event: str) -> Self:
+        """Return the paths of the fleet, the greatest."""
+        table = database.stacks(of_fleet(database, event, ()), _MOST_PATHS)
+        paths = cls(table["path"].tolist(), table["value"].to_numpy(np.float64))
+        for at, path in enumerate(paths.paths):
+            for name in set(path):
+                paths._with.setdefault(name, []).append(at)
+        return paths
+
+    def beneath(self, function: str, caller: str, *, subtree: bool) -> float:
+        """Return the part of a function's events that have a caller on their path, the function itself included."""
+        own = self._with.get(function, [])
+        own = own if subtree else [at for at in own if self.paths[at][-1] == function]
+        both = [at for at in own if caller in self.paths[at][: _last(self.paths[at], function) + 1]]
+        total = float(self.value[own].sum())
+        return float(self.value[both].sum()) / total if total > 0 else 0.0
+
+
+def _last(path: tuple[str, ...], function: str) -> int:
+    return len(path) - 1 - path[::-1].index(function)
+
+
+def _once(paths: _Paths, own: Sequence[WatchFinding], above: Sequence[WatchFinding]) -> list[WatchFinding]:
+    """Return changes of functions, and of the smallest subtrees that no change beneath them explains."""
+    told = list(own)
+    for subtree in sorted(above, key=lambda finding: abs(finding.change.cost)):
+        change = subtree.change
+        beneath = [
+            (at, paths.beneath(finding.function, subtree.function, subtree=finding.subtree))
+            for at, finding in enumerate(told)
+            if (finding.change.kind == "transient") == (change.kind == "transient")
+            and abs(finding.change.start - change.start) <= _AT_ONCE
+            and finding.change.cost * change.cost > 0
+        ]
+        known = sum(told[at].change.cost * part for at, part in beneath)
+        if beneath and abs(change.cost) <= _SAME * abs(known) + 2.0 * change.cost_error:
+            for at, part in beneath:
+                if part >= _NAMED and subtree.function != told[at].function:
+                    told[at] = replace(told[at], callers=(*told[at].callers, subtree.function))
+        else:
+            told.append(subtree)
+    return sorted(told, key=lambda finding: -abs(finding.change.root))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """What was sampled of everything by the tags that may be at fault, in bins of time."""
+
+    tags: pd.DataFrame
+    exposure: Floats
+    """(C, T)"""
+    visits: pd.DataFrame
+    nameless: set[str]
+
+    @classmethod
+    def read(cls, database: "Database", event: str, series: CountSeries) -> Self:
+        """Return the cells of a series' time."""
+        clock, visits = series.clock, visits_of_fleet(database)
+        bins = clock.bin_of(visits["start_s"].to_numpy(np.float64))
+        visits = visits.assign(bin=bins)[(bins >= 0) & (bins < clock.bins)].set_index("visit")
+        nameless = set(database.values("collection"))
+        parts = []
+        for since_s, until_s in days_of(visits):
+            query = replace(of_fleet(database, event, _ABOUT), since_s=since_s, until_s=until_s)
+            parts.append(_tagged(database.clustered(query, "visit"), visits, nameless))
+        rows = pd.concat(parts, ignore_index=True)
+        names = [*_ABOUT, *_OF_VISITS]
+        code = rows.groupby(names, observed=True, sort=True).ngroup().to_numpy(np.int64)
+        cells = int(code.max()) + 1
+        at = code * clock.bins + rows["bin"].to_numpy(np.int64)
+        exposure = np.bincount(at, rows["samples"], cells * clock.bins).reshape(cells, clock.bins)
+        tags = rows.assign(code=code).drop_duplicates("code").sort_values("code")[names].reset_index(drop=True)
+        return cls(tags, exposure.astype(np.float64), visits, nameless)
+
+    def counts(self, rows: pd.DataFrame) -> Floats:
+        """Return (C, T) samples of rows with the cells' tags."""
+        names = [*_ABOUT, *_OF_VISITS]
+        place = self.tags.reset_index(names="cell")
+        joined = rows.merge(place, on=names)
+        bins = self.exposure.shape[1]
+        at = joined["cell"].to_numpy(np.int64) * bins + joined["bin"].to_numpy(np.int64)
+        return np.bincount(at, joined["samples"], self.exposure.size).reshape(self.exposure.shape).astype(np.float64)
+
+
+def _tagged(rows: pd.DataFrame, visits: pd.DataFrame, nameless: set[str]) -> pd.DataFrame:
+    """Return samples by tags and bin."""
+    rows = rows[rows["visit"].isin(visits.index)]
+    about = visits.loc[rows["visit"]].reset_index(drop=True)
+    own = rows.reset_index(drop=True)
+    table = own.assign(
+        application=programs(own["application"], nameless), **{name: about[name] for name in (*_OF_VISITS, "bin")}
+    )
+    names = [*_ABOUT, *_OF_VISITS, "bin"]
+    text = table.astype(dict.fromkeys((*_ABOUT, *_OF_VISITS), str))
+    return text.groupby(names, observed=True, as_index=False)[["samples"]].sum()
+
+
+def _explained(
+    database: "Database", series: CountSeries, cells: _Cells, finding: WatchFinding
+) -> tuple[Explanation, ...]:
+    """Return what a function's change goes with; a subtree's is not looked into further."""
+    if finding.subtree:
+        return ()
+    change, row = finding.change, finding.change.series
+    query = of_fleet(database, series.event, _ABOUT).restricted("function", finding.function)
+    clock = series.clock
+    bounded = replace(query, since_s=clock.start_s(0), until_s=clock.start_s(clock.bins))
+    rows = _tagged(database.clustered(bounded, "visit"), cells.visits, cells.nameless)
+    here = cells.tags["application"].isin(set(rows["application"])).to_numpy()
+    counts = cells.counts(rows)
+    end = clock.bins if change.end is None else change.end
+    outside = np.ones(clock.bins)
+    outside[change.start : end] = 0.0
+    observed, exposure = counts[here], cells.exposure[here]
+    expected = exposure.sum(axis=0)
+    season = by_hour(observed.sum(axis=0), expected, clock.period, outside) / np.maximum(expected, 1e-300)
+    return tuple(
+        explanations(
+            observed,
+            np.maximum(exposure, observed) * season,
+            cells.tags[here].reset_index(drop=True),
+            change.start,
+            end,
+            dispersion=1.0 + float(series.noise.excess[row]),
+            grew=change.log_factor > 0,
+        )
+    )

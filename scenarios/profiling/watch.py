@@ -1,0 +1,300 @@
+"""`wsc profile watch`: what changed in a profile over time, when, by how much, and what the change goes with."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scenarios.files.options import typed
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.section import Says, Section, Table, note_lines, says
+from scenarios.views.tables import of_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.profiling.changes.detection import DetectableGrowth, Kind, WatchCriteria
+    from analysis.profiling.changes.series import Clock, WatchSpan
+    from analysis.profiling.changes.watching import WatchedSeries, WatchFinding
+
+_SIZES = (0.0001, 0.001, 0.01)
+_KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
+_LISTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCause:
+    """A value of a dimension that a change goes with."""
+
+    dimension: str
+    value: str
+    application: str
+    """Whose revision it is; empty for others."""
+    explained: float
+    """How much of the change it explains: drop in deviance over the dispersion."""
+
+    def words(self) -> str:
+        """Return it in words."""
+        owner = f" of {self.application}" if self.dimension == "revision" and self.application else ""
+        return f"{self.dimension} {self.value}{owner}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedChange:
+    """A change of a function, or of a function with all that it calls."""
+
+    function: str
+    with_callees: bool
+    """Whether it is of the function with all that it calls; none of these then changed enough by itself."""
+    kind: "Kind"
+    """growth, improvement, transient (it went away), shift (cost moved between functions)."""
+    since_s: float
+    until_s: float | None
+    """When it went away; None: it did not."""
+    reported_s: float
+    """From when on the data told it."""
+    factor: float
+    low: float
+    high: float
+    """Ends of the factor's 95% interval."""
+    cost: float
+    """As a share of all events since; negative: it saves."""
+    root: float
+    """Signed root of the likelihood ratio of the clearest window: standard deviations from no change."""
+    causes: tuple[NamedCause, ...] = ()
+    """What it goes with, the best explanation first."""
+    callers: tuple[str, ...] = ()
+    """Callers that changed with it, by it."""
+    partners: tuple[str, ...] = ()
+    """Of a shift: functions from or to which cost moved."""
+
+    @classmethod
+    def of(cls, finding: "WatchFinding", clock: "Clock") -> "WatchedChange":
+        """Return a change in times and factors."""
+        change = finding.change
+        half = 1.96 * change.error
+        return cls(
+            finding.function,
+            finding.subtree,
+            change.kind,
+            since_s=clock.start_s(change.start),
+            until_s=None if change.end is None else clock.start_s(change.end),
+            reported_s=clock.start_s(change.alarm),
+            factor=math.exp(change.log_factor),
+            low=math.exp(change.log_factor - half),
+            high=math.exp(change.log_factor + half),
+            cost=change.cost,
+            root=change.root,
+            causes=tuple(
+                NamedCause(cause.dimension, cause.value, cause.application, cause.explained)
+                for cause in finding.explanations[:_LISTED]
+            ),
+            callers=finding.callers,
+            partners=finding.partners,
+        )
+
+    def goes_with(self) -> str:
+        """Return what the change goes with, in words."""
+        if self.kind == "shift":
+            return f"{'from' if self.cost > 0 else 'to'} {', '.join(self.partners)}"
+        return self.causes[0].words() if self.causes else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ProfileWatch(Conclusion):
+    """What changed over time, and what could have been found."""
+
+    event: str
+    paths_event: str
+    """Whose call paths told of functions with all that they call; empty: none."""
+    criteria: "WatchCriteria"
+    samples: int
+    functions: int
+    subtrees: int
+    bins: int
+    width_s: float
+    changes: tuple[WatchedChange, ...]
+    """The clearest first."""
+    detectable: "tuple[DetectableGrowth, ...]"
+    probability: float
+    """With which growth by `DetectableGrowth.factor` is found."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alarms(self) -> tuple[WatchedChange, ...]:
+        """The functions that became more expensive and still are."""
+        return tuple(change for change in self.changes if change.kind == "growth")
+
+    def brief(self) -> str:
+        """Return how many functions became more expensive."""
+        return self.verdict()
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the changes, the clearest first; of causes only the best."""
+        import pandas as pd
+
+        rows = [asdict(change) for change in self.changes]
+        best = [change.causes[0] if change.causes else None for change in self.changes]
+        names = [name for name in WatchedChange.__dataclass_fields__ if name != "causes"]
+        return pd.DataFrame(rows, columns=names).assign(
+            dimension=[cause.dimension if cause else "" for cause in best],
+            value=[cause.value if cause else "" for cause in best],
+            application=[cause.application if cause else "" for cause in best],
+        )
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "profile watch",
+            "event": self.event,
+            "paths_event": self.paths_event,
+            "criteria": asdict(self.criteria),
+            "samples": self.samples,
+            "series": {"functions": self.functions, "subtrees": self.subtrees},
+            "bins": {"count": self.bins, "width_s": self.width_s},
+            "changes": [asdict(change) for change in self.changes],
+            "probability": self.probability,
+            "detectable": [asdict(size) for size in self.detectable],
+            "notes": list(self.notes),
+        }
+
+    def section(self) -> Section:
+        """Return what became more expensive, what could have been found, and what else changed."""
+        blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}"), Says(self.could_find())]
+        blocks += [_table(self.changes)] if self.changes else []
+        blocks += says(self.others())
+        return Section("", (*blocks, *note_lines(self.notes)))
+
+    def scope(self) -> str:
+        """Return in words what was looked at."""
+        subtrees = f" and {self.subtrees:,} callers with all that they call" if self.subtrees else ""
+        width = typed("TIME", self.width_s)
+        return f"{self.samples:,} samples, {self.functions:,} functions{subtrees} in {self.bins:,} bins of {width}"
+
+    def verdict(self) -> str:
+        """Return in words how many functions became more expensive, and by what criteria."""
+        alarms, rate = len(self.alarms), f"{100 * self.criteria.false_alarms:.3g}%"
+        count = f"{alarms} function{'s' * (alarms != 1)} became" if alarms else "no function is shown to have become"
+        return f"{count} more expensive (chance of any false alarm, at any time: {rate})"
+
+    def others(self) -> str:
+        """Return in words what else changed."""
+        counts = {kind: sum(change.kind == kind for change in self.changes) for kind in _KINDS[1:]}
+        words = {
+            "improvement": "became cheaper",
+            "transient": "changed for a time only",
+            "shift": "only passed cost to each other",
+        }
+        named = [f"{counts[kind]} {words[kind]}" for kind in _KINDS[1:] if counts[kind]]
+        return f"of functions, {', '.join(named)}" if named else ""
+
+    def could_find(self) -> str:
+        """Return in words by how much functions of some sizes must grow to be found within a day."""
+        if not self.detectable:
+            return "what could have been found is not known: no day can be compared with one before it"
+        parts, never = [], []
+        for size in self.detectable:
+            name = f"{100 * size.share:.2g}% of {self.event}"
+            if size.factor is None:
+                never.append(name)
+            else:
+                cost = 100.0 * size.share * (size.factor - 1.0)
+                parts.append(f"one of {name} by {_upwards(size.factor)} × (by {cost:.2g} points)")
+        told = f"a change within a day is found with {self.probability:.0%} probability if a function grows: "
+        missed = f"one of {' or '.join(never)} is not found even if it grows by 64 ×" if never else ""
+        return told + "; ".join((*parts, *((missed,) if missed else ())))
+
+
+def _upwards(factor: float) -> str:
+    """Return a factor rounded up, so that growth by what is told suffices."""
+    digits = 1 if factor >= 2 else 2 if factor >= 1.1 else 4
+    return f"{math.ceil(factor * 10**digits - 1e-9) / 10**digits:g}"
+
+
+def _table(changes: Iterable[WatchedChange]) -> Table:
+    """Return changes with times, what they go with, factors and costs."""
+    import pandas as pd
+
+    rows = [
+        {
+            "function": f"{change.function}{' with callees' * change.with_callees}",
+            "change": change.kind,
+            "since": typed("TIME", change.since_s),
+            "until": "" if change.until_s is None else typed("TIME", change.until_s),
+            "goes_with": change.goes_with(),
+            "factor": change.factor,
+            "low": change.low,
+            "high": change.high,
+            "cost_share": change.cost,
+        }
+        for change in changes
+    ]
+    table = pd.DataFrame(rows)
+    if not table["until"].any():
+        table = table.drop(columns="until")
+    return of_rows(table, {"cost_share": "cost", "change": "change", "goes_with": "goes with"})
+
+
+def watch(
+    paths: Sequence[Path],
+    event: str | None = None,
+    criteria: "WatchCriteria | None" = None,
+    span: "WatchSpan | None" = None,
+) -> ProfileWatch:
+    """Return what changed in a profile over time: what grew, what it goes with, and what could have been found.
+
+    Parameters
+    ----------
+    paths : profile directories, files of other tools, folders of such files, or patterns of their names
+    event : what is watched; none: cycles, or the first event of a profile that has no cycles
+    criteria : when a change is worth an alarm
+    span : time that is looked at, and in what steps
+
+    Raises
+    ------
+    QueryError, ProfileError
+        If the event has no samples in this time, there would be too many bins, or a folder is no profile.
+    """
+    from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria, detectable
+    from analysis.profiling.changes.series import WatchSpan
+    from analysis.profiling.changes.watching import watch as watched_of
+    from analysis.profiling.query import QueryError, unknown
+    from scenarios.profiling.query import opened
+
+    notes: list[str] = []
+    criteria = criteria or WatchCriteria()
+    with opened(list(paths), notes) as database:
+        events = database.events()
+        event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+        if event not in events:
+            raise QueryError(unknown("event", event, events))
+        watched = watched_of(database, event, criteria, span or WatchSpan())
+    series = watched.series
+    return ProfileWatch(
+        event,
+        watched.paths_event,
+        criteria,
+        samples=round(float(series.everything.sum())),
+        functions=len(series.functions),
+        subtrees=0 if watched.subtrees is None else len(watched.subtrees.functions),
+        bins=series.clock.bins,
+        width_s=series.clock.width_s,
+        changes=tuple(WatchedChange.of(finding, series.clock) for finding in watched.findings),
+        detectable=tuple(detectable(series, criteria, watched.tests, _SIZES)),
+        probability=PROBABILITY,
+        notes=(*dict.fromkeys(notes), *_limits(watched, event)),
+    )
+
+
+def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:
+    """Yield what the data cannot tell."""
+    series, clock = watched.series, watched.series.clock
+    if clock.period == 1:
+        yield "less than two days: hours of the day cannot be told from changes"
+    elif series.weekly is None:
+        yield "less than eight days: days of the week cannot be told from changes"
+    if not watched.paths_event:
+        yield "no call paths: callers with all that they call are not watched"
+    elif watched.paths_event != event:
+        yield f"call paths are those of {watched.paths_event}: {event} has none"

@@ -1,0 +1,112 @@
+"""Planted changes of drawn fleets are what they are called; shares that add up to 1 raise no alarm."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import poisson
+
+from analysis.profiling.changes.detection import WatchCriteria, changes, detectable, drift_of, drifting
+from analysis.profiling.changes.scan import exemplary_root, threshold
+from benchmarks.watch import series_of, watched
+from benchmarks.watched_fleets import HOURS, Design, WatchedFleet
+from models.randomness import stream
+
+DESIGN = Design(functions=8, days=20)
+
+
+def alarms(world, what, hours_after=HOURS, design=DESIGN):
+    fleet = WatchedFleet(world, what, design, hours_after)
+    tags, counts = fleet.cells(fleet.counts())
+    return fleet.planted, watched(world, tags, counts, design)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize(
+    ("what", "kind", "hours"),
+    [("regression", "growth", 24), ("improvement", "improvement", 24), ("transient", "transient", 72)],
+)
+def test_a_planted_change_is_named_with_its_cause(world, what, kind, hours):
+    planted, named = alarms(world, what, hours)
+    (own,) = (alarm for alarm in named if alarm.function == planted.function)
+    assert (own.kind, own.dimension, own.value) == (kind, planted.dimension, planted.value)
+    assert abs(own.start - planted.start) <= 6
+    assert not [alarm for alarm in named if alarm.function != planted.function and alarm.kind == "growth"]
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_cost_that_moves_between_functions_is_a_shift(world):
+    planted, named = alarms(world, "refactoring")
+    kinds = {alarm.function: alarm.kind for alarm in named}
+    assert kinds[planted.function] == "shift"
+    assert "growth" not in kinds.values()
+
+
+def test_releases_without_effect_seasons_and_load_are_no_change():
+    assert not [alarm for alarm in alarms(4, "nothing")[1] if alarm.kind != "transient"]
+
+
+def of_one_stratum(counts):
+    tags = pd.DataFrame([("a", "p", "d")], columns=["application", "platform", "datacentre"])
+    still = replace(DESIGN, daily=1e-6, lasting=1e-6, churn=0.0)
+    return series_of(tags, counts[:, None, :], still)
+
+
+def test_where_one_function_grows_the_others_are_not_said_to_shrink():
+    """Five equal functions; one doubles, so that shares of the others fall by a sixth."""
+    rng = stream(6, "one grows")
+    load = np.where(np.arange(240) >= 200, [[2.0], [1.0], [1.0], [1.0], [1.0]], 1.0)
+    counts = rng.poisson(4000.0 * load / load.sum(axis=0)).astype(float)
+    (only,) = changes(of_one_stratum(counts), WatchCriteria())
+    assert (only.series, only.kind, only.start) == (0, "growth", 200)
+    assert np.exp(only.log_factor) == pytest.approx(2.0, rel=0.03)
+
+
+def test_a_weekend_is_a_season_and_a_step_on_a_saturday_is_a_change():
+    rng = stream(7, "weekends")
+    hours = np.arange(28 * 24)
+    weekend = np.where((hours // 24) % 7 >= 5, 1.3, 1.0)
+    later = np.where(hours >= 26 * 24, 1.3, 1.0)
+    mean = np.array([500.0 * weekend, 500.0 * later, 500.0 * weekend * later, np.full(len(hours), 5e5)])
+    named = {one.series: one.kind for one in changes(of_one_stratum(rng.poisson(mean).astype(float)), WatchCriteria())}
+    assert named == {1: "growth", 2: "growth"}
+
+
+def test_drift_from_day_to_day_is_measured():
+    """The root of 60 functions' drift over 20 days is within a tenth: over four standard errors."""
+    rng = stream(8, "drift")
+    daily = np.repeat(rng.normal(0.0, 0.05, (60, 20)), 24, axis=1)
+    counts = np.append(rng.poisson(2000.0 * np.exp(daily)), np.full((1, 480), 1e7), axis=0).astype(float)
+    series = of_one_stratum(counts)
+    assert np.sqrt(drift_of(series)) == pytest.approx(0.05, rel=0.1)
+    assert not changes(drifting(series), WatchCriteria())
+
+
+def test_growth_by_the_stated_factor_is_found_four_times_in_five():
+    """Of 200 draws 160 are expected, ± 6, by the last window alone; growth by half of it is found in less than half."""
+    rng = stream(9, "stated factor")
+    mean = np.full((1, 240), 300.0)
+    rest = np.full((1, 240), 3e9)
+    healthy = of_one_stratum(np.concatenate([mean, rest]))
+    criteria = WatchCriteria(min_cost=0.0)
+    size = float(healthy.counts()[0].sum() / healthy.everything.sum())
+    (stated,) = detectable(healthy, criteria, 1000, [size])
+    assert stated.limit < stated.factor
+    found = {}
+    for part, name in ((1.0, "whole"), (0.5, "half")):
+        grown = np.where(np.arange(240) >= 216, 1.0 + part * (stated.factor - 1.0), 1.0)
+        draws = np.concatenate([rng.poisson(mean * grown, (200, 240)).astype(float), rest])
+        named = changes(of_one_stratum(draws), criteria, 1000)
+        found[name] = sum(one.kind == "growth" for one in named)
+    assert found["whole"] >= 140
+    assert found["half"] < 100
+
+
+def test_the_threshold_is_chernoffs_bound():
+    """A count of mean 3 exceeds what root 4 stands for less often than exp(−8)."""
+    counts = np.arange(3, 60)
+    roots = exemplary_root(counts / 3.0, np.full(57, 3.0), np.full(57, 3e9), np.ones(57))
+    over = counts[roots >= 4.0][0]
+    assert poisson.sf(over - 1, 3.0) <= np.exp(-8.0)
+    assert threshold(1, 1, 2.0 * np.exp(-8.0)) == pytest.approx(4.0)
