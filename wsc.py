@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from scenarios.profiling.affinity import Assignment
     from scenarios.profiling.query import ProfileDifference, ProfileRows
     from scenarios.profiling.regress import Regression
+    from scenarios.profiling.watch import ProfileWatch
     from scenarios.runs.rundir import Run
     from scenarios.views.conclusion import Conclusion
     from scenarios.views.terminal import Progress
@@ -964,6 +965,17 @@ class Profile:
         later = None if after is None else _profiles("after", after)
         with _progress("reading profiles"):
             return regress(self.paths, later, at_s)
+
+    @_judged
+    def watch(
+        self, event: str | None = None, since_s: float | None = None, until_s: float | None = None
+    ) -> "ProfileWatch":
+        """Return what changed over time, when, and what it goes with: ``wsc profile watch``."""
+        from analysis.profiling.changes.series import WatchSpan
+        from scenarios.profiling.watch import watch
+
+        with _progress("reading profiles"):
+            return watch(self.paths, event, span=WatchSpan(since_s, until_s))
 
 
 def _profiles(argument: str, given: object) -> tuple[Path, ...]:

@@ -338,7 +338,7 @@ def quiet(asked: argparse.Namespace) -> None:
     while scanned < asked.series:
         count = min(asked.chunk, asked.series - scanned)
         counts, expected, noise = _healthy(rng, count, design, hours)
-        peaks = Clearest.of(scan(counts, expected, noise, geometry, day=HOURS, period=HOURS), bound)
+        peaks = Clearest.of(scan(counts, expected, noise, geometry, day=HOURS, period=HOURS), bound, count)
         rows = np.flatnonzero(peaks.changed)
         if len(rows):
             few = _quiet_series(counts[rows], expected[rows], _of(noise, rows), geometry, weekly)

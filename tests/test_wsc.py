@@ -163,6 +163,7 @@ def test_files_of_drawn_machines_have_intervals_and_regressions():
     before, after = (wsc.profile(*each, drawn_from=240) for each in files)
     assert {"low", "high"} <= set(before.top(top=2).frame())
     assert plain(before.regress(after)) == command("profile", "regress", *before.paths, *after.paths)
+    assert plain(before.watch("cpu")) == command("profile", "watch", *before.paths, "--event", "cpu")
     assert repr(before) == "<Profile: profile>"
     assert repr(wsc.profile(*files[0])) == "<Profile: before-01.pb.gz and 2 more>"
     folder = before.paths[0].parent

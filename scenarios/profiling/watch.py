@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SIZES = (0.0001, 0.001, 0.01)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
+FACTORS_END = 64.0
+"""Largest growth that is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +195,26 @@ class ProfileWatch(Conclusion):
         """Return in words by how much functions of some sizes must grow to be found within a day."""
         if not self.detectable:
             return "what could have been found is not known: no day can be compared with one before it"
-        parts, never = [], []
+        parts: list[str] = []
+        never: list[str] = []
         for size in self.detectable:
-            name = f"{100 * size.share:.2g}% of {self.event}"
+            name = f"{100 * size.share:.2g}%" + f" of {self.event}" * (not parts and not never)
             if size.factor is None:
                 never.append(name)
             else:
                 cost = 100.0 * size.share * (size.factor - 1.0)
-                parts.append(f"one of {name} by {_upwards(size.factor)} × (by {cost:.2g} points)")
-        told = f"a change within a day is found with {self.probability:.0%} probability if a function grows: "
-        missed = f"one of {' or '.join(never)} is not found even if it grows by 64 ×" if never else ""
-        return told + "; ".join((*parts, *((missed,) if missed else ())))
+                parts.append(f"of {name} by {_upwards(size.factor)} × ({cost:.2g} points)")
+        missed = f"of {' or '.join(never)} not even by {FACTORS_END:g} ×" if never else ""
+        known = f"found within a day with {self.probability:.0%} probability: growth of a function "
+        return known + ", ".join((*parts, *((missed,) if missed else ()))) + self._limit()
+
+    def _limit(self) -> str:
+        """Return in words what a test that knows function and time would find."""
+        sizes = [size for size in self.detectable if size.factor and size.limit]
+        if not sizes:
+            return ""
+        factors = ", ".join(f"{_upwards(size.limit)} ×" for size in sizes if size.limit)
+        return f"; a test that knew function and time would find {factors}"
 
 
 def _upwards(factor: float) -> str:

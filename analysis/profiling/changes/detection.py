@@ -82,25 +82,20 @@ class Clearest:
     """(F,) first bin after which a root is beyond the threshold; −1: none."""
 
     @classmethod
-    def of(cls, windows: Iterable[Windows], bound: float) -> "Clearest":
-        """Return the clearest of windows of every length."""
-        root, end, length, alarm = None, None, None, None
+    def of(cls, windows: Iterable[Windows], bound: float, functions: int) -> "Clearest":
+        """Return the clearest of windows of every length; without windows, no window of none of the functions."""
+        root, never = np.zeros(functions), np.iinfo(np.int64).max
+        end, length, alarm = (np.full(functions, start, dtype=np.int64) for start in (0, 0, never))
         for group in windows:
             size = np.abs(group.root)
             at = np.argmax(size, axis=1)
-            value = group.root[np.arange(len(at)), at]
+            value = group.root[np.arange(functions), at]
             over = size > bound
-            first = np.where(over.any(axis=1), np.argmax(over, axis=1), np.iinfo(np.int64).max)
-            if root is None or end is None or length is None or alarm is None:
-                root, end, length, alarm = value, at + 1, np.full(len(at), group.length), first
-                continue
+            alarm = np.minimum(alarm, np.where(over.any(axis=1), np.argmax(over, axis=1), never))
             better = np.abs(value) > np.abs(root)
             root, end = np.where(better, value, root), np.where(better, at + 1, end)
-            length, alarm = np.where(better, group.length, length), np.minimum(alarm, first)
-        if root is None or end is None or length is None or alarm is None:
-            none = np.zeros(0, dtype=np.int64)
-            return cls(np.zeros(0), none, none, none)
-        return cls(root, end, length, np.where(alarm == np.iinfo(np.int64).max, -1, alarm + 1))
+            length = np.where(better, group.length, length)
+        return cls(root, end, length, np.where(alarm == never, -1, alarm + 1))
 
     @property
     def changed(self) -> Bools:
@@ -148,8 +143,8 @@ def _scanned(
         some = rows[first : first + step]
         noise = replace(series.noise, excess=series.noise.excess[some])
         windows = scan(counts[some], expected[some], noise, geometry, day=day, period=period)
-        parts.append(Clearest.of(windows, bound))
-    parts = parts or [Clearest.of((), bound)]
+        parts.append(Clearest.of(windows, bound, len(some)))
+    parts = parts or [Clearest.of((), bound, 0)]
     return Clearest(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CLEAREST})
 
 
@@ -187,7 +182,9 @@ def _apart(counts: Floats, expected: Floats, here: Bools, elsewhere: Bools) -> t
     return float(log[0] - log[1]), float(np.hypot(*error))
 
 
-def changes(series: CountSeries, criteria: WatchCriteria, tests: int | None = None) -> list[SeriesChange]:
+def changes(
+    series: CountSeries, criteria: WatchCriteria, tests: int | None = None, *, nested: bool = False
+) -> list[SeriesChange]:
     """Return the changes of all functions, the clearest first.
 
     The clearest change of each application is taken out of what its other functions are compared with, and all are
@@ -198,6 +195,7 @@ def changes(series: CountSeries, criteria: WatchCriteria, tests: int | None = No
     series : of functions
     criteria : when a change is worth an alarm
     tests : series over which the chance of a false alarm is bounded; none: these
+    nested : series hold each other's samples, so that none can be taken out
     """
     windows = len(series.geometry.lengths) * series.clock.bins
     bound = threshold(tests or len(series.functions), windows, criteria.false_alarms)
@@ -205,7 +203,7 @@ def changes(series: CountSeries, criteria: WatchCriteria, tests: int | None = No
     taken: list[int] = []
     others, expected = series, series.expected()
     peaks = clearest(series, expected, bound)
-    for _ in range(_ROUNDS):
+    for _ in range(0 if nested else _ROUNDS):
         fresh = [row for row in np.flatnonzero(peaks.changed).tolist() if row not in taken]
         first = {int(home[row]): row for row in sorted(fresh, key=lambda row: abs(peaks.root[row]))}
         if not first:

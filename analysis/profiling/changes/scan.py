@@ -82,8 +82,8 @@ class Geometry:
                 nothing = np.zeros_like(start)
                 earlier, earlier_squares = machine_days.between(nothing, start), machine_days.squares(nothing, start)
             parts.append(_relative(observed, squares, earlier, earlier_squares, machine_days.usual))
-        window, before, lasting = (np.array(part).reshape(-1, len(end)) for part in zip(*parts, strict=True))
-        return cls(lengths(len(end), period), window, before, lasting)
+        together = np.array(parts).reshape(-1, 3, len(end))
+        return cls(lengths(len(end), period), together[:, 0], together[:, 1], together[:, 2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,8 @@ def by_hour(counts: Floats, expected: Floats, period: int, outside: Floats) -> F
 def partition(counts: Floats, expected: Floats, price: float) -> Segments:
     """Return the partition with the greatest log likelihood of Poisson counts less the price of every change.
 
-    Exact, by dynamic programming over the last change (Jackson et al. 2005), O(T²).
+    Exact, by dynamic programming over the last change (Jackson et al. 2005), O(T²). A stretch begins where something is
+    expected.
 
     Parameters
     ----------
@@ -80,4 +81,6 @@ def partition(counts: Floats, expected: Floats, price: float) -> Segments:
     while cuts[-1] > 0:
         cuts.append(int(last[cuts[-1]]))
     at = np.array(cuts[::-1], dtype=np.int64)
-    return Segments(edges[at[:-1]].astype(np.int64), np.diff(observed[at]), np.diff(usual[at]))
+    exposed_at = np.append(np.flatnonzero(np.diff(usual) > 0), pieces)
+    start = np.append(0, exposed_at[np.searchsorted(exposed_at, at[1:-1])]).astype(np.int64)
+    return Segments(edges[start].astype(np.int64), np.diff(observed[at]), np.diff(usual[at]))

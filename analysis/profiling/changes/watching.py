@@ -24,8 +24,8 @@ _NAMED = 0.5
 """Part of a function's samples that a caller has on its path if it is told with the function."""
 _AT_ONCE = 12
 """Bins between the beginnings of two changes that may be one: those of subtrees rest on fewer samples."""
-_SAME = 1.4
-"""By what a subtree's change may exceed those of its functions and still be no other."""
+_LEFT = 0.4
+"""Part of a subtree's change that its functions' may leave unexplained."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,8 +82,8 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     findings = [_finding(series, change, subtree=False) for change in own]
     if subtrees is not None:
         paths = _Paths.of(database, paths_event)
-        above = [_finding(subtrees, change, subtree=True) for change in changes(subtrees, criteria, tests)]
-        findings = _once(paths, findings, above)
+        above = [_finding(subtrees, change, subtree=True) for change in changes(subtrees, criteria, tests, nested=True)]
+        findings = _once(paths, subtrees, findings, above)
     if findings:
         cells = {False: _Cells.read(database, event, series)}
         if subtrees is not None and any(finding.subtree for finding in findings):
@@ -143,26 +143,43 @@ def _last(path: tuple[str, ...], function: str) -> int:
     return len(path) - 1 - path[::-1].index(function)
 
 
-def _once(paths: _Paths, own: Sequence[WatchFinding], above: Sequence[WatchFinding]) -> list[WatchFinding]:
-    """Return changes of functions, and of the smallest subtrees that no change beneath them explains."""
+def _once(
+    paths: _Paths, subtrees: CountSeries, own: Sequence[WatchFinding], above: Sequence[WatchFinding]
+) -> list[WatchFinding]:
+    """Return changes of functions, and of the smallest subtrees that no change of a function explains.
+
+    A function's growth is all of the growth of callers that have it beneath them. Shares add up to 1, so it also takes
+    from every subtree of its application as large a part as that has of the samples.
+    """
     told = list(own)
     for subtree in sorted(above, key=lambda finding: abs(finding.change.cost)):
-        change = subtree.change
-        beneath = [
-            (at, paths.beneath(finding.function, subtree.function, subtree=finding.subtree))
-            for at, finding in enumerate(told)
-            if (finding.change.kind == "transient") == (change.kind == "transient")
-            and abs(finding.change.start - change.start) <= _AT_ONCE
-            and finding.change.cost * change.cost > 0
-        ]
-        known = sum(told[at].change.cost * part for at, part in beneath)
-        if beneath and abs(change.cost) <= _SAME * abs(known) + 2.0 * change.cost_error:
-            for at, part in beneath:
+        change, known = subtree.change, 0.0
+        beneath = {}
+        for at, finding in enumerate(told):
+            if _together(finding.change, change):
+                beneath[at] = paths.beneath(finding.function, subtree.function, subtree=finding.subtree)
+                known += finding.change.cost * (beneath[at] - _part_of_home(subtrees, change.series))
+        if beneath and abs(change.cost - known) <= _LEFT * abs(change.cost) + 2.0 * change.cost_error:
+            for at, part in beneath.items():
                 if part >= _NAMED and subtree.function != told[at].function:
                     told[at] = replace(told[at], callers=(*told[at].callers, subtree.function))
         else:
             told.append(subtree)
     return sorted(told, key=lambda finding: -abs(finding.change.root))
+
+
+def _together(change: SeriesChange, other: SeriesChange) -> bool:
+    """Return whether two changes may be one."""
+    same = (change.kind == "transient") == (other.kind == "transient")
+    return same and abs(change.start - other.start) <= _AT_ONCE
+
+
+def _part_of_home(series: CountSeries, row: int) -> float:
+    """Return the part that a series has of the samples of its main application."""
+    cells = series.of(row).sum(axis=1)
+    application = series.strata["application"].to_numpy(object)
+    own = application == application[int(np.argmax(cells))]
+    return float(cells[own].sum() / max(float(series.exposure[own].sum()), 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

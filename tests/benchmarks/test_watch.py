@@ -1,0 +1,52 @@
+"""Series, truth and scorer as files; the drawn series have the spread and the cost that are declared."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.watch import cusum, main, over_week
+from benchmarks.watched_fleets import HOURS, Design, WatchedFleet
+
+
+def test_a_tools_alarms_are_scored_from_files(tmp_path, capsys):
+    main(["draw", str(tmp_path), "--worlds", "2"])
+    truth = pd.read_csv(tmp_path / "truth.csv", keep_default_na=False)
+    rows = truth.assign(kind=["growth", "growth"])[["world", "function", "kind", "start", "dimension", "value"]]
+    rows.to_csv(tmp_path / "alarms.csv", index=False)
+    main(["score", str(tmp_path), str(tmp_path / "alarms.csv"), "--json"])
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["regression"] == {"worlds": 1, "named": 1, "right_cause": 1, "other_functions": 0}
+    assert scores["improvement"]["named"] == 0
+    main(["run", str(tmp_path)])
+    own = pd.read_csv(tmp_path / "alarms.csv")
+    assert ("growth", int(truth["function"][0])) in set(zip(own["kind"], own["function"], strict=True))
+
+
+@pytest.mark.parametrize("what", ["regression", "improvement"])
+def test_what_is_planted_costs_what_is_declared(what):
+    design = Design(functions=3, days=16)
+    fleet = WatchedFleet(1, what, design)
+    extra = (fleet.expected - fleet.usual)[fleet.planted.function, :, fleet.planted.start :].sum()
+    everything = fleet.load[fleet.planted.start :].sum() / design.of_fleet
+    assert extra / everything == pytest.approx(fleet.planted.cost, rel=1e-6)
+
+
+def test_machine_days_differ_as_declared():
+    """Variance of the sum over 1,000 machines, of 24 functions over 14 days, is within a fifth: 3 standard errors."""
+    fleet = WatchedFleet(3, "nothing", Design(days=16, churn=0.9))
+    factor = fleet._lasting(14) * fleet._daily(14)
+    part = fleet.classes["part"].to_numpy()
+    together = (factor * part[:, None]).sum(axis=1)
+    assert together.mean() == pytest.approx(1.0, abs=0.001)
+    assert together.var() * 1000 == pytest.approx(0.1**2 + 0.1**2, rel=0.2)
+
+
+def test_rivals_rise_where_a_function_grows():
+    counts = np.full((2, 1, 20 * HOURS), 1000.0) + np.arange(20 * HOURS) % 7
+    counts[0, 0, 15 * HOURS :] *= 3.0
+    assert over_week(counts)[0, 16 * HOURS :].max() > 1.3
+    assert over_week(counts)[1].max() < 1.1
+    path = cusum(counts)
+    assert path[0, 16 * HOURS] > 20 > path[1, 14 * HOURS]
