@@ -1,16 +1,19 @@
 """How often findings about servers are false, and how often a wrong ``--servers`` or a broken premise is reported.
 
-``python -m tests.helpers.server_findings 4`` prints a line for each situation. Logs have 6,000 requests on 1, 4 and 16
+``python -m tests.helpers.server_findings 16`` prints a line for each situation. Logs have 6,000 requests on 1, 4 and 16
 servers at 50, 70 and 85% mean load under fcfs and ps; the rate of arrivals moves by half over four cycles.
 
-- *demand follows load*: demands are twice as long in the busiest hours, servers as said: any finding about servers is
-  false. The limit is 2%.
+- *demand follows load*: demands are twice as long in the busiest hours, servers as said: any finding is false. The
+  limit is 2%.
+- policies by their names: healthy logs under nine policies, with six laws of demands (exponential and lognormal ones,
+  uniform, gamma, nearly constant, constant, hyperexponential), at 70 and 90%, where demands follow load in every other.
 - *wrong number*: off by 30%, at least one, up and down, in logs in which at least 500 arrivals met all servers busy. It
-  is reported if `servers_test` contradicts it, or, with ``--policy auto``, if another number or nothing is answered.
-  The limit is 90%.
-- *half unusable*: half of the servers do nothing during a third of the log (4 and 16 servers).
+  is reported if `servers_test` contradicts it, or, with ``--policy auto`` (first two repeats), if another number or
+  nothing is answered. The limit is 90%.
+- *half unusable*: half of the servers take no request during a third of the log (4 and 16 servers).
 - *hosts mixed*: the log of two machines with half of the servers each, said as one.
-- *long polls*: one request in a hundred stays for a minute of mean demands without using a server.
+- *long polls*: one request in a hundred stays without using a server, for a minute of mean demands or for a random time
+  of that mean.
 - *cut off*: requests are logged as left after five mean demands, while their work goes on.
 """
 
@@ -23,9 +26,19 @@ import pandas as pd
 from analysis.occupancy.identification import identify
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.rates import completion_rates, servers_test
-from models.queues.serve import serve
+from models.queues.serve import ChangingRates, serve
 
 REQUESTS, SERVERS, LOADS, POLICIES = 6_000, (1, 4, 16), (0.5, 0.7, 0.85), ("fcfs", "ps")
+OTHERS = ("rr", "srpt", "fb", "lcfs", "lcfs_pr", "sjf", "random", "priority", "ps")
+FITTING = {
+    "half unusable": ("servers came or went",),
+    "hosts mixed": ("more than one queue", "completions grow beyond the servers"),
+    "long polls": ("responses end at one value", "requests that hold no server"),
+    "cut off": ("responses end at one value",),
+}
+"""Names of findings that say what is wrong."""
+WITH_AUTO = 2
+"""Repeats in which the policy is identified, which takes most of the time."""
 
 
 def day(rng, servers, load, follow, law):
@@ -39,12 +52,12 @@ def day(rng, servers, load, follow, law):
     return times, drawn * factor * load * servers * span / (drawn * factor).sum()
 
 
-def test_of(arrival, departure, servers):
+def judged(arrival, departure, servers):
     """Return the findings about servers and the verdict on their number."""
     log = clean(pd.DataFrame({"arrival_s": arrival, "departure_s": departure}), servers)
     peak = int((np.arange(len(arrival)) + 1 - np.searchsorted(np.sort(departure), arrival)).max())
     verdict = servers_test(log, completion_rates(log), servers, peak).verdict
-    return [finding.name for finding in log.findings if "server" in finding.name], verdict
+    return [finding.name for finding in log.findings], verdict
 
 
 def waited(arrival, departure, servers):
@@ -53,69 +66,130 @@ def waited(arrival, departure, servers):
 
 
 def unusable(policy, arrival, demand, servers):
-    """Serve a log of which the second third has half of the servers."""
-    parts = np.array_split(np.arange(len(arrival)), 3)
-    return np.concatenate(
-        [
-            serve(policy, arrival[rows], demand[rows], servers // 2 if part == 1 else servers).departure_s
-            for part, rows in enumerate(parts)
-        ]
-    )
+    """Serve a log during the second third of which half of the servers take no request."""
+    begin, end = arrival[len(arrival) // 3], arrival[2 * len(arrival) // 3]
+    if policy == "ps":
+        whole = np.arange(1.0, servers + 1)
+        rates = np.stack([whole, np.minimum(whole, servers // 2), whole])[:, np.newaxis]
+        pace = ChangingRates(rates, np.array([0.0, begin, end]))
+        return serve("ps", arrival, demand, servers, rates=pace).departure_s
+    free, broken_half = np.zeros(servers), np.arange(servers) >= servers // 2
+    departure = np.empty(len(arrival))
+    for i, (came, needs) in enumerate(zip(arrival, demand, strict=True)):
+        start = np.maximum(free, came)
+        start[broken_half & (start >= begin) & (start < end)] = end
+        server = int(np.argmin(start))
+        departure[i] = free[server] = start[server] + needs
+    return departure
+
+
+def on_two_hosts(rng, policy, arrival, demand, servers):
+    """Serve a log on two machines with half of the servers each, drawn for each request."""
+    departure, first = np.empty(len(arrival)), rng.random(len(arrival)) < 0.5
+    for rows in (first, ~first):
+        departure[rows] = serve(policy, arrival[rows], demand[rows], servers // 2).departure_s
+    return departure
 
 
 def broken(rng, policy, arrival, demand, servers):
     """Yield logs whose premise fails, each with its name."""
     whole = serve(policy, arrival, demand, servers).departure_s
     if servers > 1:
-        yield "half unusable", arrival, unusable(policy, arrival, demand, servers)
-        left, first = np.empty(len(arrival)), rng.random(len(arrival)) < 0.5
-        for rows in (first, ~first):
-            left[rows] = serve(policy, arrival[rows], demand[rows], servers // 2).departure_s
-        yield "hosts mixed", arrival, left
-    yield "long polls", arrival, np.where(rng.random(len(arrival)) < 0.01, arrival + 60.0, whole)
+        yield f"half unusable, {policy}", arrival, unusable(policy, arrival, demand, servers)
+        yield f"hosts mixed, {policy}", arrival, on_two_hosts(rng, policy, arrival, demand, servers)
+    polls = rng.random(len(arrival)) < 0.01
+    yield "long polls of a minute", arrival, np.where(polls, arrival + 60.0, whole)
+    yield "long polls of any length", arrival, np.where(polls, arrival + rng.exponential(60.0, len(arrival)), whole)
     yield "cut off", arrival, np.minimum(whole, arrival + 5.0)
+
+
+def healthy(rng, servers, load, law):
+    """Yield logs of one pool under other policies, each with its policy."""
+    arrival, demand = day(rng, servers, load, 1.0 + law % 2, law % 2)
+    n = len(arrival)
+    mean_s = float(demand.mean())
+    laws = (
+        demand,
+        rng.uniform(0.5, 1.5, n),
+        rng.gamma(4.0, 0.25, n),
+        rng.uniform(0.9, 1.1, n),
+        np.ones(n),
+        np.where(rng.random(n) < 0.9, rng.exponential(0.5, n), rng.exponential(5.5, n)),
+    )
+    demand = laws[law % 6] * mean_s / laws[law % 6].mean()
+    for policy in OTHERS:
+        more = {
+            "rr": {"quantum_s": 0.1 * mean_s},
+            "random": {"choice": rng.random(n)},
+            "priority": {"priority": rng.integers(0, 2, n)},
+        }.get(policy, {})
+        yield policy, arrival, serve(policy, arrival, demand, servers, **more).departure_s
+
+
+class Tally:
+    """How often something happened."""
+
+    def __init__(self):
+        self.counts, self.logs = Counter(), Counter()
+
+    def add(self, name, happened):
+        """Count a log."""
+        self.logs[name] += 1
+        self.counts[name] += bool(happened)
+
+    def print(self):
+        """Print the shares."""
+        for name, n in sorted(self.logs.items()):
+            share = self.counts[name] / n
+            error = np.sqrt((self.counts[name] + 1) * (n - self.counts[name] + 1) / (n + 2) ** 3)
+            print(f"{name:55} {self.counts[name]:4} of {n:4}  {share:6.1%} ± {100 * error:.1f}")
+
+
+def judge_pool(tally, policy, servers, load, repeat):
+    """Judge the logs of one pool: as said, with a wrong number, and with its premise broken."""
+    rng = np.random.default_rng([repeat, servers, int(100 * load), policy == "ps"])
+    for name, follow in (("demand follows load", 2.0), ("demand steady", 1.0)):
+        arrival, demand = day(rng, servers, load, follow, repeat % 2)
+        departure = serve(policy, arrival, demand, servers).departure_s
+        findings, verdict = judged(arrival, departure, servers)
+        tally.add(f"{name}: false finding", findings or verdict == "contradicted")
+    off = max(1, round(0.3 * servers))
+    for said in (servers + off, servers - off):
+        if said >= 1 and waited(arrival, departure, servers) >= 500:
+            way = "more" if said > servers else "fewer"
+            verdict = judged(arrival, departure, said)[1]
+            tally.add(f"wrong number, {way} said: contradicted", verdict == "contradicted")
+            tally.add(f"wrong number, {way} said: confirmed", verdict == "not contradicted")
+            if repeat < WITH_AUTO:
+                answer = identify(arrival, departure, policies=POLICIES, expected_servers=said)
+                reported = answer.policy is None or answer.servers != said
+                tally.add(f"wrong number, {way} said, --policy auto: reported", reported)
+    for name, came, left in broken(rng, policy, arrival, demand, servers):
+        findings, verdict = judged(came, left, servers)
+        tally.add(f"{name}: reported", findings or verdict == "contradicted")
+        named = next(names for start, names in FITTING.items() if name.startswith(start))
+        tally.add(f"{name}: called by its name", any(finding in named for finding in findings))
+
+
+def judge_others(tally, servers, load, repeat):
+    """Judge healthy logs under policies that no finding is made for."""
+    rng = np.random.default_rng([repeat, servers, int(100 * load), 2])
+    for policy, came, left in healthy(rng, servers, load, repeat):
+        findings, verdict = judged(came, left, servers)
+        tally.add(f"{policy}: false finding", findings or verdict == "contradicted")
 
 
 def main(repeats):
     """Print how often what was said."""
-    counts, logs = Counter(), Counter()
-
-    def told(name, yes):
-        logs[name] += 1
-        counts[name] += bool(yes)
-
+    tally = Tally()
     for repeat in range(repeats):
-        for policy in POLICIES:
-            for servers in SERVERS:
+        for servers in SERVERS:
+            for policy in POLICIES:
                 for load in LOADS:
-                    rng = np.random.default_rng([repeat, servers, int(100 * load), policy == "ps"])
-                    arrival, demand = day(rng, servers, load, 2.0, repeat % 2)
-                    departure = serve(policy, arrival, demand, servers).departure_s
-                    findings, verdict = test_of(arrival, departure, servers)
-                    told("demand follows load: false finding", findings or verdict == "contradicted")
-                    arrival, demand = day(rng, servers, load, 1.0, repeat % 2)
-                    departure = serve(policy, arrival, demand, servers).departure_s
-                    findings, verdict = test_of(arrival, departure, servers)
-                    told("demand steady: false finding", findings or verdict == "contradicted")
-                    off = max(1, round(0.3 * servers))
-                    for said in (servers + off, servers - off):
-                        if said >= 1 and waited(arrival, departure, servers) >= 500:
-                            way = "more" if said > servers else "fewer"
-                            verdict = test_of(arrival, departure, said)[1]
-                            told(f"wrong number, {way} said: contradicted", verdict == "contradicted")
-                            told(f"wrong number, {way} said: confirmed", verdict == "not contradicted")
-                            answer = identify(arrival, departure, policies=POLICIES, expected_servers=said)
-                            told(
-                                f"wrong number, {way} said, --policy auto: reported",
-                                answer.policy is None or answer.servers != said,
-                            )
-                    for name, came, left in broken(rng, policy, arrival, demand, servers):
-                        findings, verdict = test_of(came, left, servers)
-                        told(f"{name}: reported", findings or verdict == "contradicted")
-    for name, n in sorted(logs.items()):
-        share = counts[name] / n
-        error = np.sqrt((counts[name] + 1) * (n - counts[name] + 1) / (n + 2) ** 3)
-        print(f"{name:50} {counts[name]:4} of {n:4}  {share:6.1%} ± {100 * error:.1f}")
+                    judge_pool(tally, policy, servers, load, repeat)
+            for load in (0.7, 0.9):
+                judge_others(tally, servers, load, repeat)
+    tally.print()
 
 
 if __name__ == "__main__":

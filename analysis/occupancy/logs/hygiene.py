@@ -10,6 +10,7 @@ from scipy.stats import kendalltau, poisson, theilslopes
 
 from analysis.occupancy.logs.log import Cleaned, LogFinding, counted, in_seconds
 from analysis.occupancy.logs.lost import lost_arrivals, lost_departures
+from analysis.occupancy.logs.premises import premises
 from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
@@ -115,8 +116,8 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     if chance does not explain them. Requests that were cancelled before any service are left out. Departures before
     their arrivals are moved if a clock is off, else left out. Lost departures and arrivals are put in: one lost
     departure would count as a request that waits for ever. Coarse stamps, drifting clocks, servers that idle while
-    requests wait, and durations that may be something else are reported only; clocks and servers are not tested where
-    stamps are coarse, which would blame them for it.
+    requests wait or come and go (`premises`), and durations that may be something else are reported only; clocks and
+    servers are not tested where stamps are coarse, which would blame them for it.
 
     Parameters
     ----------
@@ -448,6 +449,7 @@ def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[LogFinding]:
         order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
         yield from _drift(log.arrival_s[order], log.departure_s[order], servers)
         yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
+        yield from premises(log.arrival_s[order], log.departure_s[order], servers, tick_s)
 
 
 def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[LogFinding]:

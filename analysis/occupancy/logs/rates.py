@@ -31,7 +31,7 @@ _TWICE, _THRICE = 2, 3
 """The rates contradict a number of servers from so large a factor on: where the work excludes it too, and without."""
 _LOOKED_AT = 200_000
 """Requests from the beginning of the log that the test of servers looks at, as `clean` does."""
-_BLAMES = ("more servers than", "servers idle while requests wait")
+_BLAMES = ("more servers than", "servers idle while requests wait", "servers came or went", "more than one queue")
 """How findings about the number of servers begin."""
 TEST_LEVEL = 0.001
 """Level of each of two tests: a server of the model is blamed in less than one log of 500."""
@@ -49,6 +49,8 @@ STRETCH, STRATUM, STRATA = 50, 1_000, 6
 """Arrivals in a stretch of time on average, requests of a stratum of such stretches at least, and most strata."""
 LEAST_SIDE = 30
 """Least number of requests on each side of a comparison."""
+CALM = 0.4
+"""Least share of a stretch's requests that are seen to their end before more than k are there, for a mean demand."""
 _COLUMNS = ("jobs", "time_s", "completions", "rate_per_s", "low", "high")
 
 
@@ -427,7 +429,10 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     Demands often follow the load. If its rate varies, like is compared with like: the log is cut into stretches of
     time, those with about as many arrivals are taken together, and the comparisons of these strata are averaged by the
     requests in them. A stratum without 30 requests on either side is left out; so is one whose long demands are too
-    rare to be seen, of the second test. Without any stratum a test is left out.
+    rare to be seen, of the second test. That test leaves out the stretches in which less than 40% of the requests are
+    seen to their end before more than k are there, too, as the demands of those that leave in a crowd would be compared
+    with those of a calmer time; and those that begin or end in a crowd, whose requests were served in two stretches.
+    Without any stratum a test is left out.
 
     Parameters
     ----------
@@ -441,15 +446,15 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     stay_s, ended = _uncrowded(came, left, met, servers)
     alone, company = met == 0, (met > 0) & (met < servers)
     beside, law_s = list[_Stratum](), list[_Stratum]()
-    for stratum in _strata(came, gone, servers):
+    for stratum in _strata(came, gone, servers, ended & (met < servers)):
         inside = stratum.inside
         if all(np.count_nonzero(ended & side & inside) >= LEAST_SIDE for side in (alone, company)):
             samples = [_sample(stay_s, ended, side & inside) for side in (company, alone)]
             longest = min(sample.longest_s for sample in samples)
             left_s, right_s = (_mean(sample, longest).mean_s for sample in samples)
             beside.append(_Stratum(len(samples[0].stay_s), left_s, right_s, _logrank(*samples)))
-        free = _sample(stay_s, ended, (alone | company) & inside)
-        if np.count_nonzero(free.ended) >= LEAST_SIDE:
+        free = _sample(stay_s, ended, (alone | company) & stratum.calm)
+        if stratum.departures > 0 and np.count_nonzero(free.ended) >= LEAST_SIDE:
             law_s += _load(stratum, servers, free)
     named = (("company", beside), ("load", law_s))
     return tuple(_averaged(name, strata) for name, strata in named if strata)
@@ -460,10 +465,14 @@ class _Stretches(NamedTuple):
 
     inside: Bools
     """(n,) which requests came in them."""
+    calm: Bools
+    """(n,) which of them came in stretches in which demands are known."""
     service_s: float
-    """Service that the law gives in them."""
+    """Service that the law gives in the calm stretches."""
     departures: int
+    """In the calm stretches."""
     stretches: int
+    """Calm ones."""
 
 
 class _Stratum(NamedTuple):
@@ -476,7 +485,7 @@ class _Stratum(NamedTuple):
     error_s: float = math.nan
 
 
-def _strata(came: Floats, gone: Floats, servers: int) -> Iterator[_Stretches]:
+def _strata(came: Floats, gone: Floats, servers: int, known: Bools) -> Iterator[_Stretches]:
     """Yield the log's stretches of time, those with about as many arrivals together; all of a short log."""
     count = len(came) // STRETCH
     strata = int(np.clip(len(came) // STRATUM, 1, STRATA)) if _varies(came) else 1
@@ -487,17 +496,34 @@ def _strata(came: Floats, gone: Floats, servers: int) -> Iterator[_Stretches]:
     service = np.diff(np.interp(edges, present.time_s, worked))
     left = np.histogram(gone, edges)[0]
     arrivals = np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
-    width = min(3, len(arrivals))
-    around = np.convolve(arrivals, np.ones(width), "same") / np.convolve(np.ones(len(arrivals)), np.ones(width), "same")
+    around = _with_neighbours(arrivals)
+    calm = np.ones(len(arrivals), dtype=np.bool_)
+    if strata > 1:
+        share = _with_neighbours(np.bincount(at[known], minlength=len(arrivals)).astype(np.float64))
+        began = np.searchsorted(present.time_s, edges, side="right") - 1
+        crowded = present.jobs[np.clip(began, 0, len(present.jobs) - 1)] > servers
+        calm = (share >= CALM * around) & ~crowded[:-1] & ~crowded[1:]
     order = np.argsort(around, kind="stable")
     part = np.empty(len(arrivals), dtype=np.int64)
     part[order] = np.minimum((np.cumsum(arrivals[order]) - 1) * strata // len(came), strata - 1)
     for stratum in range(strata):
         chosen = part == stratum
-        if left[chosen].sum() > 0:
-            yield _Stretches(
-                chosen[at], float(service[chosen].sum()), int(left[chosen].sum()), int(np.count_nonzero(chosen))
-            )
+        within = chosen & calm
+        yield _Stretches(
+            chosen[at],
+            within[at],
+            float(service[within].sum()),
+            int(left[within].sum()),
+            int(np.count_nonzero(within)),
+        )
+
+
+def _with_neighbours(counts: Floats) -> Floats:
+    """Return the means of each count and those beside it."""
+    width = min(3, len(counts))
+    ones = np.ones(len(counts))
+    means: Floats = np.convolve(counts, np.ones(width), "same") / np.convolve(ones, np.ones(width), "same")
+    return means
 
 
 def _varies(came: Floats) -> bool:
