@@ -735,6 +735,7 @@ def requests(
     zone: str | None = None,
     slo: str | None = None,
     load: _Positive = 1.0,
+    scalability: bool = False,
     by: str | None = None,
     hosts: str | None = None,
     where: str | None = None,
@@ -758,6 +759,7 @@ def requests(
     zone : of stamps without one, such as Europe/Berlin
     slo : objective on a percentile of response, such as p99=300ms: the fewest servers and the largest load that meet it
     load : that the objective is asked for, as a multiple of the log's
+    scalability : whether contention and coherence are fitted to the completion rates
     by : column of classes to compare
     hosts : column of machines, each a queue with `servers` of its own
     where : condition on the columns; only these rows count
@@ -790,6 +792,7 @@ def requests(
         identify=policy == "auto",
         objective=None if slo is None else Objective.parse(slo),
         load=load,
+        scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)

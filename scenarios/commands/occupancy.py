@@ -81,6 +81,14 @@ def occupancy(
     load: Annotated[
         float, number(help="Load that the objective is asked for, as a multiple of the log's.", panel=_CHANGES)
     ] = 1.0,
+    scalability: Annotated[
+        bool,
+        typer.Option(
+            "--scalability",
+            rich_help_panel=_CHANGES,
+            help="Fit contention and coherence (Universal Scalability Law) to completions by requests present.",
+        ),
+    ] = False,
     quantum: Annotated[
         float, time(help="Time slice of policy rr; in seconds if it has no unit.", panel=_CHANGES)
     ] = 0.1,
@@ -153,7 +161,15 @@ def occupancy(
         _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
         _refuse_all({"--upstream": upstream or None, "LOG": None if len(log) == 1 else " ".join(map(str, log))})
         _refuse_all({"--from": from_stamp, "--until": until_stamp})
-        _refuse_all({"--slo": slo, "--by": by_column, "--hosts": hosts_column, "--where": rows_where})
+        _refuse_all(
+            {
+                "--scalability": scalability or None,
+                "--slo": slo,
+                "--by": by_column,
+                "--hosts": hosts_column,
+                "--where": rows_where,
+            }
+        )
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -168,6 +184,8 @@ def occupancy(
 
     if by_column is not None and hosts_column is not None:
         options.refuse("--hosts", "should not be given beside --by", hosts_column)
+    if scalability and hosts_column is not None:
+        options.refuse("--scalability", "is about one queue and should not be given beside --hosts", hosts_column)
     if load != 1.0 and slo is None:
         options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
@@ -187,6 +205,7 @@ def occupancy(
         alert=alert,
         objective=None if slo is None else options.objective("--slo", slo),
         load=load,
+        scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     if out is not None:

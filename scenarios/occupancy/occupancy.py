@@ -29,6 +29,7 @@ from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
+from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, LogSlice, by_host, chosen_rows, class_times, cut, stretch
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
@@ -78,6 +79,8 @@ class OccupancyQuery:
     """A percentile of response time and its bound."""
     load: float = 1.0
     """The load that the objective is asked for, as a multiple of the recorded one."""
+    scalability: bool = False
+    """Whether contention and coherence are fitted to the completion rates."""
     rows: LogSlice | None = None
     """Which of the log's rows count, and the classes that are compared; None: all rows, one class."""
 
@@ -219,6 +222,8 @@ class OccupancyConclusion(Conclusion):
     """None of a log without pairs."""
     slo: SloAnswer | None = None
     """If an objective was asked about."""
+    scalability: ScalabilityAnswer | None = None
+    """If the Universal Scalability Law was asked for."""
     classes: tuple[ClassTimes, ...] = ()
     """If classes are compared."""
     hosts: tuple[tuple[str, "OccupancyConclusion"], ...] = ()
@@ -274,6 +279,7 @@ class OccupancyConclusion(Conclusion):
             "notes": list(self.notes),
             **({} if self.percentiles is None else {"percentiles": self.percentiles.payload()}),
             **({} if self.slo is None else {"slo": self.slo.payload()}),
+            **({} if self.scalability is None else {"scalability": self.scalability.payload()}),
             **({"classes": [row.payload() for row in self.classes]} if self.classes else {}),
             **({"hosts": {name: answer.payload() for name, answer in self.hosts}} if self.hosts else {}),
             **({} if self.alerts is None else {"alerts": self.alerts.to_dict("records")}),
@@ -324,6 +330,8 @@ class OccupancyConclusion(Conclusion):
             yield Says(f"scheduling looks like {identified.policy} on {plural(identified.servers or 0, 'server')}")
         if self.slo is not None:
             yield from self.slo.blocks()
+        if self.scalability is not None:
+            yield from self.scalability.blocks()
         if self.capacity:
             yield self._capacity()
         if self.speeds:
@@ -587,6 +595,7 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
         notes=tuple(notes),
         percentiles=log_percentiles(log, station, query.servers),
         slo=answered,
+        scalability=scalability(log, query.servers) if query.scalability else None,
         classes=classes,
         alerts=None if query.alert is None else alerts(parts, query.alert),
     )
@@ -747,13 +756,15 @@ def _moved(own: Percentile, served: Percentile) -> Percentile:
 
 
 def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> OccupancyConclusion:
-    """Return an answer with the files of its picture; none, with a note, of a log without length."""
+    """Return an answer with the files of its pictures; none, with a note, of a log without length."""
     if answer.intervals.empty:
         return replace(answer, figures=(), notes=(*answer.notes, "the log is one instant: no picture"))
-    from analysis.figures.occupancy.occupancy import draw_occupancy
+    from analysis.figures.occupancy.occupancy import draw_occupancy, draw_scalability
     from scenarios.runs.disk import save
 
     files = save(draw_occupancy(present, answer.servers, answer.intervals), out / "occupancy")
+    if answer.scalability is not None and answer.scalability.law is not None:
+        files += save(draw_scalability(answer.scalability.rates, answer.servers), out / "scalability")
     return replace(answer, figures=tuple(map(str, files)))
 
 

@@ -13,6 +13,8 @@ _POINTS = 1000
 """A longer curve is drawn by its least and its greatest value in so many stretches."""
 
 
+_COUNTED = 10
+"""Fewer completions leave a rate open by more than a factor of two."""
 _HEADROOM = 1.6
 """Bounds that are so much higher than all else are cut off; an arrow says so."""
 
@@ -62,6 +64,35 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     waiting.tick_params(width=0.6, length=2.5, labelsize=7.0)
     lines = [*busy.patches, *waiting.patches]
     busy.legend(handles=lines, frameon=False, ncols=2, fontsize=7.0, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    return figure
+
+
+def draw_scalability(rates: pd.DataFrame, servers: int) -> Figure:
+    """Return completions per second by requests present, with the law and a queue of k servers.
+
+    Parameters
+    ----------
+    rates : as from `scalability.accounts`
+    servers : k >= 1
+    """
+    figure, (axes,) = panels(rows=1, height_inches=2.2)
+    known = rates[rates["completions"] >= _COUNTED]
+    value = known["rate_per_s"]
+    axes.errorbar(
+        known["present"],
+        value,
+        yerr=[value - known["low"], known["high"] - value],
+        fmt="o",
+        markersize=2.5,
+        linewidth=0.7,
+        color=BLUE,
+        label="log, 95%",
+    )
+    axes.plot(rates["present"], rates["law_per_s"], color=RED, linewidth=1.2, label="scalability law")
+    axes.plot(rates["present"], rates["queue_per_s"], color=ORANGE, linewidth=1.2, label=f"queue, k = {servers}")
+    axes.set_ylim(bottom=0.0)
+    label(axes, "requests present", "completions per second")
+    legend(axes, columns=3, above=True)
     return figure
 
 
