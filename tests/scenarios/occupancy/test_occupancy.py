@@ -182,6 +182,17 @@ def test_holding_events_back_is_about_standard_input(log):
     assert wsc(log, "--servers", 2, "--reorder", "5").stderr.startswith("--reorder: is about events on standard")
 
 
+def test_contention_and_coherence_are_in_text_json_and_a_picture_of_their_own(log, tmp_path):
+    law = payload(log, "--servers", 2, "--scalability")["scalability"]
+    assert law["verdict"] in {"the servers", "either"}
+    assert law["law"]["contention"]["low"] <= law["law"]["contention"]["value"] <= law["law"]["contention"]["high"]
+    assert {"present", "rate_per_s", "law_per_s", "queue_per_s"} <= set(law["rates"][0])
+    shown = wsc(log, "--servers", 2, "--scalability", "--out", tmp_path)
+    assert "off a queue of 2 servers" in shown.stdout
+    assert (tmp_path / "scalability.png").exists()
+    assert wsc("-", "--servers", 2, "--scalability").stderr.startswith("--scalability: is about files")
+
+
 def test_a_policy_that_contradicts_the_log_is_not_replayed_and_the_note_says_why(log):
     said = payload(log, "--servers", 2, "--to", "3", "--speed", "2", "--policy", "fcfs")
     assert said["replay_misfits"] > 0.02

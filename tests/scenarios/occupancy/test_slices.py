@@ -92,6 +92,10 @@ def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
         (("--where", "host = 'z'"), "--where: is true of no request"),
         (("--by", "colour"), "--by: should be a column of the log"),
         (("--hosts", "host", "--by", "path"), "--hosts: should not be given beside --by"),
+        (
+            ("--hosts", "host", "--scalability"),
+            "--scalability: is about one queue and should not be given beside --hosts",
+        ),
         (("--from", "2024-01-01"), "--from: should be a number of seconds, as the log has"),
         (("--from", "9e9"), "--from: leaves no request"),
         (("--slo", "p99"), "--slo: should be a percentile and a time, such as p99=300ms"),
