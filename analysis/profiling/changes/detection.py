@@ -316,30 +316,43 @@ class _Moved:
     cost_error: float
 
 
-def _moved(series: CountSeries, row: int, edges: tuple[int, int, int]) -> _Moved:
-    """Return by how much a series changed from the bins before the first edge to those between the other two."""
+def _moved(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly: bool = False) -> _Moved:
+    """Return by how much a series changed from the bins before the first edge to those between the other two.
+
+    Parameters
+    ----------
+    series : of functions
+    row : place of the function
+    edges : bins
+    weekly : compare with the same hours of the weeks before alone
+    """
     until, start, stop = edges
     cells, clock = series.of(row), series.clock
     counts, exposure = cells.sum(axis=0), series.exposure
     bins = np.arange(len(counts))
-    outside = ((bins < start) | (bins >= stop)).astype(np.float64)
-    total = exposure.sum(axis=0)
-    season = by_hour(counts, total, clock.period, outside) / np.maximum(total, 1e-300)
-    log_factor = _log_factor(cells, exposure * season, slice(start, stop), slice(0, until))
-    observed, before = float(counts[start:stop].sum()), float(counts[:until].sum())
-    geometry, noise = series.geometry, series.noise
+    inside, before = (bins >= start) & (bins < stop), bins < until
+    geometry, total = series.geometry, exposure.sum(axis=0)
+    if weekly and series.weekly is not None:
+        week = WEEK * clock.day
+        geometry, before = series.weekly, before & np.isin(bins % week, bins[inside] % week)
+    else:
+        usual = by_hour(counts, total, clock.period, (~inside).astype(np.float64))
+        exposure = exposure * (usual / np.maximum(total, 1e-300))
+    log_factor = _log_factor(cells, exposure, inside, before)
+    observed, earlier = float(counts[inside].sum()), float(counts[before].sum())
     at = int(np.argmin(np.abs(np.array(geometry.lengths) - (stop - start))))
     last = Geometry((stop - start,), *(array[at : at + 1, stop - 1 : stop] for array in _arrays(geometry)))
-    part = np.array([[total[start:stop].sum() / max(float(total[start:stop].sum() + total[:until].sum()), 1e-300)]])
-    own = replace(noise, excess=noise.excess[[row]])
-    dispersion = float(own.dispersion(last, 0, part, part * before, clock.day)[0, 0])
-    error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (before + 0.5))))
-    share = observed * float(series.weight[row]) / max(float(series.everything[start:stop].sum()), 1.0)
+    here, elsewhere = float(total[inside].sum()), float(total[before].sum())
+    part = np.array([[here / max(here + elsewhere, 1e-300)]])
+    own = replace(series.noise, excess=series.noise.excess[[row]])
+    dispersion = float(own.dispersion(last, 0, part, part * earlier, clock.day)[0, 0])
+    error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (earlier + 0.5))))
+    share = observed * float(series.weight[row]) / max(float(series.everything[inside].sum()), 1.0)
     rest = share * float(np.exp(-log_factor))
     return _Moved(log_factor, error, share - rest, rest * error)
 
 
-def _log_factor(counts: Floats, exposure: Floats, after: slice, before: slice) -> float:
+def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -> float:
     """Return the logarithm of the rate after over that before, within strata (Mantel and Haenszel's ratio of rates).
 
     What is expected from all time falls behind where a stratum has more of its samples after the change.
@@ -398,19 +411,34 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
     """Return a function that took over a change's cost, or gave it, though its own time or change is less clear.
 
     Of the functions of the application, the one for which "it changed by as much in the other direction" is likelier
-    than "it did not change" by most, if by more than chance among so many gives in one of ten.
+    than "it did not change" by most, if by more than chance among so many gives in one of ten; compared with all hours
+    of the day before, and with the same hours of the weeks before where there are any.
     """
     near = [row for row in np.flatnonzero(home == home[change.series]).tolist() if row not in taken]
     near.remove(change.series)
-    best, clearest_of = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
+    best, greatest = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
     for row in near:
-        moved = _moved(series, row, (change.start, change.start, series.clock.bins))
-        net = moved.cost + change.cost
-        alone = (moved.cost / max(moved.cost_error, 1e-300)) ** 2
-        together = net**2 / max(moved.cost_error**2 + change.cost_error**2, 1e-300)
-        if abs(net) <= 2.0 * _NET * abs(change.cost) and alone - together > clearest_of:
-            best, clearest_of = row, alone - together
+        edges = (change.start, change.start, series.clock.bins)
+        evidence = _took_over(_moved(series, row, edges), change)
+        if evidence > greatest and _compared_by_weeks(series, change.start):
+            evidence = min(evidence, _took_over(_moved(series, row, edges, weekly=True), change))
+        if evidence > greatest:
+            best, greatest = row, evidence
     return best
+
+
+def _took_over(moved: _Moved, change: SeriesChange) -> float:
+    """Return twice the log likelihood of "it took over the cost" over "it did not change"; 0: it took no half of it."""
+    net = moved.cost + change.cost
+    if abs(net) > 2.0 * _NET * abs(change.cost):
+        return 0.0
+    alone = (moved.cost / max(moved.cost_error, 1e-300)) ** 2
+    return float(alone - net**2 / max(moved.cost_error**2 + change.cost_error**2, 1e-300))
+
+
+def _compared_by_weeks(series: CountSeries, start: int) -> bool:
+    """Return whether every hour of the week was there before a bin."""
+    return series.weekly is not None and start >= WEEK * series.clock.day
 
 
 @dataclass(frozen=True, slots=True)
