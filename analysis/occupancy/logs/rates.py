@@ -49,8 +49,6 @@ STRETCH, STRATUM, STRATA = 50, 1_000, 6
 """Arrivals in a stretch of time on average, requests of a stratum of such stretches at least, and most strata."""
 LEAST_SIDE = 30
 """Least number of requests on each side of a comparison."""
-CALM = 0.4
-"""Least share of a stretch's requests that are seen to their end before more than k are there, for a mean demand."""
 _COLUMNS = ("jobs", "time_s", "completions", "rate_per_s", "low", "high")
 
 
@@ -429,10 +427,9 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     Demands often follow the load. If its rate varies, like is compared with like: the log is cut into stretches of
     time, those with about as many arrivals are taken together, and the comparisons of these strata are averaged by the
     requests in them. A stratum without 30 requests on either side is left out; so is one whose long demands are too
-    rare to be seen, of the second test. That test leaves out the stretches in which less than 40% of the requests are
-    seen to their end before more than k are there, too, as the demands of those that leave in a crowd would be compared
-    with those of a calmer time; and those that begin or end in a crowd, whose requests were served in two stretches.
-    Without any stratum a test is left out.
+    rare to be seen, of the second test. Where the rate varies, that test leaves out the stretches that begin or end
+    with more than k present, too: their requests were served in several stretches, and the demands of a crowd, which
+    nobody sees, would be compared with those of a calmer time. Without any stratum a test is left out.
 
     Parameters
     ----------
@@ -446,7 +443,7 @@ def conserves_work(arrival_s: Floats, departure_s: Floats, servers: int) -> tupl
     stay_s, ended = _uncrowded(came, left, met, servers)
     alone, company = met == 0, (met > 0) & (met < servers)
     beside, law_s = list[_Stratum](), list[_Stratum]()
-    for stratum in _strata(came, gone, servers, ended & (met < servers)):
+    for stratum in _strata(came, gone, servers):
         inside = stratum.inside
         if all(np.count_nonzero(ended & side & inside) >= LEAST_SIDE for side in (alone, company)):
             samples = [_sample(stay_s, ended, side & inside) for side in (company, alone)]
@@ -466,7 +463,7 @@ class _Stretches(NamedTuple):
     inside: Bools
     """(n,) which requests came in them."""
     calm: Bools
-    """(n,) which of them came in stretches in which demands are known."""
+    """(n,) which of them came in stretches that neither begin nor end in a crowd."""
     service_s: float
     """Service that the law gives in the calm stretches."""
     departures: int
@@ -485,7 +482,7 @@ class _Stratum(NamedTuple):
     error_s: float = math.nan
 
 
-def _strata(came: Floats, gone: Floats, servers: int, known: Bools) -> Iterator[_Stretches]:
+def _strata(came: Floats, gone: Floats, servers: int) -> Iterator[_Stretches]:
     """Yield the log's stretches of time, those with about as many arrivals together; all of a short log."""
     count = len(came) // STRETCH
     strata = int(np.clip(len(came) // STRATUM, 1, STRATA)) if _varies(came) else 1
@@ -496,13 +493,13 @@ def _strata(came: Floats, gone: Floats, servers: int, known: Bools) -> Iterator[
     service = np.diff(np.interp(edges, present.time_s, worked))
     left = np.histogram(gone, edges)[0]
     arrivals = np.bincount(at, minlength=len(edges) - 1).astype(np.float64)
-    around = _with_neighbours(arrivals)
+    width = min(3, len(arrivals))
+    around = np.convolve(arrivals, np.ones(width), "same") / np.convolve(np.ones(len(arrivals)), np.ones(width), "same")
     calm = np.ones(len(arrivals), dtype=np.bool_)
     if strata > 1:
-        share = _with_neighbours(np.bincount(at[known], minlength=len(arrivals)).astype(np.float64))
         began = np.searchsorted(present.time_s, edges, side="right") - 1
         crowded = present.jobs[np.clip(began, 0, len(present.jobs) - 1)] > servers
-        calm = (share >= CALM * around) & ~crowded[:-1] & ~crowded[1:]
+        calm = ~crowded[:-1] & ~crowded[1:]
     order = np.argsort(around, kind="stable")
     part = np.empty(len(arrivals), dtype=np.int64)
     part[order] = np.minimum((np.cumsum(arrivals[order]) - 1) * strata // len(came), strata - 1)
@@ -516,14 +513,6 @@ def _strata(came: Floats, gone: Floats, servers: int, known: Bools) -> Iterator[
             int(left[within].sum()),
             int(np.count_nonzero(within)),
         )
-
-
-def _with_neighbours(counts: Floats) -> Floats:
-    """Return the means of each count and those beside it."""
-    width = min(3, len(counts))
-    ones = np.ones(len(counts))
-    means: Floats = np.convolve(counts, np.ones(width), "same") / np.convolve(ones, np.ones(width), "same")
-    return means
 
 
 def _varies(came: Floats) -> bool:

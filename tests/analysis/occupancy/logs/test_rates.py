@@ -387,3 +387,17 @@ def test_demands_that_double_in_busy_hours_blame_nobody(policy, servers):
     for seed in range(2):
         arrival, demand = day(np.random.default_rng(seed), servers, 0.7, 2.0, law=True)
         assert blamed(arrival, serve(policy, arrival, demand, servers).departure_s, servers) == []
+
+
+def test_demands_of_a_crowd_are_not_compared_with_those_of_a_calmer_time():
+    """Fixed log, blamed before: the longest demands of busy hours leave in crowds, where nobody's demand is known."""
+    arrival, demand = day(np.random.default_rng([0, 16, 70, True]), 16, 0.7, 2.0, law=False)
+    assert blamed(arrival, serve("ps", arrival, demand, 16).departure_s, 16) == []
+
+
+def test_departures_after_a_crowd_were_not_served_in_the_calm_stretch_that_sees_them():
+    """Fixed log of constant demands: a crowd that leaves at once looked like more servers."""
+    for load in (0.7, 0.9):
+        arrival, demand = day(np.random.default_rng([4, 16, int(100 * load), 2]), 16, load, 1.0, law=False)
+        alike = np.full(len(arrival), demand.mean())
+        assert blamed(arrival, serve("ps", arrival, alike, 16).departure_s, 16) == []
