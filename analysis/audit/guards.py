@@ -1,12 +1,12 @@
 """The guards of an experiment, by the code of what they find.
 
-Nine guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
-1.8% of healthy tables. The others look at what is there or was said, and do not depend on chance.
+Twelve guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
+2.4% of healthy tables. The others look at what is there or was said, and do not depend on chance.
 """
 
 from collections.abc import Mapping
 
-from analysis.audit import arms, intervals, units
+from analysis.audit import arms, intervals, recorded_feature, units
 from analysis.audit.case import Guard
 
 GUARDS: Mapping[str, Guard] = {
@@ -20,6 +20,7 @@ GUARDS: Mapping[str, Guard] = {
     "carry_over": arms.carry_over,
     "selection_optimised": arms.selection_optimised,
     "imbalance_before": arms.imbalance_before,
+    "early_feature": recorded_feature.early_feature,
     "sample_ratio": arms.sample_ratio,
     "whole_racks": intervals.whole_racks,
     "few_clusters": intervals.few_clusters,
@@ -27,9 +28,11 @@ GUARDS: Mapping[str, Guard] = {
     "instances_independent": intervals.instances_independent,
     "finite_population": intervals.finite_population,
     "mixed_machines": arms.mixed_machines,
+    "spill_over": recorded_feature.spill_over,
     "weights_renormalised": intervals.weights_renormalised,
     "missing_jobs": intervals.missing_jobs,
     "churn": arms.churn,
+    "vanished_machines": recorded_feature.vanished_machines,
     "ipc_across_frequencies": units.ipc_across_frequencies,
     "peeking": intervals.peeking,
 }

@@ -392,6 +392,38 @@ def spilling(fleet: Potential, share: float, rng: np.random.Generator) -> Plante
     return PlantedExperiment(recorded, fleet.jobs)
 
 
+def active_early(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
+    """For a share of the days before the study, the last ones, treated machines had the feature, and no row says so."""
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    since = fleet.first - round(share * (fleet.first - int(rows["period"].min())))
+    early = rows["machine"].isin(treated) & rows["period"].between(since, fleet.first - 1)
+    rows = rows.assign(value=rows["value"].where(~early, fleet.rows["on"]))
+    return PlantedExperiment(rows, fleet.jobs, careless=Careless(baseline="own past"))
+
+
+def felt_by_neighbours(fleet: Potential, slope: float, rng: np.random.Generator) -> PlantedExperiment:
+    """Machines without the feature gain by so much times the share of their rack's machines that have it."""
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    machines = rows.drop_duplicates("machine")
+    share = machines["machine"].isin(treated).groupby(machines["rack"]).mean()
+    felt = fleet.study & (rows["treated"] == 0).to_numpy()
+    factor = 1.0 + slope * np.where(felt, rows["rack"].map(share), 0.0)
+    return PlantedExperiment(rows.assign(value=rows["value"] * factor), fleet.jobs)
+
+
+def slow_machines_vanish(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
+    """Machines differ by 8% for good; the slowest share of the treated reports on the first day of the study only."""
+    factor = np.exp(rng.normal(0, 0.08, int(fleet.rows["machine"].max()) + 1))
+    fleet = fleet.scaled(factor[fleet.rows["machine"].to_numpy()])
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    speed = pd.Series(fleet.relative()).groupby(rows["machine"].to_numpy()).mean().reindex(treated)
+    slowest = speed.nsmallest(round(share * len(treated))).index
+    return PlantedExperiment(rows[~(rows["machine"].isin(slowest) & (rows["period"] > fleet.first))], fleet.jobs)
+
+
 FAULTS: Mapping[str, PlantedFault] = {
     fault.name: fault
     for fault in (
@@ -438,6 +470,9 @@ FAULTS: Mapping[str, PlantedFault] = {
         PlantedFault("slow without values", ("unusable_values",), "share", (0.001, 0.03, 0.2), slow_without_values),
         PlantedFault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
         PlantedFault("frozen sensors", ("frozen_values",), "share of the treated", (0.0, 0.1, 1.0), frozen_sensors),
+        PlantedFault("active early", ("early_feature",), "share of the past", (0.0, 0.3, 0.85), active_early),
+        PlantedFault("felt by neighbours", ("spill_over",), "slope", (0.01, 0.15, 0.3), felt_by_neighbours),
+        PlantedFault("slow machines vanish", ("vanished_machines",), "share", (0.0, 0.2, 0.6), slow_machines_vanish),
         PlantedFault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
         PlantedFault("unit from mid-study", ("unit_change",), "factor", (1.002, 1.5, 2.0), unit_from_mid_study),
         PlantedFault(

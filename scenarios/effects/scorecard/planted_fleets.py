@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import t
 
 from analysis.audit.about import About
-from analysis.audit.case import Audited, contrast
+from analysis.audit.case import Audited, contrast, contrast_before
 from analysis.effects.observations import FlaggedRows
 from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
@@ -101,6 +101,7 @@ class Careless:
     """How a team in a hurry estimates: the plain difference, with what it takes for granted."""
 
     baseline: str = "concurrent"
+    """concurrent: machines without the feature. before: the fleet before. own past: each arm against itself before."""
     clusters: str = "machine"
     corrected: bool = False
     """Whether by a finite-population correction."""
@@ -146,7 +147,7 @@ def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> 
     """Return the change and half-width that a careless team computes of the rows that have numbers above 0."""
     good = rows[np.isfinite(rows["value"]) & (rows["value"] > 0)].reset_index(drop=True)
     table = Audited.under(FlaggedRows.of(good.assign(instance=np.arange(len(good)))), jobs)
-    among = table.study if careless.baseline == "concurrent" else table.treated | ~table.study
+    among = table.treated | ~table.study if careless.baseline == "before" else table.study
     racks = careless.clusters == "rack" and table.rack is not None
     cluster = table.rack if racks and table.rack is not None else np.arange(len(table.machines))
     estimate = contrast(table, among, table.treated, cluster)
@@ -158,6 +159,9 @@ def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> 
         variance = (estimate.influence**2).sum(axis=0)
         error = float(np.sqrt(variance[1] * (1 - share) + variance[0] * share))
     quantile = 1.96 if careless.normal or careless.clusters == "instance" else float(t.ppf(0.975, estimate.freedom))
+    prior = contrast_before(table) if careless.baseline == "own past" else None
+    if prior is not None:
+        return estimate.change - prior.change, quantile * float(np.hypot(error, prior.error))
     return estimate.change, quantile * error
 
 

@@ -1,0 +1,166 @@
+"""Guards about the feature's record: active before it is recorded, felt by controls, or by machines that vanished."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import fisher_exact, t
+
+from analysis.audit.case import Audited, Case
+from analysis.audit.findings import ALPHA, MATERIAL, Finding
+from models.arrays import Bools, Floats, Ints
+
+_LEAST_MACHINES = 8
+"""Machines of the smaller arm, and domains, from which a difference between them is tested."""
+_LEAST = 0.02
+"""Difference of shares of machines from which it is told that they vanish."""
+
+
+def early_feature(case: Case) -> list[Finding] | None:
+    """Find machines that move away from the others before they are recorded to have the feature.
+
+    For each period before the study: by how much machines that get the feature changed from the periods before it to
+    those from it on, against machines that never get it; tested over machines, which count by their series and have one
+    variance. All periods together alarm at a chance of `ALPHA`, and if the shift is `MATERIAL` half-widths of the plain
+    estimate. A feature that was active in all periods before the study cannot be seen.
+    """
+    table, periods = case.table, np.unique(case.table.period[~case.table.study])
+    if table.crossover or case.plain is None or len(periods) < 2:
+        return None
+    shifts = {int(since): _shift(table, since) for since in periods[1:]}
+    shifts = {since: shift for since, shift in shifts.items() if shift is not None}
+    if not shifts:
+        return None
+    since, (apart, chance) = min(shifts.items(), key=lambda item: item[1][1])
+    if chance > ALPHA / len(shifts) or case.plain.half_widths(apart) < MATERIAL:
+        return []
+    first = table.periods[since]
+    evidence = {"shift": apart, "period": float(first), "chance": min(chance * len(shifts), 1.0)}
+    evidence["shift_in_half_widths"] = case.plain.half_widths(apart)
+    what = (
+        f"from period {first:g} on, before they are recorded to have the feature, machines move {apart:+.1%} against "
+        "the others"
+    )
+    remedy = "find out when the feature was switched on; set treated from then on, or leave these periods out"
+    return [Finding("early_feature", "error", what, evidence, remedy)]
+
+
+def _shift(table: Audited, since: int) -> tuple[float, float] | None:
+    """Return by how much more the machines that get the feature changed at a period, and its two-sided chance."""
+    changes, series = _changes(table, ~table.study & (table.period < since), ~table.study & (table.period >= since))
+    arms = [np.flatnonzero((series > 0) & arm) for arm in (table.ever, table.never & ~table.ever)]
+    machines = len(arms[0]) + len(arms[1])
+    if min(map(len, arms)) < _LEAST_MACHINES:
+        return None
+    means = [float(np.average(changes[arm], weights=series[arm])) for arm in arms]
+    parts = [series[arm] * (changes[arm] - mean) for arm, mean in zip(arms, means, strict=True)]
+    square = sum(float((part**2).sum()) for part in parts) / sum(float((series[arm] ** 2).sum()) for arm in arms)
+    shares = sum(float((series[arm] ** 2).sum() / series[arm].sum() ** 2) for arm in arms)
+    error = (square * shares * machines / (machines - 2)) ** 0.5
+    apart = means[0] - means[1]
+    return (apart, float(2 * t.sf(abs(apart) / error, machines - 2))) if error > 0 else None
+
+
+def _changes(table: Audited, before: Bools, after: Bools) -> tuple[Floats, Ints]:
+    """Return (M,) the mean change of each machine's series, less that of their jobs, and how many have both times.
+
+    A series is an instance on a machine, or a job there. What machines that never have the feature do on average in a
+    job and period is what the job does.
+    """
+    others = (table.never & ~table.ever)[table.machine]
+    key = table.job * len(table.periods) + table.period
+    count = np.bincount(key, others, len(table.jobs) * len(table.periods))
+    total = np.bincount(key, others * table.relative, len(count))
+    residual = table.relative - (total / np.where(count > 0, count, np.nan))[key]
+    names = [name for name in ("instance", "residence") if name in table.rows]
+    columns = [pd.Series(table.machine), pd.Series(table.job), *(table.rows[name] for name in names)]
+    series = pd.MultiIndex.from_arrays(columns).factorize()[0]
+    size = int(series.max()) + 1
+    usable = np.isfinite(residual)
+    means = []
+    for rows in (before & usable, after & usable):
+        rows_of = np.bincount(series[rows], minlength=size)
+        means.append(np.bincount(series[rows], residual[rows], size) / np.where(rows_of > 0, rows_of, np.nan))
+    machine: Ints = np.zeros(size, dtype=np.int64)
+    machine[series] = table.machine
+    change = means[1] - means[0]
+    known = np.isfinite(change)
+    held = np.bincount(machine[known], minlength=len(table.machines))
+    sums = np.bincount(machine[known], change[known], len(table.machines))
+    return np.asarray(sums / np.maximum(held, 1), dtype=np.float64), held
+
+
+def spill_over(case: Case) -> list[Finding] | None:
+    """Find machines without the feature that change with the share of their neighbours that have it.
+
+    Neighbours share a `domain`, or else a rack. The mean change of a domain's machines without the feature, from before
+    to the study, is regressed on the share of its machines that have it, by the number of series; domains are the
+    clusters. It alarms at a chance of `ALPHA`, if at the mean share it moves the plain estimate by `MATERIAL` of its
+    half-widths. Where all shares are alike nothing can be seen.
+    """
+    table = case.table
+    domains = table.of_machines("domain")
+    domains = table.of_machines("rack") if domains is None else domains
+    if domains is None or table.crossover or case.plain is None or table.study.all():
+        return None
+    domain = pd.factorize(domains, sort=True)[0]
+    changes, series = _changes(table, ~table.study, table.study & ~table.treated)
+    series = series * (table.never & ~table.ever)
+    sizes = np.bincount(domain)
+    count = np.bincount(domain, series, len(sizes))
+    share = np.bincount(domain, table.ever, len(sizes)) / np.maximum(sizes, 1)
+    mean = np.bincount(domain, series * changes, len(sizes)) / np.maximum(count, 1)
+    seen = count > 0
+    if seen.sum() < _LEAST_MACHINES or not np.ptp(share[seen]) > 0:
+        return None
+    slope, error = _regression(share[seen], mean[seen], count[seen])
+    chance = float(2 * t.sf(abs(slope) / error, seen.sum() - 2)) if error > 0 else 1.0
+    moved = slope * float(np.average(share[seen], weights=count[seen]))
+    if chance > ALPHA or case.plain.half_widths(moved) < MATERIAL:
+        return []
+    evidence = {"slope": slope, "error": error, "chance": chance, "moved": moved, "domains": int(seen.sum())}
+    evidence["moved_in_half_widths"] = case.plain.half_widths(moved)
+    what = (
+        f"machines without the feature change with the share of their neighbours that have it: by {moved:+.1%} at the "
+        "mean share"
+    )
+    remedy = "give the feature to whole domains, and compare domains (--cluster domain)"
+    return [Finding("spill_over", "error", what, evidence, remedy)]
+
+
+def _regression(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
+    """Return the slope of a weighted regression, and its standard error from the residuals."""
+    x = x - np.average(x, weights=weight)
+    y = y - np.average(y, weights=weight)
+    square = float((weight * x**2).sum())
+    slope = float((weight * x * y).sum()) / square
+    residual = float((weight * (y - slope * x) ** 2).sum()) / (len(x) - 2)
+    return slope, float(np.sqrt(residual / square))
+
+
+def vanished_machines(case: Case) -> list[Finding] | None:
+    """Find arms of which more machines vanish in the study: seen in a period of it, but not in its last one.
+
+    Fisher's exact test over machines, at a chance of `ALPHA`, from a difference of 2% on. Those that vanish because the
+    feature harms them take the harm with them.
+    """
+    table = case.table
+    periods = np.unique(table.period[table.study])
+    if table.crossover or len(periods) < 2:
+        return None
+    seen, last = (
+        np.bincount(table.machine[rows], minlength=len(table.machines)) > 0
+        for rows in (table.study, table.study & (table.period == periods[-1]))
+    )
+    arms = (seen & table.ever, seen & table.never & ~table.ever)
+    gone = [int((arm & ~last).sum()) for arm in arms]
+    machines = [int(arm.sum()) for arm in arms]
+    if min(machines) < _LEAST_MACHINES:
+        return None
+    shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
+    there = [count - lost for lost, count in zip(gone, machines, strict=True)]
+    chance = float(fisher_exact([gone, there])[1])
+    if chance > ALPHA or abs(shares[0] - shares[1]) < _LEAST:
+        return []
+    evidence = {"treated": shares[0], "untreated": shares[1], "machines": sum(gone), "chance": chance}
+    what = f"machines vanish before the study's last period: {shares[0]:.1%} of the treated, {shares[1]:.1%} of others"
+    remedy = "find out why; compare only the periods in which all were there, if they vanished at one time"
+    return [Finding("vanished_machines", "error", what, evidence, remedy)]

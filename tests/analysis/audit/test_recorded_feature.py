@@ -1,0 +1,61 @@
+"""A feature that acts where or when no row says so, on fleets of another making."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.audit.case import examine
+from analysis.audit.guards import GUARDS
+from tests.helpers.outside_guards import PLANTED, planted
+
+
+def found(table, jobs, code):
+    """What a guard says, and whether it had what it looks at."""
+    audit = examine(table, jobs, guards={code: GUARDS[code]})
+    return audit.findings, code in audit.checked
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("code", PLANTED)
+def test_a_strong_fault_is_an_error_and_one_of_no_strength_is_none(code):
+    """Three fleets; a healthy one alarms with a chance of 0.2%."""
+    for number in range(3):
+        for strength, alarms in ((PLANTED[code][2][-1], 1), (0.0, 0)):
+            table, made = planted(code, strength, 5, number)
+            findings, checked = found(table, pd.DataFrame(made.jobs), code)
+            assert checked
+            assert [finding.severity for finding in findings] == ["error"] * alarms
+
+
+def test_the_shift_before_the_record_is_the_features_gain():
+    table, made = planted("early_feature", 1.0, 5, 1)
+    ((finding,), _) = found(table, pd.DataFrame(made.jobs), "early_feature")
+    assert finding.evidence["period"] == 1.0
+    assert finding.evidence["shift"] == pytest.approx(made.truth["instances"], abs=0.03)
+
+
+def test_the_slope_over_domains_is_that_of_a_regression():
+    """By `numpy.polyfit` over the domains' means, as machines without noise have them."""
+    machine, period = np.divmod(np.arange(480), 2)
+    domain, treated = machine // 20, (machine % 20 < machine // 20 % 7) & (period == 1)
+    share = np.bincount(domain, treated)[domain] / 20
+    wobble = np.random.default_rng(1).normal(0.0, 0.002, 12)[domain] * (period == 1)
+    value = 2.0 * (1.0 + 0.1 * treated + np.where(treated, 0.0, (0.4 * share + wobble) * (period == 1)))
+    table = pd.DataFrame({"period": period, "job": "a", "machine": machine, "weight": 1.0, "treated": treated * 1})
+    table = table.assign(value=value, domain=domain)
+    ((finding,), _) = found(table, None, "spill_over")
+    after = table[(table["period"] == 1) & (table["treated"] == 0)]
+    level = after["value"].mean()
+    means = after.groupby("domain").agg(value=("value", "mean"), count=("value", "size"))
+    x = table.groupby("domain")["treated"].mean() * 2
+    slope = np.polyfit(x, means["value"] / level, 1, w=np.sqrt(means["count"]))[0]
+    assert finding.evidence["slope"] == pytest.approx(slope, rel=0.05)
+    assert finding.evidence["domains"] == 12
+
+
+def test_what_cannot_be_seen_is_not_checked():
+    table, made = planted("spill_over", 0.3, 5, 1)
+    jobs = pd.DataFrame(made.jobs)
+    assert not found(table.drop(columns=["domain", "rack"]), jobs, "spill_over")[1]
+    assert not found(table[table["period"] > 0], jobs, "early_feature")[1]
+    assert not found(table[table["period"] < 3], jobs, "vanished_machines")[1]
