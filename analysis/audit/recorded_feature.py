@@ -25,8 +25,7 @@ def early_feature(case: Case) -> list[Finding] | None:
     table, periods = case.table, np.unique(case.table.period[~case.table.study])
     if table.crossover or case.plain is None or len(periods) < 2:
         return None
-    shifts = {int(since): _shift(table, since) for since in periods[1:]}
-    shifts = {since: shift for since, shift in shifts.items() if shift is not None}
+    shifts = {int(since): shift for since in periods[1:] if (shift := _shift(table, since)) is not None}
     if not shifts:
         return None
     since, (apart, chance) = min(shifts.items(), key=lambda item: item[1][1])
@@ -105,7 +104,7 @@ def spill_over(case: Case) -> list[Finding] | None:
     changes, series = _changes(table, ~table.study, table.study & ~table.treated)
     series = series * (table.never & ~table.ever)
     sizes = np.bincount(domain)
-    count = np.bincount(domain, series, len(sizes))
+    count: Floats = np.asarray(np.bincount(domain, series, len(sizes)), dtype=np.float64)
     share = np.bincount(domain, table.ever, len(sizes)) / np.maximum(sizes, 1)
     mean = np.bincount(domain, series * changes, len(sizes)) / np.maximum(count, 1)
     seen = count > 0
@@ -157,7 +156,7 @@ def vanished_machines(case: Case) -> list[Finding] | None:
         return None
     shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
     there = [count - lost for lost, count in zip(gone, machines, strict=True)]
-    chance = float(fisher_exact([gone, there])[1])
+    chance = float(fisher_exact(np.array([gone, there]))[1])
     if chance > ALPHA or abs(shares[0] - shares[1]) < _LEAST:
         return []
     evidence = {"treated": shares[0], "untreated": shares[1], "machines": sum(gone), "chance": chance}
