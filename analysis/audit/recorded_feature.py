@@ -82,9 +82,9 @@ def _changes(table: Audited, before: Bools, after: Bools) -> tuple[Floats, Ints]
     machine[series] = table.machine
     change = means[1] - means[0]
     known = np.isfinite(change)
-    held = np.bincount(machine[known], minlength=len(table.machines))
+    both = np.bincount(machine[known], minlength=len(table.machines))
     sums = np.bincount(machine[known], change[known], len(table.machines))
-    return np.asarray(sums / np.maximum(held, 1), dtype=np.float64), held
+    return np.asarray(sums / np.maximum(both, 1), dtype=np.float64), both
 
 
 def spill_over(case: Case) -> list[Finding] | None:
@@ -155,8 +155,8 @@ def vanished_machines(case: Case) -> list[Finding] | None:
     if min(machines) < _LEAST_MACHINES:
         return None
     shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
-    there = [count - lost for lost, count in zip(gone, machines, strict=True)]
-    chance = float(fisher_exact(np.array([gone, there]))[1])
+    remaining = [count - lost for lost, count in zip(gone, machines, strict=True)]
+    chance = float(fisher_exact(np.array([gone, remaining]))[1])
     if chance > ALPHA or abs(shares[0] - shares[1]) < _LEAST:
         return []
     evidence = {"treated": shares[0], "untreated": shares[1], "machines": sum(gone), "chance": chance}
