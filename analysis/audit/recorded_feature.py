@@ -107,15 +107,15 @@ def spill_over(case: Case) -> list[Finding] | None:
     count: Floats = np.asarray(np.bincount(domain, series, len(sizes)), dtype=np.float64)
     share = np.bincount(domain, table.ever, len(sizes)) / np.maximum(sizes, 1)
     mean = np.bincount(domain, series * changes, len(sizes)) / np.maximum(count, 1)
-    seen = count > 0
-    if seen.sum() < _LEAST_MACHINES or not np.ptp(share[seen]) > 0:
+    compared = count > 0
+    if compared.sum() < _LEAST_MACHINES or not np.ptp(share[compared]) > 0:
         return None
-    slope, error = _regression(share[seen], mean[seen], count[seen])
-    chance = float(2 * t.sf(abs(slope) / error, seen.sum() - 2)) if error > 0 else 1.0
-    moved = slope * float(np.average(share[seen], weights=count[seen]))
+    slope, error = _regression(share[compared], mean[compared], count[compared])
+    chance = float(2 * t.sf(abs(slope) / error, compared.sum() - 2)) if error > 0 else 1.0
+    moved = slope * float(np.average(share[compared], weights=count[compared]))
     if chance > ALPHA or case.plain.half_widths(moved) < MATERIAL:
         return []
-    evidence = {"slope": slope, "error": error, "chance": chance, "moved": moved, "domains": int(seen.sum())}
+    evidence = {"slope": slope, "error": error, "chance": chance, "moved": moved, "domains": int(compared.sum())}
     evidence["moved_in_half_widths"] = case.plain.half_widths(moved)
     what = (
         f"machines without the feature change with the share of their neighbours that have it: by {moved:+.1%} at the "
@@ -145,11 +145,11 @@ def vanished_machines(case: Case) -> list[Finding] | None:
     periods = np.unique(table.period[table.study])
     if table.crossover or len(periods) < 2:
         return None
-    seen, last = (
+    present, last = (
         np.bincount(table.machine[rows], minlength=len(table.machines)) > 0
         for rows in (table.study, table.study & (table.period == periods[-1]))
     )
-    arms = (seen & table.ever, seen & table.never & ~table.ever)
+    arms = (present & table.ever, present & table.never & ~table.ever)
     gone = [int((arm & ~last).sum()) for arm in arms]
     machines = [int(arm.sum()) for arm in arms]
     if min(machines) < _LEAST_MACHINES:

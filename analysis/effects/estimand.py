@@ -27,8 +27,8 @@ class Estimand:
 
     Examples
     --------
-    >>> Estimand.of("p99.9").quantile, Estimand.of("proportion").change, Estimand.of("ratio").target
-    (0.999, 'absolute', 'sums')
+    >>> Estimand.of("p95").quantile, Estimand.of("proportion").change, Estimand.of("ratio").target
+    (0.95, 'absolute', 'sums')
     >>> Estimand.of("ratio", target="quota")
     Traceback (most recent call last):
     models.errors.ArgumentError: target: of a ratio is sums, its denominators being the weights, got 'quota'

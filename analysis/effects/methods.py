@@ -144,15 +144,15 @@ def unanswerable(chosen: EffectMethod, estimand: Estimand, design: Design) -> st
     """
     if estimand.plain:
         return ""
-    asked = f"the {estimand.change} change of a {estimand.metric_kind}"
+    wanted = f"the {estimand.change} change of a {estimand.metric_kind}"
     if isinstance(chosen, Published):
-        return f"{chosen.name} estimates the relative change of a rate, not {asked}"
+        return f"{chosen.name} estimates the relative change of a rate, not {wanted}"
     if estimand.metric_kind != "quantile":
         return ""
     if isinstance(chosen, Adjusted) and chosen.pooling != "none":
         return f"{chosen.name} takes jobs' effects for alike, which parts of a quantile's change are not"
     if design != "concurrent":
-        return f"{asked} is estimated where machines keep the feature from one time on, not in a {design} study"
+        return f"{wanted} is estimated where machines keep the feature from one time on, not in a {design} study"
     return ""
 
 
