@@ -15,5 +15,7 @@ Bytes = NDArray[np.uint8]
 """Bytes of a text."""
 UInts = NDArray[np.uint64]
 """Keys and digests of 64 bits."""
+Small = NDArray[np.int8]
+"""Whole numbers of one byte, where there are very many."""
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S

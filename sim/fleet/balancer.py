@@ -33,7 +33,9 @@ def balanced(day: Day, machines: Records, platforms: Records, core_cpi: Floats) 
     """
     jobs = day.jobs
     core_s = jobs.core_cpi * core_cpi / platforms["max_hz"][:, None]
-    farther = platforms["latency_s"] / REFERENCE_LATENCY_S / platforms["overlap"]
+    latency_s: Floats = platforms["latency_s"]
+    overlap: Floats = platforms["overlap"]
+    farther = latency_s / REFERENCE_LATENCY_S / overlap
     memory_s = (jobs.reference_cpi - jobs.core_cpi) / REFERENCE_FREQUENCY_HZ * farther[:, None]
     speed = 1.0 / (core_s + memory_s)
     weight = np.where(jobs.open_load, speed / speed[0], 1.0)

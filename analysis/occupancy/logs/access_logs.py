@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api.types import union_categoricals
 
-from analysis.occupancy.logs.hygiene import might_repeat
+from analysis.occupancy.logs.hygiene import any_twice, might_repeat
 from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, counted, too_long
 from analysis.occupancy.logs.records import RARE, left_out
 from analysis.occupancy.logs.scanner import EMPTY, SURE, UNSURE, Scanned, digests, scan, unscanned
 from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools, Floats, Ints, UInts
+from models.arrays import Bools, Floats, Ints, Small, UInts
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIELD = rf"(?:[^\" ]|{_QUOTED})+"
@@ -114,8 +114,6 @@ _FEW = 30
 _NGINX_DECIMALS = 3
 _PIECE_BYTES = 1 << 24
 """Of a log's text that are read at a time."""
-_MIXED = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
-"""Odd numbers that spread the bits of times over those of a digest."""
 
 
 def read_access_log(
@@ -163,17 +161,22 @@ def read_access_log(
     read = _read(path, form, upstream=upstream, fields=fields)
     nginx = form.by_end or bool(np.count_nonzero(read.decimals >= 0) * 2 > np.count_nonzero(~np.isnan(read.took)))
     stated_unit = unit or form.unit
-    took_s = read.took / PER_SECOND[stated_unit or ("s" if nginx else "us")]
-    known = (np.abs(read.stamp_s) <= FARTHEST_S) & (took_s <= FARTHEST_S)
+    per_second = PER_SECOND[stated_unit or ("s" if nginx else "us")]
+    known = (np.abs(read.stamp_s) <= FARTHEST_S) & (read.took <= FARTHEST_S * per_second)
     notes, findings = _skipped(path, read, known, form)
     by_end = time == "departure" if time else nginx
-    stamp_s, took_s = read.stamp_s[known], took_s[known]
+    stamp_s, took_s, rest = read.stamp_s[known], read.took[known], read.rest[known]
+    if form is _SINGLE and not stated_unit:
+        doubts = _doubtful(took_s, read.decimals[known], nginx)
+    about = None if read.about is None else read.about[known].reset_index(drop=True)
+    behind_s = None if read.upstream is None else read.upstream[known] / PER_SECOND[stated_unit or "s"]
+    del read
+    took_s /= per_second
     origin = float(np.floor(stamp_s.min()))
     stamp_s -= origin
     if not stated_unit:
-        _refuse_long(stamp_s, took_s, read.line[known] - 1)
-        if form is _SINGLE:
-            findings += _doubtful(took_s, read.took[known], read.decimals[known], nginx)
+        _refuse_long(stamp_s, took_s, known)
+        findings += doubts if form is _SINGLE else []
     notes += [_understood(form, nginx, by_end, stated_unit or ("s" if nginx else "us")), _LISTENER]
     end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     moved = np.array_equal(stamp_s, np.floor(stamp_s))
@@ -181,14 +184,12 @@ def read_access_log(
         resolution_s = 1.0
         end_s, how = within_seconds(end_s)
         notes.append(f"stamps are whole seconds: {how}; durations are exact, so is the aggregate response time")
-    table = pd.DataFrame({"arrival_s": end_s - took_s, "departure_s": end_s})
+    table = pd.DataFrame({"arrival_s": end_s - took_s, "departure_s": end_s}, copy=False)
     if moved:
         table["stamp_s"] = stamp_s
     if might_repeat(stamp_s, stamp_s + took_s):
-        table["rest"] = _rest(stamp_s, took_s, read.rest[known])
-    about = None if read.about is None else read.about[known].reset_index(drop=True)
-    if read.upstream is not None:
-        behind_s = read.upstream[known] / PER_SECOND[stated_unit or "s"]
+        table["rest"] = _rest(stamp_s, took_s, rest)
+    if behind_s is not None:
         reached = ~np.isnan(behind_s)
         table = table.assign(departure_s=table["arrival_s"] + behind_s)[reached].reset_index(drop=True)
         about = None if about is None else about[reached].reset_index(drop=True)
@@ -200,27 +201,25 @@ def read_access_log(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lines:
-    """What was read of n lines that are not empty, piece by piece; units are not known yet."""
+    """What was read of n lines, piece by piece; units are not known yet."""
 
-    line: Ints
-    """(n,) its number in the file, from 1."""
     stamp_s: Floats
     """(n,) since 1970; NaN: it has none, or is of another form."""
     took: Floats
     """(n,) the duration as it is written; NaN alike."""
-    decimals: Ints
-    """(n,) digits behind its point; -1: it has none."""
     rest: UInts
     """(n,) digest of all that the line says beside the two."""
-    other: Ints
-    """(n,) why it is of another form: bits `_BELOW`, `_SEVERAL` and `_STAMPED`; those of lines that are of it are 0."""
+    decimals: Small
+    """(n,) digits behind the duration's point; -1: it has none."""
+    other: Small
+    """(n,) why it is of another form: bits `_BELOW`, `_MANY`, `_DATED`; 0: it is of it, `_NOTHING`: it is empty."""
     upstream: Floats | None
     """(n,) the time of the servers behind as it is written, if that is wanted; NaN: none was reached."""
     about: pd.DataFrame | None
     """What the lines say beside the times, if that is wanted."""
 
 
-_BELOW, _MANY, _DATED = 1, 2, 4
+_BELOW, _MANY, _DATED, _NOTHING = 1, 2, 4, -1
 """A line of another form is of it with a duration below 0, has several numbers, or is that of an access log at all."""
 
 
@@ -229,24 +228,15 @@ def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> _Lines:
     if upstream and form.upstream is None:
         problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
         raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
-    pieces, above = list[_Lines](), 0
-    for piece, lines in _pieces(path):
-        pieces.append(_piece(piece, lines, above, form, upstream=upstream, fields=fields))
-        above += lines
-    return _joined(pieces)
-
-
-def _joined(pieces: Sequence[_Lines]) -> _Lines:
-    arrays = {
-        name: np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("line", "stamp_s", "took", "decimals", "rest", "other")
-    }
-    upstream = [piece.upstream for piece in pieces if piece.upstream is not None]
-    about = [piece.about for piece in pieces if piece.about is not None]
+    pieces = [_piece(piece, count, form, upstream=upstream, fields=fields) for piece, count in _pieces(path)]
     return _Lines(
-        **arrays,
-        upstream=np.concatenate(upstream) if upstream else None,
-        about=_stacked(about) if about else None,
+        np.concatenate([piece.stamp_s for piece in pieces]),
+        np.concatenate([piece.took for piece in pieces]),
+        np.concatenate([piece.rest for piece in pieces]),
+        np.concatenate([piece.decimals for piece in pieces]),
+        np.concatenate([piece.other for piece in pieces]),
+        np.concatenate([piece.upstream for piece in pieces if piece.upstream is not None]) if upstream else None,
+        _stacked([piece.about for piece in pieces if piece.about is not None]) if fields else None,
     )
 
 
@@ -276,7 +266,7 @@ def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
         yield rest, rest.count(b"\n") + 1
 
 
-def _piece(piece: bytes, lines: int, above: int, form: Form, *, upstream: bool, fields: bool) -> _Lines:
+def _piece(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool) -> _Lines:
     """Read some lines: by the scanner those that it is sure of, the others by the form's regular expression."""
     text = np.frombuffer(piece, np.uint8)
     scanned = scan(text, lines) if form is _SINGLE else unscanned(text, lines)
@@ -286,9 +276,9 @@ def _piece(piece: bytes, lines: int, above: int, form: Form, *, upstream: bool, 
         stamps = _stamps(pa.array([piece[begin:end] for begin, end in scanned.stamps], pa.large_binary()))
         stamp_s[sure] = stamps[scanned.stamp[sure]]
     took, decimals, rest = scanned.took, scanned.decimals, scanned.rest
-    other = np.zeros(lines, np.int64)
-    left = _array(piece, scanned, unsure)
+    other = np.where(scanned.kind == EMPTY, _NOTHING, 0)
     if len(unsure):
+        left = _array(piece, scanned, unsure)
         parts = pc.extract_regex(left, form.pattern())
         texts = pc.struct_field(parts, "duration").cast(pa.string())
         stamp_s[unsure] = _stamps(pc.struct_field(parts, "time"))
@@ -297,15 +287,13 @@ def _piece(piece: bytes, lines: int, above: int, form: Form, *, upstream: bool, 
         rest[unsure] = _digests(pc.replace_substring_regex(left, form.others(), r"\1\2\3"))
         unread = np.isnan(stamp_s[unsure]) | np.isnan(took[unsure])
         other[unsure[unread]] = _why(left.filter(pa.array(unread)), form)
-    filled = np.flatnonzero(scanned.kind != EMPTY)
-    every = _array(piece, scanned, filled) if upstream or fields else None
+    every = _array(piece, scanned, np.arange(lines)) if upstream or fields else None
     return _Lines(
-        filled + above + 1,
-        stamp_s[filled],
-        took[filled],
-        decimals[filled],
-        rest[filled],
-        other[filled],
+        stamp_s,
+        took,
+        rest,
+        decimals.astype(np.int8),
+        other.astype(np.int8),
         _behind(every, form) if upstream else None,
         _about(every) if fields else None,
     )
@@ -420,9 +408,9 @@ def _said(duration: str) -> Form:
 def _refuse_several(path: Path, read: _Lines, other: Ints) -> None:
     """Raise the fault of other lines, if they hold several numbers, which says how to settle it."""
     several = other[read.other[other] & _MANY > 0]
-    if len(several) <= RARE * len(read.line):
+    if len(several) <= RARE * np.count_nonzero(read.other != _NOTHING):
         return
-    number = int(read.line[several[0]])
+    number = int(several[0]) + 1
     tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", _text(path, number))
     numbers = [field for field in re.findall(_FIELD, tail) if re.fullmatch(_NUMBER, field)]
     options = " or ".join(f"--duration {place}" for place in range(1, len(numbers) + 1))
@@ -439,23 +427,25 @@ def _text(path: Path, number: int) -> str:
     return ""
 
 
-def _refuse_long(stamp_s: Floats, took_s: Floats, rows: Ints) -> None:
+def _refuse_long(stamp_s: Floats, took_s: Floats, known: Bools) -> None:
     """Raise the fault of durations far longer than the log, which must be something else or in another unit."""
     where = too_long(stamp_s, took_s)
     if where is not None:
         span = float(np.ptp(stamp_s))
         what = f"should not be far longer than the whole log, {span:.4g} s: say --unit, or which field with --duration"
-        raise FileError([FileFault(int(rows[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")])
+        raise FileError(
+            [FileFault(int(np.flatnonzero(known)[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")]
+        )
 
 
-def _doubtful(took_s: Floats, took: Floats, decimals: Ints, nginx: bool) -> list[LogFinding]:
+def _doubtful(took: Floats, decimals: Small, nginx: bool) -> list[LogFinding]:
     """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
     done = "kept: is that number a duration? --unit says that it is one, and its unit"
-    if len(took_s) > _FEW and np.ptp(took_s) == 0:
+    if len(took) > _FEW and np.ptp(took) == 0:
         evidence = f"the number after the bytes is {took[0]:.{max(decimals[0], 0)}f} on all lines"
-        return [LogFinding("durations that never vary", len(took_s), evidence, done)]
+        return [LogFinding("durations that never vary", len(took), evidence, done)]
     unlike = int(np.count_nonzero(decimals != _NGINX_DECIMALS))
-    if nginx and len(took_s) > _FEW and unlike > 0.5 * len(took_s):
+    if nginx and len(took) > _FEW and unlike > 0.5 * len(took):
         evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
         return [LogFinding("durations unlike nginx's", unlike, evidence, done)]
     return []
@@ -463,8 +453,7 @@ def _doubtful(took_s: Floats, took: Floats, decimals: Ints, nginx: bool) -> list
 
 def _rest(stamp_s: Floats, took_s: Floats, rest: UInts) -> UInts:
     """Return a number for all that a line says beside its times; another one for each line if all lines differ."""
-    lines = rest ^ (stamp_s.view(np.uint64) * _MIXED[0]) ^ (took_s.view(np.uint64) * _MIXED[1])
-    return np.arange(len(rest), dtype=np.uint64) if len(pd.unique(lines)) == len(rest) else rest
+    return rest if any_twice(rest, stamp_s, took_s) else np.arange(len(rest), dtype=np.uint64)
 
 
 def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
@@ -472,7 +461,7 @@ def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[s
 
     Lines of another form and those with a duration below 0 are counted apart.
     """
-    other, whole = np.flatnonzero(~known), len(read.line)
+    other, whole = np.flatnonzero(~known & (read.other != _NOTHING)), int(np.count_nonzero(read.other != _NOTHING))
     if form is _SINGLE:
         _refuse_several(path, read, other)
     below = read.other[other] & _BELOW > 0
@@ -480,7 +469,7 @@ def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[s
         raise FileError([_refused(path, read, other, form)])
     notes, findings = list[str](), list[LogFinding]()
     for rows, name in ((other[~below], "lines of another form"), (other[below], "durations below 0")):
-        told, wrong = left_out(read.line[rows] - 1, whole, name)
+        told, wrong = left_out(rows, whole, name)
         notes += told
         findings += wrong
     return notes, findings
@@ -488,7 +477,7 @@ def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[s
 
 def _refused(path: Path, read: _Lines, other: Ints, form: Form) -> FileFault:
     """Return the fault of a log half of whose lines have no duration that can be, with their number."""
-    why, whole = read.other[other], len(read.line)
+    why, whole = read.other[other], int(np.count_nonzero(read.other != _NOTHING))
     if 2 * np.count_nonzero(why & _BELOW) >= len(other):
         problem, other = "the duration should be at least 0", other[why & _BELOW > 0]
     elif form.name == _SAID:
@@ -497,7 +486,7 @@ def _refused(path: Path, read: _Lines, other: Ints, form: Form) -> FileFault:
         problem = f"no line has a duration: {_REMEDY}"
     else:
         problem = f"should be a line of an access log that ends in the request's duration; if it has none, {_REMEDY}"
-    number = int(read.line[other[0]]) if len(other) else 1
+    number = int(other[0]) + 1 if len(other) else 1
     count = f" ({len(other):,} of {counted(whole, 'line')})"
     return FileFault(number, 1, "line", problem + count, f'"{_text(path, number)[:60]}"')
 
