@@ -10,7 +10,7 @@ from scenarios.web.listing import unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
 from scenarios.web.site import ProfileSite, WebPage
 
-_MOST_LINES = 10_000
+_MOST_LINES, _HOTTEST = 10_000, 8
 _TOLD = ("line", "samples", "value", "share")
 
 
@@ -36,6 +36,7 @@ class SourceView:
     unit: str
     hash: str
     lines: list[SourceLine]
+    hottest: list[SourceLine]
     header: list[tuple[str, str]]
     functions: Table
     users: Table
@@ -70,13 +71,15 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
     unit = unit_of(site, request.query.event)
+    lines = annotate(site, exact, file, file_hash)
     view = SourceView(
         request=request,
         file=file,
         event=event_name(request.query.event),
         unit=unit,
         hash=file_hash,
-        lines=annotate(site, exact, file, file_hash),
+        lines=lines,
+        hottest=[line for line in sorted(lines, key=lambda line: -line.share)[:_HOTTEST] if line.samples],
         header=[
             ("Samples", f"{samples:,}"),
             (f"{event_name(request.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),

@@ -18,7 +18,7 @@ from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
-from scenarios.web import annotation, calls, exports, findings, flames, listing, regressions
+from scenarios.web import annotation, calls, exports, findings, flames, landing, listing, regressions
 from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
@@ -31,7 +31,8 @@ BuildFile = Callable[[ProfileSite, Pairs], ExportedFile]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 PAGES: Mapping[str, Build] = {
-    "/": listing.home,
+    "/": landing.home,
+    "/changes": landing.changes,
     "/query": listing.query,
     "/diff": listing.diff,
     "/callgraph": calls.callgraph,

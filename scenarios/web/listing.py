@@ -1,4 +1,4 @@
-"""The query view: what matches, how much of it, and links that refine; the home page's tops; two queries compared."""
+"""The query view: what matches, how much of it, and links that refine; two queries compared."""
 
 import itertools
 import json
@@ -13,37 +13,16 @@ import pandas as pd
 from analysis.profiling.query import Query
 from models.errors import WscError
 from scenarios.profiling.intervals import FALSE_CHANGES
-from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, of_frame
-from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
+from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
+from scenarios.web.timeline import Timeline, timeline
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
-_HOME_ROWS = 8
 _SIDES = ("a", "b")
 _LINKED = frozenset({"where", "since", "until"})
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What one event says at first sight: how much of it there is, how much without symbols, and where it is spent."""
-
-    event: str
-    says: str
-    unsymbolised: str
-    tops: tuple[Table, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HomeView:
-    """What the home page shows."""
-
-    facts: list[tuple[str, str]]
-    first: list[Story]
-    others: list[Story]
-    scenario: Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +35,12 @@ class QueryView:
     without: str
     samples: str
     value: str
-    further: list[tuple[str, str]]
+    further: list[tuple[str, str, int]]
+    """Other dimensions, where samples are summed by them, and how many values they have."""
+    course: Timeline | None
+    csv: str
+    more: str
+    """Address of the same with more rows; empty if all are shown."""
     action: str = "/query"
 
 
@@ -88,45 +72,6 @@ class QueryJson(TypedDict):
     """Rows that would make the answer too large."""
 
 
-def home(site: ProfileSite, pairs: Pairs) -> WebPage:
-    """Return the home page: what was profiled, where its first event was spent, and the other events folded away."""
-    problems = list[str]()
-    gather(pairs, (), problems)
-    if problems:
-        raise RefusedError(problems)
-    stories = [_story(site, event) for event in site.events]
-    view = HomeView(facts(site), stories[:1], stories[1:], site.scenario)
-    return WebPage("home.html", "Fleet profile", view)
-
-
-def facts(site: ProfileSite) -> list[tuple[str, str]]:
-    """Return what was profiled: visits and how they ended, machines, days, platforms, data centres, collections."""
-    visits = site.database.table("visits")
-    ended = visits["status"].value_counts(sort=False).sort_index()
-    return [
-        ("Visits", ", ".join(f"{int(count):,} {status}" for status, count in ended.items())),
-        ("Machines visited", f"{int(visits['machine'].nunique()):,}"),
-        ("Days", f"{int((visits['start_s'] // 86400).nunique()):,}"),
-        ("Platforms", ", ".join(sorted(map(str, visits["platform"].unique())))),
-        ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
-        ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
-    ]
-
-
-def _story(site: ProfileSite, event: str) -> Story:
-    query = replace(site.default(("symbolised",)), event=event)
-    parts = site.database.query(query)
-    samples, value = sum(map(int, parts["samples"])), sum(map(int, parts["value"]))
-    hidden = sum(float(share) for known, share in zip(parts["symbolised"], parts["share"], strict=True) if not known)
-    words = event_name(event)
-    tops = tuple(
-        _listed(site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}")
-        for by in ("application", "function")
-    )
-    says = f"{samples:,} samples stand for {event_quantity(value, event, unit_of(site, event))} in the fleet"
-    return Story(words, says, f"{hidden:.1%}" if samples else "–", tops)
-
-
 def unit_of(site: ProfileSite, event: str) -> str:
     """Return what an event's rates say that it counts; nothing for an event without one."""
     return site.database.units().get(event, "")
@@ -136,14 +81,23 @@ def query(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the query view (Ren et al. 2010, figure 2)."""
     request = read(pairs, site.default())
     samples, value = site.database.total(request.query)
+    table = listed(site, request, _title(request), intervals=True)
+    full = len(table.rows) == request.top <= MOST_ROWS // 4
     view = QueryView(
         request=request,
         suggestions=site.suggestions,
-        table=_listed(site, request, _title(request), intervals=True),
+        table=table,
         without=site.without(request.query),
         samples=f"{samples:,}",
         value=event_quantity(value, request.query.event, unit_of(site, request.query.event)),
-        further=[(key, request.grouped(key).url("/query")) for key in site.dimensions if key not in request.query.by],
+        further=[
+            (key, request.grouped(key).url("/query"), count)
+            for key, count in site.counts.items()
+            if key not in request.query.by
+        ],
+        course=timeline(site, request),
+        csv=request.url("/query.csv"),
+        more=replace(request, top=4 * request.top).url("/query") if full else "",
     )
     return WebPage("query.html", "Query", view)
 
@@ -210,6 +164,18 @@ def marked(changed: pd.DataFrame, shown: Table) -> Table:
     return replace(shown, rows=tuple(rows))
 
 
+def with_interval(shown: Table) -> Table:
+    """Return a table whose column of intervals in words, called interval, is set as numbers are."""
+    texts = [head.text for head in shown.headings]
+    at = texts.index("interval") if "interval" in texts else -1
+    heads = (Heading("95% interval", number=True) if index == at else head for index, head in enumerate(shown.headings))
+    return replace(
+        shown,
+        headings=tuple(heads),
+        numbers=tuple(number or index == at for index, number in enumerate(shown.numbers)),
+    )
+
+
 def both(
     site: ProfileSite, pairs: Pairs, default: Query, wrong: Sequence[str] = ()
 ) -> tuple[PageQuery, tuple[Query, Query], dict[str, list[str]]]:
@@ -233,14 +199,20 @@ def both(
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }
     if not any(texts.values()) and "day" not in request.query.by:
-        texts = _first_and_last_day(site, request.query)
+        texts = first_and_last_day(site, request.query)
     queries = [_side(request, side, texts[side], problems) for side in _SIDES]
     if problems:
         raise RefusedError(problems)
     return request, (queries[0], queries[1]), texts
 
 
-def _first_and_last_day(site: ProfileSite, query: Query) -> dict[str, list[str]]:
+def first_and_last_day(site: ProfileSite, query: Query) -> dict[str, list[str]]:
+    """Return restrictions to the first day of a query, as a, and to its last, as b; none if there is one day alone.
+
+    Parameters
+    ----------
+    site, query : asked
+    """
     allowed = dict(query.where).get("day")
     days = [
         int(day)
@@ -273,22 +245,41 @@ def _side(request: PageQuery, side: str, texts: list[str], problems: list[str]) 
     return request.query
 
 
-def _listed(site: ProfileSite, request: PageQuery, caption: str, intervals: bool = False) -> Table:
+def listed(
+    site: ProfileSite, request: PageQuery, caption: str, *, intervals: bool = False, samples: bool = True
+) -> Table:
+    """Return the rows of a query as a table whose names restrict it further.
+
+    Parameters
+    ----------
+    site, request : asked
+    caption : what the table holds
+    intervals, samples : whether shares have their intervals, and rows their samples
+    """
     rows = site.database.query(request.query, request.top)
+    rows = rows if samples else rows.drop(columns="samples")
     if intervals:
         rows = with_intervals(site, request, rows)
     links = {key: _refine(request, key) for key in request.query.by}
-    listed = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
+    table = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
     if "function" not in request.query.by or not len(rows):
-        return listed
-    return _beside(listed, "see", tuple(_callers(request, str(function)) for function in rows["function"]))
+        return table
+    return beside(table, "see", tuple(_callers(request, str(function)) for function in rows["function"]))
 
 
 def _title(request: PageQuery) -> str:
     return f"{event_name(request.query.event)} by {', '.join(request.query.by)}"
 
 
-def _beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
+def beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
+    """Return a table with a column more, of words.
+
+    Parameters
+    ----------
+    listed : the table
+    head : the column's heading
+    cells : one a row
+    """
     rows = tuple((*row, cell) for row, cell in zip(listed.rows, cells, strict=True))
     return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
 

@@ -12,13 +12,13 @@ from analysis.profiling.regressions.comparison import AlarmCriteria
 from models.arrays import DAY_S
 from scenarios.files import options
 from scenarios.profiling.regress import ADJUSTMENTS, adjustment, least_cost, least_growth
-from scenarios.views.section import Table
+from scenarios.views.section import Cell, Table
 from scenarios.views.tables import Row, of_frame
+from scenarios.web.listing import beside, with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.site import ProfileSite, WebPage
 
-_SHOWN = ["function", "dimension", "value", "application", "factor", "low", "high", "cost", "p_value"]
-_NAMES = {"dimension": "goes with", "low": "factor from", "high": "factor to", "cost": "cost_share"}
+_SHOWN = ["function", "goes with", "factor", "interval", "cost_share", "p_value"]
 _USUAL = {
     name: options.typed(metavar, getattr(AlarmCriteria(), name))
     for name, metavar in {"min_factor": "X", "min_cost": "SHARE", "false_alarms": "SHARE", "adjustment": ""}.items()
@@ -81,25 +81,46 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     if at_s is None:
         return WebPage("regress.html", "Regressions", view)
     regression = site.regression(at_s, event, criteria)
-    alarms, improvements = (
-        rows.reindex(columns=_SHOWN).rename(columns=_NAMES) for rows in (regression.alarms, regression.improvements)
-    )
     fleet = PageQuery(site.default()).about(event)
 
     def link(row: Row) -> str:
         return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
 
+    def around(row: Row) -> str:
+        sides = [("a", f"until={at_s:.15g}"), ("b", f"since={at_s:.15g}")]
+        stacks = PageQuery(site.default(("application",), stacks=True), more={"focus": str(row["function"])})
+        return stacks.url("/flamediff", sides)
+
+    def linked(rows: pd.DataFrame, title: str) -> Table:
+        table = with_interval(of_frame(_in_words(rows), title, {"function": link}, bar=""))
+        if not site.stack_events:
+            return table
+        cells = tuple(Cell("flame graph", href=around({"function": name})) for name in rows["function"])
+        return beside(table, "see", cells)
+
     at = at_s / DAY_S
     view = replace(
         view,
         sides=of_frame(_sides(visits, at), "What is compared"),
-        alarms=of_frame(alarms, f"Functions that became more expensive at day {at:g}", {"function": link}),
+        alarms=linked(regression.alarms, f"Functions that became more expensive at day {at:g}"),
         verdict=regression.verdict(),
         could_find=regression.could_find(),
-        improvements=of_frame(improvements, f"Functions that became cheaper at day {at:g}", {"function": link}),
+        improvements=linked(regression.improvements, f"Functions that became cheaper at day {at:g}"),
         cheaper=regression.cheaper(),
     )
     return WebPage("regress.html", "Regressions", view)
+
+
+def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return alarms with what they go with, and the intervals of their factors, in words."""
+    causes = zip(rows["dimension"], rows["value"], rows["application"], strict=True)
+    goes_with = [
+        f"{key} {value}" + (f" of {program}" if key == "revision" and program else "") for key, value, program in causes
+    ]
+    interval = [f"{low:.3g} to {high:.3g}" for low, high in zip(rows["low"], rows["high"], strict=True)]
+    words = rows.rename(columns={"cost": "cost_share"}).assign(interval=interval)
+    words["goes with"] = goes_with
+    return words.reindex(columns=_SHOWN)
 
 
 def _span(start_s: "pd.Series[float]") -> list[str]:

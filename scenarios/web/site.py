@@ -108,6 +108,13 @@ class ProfileSite:
         return DIMENSIONS | {f"{LABEL}{name}": f"the files' label {name}" for name in self.database.labels()}
 
     @property
+    def counts(self) -> Mapping[str, int]:
+        """How many values every dimension has, at most `MOST_ROWS`."""
+        return self.once(
+            "counts", lambda: {name: len(self.database.values(name, MOST_ROWS)) for name in self.dimensions}
+        )
+
+    @property
     def name(self) -> str:
         """Name of the folder, which names the run."""
         return self.run.resolve().name
@@ -159,7 +166,7 @@ class ProfileSite:
         ----------
         query : what is asked
         """
-        return self._once(query, lambda: self._share_intervals(query))
+        return self.once(query, lambda: self._share_intervals(query))
 
     def without(self, query: Query) -> str:
         """Return in a line why a query's shares have no intervals; nothing if they have."""
@@ -172,7 +179,7 @@ class ProfileSite:
         ----------
         a, b : of one event, by the same dimensions
         """
-        return self._once(("difference", a, b), lambda: difference(self.database, a, self.database, b))
+        return self.once(("difference", a, b), lambda: difference(self.database, a, self.database, b))
 
     def regression(self, at_s: float, event: str, criteria: AlarmCriteria) -> Regression:
         """Return the functions that became more expensive from before a time to after it, and what could be found.
@@ -188,7 +195,7 @@ class ProfileSite:
         RefusedError
             If there are no samples of the event on a side, or of one machine alone.
         """
-        return self._once(("regression", at_s, event, criteria), lambda: self._regression(at_s, event, criteria))
+        return self.once(("regression", at_s, event, criteria), lambda: self._regression(at_s, event, criteria))
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
         shares = intervals(self.database, query)
@@ -204,8 +211,14 @@ class ProfileSite:
         except NotEnoughDataError as error:
             raise RefusedError([f"at: {error}"]) from None
 
-    def _once(self, question: object, make: Callable[[], _T]) -> _T:
-        """Return what is made of the profile as it is now, kept for when the same is asked again."""
+    def once(self, question: object, make: Callable[[], _T]) -> _T:
+        """Return what is made of the profile as it is now, kept for when the same is asked again.
+
+        Parameters
+        ----------
+        question : what is asked, hashable
+        make : works it out
+        """
         key = (question, self.database.identity)
         with self._lock:
             if key in self._answers:
@@ -223,7 +236,7 @@ class ProfileSite:
 
         Empty if there are too many locations to be listed.
         """
-        return self._once("places", self._places)
+        return self.once("places", self._places)
 
     def _places(self) -> Mapping[str, tuple[str, str, int]]:
         try:

@@ -7,7 +7,7 @@ const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
 const MOST_EDGES = 150;
 const MOST_PAGES = 30;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
-  "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
+  "/changes", "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
 const AXE = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const problems = [];
 const expect = (fine, what) => {
@@ -134,6 +134,47 @@ async function flameGraph() {
   await page.context().close();
 }
 
+// From the landing page on: what is alarming is put into it; times are chosen by dragging over a chart; tables sort and filter.
+async function landing() {
+  const page = await open({ viewport: { width: 1280, height: 900 } });
+  await visit(page, "/");
+  await page.waitForFunction(() => [...document.querySelectorAll("[data-fetch]")].every((place) => place.dataset.filled === "yes"));
+  const told = await page.locator("[data-fetch]").allTextContents();
+  expect(told[0].includes("more expensive by over"), `/: alarms are not told: ${told[0]}`);
+  expect(told[1].includes("beyond chance"), `/: changes are not told: ${told[1]}`);
+  await accessible(page, "/, filled");
+  await visit(page, "/query?by=function");
+  const chart = page.locator(".timeline .chart");
+  await chart.scrollIntoViewIfNeeded();
+  const { x, y, width } = await chart.boundingBox();
+  const drag = async (from, to) => {
+    await page.mouse.move(x + from * width, y + 40);
+    await page.mouse.down();
+    await page.mouse.move(x + to * width, y + 60, { steps: 4 });
+    await page.mouse.up();
+  };
+  await drag(0.2, 0.4);
+  expect((await page.locator(".brushed a").allTextContents()).includes("Show only this"), "/query: a chosen time cannot be shown");
+  await drag(0.6, 0.9);
+  await page.locator(".brushed a", { hasText: "Compare" }).click();
+  await page.waitForFunction(() => location.pathname === "/diff");
+  expect(new URL(page.url()).searchParams.getAll("a").length === 2, "/diff: the first time is not in the URL");
+  expect(await page.locator(".problems").count() === 0, "/diff: two chosen times are refused");
+  await visit(page, "/callgraph");
+  const before = await page.locator(".graph svg").evaluate((svg) => svg.clientWidth);
+  await page.locator("[data-zoom]").first().click();
+  expect(await page.locator(".graph svg").evaluate((svg) => svg.clientWidth) > before, "/callgraph: does not zoom");
+  await visit(page, "/query?by=function,line");
+  const numbers = () => page.locator("table").last().locator("tbody tr:not([hidden]) td:nth-child(3)").allTextContents();
+  await page.locator("table").last().locator("th button", { hasText: "samples" }).focus();
+  await page.keyboard.press("Enter");
+  const sorted = (await numbers()).map((text) => Number(text.replaceAll(",", "")));
+  expect(sorted.every((each, at) => !at || sorted[at - 1] >= each), "/query: a heading does not sort its table");
+  await page.locator(".filter input").last().fill("memcpy");
+  expect((await numbers()).length < sorted.length, "/query: the filter hides no rows");
+  await page.context().close();
+}
+
 async function refine() {
   const page = await open({});
   await visit(page, "/query");
@@ -144,7 +185,7 @@ async function refine() {
   await page.waitForSelector(".chips li");
   expect((await page.locator(".chips").textContent()).includes(name), "refining does not say to what");
   expect(await page.evaluate(() => window.sameDocument === true), "refining loaded the page anew");
-  expect((await page.locator("caption").first().textContent()).includes("application"), "refining does not group anew");
+  expect((await page.locator("caption").last().textContent()).includes("application"), "refining does not group anew");
   const events = await page.locator("form select[name=event] option").allTextContents();
   await page.locator("form select[name=event]").selectOption(events.find((each) => each !== "cycles"));
   await page.locator("form button").click();
@@ -185,6 +226,7 @@ async function everyLink() {
 await withScripts({}, "");
 await withScripts({ colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true }, "_phone");
 await flameGraph();
+await landing();
 await refine();
 const pages = await everyLink();
 await browser.close();

@@ -9,19 +9,204 @@
     drawing.setAttribute("aria-label", "Call graph; the tables below hold the same calls and functions");
     const frame = place.querySelector(".drawing");
     frame.replaceChildren(drawing);
-    // Begin at the heaviest function, which comes first in the text: the root of the calls.
+    // It begins as wide as the window, but no larger than it was laid out, at the heaviest function's program.
+    const wide = drawing.viewBox.baseVal.width;
+    const tall = drawing.viewBox.baseVal.height;
+    let scale = 1;
+    const zoom = (to) => {
+      const before = scale;
+      scale = Math.min(4, Math.max(0.2, to));
+      drawing.setAttribute("width", wide * scale);
+      drawing.setAttribute("height", tall * scale);
+      const part = scale / before;
+      frame.scrollLeft = (frame.scrollLeft + frame.clientWidth / 2) * part - frame.clientWidth / 2;
+      frame.scrollTop = (frame.scrollTop + frame.clientHeight / 2) * part - frame.clientHeight / 2;
+    };
+    const fit = () => Math.min(1.4, frame.clientWidth / wide);
+    zoom(Math.max(0.85, fit()));
     const root = [...drawing.querySelectorAll("g.node")].find((node) => node.querySelector("title").textContent === "n0");
     if (root) {
       const [inner, outer] = [root.getBoundingClientRect(), frame.getBoundingClientRect()];
       frame.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
       frame.scrollLeft += inner.left - outer.left - 16;
     }
+    for (const button of place.querySelectorAll("[data-zoom]")) {
+      button.addEventListener("click", () => zoom(Number(button.dataset.zoom) ? scale * Number(button.dataset.zoom) : fit()));
+    }
+    frame.addEventListener("keydown", (event) => {
+      if (event.key === "+" || event.key === "-") zoom(scale * (event.key === "+" ? 1.25 : 0.8));
+    });
+    frame.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      zoom(scale * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
+    }, { passive: false });
     place.dataset.drawn = "yes";
+  }
+
+  // Times of a chart, chosen by dragging over it: one to look at, two to compare.
+  function brush(place) {
+    const svg = place.querySelector("svg");
+    const says = place.querySelector(".brushed");
+    const { since, until, step, left, width } = Object.fromEntries(
+      ["since", "until", "step", "left", "width"].map((name) => [name, Number(place.dataset[name])]));
+    place.querySelector(".hint").hidden = false;
+    svg.classList.add("brush");
+    let ranges = [];
+    let begun = null;
+    const time = (event) => {
+      const box = svg.getBoundingClientRect();
+      const x = ((event.clientX - box.left) / box.width) * width;
+      return Math.min(until, Math.max(since, since + ((x - left) / (width - left)) * (until - since)));
+    };
+    const range = (from, to) => [since + Math.floor((Math.min(from, to) - since) / step) * step,
+      Math.min(until, since + Math.ceil((Math.max(from, to) - since) / step) * step)];
+    const mark = (all) => {
+      for (const old of svg.querySelectorAll(".own")) old.remove();
+      all.forEach(([from, to], index) => {
+        const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+        const x = (at) => left + ((at - since) / (until - since)) * (width - left);
+        for (const [name, value] of Object.entries({ x: x(from), y: 0, width: x(to) - x(from), height: svg.viewBox.baseVal.height - 20 })) rect.setAttribute(name, value);
+        rect.setAttribute("class", index ? "range own b" : "range own");
+        svg.append(rect);
+      });
+    };
+    const words = ([from, to]) => `day ${+(from / 86400).toFixed(3)} to ${+(to / 86400).toFixed(3)}`;
+    const link = (text, href) => {
+      const made = document.createElement("a");
+      made.textContent = text;
+      made.href = href;
+      return made;
+    };
+    const side = (name, [from, to]) => `&${name}=since%3D${from}&${name}=until%3D${to}`;
+    const tell = () => {
+      const [a, b] = ranges;
+      says.hidden = false;
+      if (b) {
+        const [first, second] = a[0] <= b[0] ? [a, b] : [b, a];
+        says.replaceChildren(`A is ${words(first)}, B ${words(second)}. `, link("Compare", place.dataset.diff + side("a", first) + side("b", second)));
+      } else {
+        says.replaceChildren(`Chosen: ${words(a)}. `, link("Show only this", `${place.dataset.query}&since=${a[0]}&until=${a[1]}`));
+        if (a[0] > since) says.append(link("Compare with all before", place.dataset.diff + side("a", [since, a[0]]) + side("b", a)));
+      }
+      if (window.htmx) htmx.process(says);
+    };
+    svg.addEventListener("pointerdown", (event) => {
+      begun = time(event);
+      svg.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    });
+    svg.addEventListener("pointermove", (event) => {
+      if (begun !== null) mark([...(ranges.length === 1 ? ranges : []), range(begun, time(event))]);
+    });
+    svg.addEventListener("pointerup", (event) => {
+      if (begun === null) return;
+      const own = range(begun, time(event));
+      begun = null;
+      if (own[1] <= own[0]) return;
+      ranges = ranges.length === 1 ? [ranges[0], own] : [own];
+      mark(ranges);
+      tell();
+    });
+    svg.addEventListener("pointercancel", () => { begun = null; mark(ranges); });
+  }
+
+  const LONG = 12;
+  const SIZES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
+
+  // What a cell is sorted by: its number, or its text.
+  function key(cell, isNumber) {
+    const text = cell.textContent.trim();
+    if (!isNumber) return text.toLowerCase();
+    const full = Number(cell.title.replace(/ .*/, "").replaceAll(",", ""));
+    if (cell.title && !Number.isNaN(full)) return full;
+    const parts = text.replaceAll(",", "").match(/^([+-]?[0-9.]+) ?([kMGTPE])?/);
+    return parts ? Number(parts[1]) * (SIZES[parts[2]] || 1) : -Infinity;
+  }
+
+  // Headings sort their table; long tables have a field that filters their rows.
+  function sortable(table) {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    const usual = [...body.rows];
+    if (usual.length < 2) return;
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const isNumber = head.classList.contains("number");
+        const first = isNumber ? "descending" : "ascending";
+        const order = head.getAttribute("aria-sort") === first ? (isNumber ? "ascending" : "descending") : first;
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", order);
+        const sign = order === "ascending" ? 1 : -1;
+        const rows = usual.map((row) => [key(row.cells[column], isNumber), row]);
+        rows.sort(([a], [b]) => sign * (a < b ? -1 : a > b ? 1 : 0));
+        body.append(...rows.map(([, row]) => row));
+      });
+    });
+    if (usual.length < LONG) return;
+    const place = document.createElement("div");
+    place.className = "filter";
+    const label = document.createElement("label");
+    const field = document.createElement("input");
+    const count = document.createElement("span");
+    field.type = "text";
+    count.setAttribute("aria-live", "polite");
+    label.append("Rows with ", field);
+    place.append(label, count);
+    table.closest(".wide").before(place);
+    field.addEventListener("input", () => {
+      const term = field.value.trim().toLowerCase();
+      let shown = 0;
+      for (const row of usual) {
+        row.hidden = term !== "" && !row.textContent.toLowerCase().includes(term);
+        shown += row.hidden ? 0 : 1;
+      }
+      count.textContent = term ? `${shown} of ${usual.length}` : "";
+    });
+  }
+
+  // Puts the answers of other pages into this one, one after the other, as they may take some seconds each.
+  async function fill(places) {
+    for (const place of places) {
+      const link = place.querySelector("a");
+      const usual = link.textContent;
+      link.textContent = "Being worked out …";
+      let answer = null;
+      for (let tries = 0; tries < 5 && place.isConnected; tries += 1) {
+        answer = await fetch(place.dataset.fetch).catch(() => null);
+        if (!answer || answer.status !== 503) break;
+        await new Promise((done) => setTimeout(done, 2000));
+      }
+      if (!place.isConnected) return;
+      const page = answer && new DOMParser().parseFromString(await answer.text(), "text/html");
+      const found = page && (page.querySelector("#answer") || page.querySelector(".problems"));
+      if (found) {
+        place.replaceChildren(...found.childNodes);
+        if (window.htmx) htmx.process(place);
+        draw();
+      } else link.textContent = usual;
+      place.dataset.filled = "yes";
+    }
   }
 
   const narrow = window.matchMedia("(max-width: 40rem)");
 
   function draw() {
+    for (const place of document.querySelectorAll(".timeline:not([data-brush])")) {
+      place.dataset.brush = "yes";
+      brush(place);
+    }
+    for (const table of document.querySelectorAll("table[data-sort]")) {
+      table.removeAttribute("data-sort");
+      sortable(table);
+    }
+    const waiting = [...document.querySelectorAll("[data-fetch]:not([data-filled])")];
+    for (const place of waiting) place.dataset.filled = "begun";
+    fill(waiting);
     if (narrow.matches) for (const form of document.querySelectorAll("details.asking")) form.open = false;
     for (const place of document.querySelectorAll("[data-draw]:not([data-drawn])")) {
       place.dataset.drawn = "begun";

@@ -2,7 +2,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.helpers.small_profile import EVENTS
 from tests.helpers.web_pages import ask, expected, harmless
 
 
@@ -51,14 +50,3 @@ def test_a_difference_begins_with_the_last_day_against_the_first(pages, url, a, 
 def test_a_difference_that_nobody_asked_for_is_that_of_its_days(pages):
     page, asked = (harmless(ask(pages, url)) for url in ("/diff", "/diff?a=day=0&b=day=3"))
     assert page.said == asked.said
-
-
-def test_home_tells_one_event_and_folds_the_others(pages, small_profile):
-    """The share without symbols is that of pandas."""
-    page = harmless(ask(pages, "/"))
-    rows = expected(small_profile, "cycles")
-    hidden = rows[~rows["symbolised"]]["value"].sum() / rows["value"].sum()
-    said = " ".join("".join(page.said).split())
-    assert f"in the fleet; {hidden:.1%} in code without symbols" in said
-    assert page.count("details") == len(EVENTS) - 1
-    assert page.count("table") == 2 * len(EVENTS)

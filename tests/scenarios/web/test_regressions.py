@@ -32,7 +32,7 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
     pages = application(small_profile)
     asked.clear()
     page = harmless(ask(pages, "/regress?at=2d"))
-    for told in ("f", "revision", "new", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
+    for told in ("f", "revision new of a", f"{alarm['factor']:.4g}", f"{alarm['cost']:.2%}"):
         assert told in page.said
     said = " ".join("".join(page.said).split())
     for told in (concluded.verdict(), concluded.could_find(), concluded.cheaper()):

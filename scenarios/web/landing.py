@@ -1,0 +1,215 @@
+"""The landing page: what this fleet is, what is alarming, what changed, and the way to each question."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from analysis.profiling.fleet_samples import visits_of_fleet
+from models.arrays import DAY_S
+from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.views.conclusion import Payload
+from scenarios.views.numbers import event_name, event_quantity, plural
+from scenarios.views.section import Table
+from scenarios.views.tables import Link, Row, of_frame
+from scenarios.web.listing import first_and_last_day, listed, marked, unit_of, with_interval
+from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather
+from scenarios.web.site import ProfileSite, WebPage
+from scenarios.web.timeline import Timeline, timeline
+
+_HOME_ROWS, _CHANGES = 8, 10
+_VERSIONS = ("compiler", "kernel", "platform")
+QUESTIONS = (
+    (
+        "/query?by=function",
+        "Which functions cost most?",
+        "functions, programs, machines, any dimension; with intervals",
+    ),
+    ("/flame", "Who calls whom?", "flame graph: root down, inverted, callers and callees of one function"),
+    ("/flamediff", "What does a change look like?", "flame graph of two times; coloured where it is beyond chance"),
+    ("/rollouts", "Which version runs where?", "compilers, kernels, platforms and revisions day by day"),
+    ("/source", "Which lines are hot?", "sources with the share of each line"),
+    ("/stability", "Can one rely on it?", "how far days are apart, beside what sampling alone makes of it"),
+    ("/questions", "What else is asked often?", "stored questions, each with its answer"),
+)
+"""Where a question is answered, the question, and what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class HomeView:
+    """What the landing page shows."""
+
+    sentence: str
+    facts: list[tuple[str, str]]
+    event: str
+    says: str
+    tops: tuple[Table, ...]
+    counted: Table
+    alarms: str
+    """Page of the alarms of the later half of the time against the earlier one; empty if it cannot be parted."""
+    middle: str
+    changes: str
+    """Page of what changed; empty for one day alone."""
+    course: Timeline | None
+    scenario: Payload
+    questions: tuple[tuple[str, str, str], ...] = QUESTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesView:
+    """What the page of changes shows."""
+
+    first: str
+    last: str
+    event: str
+    versions: Table
+    functions: Table
+    compared: int
+    beyond: int
+    """Functions whose share changed beyond chance."""
+    without: str
+    """Why none can be told from chance; empty if they can."""
+    difference: str
+    """Where the flame graphs of both days are compared."""
+    false_changes: float = FALSE_CHANGES
+
+
+def home(site: ProfileSite, pairs: Pairs) -> WebPage:
+    """Return the landing page."""
+    problems = list[str]()
+    gather(pairs, (), problems)
+    if problems:
+        raise RefusedError(problems)
+    fleet = visits_of_fleet(site.database)
+    event = site.events[0] if site.events else "cycles"
+    query = replace(site.default(), event=event)
+    events, samples = _events(site)
+    words = event_name(event)
+    tops = tuple(
+        listed(site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}", samples=False)
+        for by in ("application", "function")
+    )
+    _, value = site.database.total(query)
+    middle = _middle(fleet["start_s"])
+    view = HomeView(
+        sentence=_sentence(fleet, samples, len(site.events)),
+        facts=facts(site),
+        event=words,
+        says=f"{event_quantity(value, event, unit_of(site, event))} in the fleet",
+        tops=tops,
+        counted=events,
+        alarms=f"/regress?at={middle}" if middle else "",
+        middle=middle.removesuffix("d"),
+        changes="/changes" if first_and_last_day(site, query)["a"] else "",
+        course=timeline(site, PageQuery(replace(query, by=("application",)))),
+        scenario=site.scenario,
+    )
+    return WebPage("home.html", "Fleet profile", view)
+
+
+def facts(site: ProfileSite) -> list[tuple[str, str]]:
+    """Return what was profiled: visits and how they ended, platforms, data centres, collections."""
+    visits = site.database.table("visits")
+    ended = visits["status"].value_counts(sort=False).sort_index()
+    return [
+        ("Visits", ", ".join(f"{int(count):,} {status}" for status, count in ended.items())),
+        ("Platforms", ", ".join(sorted(map(str, visits["platform"].unique())))),
+        ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
+        ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
+    ]
+
+
+def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
+    """Return what changed from the first day to the last: versions of what runs, and functions beyond chance."""
+    problems = list[str]()
+    gather(pairs, (), problems)
+    query = site.default()
+    sides = first_and_last_day(site, query)
+    if not sides["a"]:
+        problems.append("day: the profile has one day alone, so nothing can have changed")
+    if problems:
+        raise RefusedError(problems)
+    days = {side: texts[0].partition("=")[2] for side, texts in sides.items()}
+    before, after = (query.restricted("day", days[side]) for side in ("a", "b"))
+    parts = []
+    for key in _VERSIONS:
+        table, _ = site.difference(replace(before, by=(key,)), replace(after, by=(key,)))
+        known = table[table[key] != "[none]"]
+        parts.append(known.assign(runs=[f"{key} {version}" for version in known[key]]))
+    versions = pd.concat(parts, ignore_index=True)
+    moved = versions[versions["change"].abs() > 0].sort_values("change", key=abs, ascending=False, ignore_index=True)
+
+    def to_rollouts(row: Row) -> str:
+        return PageQuery(query).only(*str(row["runs"]).split(" ", 1)).grouped("day").url("/query")
+
+    functions, without = site.difference(before, after)
+    significant = functions["significant"] if "significant" in functions else pd.Series(dtype=bool)
+    largest = functions[significant].head(_CHANGES) if len(significant) else functions.head(_CHANGES)
+    pairs_of = [(side, f"day={day}") for side, day in days.items()]
+
+    def to_difference(row: Row) -> str:
+        return PageQuery(query).only("function", str(row["function"])).grouped("application").url("/diff", pairs_of)
+
+    view = ChangesView(
+        first=days["a"],
+        last=days["b"],
+        event=event_name(query.event),
+        versions=_compared(moved, "runs", days, "What runs", to_rollouts),
+        functions=_compared(largest, "function", days, "Functions", to_difference),
+        compared=len(functions),
+        beyond=int(significant.sum()),
+        without=without,
+        difference=PageQuery(site.default(("application",), stacks=True)).url("/flamediff", pairs_of),
+    )
+    return WebPage("changes.html", "What changed", view)
+
+
+def _compared(rows: pd.DataFrame, key: str, days: Mapping[str, str], title: str, link: Link) -> Table:
+    """Return changes as a table: key, share on the first and on the last day, change, half of its interval in words."""
+    columns = {"share_a": f"share_day_{days['a']}", "share_b": f"share_day_{days['b']}"}
+    shown = rows[[key, *columns, "change"]].rename(columns=columns)
+    if "low" in rows:
+        shown = shown.assign(interval=[f"±{50 * width:.2f} pp" for width in rows["high"] - rows["low"]])
+    return marked(rows, with_interval(of_frame(shown, title, {key: link}, bar="")))
+
+
+def _sentence(fleet: pd.DataFrame, samples: int, events: int) -> str:
+    """Return in a line what was profiled."""
+    days = sorted(set((fleet["start_s"] // DAY_S).astype(int)))
+    time = f"on day {days[0]}" if len(days) == 1 else f"from day {days[0]} to day {days[-1]}"
+    machines, platforms = int(fleet["machine"].nunique()), int(fleet["platform"].nunique())
+    return (
+        f"{plural(machines, 'machine')} of {plural(platforms, 'platform')} in "
+        f"{plural(int(fleet['datacentre'].nunique()), 'data centre')}, profiled {time} by "
+        f"{plural(len(fleet), 'visit')}: {samples:,} samples of {plural(events, 'event')}."
+    )
+
+
+def _events(site: ProfileSite) -> tuple[Table, int]:
+    """Return every event with its samples, what they stand for, and how much of it has no symbol; and all samples."""
+    rows = []
+    samples = 0
+    for event in site.events:
+        parts = site.database.query(replace(site.default(("symbolised",)), event=event))
+        value, own = sum(map(int, parts["value"])), sum(map(int, parts["samples"]))
+        hidden = sum(float(share) for ok, share in zip(parts["symbolised"], parts["share"], strict=True) if not ok)
+        amount = event_quantity(value, event, unit_of(site, event))
+        rows.append((event, own, amount, hidden if len(parts) else math.nan))
+        samples += own
+    table = pd.DataFrame(rows, columns=["event", "samples", "stand for", "share_without_symbols"])
+
+    def to_query(row: Row) -> str:
+        return PageQuery(replace(site.default(), event=str(row["event"]))).url("/query")
+
+    return of_frame(table, "Events", {"event": to_query}), samples
+
+
+def _middle(start_s: "pd.Series[float]") -> str:
+    """Return the midnight nearest to the middle of the time, or the middle, as it is typed; nothing for one time."""
+    if not len(start_s) or start_s.min() == start_s.max():
+        return ""
+    middle = float(start_s.min() + start_s.max()) / 2 / DAY_S
+    midnight = round(middle)
+    inside = start_s.min() < midnight * DAY_S <= start_s.max()
+    return f"{midnight if inside else middle:.6g}d"

@@ -1,0 +1,57 @@
+"""The landing page, and the page of what changed."""
+
+import pytest
+
+from models.randomness import stream
+from scenarios.web.application import application
+from tests.helpers import drawn_profiles
+from tests.helpers.small_profile import EVENTS
+from tests.helpers.web_pages import ask, expected, harmless
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory):
+    return application(drawn_profiles.write(tmp_path_factory.mktemp("grown"), stream(1, "grown"), 2.5))
+
+
+def words(page):
+    return " ".join("".join(page.said).split())
+
+
+def test_the_fleet_is_told_in_a_line_and_every_event_in_a_row(pages, small_profile):
+    """Samples and the share without symbols are those of pandas."""
+    page = harmless(ask(pages, "/"))
+    assert "7 machines of 2 platforms in 2 data centres, profiled from day 0 to day 3 by 24 visits" in words(page)
+    for event, _ in EVENTS:
+        rows = expected(small_profile, event)
+        hidden = rows[~rows["symbolised"]]["value"].sum() / rows["value"].sum()
+        assert f"{rows['count'].sum():,}" in page.said
+        assert f"{hidden:.2%}" in page.said
+        assert f"/query?event={event}" in " ".join(page.all("a", "href"))
+
+
+def test_a_regression_is_two_pages_away_from_the_landing_page(grown):
+    """The alarm names it and leads to its query and to the flame graph around it; one of forty functions grew."""
+    home = harmless(ask(grown, "/"))
+    (alarms,) = [link for link in home.all("div", "data-fetch") if link.startswith("/regress")]
+    assert alarms in home.all("a", "href")
+    page = harmless(ask(grown, alarms))
+    assert "1 function became more expensive" in words(page).lower()
+    links = [link for link in page.all("a", "href") if "f12" in link]
+    assert {link.partition("?")[0] for link in links} == {"/query", "/flamediff"}
+    for link in links:
+        assert ask(grown, link).status == 200
+
+
+def test_what_changed_is_what_changed_beyond_chance(grown):
+    page = harmless(ask(grown, "/changes"))
+    assert "1 of 40 functions changed its share of the" in words(page)
+    assert "f12" in page.said
+
+
+def test_a_profile_of_one_day_says_so(pages, monkeypatch):
+    monkeypatch.setattr("scenarios.web.landing.first_and_last_day", lambda *_: {"a": [], "b": []})
+    answer = ask(pages, "/changes")
+    assert answer.status == 400
+    assert "one day alone" in words(harmless(answer))
+    assert "The profile has one day alone" in words(harmless(ask(pages, "/")))
