@@ -29,7 +29,7 @@ from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import within_jobs
 from scenarios.runs.execution import reopen
 from scenarios.runs.rundir import Run
-from scenarios.web import calls, listing
+from scenarios.web import calls, landing, listing
 from scenarios.web.parameters import Pairs
 from scenarios.web.site import ProfileSite, WebPage
 from sim.profiling.setting import ProfileSetting
@@ -82,7 +82,7 @@ def _pipeline(run: Run) -> Reproduction:
         answered = sum(database.total(Query(event, ()))[0] for event in database.events())
         names = database.query(of_fleet(database, "cycles", ("symbolised",)))
     unknown = names.loc[names["symbolised"].astype(str).str.lower() != "true", "share"].sum()
-    page = _page(run.path, listing.home, {})
+    page = _page(run.path, landing.home, {})
     stages = [raw > 0, symbolised > 0, len(run.table("symbols", ["build"])) > 0, answered > 0, "cycles" in page]
     lost = abs(raw - symbolised) + abs(symbolised - answered)
     judged = numbers(lost_samples=lost, stages=sum(stages), unknown_share=unknown)

@@ -143,7 +143,8 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     why = shares if isinstance(shares, str) else ""
     changes = _changes(site.database.inclusive(a), after) if isinstance(shares, str) else functions(*shares)
     changes = changes.sort_values(["change", "function"], key=_greatest, ignore_index=True)
-    listed = changes.drop(columns="significant", errors="ignore").head(request.top)
+    order = [name for name in ("function", "change", "low", "high", "share_a", "share_b") if name in changes]
+    listed = changes[order].head(request.top)
     links = {"function": to_flame(request, "/flamediff", compared)}
     covered = shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"])))
     shown = FlameDifferenceView(

@@ -94,7 +94,8 @@ def dot(graph: CallGraph, pairs: Sequence[tuple[str, str]] = (), path: str = "/q
         '  bgcolor="transparent"; node [shape=box style="filled" fontname="Helvetica" fontsize=11 margin="0.12,0.06"];',
         '  rankdir=LR; nodesep=0.12; edge [fontname="Helvetica" fontsize=9 arrowsize=0.6];',
     ]
-    for at, program in enumerate(dict.fromkeys(node.program for node in graph.nodes)):
+    programs = list(dict.fromkeys(node.program for node in graph.nodes))
+    for at, program in enumerate(reversed(programs)):  # Graphviz draws the last one on top.
         lines.append(f'  subgraph cluster_{at} {{ label="{_short(program)}"; fontname="Helvetica"; color="gray";')
         lines += [_drawn(node, number, pairs, path) for node in graph.nodes if node.program == program]
         lines.append("  }")

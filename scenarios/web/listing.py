@@ -130,7 +130,7 @@ def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
     request, sides, texts = both(site, pairs, site.default())
     changes, lacking = site.difference(sides[0], sides[1])
     caption = f"{_title(request)}: A and B"
-    order = [*request.query.by, "share_a", "share_b", "change", "low", "high", "value_a", "value_b"]
+    order = [*request.query.by, "change", "low", "high", "share_a", "share_b", "value_a", "value_b"]
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
     links = {key: _refine(request, key) for key in request.query.by}
     view = DifferenceView(

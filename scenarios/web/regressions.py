@@ -1,6 +1,6 @@
 """The page of alarms: functions that became more expensive at a time, and what each change goes with."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,8 @@ from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, val
 from scenarios.web.site import ProfileSite, WebPage
 
 _SHOWN = ["function", "goes with", "factor", "interval", "cost_share", "p_value"]
+_BOTH_SIDES = frozenset({"application", "platform", "datacentre"})
+"""Causes that are there before a change too."""
 _USUAL = {
     name: options.typed(metavar, getattr(AlarmCriteria(), name))
     for name, metavar in {"min_factor": "X", "min_cost": "SHARE", "false_alarms": "SHARE", "adjustment": ""}.items()
@@ -86,16 +88,21 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     def link(row: Row) -> str:
         return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
 
-    def around(row: Row) -> str:
-        sides = [("a", f"until={at_s:.15g}"), ("b", f"since={at_s:.15g}")]
-        stacks = PageQuery(site.default(("application",), stacks=True), more={"focus": str(row["function"])})
-        return stacks.url("/flamediff", sides)
+    def around(row: Mapping[Hashable, object]) -> str:
+        """Return the flame graphs of both sides around a function, where its cause acts on both."""
+        when = f"{at_s / DAY_S:.15g}d"
+        stacks = PageQuery(site.default(("application",), stacks=True))
+        cause, value = ("application", row["application"]) if row["application"] else (row["dimension"], row["value"])
+        if cause in _BOTH_SIDES:
+            stacks = stacks.only(str(cause), str(value))
+        sides = [("a", f"until={when}"), ("b", f"since={when}")]
+        return replace(stacks, more={"focus": str(row["function"])}).url("/flamediff", sides)
 
     def linked(rows: pd.DataFrame, title: str) -> Table:
         table = with_interval(of_frame(_in_words(rows), title, {"function": link}, bar=""))
         if not site.stack_events:
             return table
-        cells = tuple(Cell("flame graph", href=around({"function": name})) for name in rows["function"])
+        cells = tuple(Cell("flame graph", href=around(row)) for row in rows.to_dict("records"))
         return beside(table, "see", cells)
 
     at = at_s / DAY_S

@@ -26,9 +26,12 @@
     zoom(Math.max(0.85, fit()));
     const root = [...drawing.querySelectorAll("g.node")].find((node) => node.querySelector("title").textContent === "n0");
     if (root) {
-      const [inner, outer] = [root.getBoundingClientRect(), frame.getBoundingClientRect()];
-      frame.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
-      frame.scrollLeft += inner.left - outer.left - 16;
+      const middle = (each) => each.getBoundingClientRect().top + each.getBoundingClientRect().height / 2;
+      const around = [...drawing.querySelectorAll("g.cluster")].map((each) => each.getBoundingClientRect())
+        .find((box) => box.top <= middle(root) && middle(root) <= box.bottom) || root.getBoundingClientRect();
+      const outer = frame.getBoundingClientRect();
+      frame.scrollTop += around.top - outer.top - 8;
+      frame.scrollLeft += root.getBoundingClientRect().left - outer.left - 24;
     }
     for (const button of place.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => zoom(Number(button.dataset.zoom) ? scale * Number(button.dataset.zoom) : fit()));
@@ -71,7 +74,12 @@
         svg.append(rect);
       });
     };
-    const words = ([from, to]) => `day ${+(from / 86400).toFixed(3)} to ${+(to / 86400).toFixed(3)}`;
+    const moment = (time) => {
+      const minutes = Math.round((time % 86400) / 60);
+      const clock = [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, "0")).join(":");
+      return `day ${Math.floor(time / 86400)}${minutes ? ` ${clock}` : ""}`;
+    };
+    const words = ([from, to]) => `${moment(from)} to ${moment(to)}`;
     const link = (text, href) => {
       const made = document.createElement("a");
       made.textContent = text;
