@@ -16,7 +16,7 @@ from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import first_and_last_day, listed, marked, unit_of, with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather
 from scenarios.web.site import ProfileSite, WebPage
-from scenarios.web.timeline import Timeline, timeline
+from scenarios.web.timeline import SharesOverTime, timeline
 
 _HOME_ROWS, _CHANGES = 8, 10
 _VERSIONS = ("compiler", "kernel", "platform")
@@ -51,7 +51,7 @@ class HomeView:
     middle: str
     changes: str
     """Page of what changed; empty for one day alone."""
-    course: Timeline | None
+    course: SharesOverTime | None
     scenario: Payload
     questions: tuple[tuple[str, str, str], ...] = QUESTIONS
 
@@ -135,7 +135,7 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
     parts = []
     for key in _VERSIONS:
         table, _ = site.difference(replace(before, by=(key,)), replace(after, by=(key,)))
-        known = table[table[key] != "[none]"]
+        known = table[~table[key].isin(["", "[none]"])]
         parts.append(known.assign(runs=[f"{key} {version}" for version in known[key]]))
     versions = pd.concat(parts, ignore_index=True)
     moved = versions[versions["change"].abs() > 0].sort_values("change", key=abs, ascending=False, ignore_index=True)

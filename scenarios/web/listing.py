@@ -18,7 +18,7 @@ from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
-from scenarios.web.timeline import Timeline, timeline
+from scenarios.web.timeline import SharesOverTime, timeline
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _SIDES = ("a", "b")
@@ -37,7 +37,7 @@ class QueryView:
     value: str
     further: list[tuple[str, str, int]]
     """Other dimensions, where samples are summed by them, and how many values they have."""
-    course: Timeline | None
+    course: SharesOverTime | None
     csv: str
     more: str
     """Address of the same with more rows; empty if all are shown."""

@@ -27,7 +27,7 @@ _HEADROOM = 1.6
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ShareLine:
     """One key over time: SVG's points of its line, of its band from low to high, and of each step with its words."""
 
     name: str
@@ -37,7 +37,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class SharesOverTime:
     """Shares over time, drawn, with the times to choose."""
 
     width: float
@@ -46,7 +46,7 @@ class Timeline:
     since_s: float
     until_s: float
     step_s: float
-    courses: tuple[Course, ...]
+    courses: tuple[ShareLine, ...]
     series: tuple[str, ...]
     x_labels: tuple[tuple[float, str], ...]
     y_labels: tuple[tuple[float, str], ...]
@@ -62,7 +62,7 @@ class Timeline:
     table: Table
 
 
-def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Timeline | None:
+def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> SharesOverTime | None:
     """Return the course of the largest keys of a query; none if it has no course.
 
     Parameters
@@ -95,7 +95,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Tim
     highest = min(float(shares[["share", "high"]].max().max()), _HEADROOM * largest)
     scale = _Scale(since_s, since_s + steps * step_s, step_s, highest)
     bare = replace(request, query=whole)
-    return Timeline(
+    return SharesOverTime(
         _WIDTH,
         _HEIGHT + _BOTTOM,
         _LEFT,
@@ -187,7 +187,7 @@ class _Scale:
         return first, round(max(2.0, last - first), 1)
 
 
-def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> Course:
+def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> ShareLine:
     """Return how the shares of one key are drawn."""
     own = shares[shares["name"] == name].sort_values("step")
     line, upper, lower, dots = list[str](), list[str](), list[str](), list[tuple[float, float, str]]()
@@ -200,7 +200,7 @@ def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> Course:
             upper.append(f"{x},{scale.y(high)}")
             lower.append(f"{x},{scale.y(low)}")
         dots.append((x, scale.y(share), f"{moment_text(scale.begin(step))}: {name} {_share(share, low, high)}"))
-    return Course(name, " ".join(line), " ".join([*upper, *reversed(lower)]), tuple(dots))
+    return ShareLine(name, " ".join(line), " ".join([*upper, *reversed(lower)]), tuple(dots))
 
 
 def _share(share: float, low: float, high: float) -> str:

@@ -2,9 +2,13 @@
 
 import pytest
 
+from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
+from scenarios.profiling.files import import_files
 from scenarios.web.application import application
 from tests.helpers import drawn_profiles
+from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.small_profile import EVENTS
 from tests.helpers.web_pages import ask, expected, harmless
 
@@ -47,6 +51,18 @@ def test_what_changed_is_what_changed_beyond_chance(grown):
     page = harmless(ask(grown, "/changes"))
     assert "1 of 40 functions changed its share of the" in words(page)
     assert "f12" in page.said
+
+
+def test_an_import_has_a_landing_page(tmp_path):
+    """Two files of one day without a compiler: the page of changes says that there is nothing to compare."""
+    for day in (0, 1):
+        stacks = [((Frame("f", "a"), Frame("main", "a")), (7 + day,)), ((Frame("main", "a"),), (3,))]
+        (tmp_path / f"{day}.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], stacks)))
+    import_files([tmp_path / "0.pb.gz", tmp_path / "1.pb.gz"], tmp_path / "made")
+    pages = application(tmp_path / "made")
+    assert "samples of 1 event." in words(harmless(ask(pages, "/")))
+    assert ask(pages, "/query").status == 200
+    assert "one day alone" in words(harmless(ask(pages, "/changes")))
 
 
 def test_a_profile_of_one_day_says_so(pages, monkeypatch):
