@@ -428,7 +428,7 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
 
 
 def _took_over(moved: _Moved, change: SeriesChange) -> float:
-    """Return twice the log likelihood of "it took over the cost" over "it did not change"; 0: it took no half of it."""
+    """Return twice the log likelihood of "it took over the cost" less that of "no change"; 0: not as much."""
     net = moved.cost + change.cost
     if abs(net) > 2.0 * _NET * abs(change.cost):
         return 0.0
