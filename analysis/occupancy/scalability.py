@@ -213,7 +213,7 @@ def _too_little(counts: StateCounts) -> str:
     states = int(np.count_nonzero(counts.completions.sum(axis=0) >= 10))
     completions = int(counts.completions.sum())
     if states < LEAST_STATES:
-        return f"only {states} numbers of requests present have ten completions or more, {LEAST_STATES} are needed"
+        return f"ten requests or more left in {states} states of so many present, {LEAST_STATES} such states are needed"
     if completions < LEAST_COMPLETIONS:
         return f"{completions} completions, {LEAST_COMPLETIONS} are needed"
     return ""

@@ -49,6 +49,8 @@ class ScalabilityAnswer:
     """How far they are from a queue of so many servers."""
     evidence: LogLikelihoodGain | None = None
     """How much likelier the law is than that queue; None without a law."""
+    coarse: bool = False
+    """Whether stamps are so coarse that most departures were put between them."""
 
     def payload(self) -> Payload:
         """Return what ``--json`` has."""
@@ -60,6 +62,7 @@ class ScalabilityAnswer:
             "law_off": self.law_off,
             "queue_off": self.queue_off,
             "verdict": self.verdict,
+            "coarse_stamps": self.coarse,
             "evidence": None if self.evidence is None else asdict(self.evidence),
             "rates": self.rates.to_dict("records"),
         }
@@ -86,6 +89,10 @@ class ScalabilityAnswer:
         ]
         yield table(("present", "completions a second", "by the law", f"{plural(self.servers, 'server')}"), rows)
         yield Says(self._verdict_text(law))
+        if self.coarse:
+            yield Says(
+                "stamps are coarse: departures were put between them, so law and verdict are not to be relied on"
+            )
 
     @property
     def verdict(self) -> Verdict:
@@ -98,15 +105,15 @@ class ScalabilityAnswer:
 
     def _verdict_text(self, law: ScalabilityLaw) -> str:
         queue = f"a queue of {plural(self.servers, 'server')}"
-        off = f"completions are {self.law_off:.1%} off the law, {self.queue_off:.1%} off {queue}"
+        off = f"completions are {self.law_off:.1%} off this law and {self.queue_off:.1%} off {queue}"
         if self.verdict == "the servers":
-            return f"{off}: these servers are the limit; --to says what others would change"
+            return f"these servers are the limit, and --to says what others would change: {off}"
         if self.verdict == "either":
-            return f"{off}: both explain them, so contention and coherence may only describe servers that are all busy"
+            return f"contention and coherence may only describe servers that are all busy: {off}, both explain them"
         if self.verdict == "slower":
-            return f"{off}, within stretches of time, too: {_limit(law)}"
+            return f"requests slow each other down, within stretches of time, too: {off}; {_limit(law)}"
         doubt = "requests slow each other down, or they need more when the load is high"
-        return f"{off}, but within stretches of time both explain them: {doubt}"
+        return f"{doubt}: {off}, but within stretches of time both explain them"
 
 
 def scalability(log: Cleaned, servers: int) -> ScalabilityAnswer:
@@ -123,7 +130,7 @@ def scalability(log: Cleaned, servers: int) -> ScalabilityAnswer:
         return ScalabilityAnswer(servers, None, reason, pd.DataFrame())
     rates = accounts(counts, law, servers)
     law_off, queue_off = (deviation(rates, name) for name in ("law_per_s", "queue_per_s"))
-    return ScalabilityAnswer(servers, law, "", rates, law_off, queue_off, evidence(counts, servers))
+    return ScalabilityAnswer(servers, law, "", rates, law_off, queue_off, evidence(counts, servers), log.coarse)
 
 
 def _limit(law: ScalabilityLaw) -> str:
@@ -133,7 +140,7 @@ def _limit(law: ScalabilityLaw) -> str:
             math.sqrt(max(1.0 - law.contention.value, 0.0) / end) for end in (law.coherence.high, law.coherence.low)
         ]
         best = f"{law.peak:,.0f} present ({ends[0]:,.0f} to {ends[1]:,.0f}), {law.peak_rate_per_s:.3g} a second"
-        return f"most complete with {best}, and fewer with more: admit no more at a time"
+        return f"throughput peaks with {best}: admit about so many at a time"
     if law.contention.low > 0:
         most = law.rate_per_s / np.array([law.contention.high, law.contention.low])
         return f"no peak is shown; {most[0]:.3g} to {most[1]:.3g} a second complete at most, however many are present"

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, poisson, theilslopes
 
-from analysis.occupancy.logs.log import Cleaned, LogFinding, counted, in_seconds
+from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, counted, in_seconds
 from analysis.occupancy.logs.lost import lost_arrivals, lost_departures
 from analysis.occupancy.logs.premises import premises
 from analysis.occupancy.logs.rates import conserves_work
@@ -20,7 +20,10 @@ _LOOKED_AT = 200_000
 """Requests from the beginning of the log that tests look at."""
 _COARSE = 0.05
 """Stamps coarser than this part of the median response time are worth a finding."""
-_UNTESTED = "all figures are estimates, bounds are not guaranteed; clocks and servers are not tested"
+_UNTESTED = (
+    "all figures are estimates, bounds are not guaranteed; clocks and servers are not tested; stamps with milliseconds "
+    "(nginx: $msec) would allow it"
+)
 _BATCHES = "all kept: batches of equal requests look like this too"
 _NAMES = "; a name for each request, such as a column request_id, would show which are copies"
 _ASKED = "is the duration another field, or in another unit (--unit)?"
@@ -468,7 +471,7 @@ def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[LogFinding]:
         yield from _doubtful(log, took, servers)
     if tick_s > _COARSE * usual:
         evidence = f"multiples of {tick_s:g} s, responses take {usual:.3g} s"
-        yield LogFinding("coarse stamps", len(took), evidence, _UNTESTED)
+        yield LogFinding(COARSE_STAMPS, len(took), evidence, _UNTESTED)
     elif log.paired:
         order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
         yield from _drift(log.arrival_s[order], log.departure_s[order], servers)

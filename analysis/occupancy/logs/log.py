@@ -14,6 +14,8 @@ from models.arrays import Floats, Ints
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit make a second."""
+COARSE_STAMPS = "coarse stamps"
+"""The finding that stamps are coarser than responses are long."""
 FARTHEST_S = 1e15
 """Times further than this from 0, 30 million years, are no times; floats tell eighths of a second there."""
 
@@ -98,6 +100,11 @@ class Cleaned:
     """What stamps are multiples of, or were before a reader put them between; 0: of nothing."""
     label: tuple[str, ...] | None = None
     """(n,) to what each request belongs, if classes are compared and the log has pairs."""
+
+    @property
+    def coarse(self) -> bool:
+        """Whether most departures were put between stamps that are coarser than responses are long."""
+        return any(finding.name == COARSE_STAMPS for finding in self.findings)
 
     @property
     def unfinished(self) -> int:

@@ -335,7 +335,7 @@ def _untested(log: Cleaned, servers: int, peak: int) -> tuple[str, str]:
     if peak <= servers:
         present = f"{counted(peak, 'request')} {'was' if peak == 1 else 'were'} present"
         return f"at most {present}, and every number from {peak} on makes the same of the log", ""
-    if any(finding.name == "coarse stamps" for finding in log.findings):
+    if log.coarse:
         return COARSE, ""
     order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
     came, left = log.arrival_s[order], log.departure_s[order]

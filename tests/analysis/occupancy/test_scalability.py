@@ -1,9 +1,11 @@
 """Contention and coherence are found where they were planted, and a queue is not taken for them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from analysis.occupancy.logs.log import Cleaned
+from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding
 from analysis.occupancy.scalability import (
     StateCounts,
     accounts,
@@ -67,7 +69,15 @@ def test_intervals_hold_planted_values(make):
 
 def test_requests_that_slow_each_other_down_are_told_from_a_queue():
     log = cleaned(*planted_log(log_of_users, 0.08, 0.004))
-    assert "fewer with more: admit no more at a time" in words(scalability(log, 16))
+    assert "requests slow each other down, within stretches of time, too" in words(scalability(log, 16))
+    assert "admit about so many at a time" in words(scalability(log, 16))
+
+
+def test_a_law_of_departures_that_were_put_between_stamps_is_not_to_be_relied_on():
+    log = cleaned(*planted_log(log_of_users, 0.08, 0.004))
+    assert "stamps are coarse" not in words(scalability(log, 16))
+    coarse = replace(log, findings=(LogFinding(COARSE_STAMPS, 1, "", ""),))
+    assert "stamps are coarse" in words(scalability(coarse, 16))
 
 
 @pytest.mark.statistical
@@ -96,5 +106,5 @@ def test_a_queue_of_the_right_number_is_the_better_account_of_itself():
 def test_too_little_is_said_and_not_fitted():
     answer = scalability(cleaned(np.array([0.0, 1.0, 5.0]), np.array([2.0, 3.0, 6.0])), 1)
     assert answer.law is None
-    assert "numbers of requests present have ten completions or more, 4 are needed" in words(answer)
+    assert "states of so many present, 4 such states are needed" in words(answer)
     assert answer.payload()["law"] is None
