@@ -281,7 +281,10 @@ def watch(
     since: Since = None,
     until: Until = None,
     fail: Annotated[
-        bool, typer.Option("--fail", help="End with status 1 if a function became more expensive.")
+        bool,
+        typer.Option(
+            "--fail", help="End with status 1 if a function became more expensive, 2 if nothing could be compared."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -293,4 +296,4 @@ def watch(
     criteria = WatchCriteria(false_alarms, min_factor, min_cost)
     concluded = profile_watch.watch(paths, event, criteria, WatchSpan(since, until, bin_s))
     answer(concluded, json)
-    raise typer.Exit(1 if fail and concluded.alarms else 0)
+    raise typer.Exit((2 if concluded.lacking else 1 if concluded.alarms else 0) if fail else 0)

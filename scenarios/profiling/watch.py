@@ -1,13 +1,16 @@
 """`wsc profile watch`: what changed in a profile over time, when, by how much, and what the change goes with."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from models.arrays import DAY_S
+from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.options import typed
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import plural
 from scenarios.views.section import Says, Section, Table, note_lines, says
 from scenarios.views.tables import of_rows
 
@@ -15,8 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.changes.detection import DetectableGrowth, Kind, WatchCriteria
-    from analysis.profiling.changes.series import Clock, WatchSpan
+    from analysis.profiling.changes.series import Clock, CountSeries, WatchSpan
     from analysis.profiling.changes.watching import WatchedSeries, WatchFinding
+    from models.arrays import Floats
 
 _SIZES = (0.0001, 0.001, 0.01)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
@@ -121,6 +125,8 @@ class ProfileWatch(Conclusion):
     detectable: "tuple[DetectableGrowth, ...]"
     probability: float
     """With which growth by `DetectableGrowth.factor` is found."""
+    lacking: str = ""
+    """Why nothing could be compared; empty: something was."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -158,12 +164,14 @@ class ProfileWatch(Conclusion):
             "changes": [asdict(change) for change in self.changes],
             "probability": self.probability,
             "detectable": [asdict(size) for size in self.detectable],
+            "lacking": self.lacking,
             "notes": list(self.notes),
         }
 
     def section(self) -> Section:
         """Return what became more expensive, what could have been found, and what else changed."""
-        blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}"), Says(self.could_find())]
+        blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}")]
+        blocks += [] if self.lacking else [Says(self.could_find())]
         blocks += [_table(self.changes)] if self.changes else []
         blocks += says(self.others())
         return Section("", (*blocks, *note_lines(self.notes)))
@@ -172,10 +180,13 @@ class ProfileWatch(Conclusion):
         """Return in words what was looked at."""
         subtrees = f" and {self.subtrees:,} callers with all that they call" if self.subtrees else ""
         width = typed("TIME", self.width_s)
-        return f"{self.samples:,} samples, {self.functions:,} functions{subtrees} in {self.bins:,} bins of {width}"
+        functions = plural(self.functions, "function")
+        return f"{plural(self.samples, 'sample')}, {functions}{subtrees} in {plural(self.bins, 'bin')} of {width}"
 
     def verdict(self) -> str:
         """Return in words how many functions became more expensive, and by what criteria."""
+        if self.lacking:
+            return f"nothing was compared: {self.lacking}"
         alarms, rate = len(self.alarms), f"{100 * self.criteria.false_alarms:.3g}%"
         count = f"{alarms} function{'s' * (alarms != 1)} became" if alarms else "no function is shown to have become"
         return f"{count} more expensive (chance of any false alarm, at any time: {rate})"
@@ -205,7 +216,8 @@ class ProfileWatch(Conclusion):
                 cost = 100.0 * size.share * (size.factor - 1.0)
                 parts.append(f"of {name} by {_upwards(size.factor)} × ({cost:.2g} points)")
         missed = f"of {' or '.join(never)} not even by {FACTORS_END:g} ×" if never else ""
-        known = f"found within a day with {self.probability:.0%} probability: growth of a function "
+        within = "a day" if self.width_s <= DAY_S else typed("TIME", self.width_s)
+        known = f"found within {within} with {self.probability:.0%} probability: growth of a function "
         return known + ", ".join((*parts, *((missed,) if missed else ()))) + self._limit()
 
     def _limit(self) -> str:
@@ -264,23 +276,28 @@ def watch(
 
     Raises
     ------
+    FaultsError
+        If the event is unknown, no visit began in this time, or bins are too many or do not begin at the same hours.
     QueryError, ProfileError
-        If the event has no samples in this time, there would be too many bins, or a folder is no profile.
+        If the event has no samples in this time, or a folder is no profile.
     """
     from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria, detectable
     from analysis.profiling.changes.series import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
-    from analysis.profiling.query import QueryError, unknown
+    from analysis.profiling.fleet_samples import visits_of_fleet
+    from analysis.profiling.query import unknown
     from scenarios.profiling.query import opened
 
     notes: list[str] = []
-    criteria = criteria or WatchCriteria()
+    criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     with opened(list(paths), notes) as database:
         events = database.events()
         event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
-        if event not in events:
-            raise QueryError(unknown("event", event, events))
-        watched = watched_of(database, event, criteria, span or WatchSpan())
+        faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
+        faults += _faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"))
+        if faults:
+            raise FaultsError(faults)
+        watched = watched_of(database, event, criteria, span)
     series = watched.series
     return ProfileWatch(
         event,
@@ -294,16 +311,57 @@ def watch(
         changes=tuple(WatchedChange.of(finding, series.clock) for finding in watched.findings),
         detectable=tuple(detectable(series, criteria, watched.tests, _SIZES)),
         probability=PROBABILITY,
+        lacking=_lacking(series),
         notes=(*dict.fromkeys(notes), *_limits(watched, event)),
     )
+
+
+def _faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
+    """Yield what is wrong with the time that is looked at, given when visits began."""
+    from analysis.profiling.changes.series import MOST_BINS, Clock, least_width_s, repeats_daily
+
+    def fault(argument: str, problem: str, value_s: float) -> Fault:
+        return Fault("", 0, 0, argument, problem, shown(typed("TIME", value_s)))
+
+    since_s, until_s, width_s = span.since_s, span.until_s, span.width_s
+    first, last = (typed("TIME", float(end)) for end in (start_s.min(), start_s.max()))
+    if since_s is not None and since_s > start_s.max():
+        yield fault("since", f"should be at most {last}, when the last visit began", since_s)
+    if until_s is not None and since_s is not None and until_s <= since_s:
+        yield fault("until", f"should be after since, {typed('TIME', since_s)}", until_s)
+    elif until_s is not None and until_s <= start_s.min():
+        yield fault("until", f"should be after {first}, when the first visit began", until_s)
+    inside = start_s[span.holds(start_s)]
+    if not repeats_daily(width_s):
+        yield fault("bin_s", "should divide a day, such as 1h, 90min or 6h, or be a number of days", width_s)
+    elif len(inside) and Clock.count(inside, width_s) > MOST_BINS:
+        least = typed("TIME", least_width_s(inside))
+        yield fault("bin_s", f"should be at least {least}, so that there are at most {MOST_BINS:,} bins", width_s)
+
+
+def _lacking(series: "CountSeries") -> str:
+    """Return in words why nothing could be compared; nothing if something was."""
+    from analysis.profiling.changes.detection import comparable
+    from analysis.profiling.changes.series import MIN_SAMPLES
+
+    sampled = int((series.everything > 0).sum())
+    if sampled < 2:
+        bins = "one bin" if series.clock.bins == 1 else f"one of {series.clock.bins:,} bins has samples"
+        return f"{bins}; at least two are needed"
+    if not comparable(series):
+        return "no two days have samples at the same hours"
+    return "" if len(series.functions) else f"no function has {MIN_SAMPLES} samples"
 
 
 def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:
     """Yield what the data cannot tell."""
     series, clock = watched.series, watched.series.clock
-    if clock.period == 1:
+    if clock.width_s >= DAY_S:
+        width = "as wide as a day" if clock.width_s == DAY_S else "wider than a day"
+        yield f"bins are {width}: hours of the day are not compared"
+    elif clock.period == 1:
         yield "less than two days: hours of the day cannot be told from changes"
-    elif series.weekly is None:
+    if series.weekly is None and clock.width_s <= DAY_S and clock.bins > clock.day:
         yield "less than eight days: days of the week cannot be told from changes"
     if not watched.paths_event:
         yield "no call paths: callers with all that they call are not watched"

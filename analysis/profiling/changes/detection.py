@@ -218,6 +218,14 @@ def changes(
     return sorted(worth, key=lambda change: -abs(change.root))
 
 
+def comparable(series: CountSeries) -> bool:
+    """Return whether there are samples in any window and, at the same hours, before it."""
+    clock, everything = series.clock, series.everything[None]
+    noise = replace(series.noise, excess=np.zeros(1))
+    windows = scan(everything, everything, noise, series.geometry, day=clock.day, period=clock.period)
+    return any(bool(np.isfinite(group.error).any()) for group in windows)
+
+
 def drifting(series: CountSeries) -> CountSeries:
     """Return series whose noise has the drift that is measured in them."""
     return replace(series, noise=replace(series.noise, drift=drift_of(series)))

@@ -71,14 +71,44 @@ class Clock:
         QueryError
             If there would be too many bins.
         """
-        since_s = float(np.floor(start_s.min() / width_s) * width_s)
-        bins = int(np.floor((start_s.max() - since_s) / width_s)) + 1
+        bins = cls.count(start_s, width_s)
         if bins > MOST_BINS:
-            least = (float(start_s.max()) - since_s) / MOST_BINS / HOUR_S
-            raise QueryError(
-                f"{bins:,} bins of time are more than {MOST_BINS:,}; they should be at least {least:.2g} h"
-            )
-        return cls(since_s, width_s, bins)
+            least = f"they should be at least {least_width_s(start_s):g} s wide"
+            raise QueryError(f"{bins:,} bins of time are more than {MOST_BINS:,}; {least}")
+        return cls(float(np.floor(start_s.min() / width_s) * width_s), width_s, bins)
+
+    @staticmethod
+    def count(start_s: Floats, width_s: float) -> int:
+        """Return how many bins hold all times."""
+        since_s = float(np.floor(start_s.min() / width_s) * width_s)
+        return int(np.floor((start_s.max() - since_s) / width_s)) + 1
+
+
+def repeats_daily(width_s: float) -> bool:
+    """Return whether bins of a width begin at the same hours every day: it divides a day, or is a number of days.
+
+    Examples
+    --------
+    >>> [repeats_daily(hours * HOUR_S) for hours in (1.0, 1.5, 5.0, 48.0)]
+    [True, True, False, True]
+    """
+    ratio = max(width_s / DAY_S, DAY_S / width_s)
+    return bool(np.isclose(ratio, round(ratio), rtol=1e-9, atol=0.0))
+
+
+def least_width_s(start_s: Floats) -> float:
+    """Return the least width, in whole seconds that repeat daily, from which on bins are at most `MOST_BINS`.
+
+    Examples
+    --------
+    >>> least_width_s(np.array([0.0, 2.0 * DAY_S])), least_width_s(np.array([0.0, 9_000.0 * DAY_S]))
+    (45.0, 259200.0)
+    """
+    least = float(start_s.max() - start_s.min()) / (MOST_BINS - 1)
+    if least > DAY_S:
+        return float(np.ceil(least / DAY_S)) * DAY_S
+    seconds = np.arange(max(1.0, np.ceil(least)), DAY_S + 1.0)
+    return float(seconds[DAY_S % seconds == 0][0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,7 +326,7 @@ class _Reading:
     def _geometries(self) -> tuple[Geometry, Geometry | None]:
         machines, clock = self._machines(), self.clock
         week = WEEK * clock.day
-        weekly = Geometry.of(machines, clock.day, week) if clock.bins > week else None
+        weekly = Geometry.of(machines, clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
         return Geometry.of(machines, clock.day, clock.period), weekly
 
     def _add(self, rows: pd.DataFrame) -> None:

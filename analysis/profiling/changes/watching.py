@@ -21,7 +21,7 @@ _ABOUT = ("application", "revision", "compiler")
 _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
 _NAMED = 0.5
-"""Part of a function's samples that a caller has on its path if it is told with the function."""
+"""Part of a function's samples that a caller has on its path if it is reported with the function."""
 _AT_ONCE = 12
 """Bins between the beginnings of two changes that may be one: those of subtrees rest on fewer samples."""
 _LEFT = 0.4
@@ -44,7 +44,7 @@ class WatchFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedSeries:
-    """Everything that a watch findings."""
+    """Series that were watched, and the changes that were found in them."""
 
     series: CountSeries
     subtrees: CountSeries | None
@@ -134,9 +134,9 @@ class _Paths:
         """Return the part of a function's events that have a caller on their path, the function itself included."""
         own = self._with.get(function, [])
         own = own if subtree else [at for at in own if self.paths[at][-1] == function]
-        both = [at for at in own if caller in self.paths[at][: _last(self.paths[at], function) + 1]]
+        beneath = [at for at in own if caller in self.paths[at][: _last(self.paths[at], function) + 1]]
         total = float(self.value[own].sum())
-        return float(self.value[both].sum()) / total if total > 0 else 0.0
+        return float(self.value[beneath].sum()) / total if total > 0 else 0.0
 
 
 def _last(path: tuple[str, ...], function: str) -> int:
@@ -151,21 +151,21 @@ def _once(
     A function's growth is all of the growth of callers that have it beneath them. Shares add up to 1, so it also takes
     from every subtree of its application as large a part as that has of the samples.
     """
-    told = list(own)
+    reported = list(own)
     for subtree in sorted(above, key=lambda finding: abs(finding.change.cost)):
         change, known = subtree.change, 0.0
         beneath = {}
-        for at, finding in enumerate(told):
+        for at, finding in enumerate(reported):
             if _together(finding.change, change):
                 beneath[at] = paths.beneath(finding.function, subtree.function, subtree=finding.subtree)
                 known += finding.change.cost * (beneath[at] - _part_of_home(subtrees, change.series))
         if beneath and abs(change.cost - known) <= _LEFT * abs(change.cost) + 2.0 * change.cost_error:
             for at, part in beneath.items():
-                if part >= _NAMED and subtree.function != told[at].function:
-                    told[at] = replace(told[at], callers=(*told[at].callers, subtree.function))
+                if part >= _NAMED and subtree.function != reported[at].function:
+                    reported[at] = replace(reported[at], callers=(*reported[at].callers, subtree.function))
         else:
-            told.append(subtree)
-    return sorted(told, key=lambda finding: -abs(finding.change.root))
+            reported.append(subtree)
+    return sorted(reported, key=lambda finding: -abs(finding.change.root))
 
 
 def _together(change: SeriesChange, other: SeriesChange) -> bool:
@@ -246,19 +246,19 @@ def _explained(
     clock = series.clock
     bounded = replace(query, since_s=clock.start_s(0), until_s=clock.start_s(clock.bins))
     rows = _tagged(database.clustered(bounded, "visit"), cells.visits, cells.nameless)
-    here = cells.tags["application"].isin(set(rows["application"])).to_numpy()
+    concerned = cells.tags["application"].isin(set(rows["application"])).to_numpy()
     counts = cells.counts(rows)
     end = clock.bins if change.end is None else change.end
     outside = np.ones(clock.bins)
     outside[change.start : end] = 0.0
-    observed, exposure = counts[here], cells.exposure[here]
+    observed, exposure = counts[concerned], cells.exposure[concerned]
     expected = exposure.sum(axis=0)
     season = by_hour(observed.sum(axis=0), expected, clock.period, outside) / np.maximum(expected, 1e-300)
     return tuple(
         explanations(
             observed,
             np.maximum(exposure, observed) * season,
-            cells.tags[here].reset_index(drop=True),
+            cells.tags[concerned].reset_index(drop=True),
             change.start,
             end,
             dispersion=1.0 + float(series.noise.excess[row]),

@@ -109,7 +109,9 @@
           const name = this.answer.functions.name[tree.function[index]];
           frames.push({
             which, parent: above, depth: top ? 0 : frames[above].depth + 1, name, function: tree.function[index],
-            value: tree.value[index], own: tree.own[index], left: start, right: start + tree.value[index],
+            value: tree.value[index], own: tree.own[index], left: start,
+            // Sums above 2^53 are rounded: no frame is drawn beyond the one that it is in.
+            right: top ? tree.value[index] : Math.min(frames[above].right, start + tree.value[index]),
             low: tree.low && tree.low[index], high: tree.high && tree.high[index],
             delta: tree.delta && tree.delta[index], significant: tree.significant && tree.significant[index],
             key: hash(`\0${name}`, top ? hash(String(which)) : frames[above].key), children: [], twin: NONE,
@@ -321,34 +323,30 @@
 
     // The drawn frames that match, and what they stand for: each sample once, by the outermost of its frames.
     matched() {
-      const found = [];
+      const zoomed = this.shown;
       const covered = new Array(this.frames.length).fill(false);
+      const below = new Array(this.frames.length).fill(false);
+      let matching = 0;
       let inside = 0;
       this.frames.forEach((frame, index) => {
-        const within = frame.parent !== NONE && covered[frame.parent];
+        const { parent } = frame;
         const match = this.matches(frame);
-        covered[index] = within || match;
-        if (!match || (frame.which === 1 && frame.twin !== NONE)) return;
-        found.push(index);
+        const outermost = match && !(parent !== NONE && covered[parent]);
+        covered[index] = match || (parent !== NONE && covered[parent]);
+        below[index] = index === zoomed || (parent !== NONE && below[parent]);
+        if (match && !(frame.which === 1 && frame.twin !== NONE)) matching += 1;
+        if (outermost && below[index]) inside += frame.value;
       });
-      const zoomed = this.shown;
-      if (zoomed === NONE) return this.inAll(found.length);
+      if (zoomed === NONE) return this.inAll(matching);
       const whole = this.frames[zoomed];
       if (covered[zoomed]) inside = whole.value;
-      else {
-        for (const index of found) {
-          const frame = this.frames[index];
-          const below = frame.which === whole.which && frame.left >= whole.left && frame.right <= whole.right && frame.depth > whole.depth;
-          if (below && !(frame.parent !== NONE && covered[frame.parent])) inside += frame.value;
-        }
-      }
-      return `${this.inAll(found.length)} Within the frame shown, ${whole.name}, drawn frames that match have ${percent(inside, whole.value)} of it.`;
+      return `${this.inAll(matching)} Within the frame shown, ${whole.name}, drawn frames that match have ${percent(inside, whole.value)} of it.`;
     }
 
     // What goes through matching functions in all, also in frames too small to be drawn, as the tables have it.
     inAll(drawn) {
       const { found } = this;
-      if (found === undefined) return `${drawn} drawn frames match.`;
+      if (found === undefined) return drawn === 1 ? "1 drawn frame matches." : `${drawn} drawn frames match.`;
       const functions = found.functions === 1 ? "1 function matches" : `${found.functions.toLocaleString("en")} functions match`;
       return `${functions}: ${percent(found.value, found.total)} of all, in ${drawn} drawn frames and those too small to be drawn.`;
     }

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from analysis.profiling.changes.detection import WatchCriteria
 from analysis.profiling.changes.series import WatchSpan
-from analysis.profiling.query import QueryError
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.watch import watch
@@ -68,12 +67,53 @@ def test_the_criteria_decide(grown):
     assert not watch([grown], "cpu", WatchCriteria(min_cost=0.5)).changes
     first = watch([grown], "cpu", span=WatchSpan(until_s=86400.0))
     assert not first.changes
-    assert "not known" in first.could_find()
+    assert first.lacking == "one bin; at least two are needed"
 
 
-def test_an_unknown_event_is_refused(grown):
-    with pytest.raises(QueryError, match='unknown event "cycels"'):
-        watch([grown], "cycels")
+def command(*arguments):
+    return CliRunner().invoke(app, ["profile", "watch", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        (["--event", "cycels"], '--event: unknown event "cycels"; there are cpu, samples'),
+        (["--since", "3d"], '--since: should be at most 1451min, when the last visit began, got "3d"'),
+        (["--until", "0s"], '--until: should be after 0s, when the first visit began, got "0s"'),
+        (["--since", "1d", "--until", "12h"], '--until: should be after since, 1d, got "12h"'),
+        (["--bin", "5h"], '--bin: should divide a day, such as 1h, 90min or 6h, or be a number of days, got "5h"'),
+        (["--bin", "36h"], '--bin: should divide a day, such as 1h, 90min or 6h, or be a number of days, got "36h"'),
+        (["--bin", "1s"], '--bin: should be at least 24s, so that there are at most 4,000 bins, got "1s"'),
+    ],
+)
+def test_options_that_do_not_fit_the_data_are_refused_with_what_would_do(healthy, options, refused):
+    ran = command(healthy, *options)
+    assert (ran.exit_code, ran.stderr.splitlines()) == (2, [refused])
+
+
+def test_all_options_that_do_not_fit_are_refused_at_once(healthy):
+    assert len(command(healthy, "--event", "x", "--since", "3d", "--bin", "5h").stderr.splitlines()) == 3
+
+
+def test_the_width_that_a_refusal_names_is_taken(healthy):
+    assert watch([healthy], "cpu", span=WatchSpan(width_s=24.0)).bins <= 4_000
+
+
+def test_where_nothing_can_be_compared_that_is_said_and_fails(healthy):
+    """All visits of a day began in its first hour: one bin of three days, or of one day."""
+    for options in (["--bin", "3d"], ["--until", "1d"]):
+        ran = command(healthy, "--event", "cpu", *options)
+        assert "1 bin of " in ran.stdout
+        assert "nothing was compared: one bin; at least two are needed" in ran.stdout
+        assert "no function is shown" not in ran.stdout
+        assert command(healthy, "--event", "cpu", "--fail", *options).exit_code == 2
+    assert ran.exit_code == 0
+
+
+def test_bins_of_days_say_that_hours_are_not_compared(grown):
+    answer = watch([grown], "cpu", span=WatchSpan(width_s=86400.0))
+    assert "bins are as wide as a day: hours of the day are not compared" in answer.notes
+    assert [change.function for change in answer.changes] == [f"f{GROWN}"]
 
 
 def test_the_command_fails_on_growth_if_asked(grown, healthy):
