@@ -535,6 +535,7 @@ def audit(
     *tables: Table,
     metric: "MetricName | None" = None,
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
+    metric_kind: str = "rate",
     **columns: Unpack[Columns],
 ) -> "AuditAnswer":
     """Return what would make an experiment's answer false: ``wsc audit``.
@@ -543,6 +544,7 @@ def audit(
     ----------
     tables : observations, and perhaps the fleet's jobs and what is known of the experiment (YAML or JSON)
     guards : your own, beside ours, as in `effect`
+    metric_kind : what `value` is, as in `effect`
 
     Examples
     --------
@@ -559,7 +561,7 @@ def audit(
 
     with _progress("reading and auditing"):
         sources = arguments.tables(tables)
-        return audited(sources, metric, _recipe(audit, columns, sources), _guards(guards))
+        return audited(sources, metric, _recipe(audit, columns, sources), _guards(guards), metric_kind)
 
 
 @_judged

@@ -38,8 +38,16 @@ class NotEnoughDataError(WscError):
     --------
     >>> NotEnoughDataError(2, 1, "machines")
     NotEnoughDataError('2 machines are needed, 1 given')
+    >>> NotEnoughDataError(1, 0, "machines")
+    NotEnoughDataError('no machines: at least 1 is needed')
+    >>> NotEnoughDataError(73, 20, "machines", purpose="p99")
+    NotEnoughDataError('73 machines are needed for p99, 20 given')
     """
 
-    def __init__(self, needed: int, have: int, what: str = "measurements", remedy: str = "") -> None:
-        super().__init__(f"{needed} {what} are needed, {have} given{remedy and f'; {remedy}'}")
+    def __init__(
+        self, needed: int, have: int, what: str = "measurements", remedy: str = "", *, purpose: str = ""
+    ) -> None:
+        lacks = f"{needed} {what} are needed{purpose and f' for {purpose}'}, {have} given"
+        none = f"no {what}{purpose and f' for {purpose}'}: at least 1 is needed"
+        super().__init__((none if (needed, have) == (1, 0) else lacks) + (remedy and f"; {remedy}"))
         self.needed, self.have = needed, have

@@ -40,6 +40,6 @@ class ArgumentError(InputError):
     models.errors.ArgumentError: method: there is no such method, got 'publish'
     """
 
-    def __init__(self, argument: str, problem: str, got: str) -> None:
-        super().__init__(f"{argument}: {problem}, got {got!r}")
+    def __init__(self, argument: str, problem: str, got: str | None = None) -> None:
+        super().__init__(f"{argument}: {problem}" + ("" if got is None else f", got {got!r}"))
         self.argument, self.problem, self.got = argument, problem, got

@@ -50,7 +50,10 @@ class Audited(Observations):
         """
         rows = flagged.audited()
         if not len(rows):
-            raise ObservationsError("no row has a value and a weight above 0")
+            none = "no row has a value and a weight above 0" if flagged.estimand.metric_kind == "rate" else ""
+            raise ObservationsError(
+                "; ".join([none or f"every row has {flagged.estimand.lacking}", *flagged.outside()])
+            )
         coded = Observations.of(rows)
         if not coded.treated.any() and (flagged.table["treated"] == 1).any():
             raise ObservationsError("no row with the feature has a value and a weight above 0")
@@ -143,6 +146,8 @@ def _about_one(rows: pd.DataFrame, estimand: Estimand, controls: Bools) -> Float
     value = rows["value"].to_numpy(dtype=np.float64)
     below = rows["exposure"].to_numpy(dtype=np.float64) if estimand.metric_kind == "ratio" else np.ones(len(rows))
     controls = controls if controls.any() else np.ones(len(rows), dtype=np.bool_)
+    if not below[controls].sum() > 0:
+        raise ObservationsError("exposure: should be above 0 in some usable row without the feature")
     level = float(value[controls].sum() / below[controls].sum())
     left = (value - level * below) / float(below[controls].mean())
     unit = level if level > 0 and (value >= 0).all() else float(left.std()) or 1.0
@@ -326,6 +331,11 @@ class Audit:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that forbid a verdict."""
         return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def codes(self) -> str:
+        """The codes of the errors, for a sentence."""
+        return ", ".join(finding.code for finding in self.errors)
 
     def payload(self) -> Mapping[str, list[object]]:
         """Return it as JSON holds it: findings and checked."""

@@ -111,7 +111,9 @@ def few_clusters(case: Case) -> list[Finding] | None:
     least = min(untreated, treated)
     if least >= _FEW:
         return [] if case.plain is not None else None
-    named = "racks" if table.rack is not None and (table.by_rack or table.whole_racks()) else "machines"
+    by_rack = table.rack is not None and (table.by_rack or table.whole_racks())
+    column = case.flagged.cluster
+    named = "machines" if not by_rack else "racks" if column == "rack" else f"clusters by {column}"
     evidence = {"untreated": untreated, "treated": treated, "coverage": _normal_covers(least)}
     what = f"one arm rests on {least:.1f} {named} in effect: its error is hardly known"
     arm, unit = int(treated < untreated), table.units()

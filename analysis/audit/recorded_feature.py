@@ -96,8 +96,9 @@ def spill_over(case: Case) -> list[Finding] | None:
     half-widths. Where all shares are alike nothing can be seen.
     """
     table = case.table
-    domains = table.of_machines("domain")
-    domains = table.of_machines("rack") if domains is None else domains
+    column, domains = "domain", table.of_machines("domain")
+    if domains is None:
+        column, domains = case.flagged.cluster, table.of_machines("rack")
     if domains is None or table.crossover or case.plain is None or table.study.all():
         return None
     domain = pd.factorize(domains, sort=True)[0]
@@ -121,7 +122,7 @@ def spill_over(case: Case) -> list[Finding] | None:
         f"machines without the feature change with the share of their neighbours that have it: by {moved:+.1%} at the "
         "mean share"
     )
-    remedy = "give the feature to whole domains, and compare domains (--cluster domain)"
+    remedy = f"give the feature to all machines of a {column} or to none, and compare by it (--cluster {column})"
     return [Finding("spill_over", "error", what, evidence, remedy)]
 
 

@@ -322,11 +322,16 @@ def unusable_values(case: Case) -> list[Finding]:
     """
     flagged = case.flagged
     lacking = f"no usable {', '.join(flagged.amounts)}"
+    missing = "find out why they are missing; "
+    remedy = "; ".join([*flagged.outside(), f"else {missing}" if flagged.outside() else missing])
     findings = [
         *_unusable(
-            case, flagged.unusable, flagged.estimand.lacking, "compare only if they miss by chance in both arms"
+            case,
+            flagged.unusable,
+            flagged.estimand.lacking,
+            f"{remedy}compare only if they miss by chance in both arms",
         ),
-        *_unusable(case, flagged.without_amounts, lacking, "or leave the columns out"),
+        *_unusable(case, flagged.without_amounts, lacking, f"{missing}or leave the columns out"),
         *_left_out(case),
     ]
     return sorted(findings, key=lambda finding: finding.severity == "note")
@@ -346,7 +351,7 @@ def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding
     count = int(bad.sum())
     what = f"{count} row{'s have' if count > 1 else ' has'} {lacking}: {of_arms}"
     evidence = {"rows": count, "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
-    return [Finding("unusable_values", severity, what, evidence, f"find out why they are missing; {remedy}")]
+    return [Finding("unusable_values", severity, what, evidence, remedy)]
 
 
 def _left_out(case: Case) -> list[Finding]:

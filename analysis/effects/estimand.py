@@ -1,8 +1,9 @@
 """What is estimated of an experiment: which kind of metric, whose mean, and whether its change is relative."""
 
+import math
 import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -19,6 +20,7 @@ ChangeKind = Literal["relative", "absolute"]
 """In parts of the level without the feature, or in the unit of the values."""
 _QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 _PERCENT = 100.0
+_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Estimand:
         Raises
         ------
         ArgumentError
-            If there is no such kind, or a ratio is to be no ratio of sums.
+            If there is no such kind, change or target, or a ratio is to be no ratio of sums.
         """
         quantile = _QUANTILE.fullmatch(metric_kind)
         kind = "quantile" if quantile and float(quantile[1]) > 0.0 else metric_kind
@@ -62,6 +64,9 @@ class Estimand:
             raise ArgumentError("metric_kind", known, metric_kind)
         if kind == "ratio" and target not in {None, "sums"}:
             raise ArgumentError("target", "of a ratio is sums, its denominators being the weights", str(target))
+        for argument, got, choices in (("change", change, get_args(ChangeKind)), ("target", target, get_args(Target))):
+            if got not in {None, *choices}:
+                raise ArgumentError(argument, f"should be {', '.join(choices[:-1])} or {choices[-1]}", str(got))
         return cls(
             metric_kind=kind,  # type: ignore[arg-type] # checked above
             change=change or ("absolute" if kind in {"mean", "proportion"} else "relative"),
@@ -105,19 +110,36 @@ class Estimand:
         value = {"proportion": "value from 0 to 1", "ratio": "numerator and denominator"}.get(self.metric_kind, "value")
         return f"no {value}, or no weight above 0"
 
-    def amount(self, change: float, sign: str = "+") -> str:
-        """Return a change in its unit.
+    @property
+    def unit(self) -> Literal["%", "points", ""]:
+        """The unit of a change: percent of the level, percentage points of a proportion, or that of the values."""
+        if self.change == "relative":
+            return "%"
+        return "points" if self.metric_kind == "proportion" else ""
+
+    def amount(self, change: float, sign: str = "+", margin: float = math.nan) -> str:
+        """Return a change in its unit, with so many digits that the last of them is at most half of a margin.
+
+        Parameters
+        ----------
+        change : as the estimand says
+        sign : `+` for one in front of numbers above 0, too
+        margin : of the interval; two decimals of a share, or four digits, are enough if it is unknown
 
         Examples
         --------
         >>> Estimand().amount(0.0123), Estimand.of("proportion").amount(-0.004), Estimand.of("mean").amount(1.5, "")
         ('+1.23%', '-0.40 points', '1.5')
+        >>> Estimand.of("proportion").amount(0.00002, margin=0.000009), Estimand.of("mean").amount(123.4567, "", 0.03)
+        ('+0.0020 points', '123.46')
         """
-        if self.change == "relative":
-            return f"{change:{sign}.2%}"
-        if self.metric_kind == "proportion":
-            return f"{_PERCENT * change:{sign}.2f} points"
-        return f"{change:{sign}.4g}"
+        half = margin / 2.0 if math.isfinite(margin) and margin > 0 else math.inf
+        if not self.unit:
+            least = math.floor(math.log10(abs(change) / half)) + 2 if change and half < math.inf else 0
+            return f"{change:{sign}.{min(max(4, least), _MOST_DIGITS)}g}"
+        decimals = math.ceil(-math.log10(_PERCENT * half)) if half < math.inf else 0
+        number = f"{_PERCENT * change:{sign}.{min(max(2, decimals), _MOST_DIGITS)}f}"
+        return f"{number}%" if self.unit == "%" else f"{number} points"
 
 
 RATE = Estimand()

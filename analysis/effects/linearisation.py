@@ -113,7 +113,7 @@ class Linearised:
         off, on, _ = self.arms
         level = self.mean(off)
         if not level > 0:
-            raise _no_level(level)
+            raise self._no_level(f"above 0 without the feature, got {level:.4g}")
         near = self.mean(on) / level - 1.0
         step = _STEP * max(abs(1.0 + near), _STEP)
         below, at, above = (self._difference(method, confidence, near + move) for move in (-step, 0.0, step))
@@ -124,11 +124,14 @@ class Linearised:
         moved = at.change / slope if slope > 0 else np.nan
         ends = _fieller(at.change, slope, error, float(t.ppf(0.5 + confidence / 2, at.freedom)))
         if not (slope > 0 and np.isfinite(ends).all()):
-            raise _no_level(level)
+            raise self._no_level(f"surely above 0 without the feature, got {level:.4g}, which is not told from 0")
         low, high = near + ends[0], near + ends[1]
         return replace(
             at, change=near + moved, low=low, high=high, margin=(high - low) / 2, error=error.at(moved) ** 0.5 / slope
         )
+
+    def _no_level(self, problem: str) -> ArgumentError:
+        return ArgumentError("change", f"relative needs a {self.estimand.name} {problem}; give absolute")
 
     def _difference(self, method: EffectMethod, confidence: float, change: float) -> Effect:
         """Return by how much the arms differ once what is without the feature is taken 1 + `change` times."""
@@ -179,11 +182,6 @@ def _fieller(difference: float, slope: float, error: Quadratic, width: float) ->
     if not (square > 0 and root >= 0):
         return np.nan, np.nan
     return (half - root**0.5) / square, (half + root**0.5) / square
-
-
-def _no_level(level: float) -> ArgumentError:
-    problem = f"relative needs a level without the feature that is surely above 0, and it is {level:.4g}; take absolute"
-    return ArgumentError("change", problem, "relative")
 
 
 def _weights(rows: pd.DataFrame, study: Bools, jobs: pd.DataFrame | None, estimand: Estimand) -> Floats:
@@ -263,7 +261,7 @@ class Ranks:
         if half >= min(p - self.running[0], 1.0 - self.weights[self.order[-1]] - p):
             least = max(half, width * (p * (1.0 - p) / len(self.value)) ** 0.5)
             needed = max(int(np.ceil(machines * (least / min(p, 1.0 - p)) ** 2)), machines + 1)
-            raise NotEnoughDataError(needed, machines, f"machines in each arm for p{100 * p:g}")
+            raise NotEnoughDataError(needed, machines, "machines in each arm", purpose=f"p{100 * p:g}")
         if not half > 0:
             return 0.0
         return (self.quantile(p + half) - self.quantile(p - half)) / (2.0 * half)

@@ -111,7 +111,7 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
         table["treated"] = 0
         notes.append("no column treated: nothing has the feature")
     table["treated"] = table["treated"].astype(np.int64)
-    return Reading(table, tuple(notes), rows.left_out)
+    return Reading(table, tuple(notes), rows.left_out, rows.lines)
 
 
 def between(period: Floats) -> Bools:
@@ -209,6 +209,10 @@ class FlaggedRows:
     left_out: pd.DataFrame
     """Rows that were left out when the table was read, with their reason, and treated as far as it could be read."""
     estimand: Estimand = RATE
+    lines: Ints | None = None
+    """(N,) of their files, if they are known."""
+    cluster: str = "rack"
+    """The column whose values the column rack holds."""
 
     @classmethod
     def of(cls, table: pd.DataFrame, left_out: pd.DataFrame | None = None, estimand: Estimand = RATE) -> Self:
@@ -238,6 +242,36 @@ class FlaggedRows:
         for wrong in self.amounts.values():
             lacking |= wrong
         return lacking
+
+    def outside(self) -> list[str]:
+        """Return what is to be said of numbers that cannot be of such a metric: how many, the first, what takes them.
+
+        Examples
+        --------
+        >>> row = {"period": 1, "job": "a", "machine": [1, 2], "weight": 1.0, "value": [2.0, -7.5], "treated": 0}
+        >>> FlaggedRows.of(pd.DataFrame(row)).outside()
+        ['1 value is 0 or negative (first: row 1, -7.5): if that is right, give --metric-kind mean']
+        """
+        value, kind = _numbers(self.table["value"]), self.estimand.metric_kind
+        mean = ": if that is right, give --metric-kind mean"
+        wrong = [("0 or negative", (value <= 0) & (kind == "rate"), mean)]
+        wrong += [("negative", (value < 0) & (kind == "proportion"), mean)]
+        wrong += [("above 1", (value > 1) & (kind == "proportion"), mean)]
+        if kind == "ratio":
+            wrong += [("other than 0 where exposure is 0", (value != 0) & (_numbers(self.table["exposure"]) == 0), "")]
+        out = list[str]()
+        for words, among, remedy in wrong:
+            rows = np.flatnonzero(among & np.isfinite(value))
+            if len(rows):
+                count = f"{len(rows):,} values are" if len(rows) > 1 else "1 value is"
+                out.append(f"{count} {words} (first: {self.place(int(rows[0]))}, {value[rows[0]]:g}){remedy}")
+        return out
+
+    def place(self, row: int) -> str:
+        """Return where a row stands, with its file if there are several."""
+        where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+        several = "file" in self.table and (self.table["file"] != self.table["file"].iloc[0]).any()
+        return f"{self.table['file'].iloc[row]}, {where}" if several else where
 
     def repeated(self, among: Bools) -> Bools:
         """Return (N,) which of some rows say what an earlier one of them said."""

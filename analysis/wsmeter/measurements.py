@@ -10,6 +10,7 @@ from analysis.tables.cells import Source
 from analysis.tables.columns import BY_EXPRESSION, BY_SELECT, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe
+from models.arrays import Ints
 from models.errors import InputError
 from models.fleet.metrics import METRICS
 
@@ -60,6 +61,8 @@ class Reading:
     notes: tuple[str, ...]
     left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Rows that a recipe leaves out, with the columns line and reason."""
+    lines: Ints | None = None
+    """(N,) of the file that the table's rows stand in, if it is one."""
 
 
 def measurements(

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Guards, Json, Metric
+from scenarios.commands.options import Guards, Json, Metric, MetricKind
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
@@ -23,6 +23,7 @@ def audit(
     tables: NamedTables,
     *,
     metric: Metric = None,
+    metric_kind: MetricKind = "rate",
     guards: Guards = None,
     list_: Annotated[
         bool, typer.Option("--list", callback=_list, is_eager=True, help="List the guards and what they look for.")
@@ -32,6 +33,6 @@ def audit(
     """Look for what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited
 
-    conclusion = audited(tables.sources, metric, tables.recipe, guards or ())
+    conclusion = audited(tables.sources, metric, tables.recipe, guards or (), metric_kind)
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.clean else 1)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, Json, Metric
+from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, Json, Metric, MetricKind
 from scenarios.commands.tables import NamedTables, reads_tables
 
 Target = Literal["instances", "quota", "sums"]
@@ -41,13 +41,7 @@ def effect(
             show_default="instances; sums of a ratio",
         ),
     ] = None,
-    metric_kind: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND",
-            help="rate (above 0), mean (any numbers), proportion (0 to 1), ratio (value / exposure), or such as p99.",
-        ),
-    ] = "rate",
+    metric_kind: MetricKind = "rate",
     change: Annotated[
         Change | None,
         typer.Option(

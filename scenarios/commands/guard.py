@@ -53,7 +53,8 @@ def guard(function: Callable[_P, None]) -> Callable[_P, None]:
                 function(*args, **kwargs)
         except ArgumentError as error:
             option = option_names(function).get(error.argument, error.argument)
-            typer.echo(_printable(str(Fault(option, 1, 1, "", error.problem, shown(error.got)))), err=True)
+            got = "" if error.got is None else shown(error.got)
+            typer.echo(_printable(str(Fault(option, 1, 1, "", error.problem, got))), err=True)
             raise typer.Exit(_FAULTY) from None
         except KeyboardInterrupt:
             raise _interrupted() from None

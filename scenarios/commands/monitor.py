@@ -65,3 +65,4 @@ def monitor(
         guards=guards or (),
     )
     answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.trusted else 1)

@@ -68,6 +68,13 @@ Jobs = Annotated[
 ]
 Confidence = Annotated[float, share(help="Confidence of the intervals.")]
 Metric = Annotated[MetricName | None, typer.Option(help="Metric that is measured in a run; by default the scenario's.")]
+MetricKind = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND",
+        help="rate (above 0), mean (any numbers), proportion (0 to 1), ratio (value / exposure), or such as p99.",
+    ),
+]
 Guards = Annotated[
     list[str] | None,
     typer.Option(

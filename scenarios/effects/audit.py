@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import GUARDS
+from analysis.effects.estimand import Estimand
 from analysis.tables.cells import Source, header_of, name_of
 from analysis.tables.expressions import parsed
 from analysis.tables.recipe import AS_IT_IS, Recipe
@@ -56,6 +57,8 @@ class AuditAnswer(Conclusion):
     audit: Audit
     metric: MetricName | None
     """Of runs; None of files."""
+    notes: tuple[str, ...] = ()
+    """Which guards cannot look at such a metric."""
 
     def brief(self) -> str:
         """Return the findings by severity, or that there are none."""
@@ -75,8 +78,8 @@ class AuditAnswer(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
-        notes = {"notes": list(self.audit.silent)} if self.audit.silent else {}
-        return {"kind": "audit", **self.audit.payload(), "metric": self.metric, **notes}
+        notes = [*self.notes, *self.audit.silent]
+        return {"kind": "audit", **self.audit.payload(), "metric": self.metric, **({"notes": notes} if notes else {})}
 
     def frame(self) -> pd.DataFrame:
         """Return the findings, a row each."""
@@ -90,7 +93,11 @@ class AuditAnswer(Conclusion):
             "" if self.audit.findings else "nothing found",
             f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
         )
-        told = (*finding_lines(self.audit.findings, evidence=True), *says(*lines), *note_lines(self.audit.silent))
+        told = (
+            *finding_lines(self.audit.findings, evidence=True),
+            *says(*lines),
+            *note_lines((*self.notes, *self.audit.silent)),
+        )
         return Section("", told)
 
 
@@ -99,6 +106,7 @@ def audit(
     metric: MetricName | None = None,
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
+    metric_kind: str = "rate",
 ) -> AuditAnswer:
     """Return what would make the answer of an experiment false.
 
@@ -110,12 +118,14 @@ def audit(
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables of observations become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
+    metric_kind : rate, mean, proportion, ratio, or a quantile such as p99; guards that cannot look at it are silent
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the files.
     """
+    estimand = Estimand.of(metric_kind)
     own = own_guards(guards) if guards else ()
     about_files = [path for path in paths if isinstance(path, Path) and _states(path)]
     tables = list({id(path) if isinstance(path, pd.DataFrame) else path: path for path in paths}.values())
@@ -125,7 +135,7 @@ def audit(
     faults = list(_asked_wrongly(paths, about_files, fleet, observed_in))
     about, read = About(), None
     try:
-        read = experiment(observed_in, fleet[0] if fleet else None, metric, recipe) if observed_in else None
+        read = experiment(observed_in, fleet[0] if fleet else None, metric, recipe, estimand) if observed_in else None
     except FaultsError as error:
         faults += error.faults
     try:
@@ -136,7 +146,7 @@ def audit(
         faults += racks_wrong(about, read.observations.table, about_files[0])
     if faults or read is None:
         raise FaultsError(faults)
-    return AuditAnswer(read.audit(about, own=own), read.metric)
+    return AuditAnswer(read.audit(about, own=own), read.metric, tuple(read.not_looking()))
 
 
 def _states(path: Path) -> bool:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval
+from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, Table, finding_lines, note_lines, table
 from scenarios.wsmeter.measurements import in_words, recorded_change
 
@@ -115,23 +116,32 @@ class EffectAnswer(Conclusion):
 
     @property
     def trusted(self) -> bool:
-        """Whether no finding is an error."""
-        return not self.audit.errors
+        """Whether there is a verdict: no finding is an error, and machines differ, so that there is an interval."""
+        return not self.audit.errors and not self._alike
 
     @property
     def zero_ruled_out(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return not self.effect.low <= 0.0 <= self.effect.high
+        """Whether there is an interval and it leaves zero out."""
+        return not self._alike and not self.effect.low <= 0.0 <= self.effect.high
+
+    @property
+    def _alike(self) -> bool:
+        """Whether machines do not differ at all within jobs; of somebody's own estimator it may be unknown."""
+        return self.effect.error == 0.0
+
+    def _amount(self, change: float) -> str:
+        return self.estimand.amount(change, margin=self.effect.margin)
 
     @property
     def verdict(self) -> str:
-        """What the interval says, in words; none if a finding is an error."""
+        """What the interval says, in words; none if a finding is an error, or there is no interval."""
         change, low, high = self.change, self.low, self.high
-        if self.trusted:
-            return verdict(change, low, high, self.estimand)
-        amount = self.estimand.amount
-        numbers = f"the tables as they are give {amount(change)} ({amount(low)} to {amount(high)})"
-        return f"no verdict: fix {', '.join(finding.code for finding in self.audit.errors)} first; {numbers}"
+        if self.audit.errors:
+            return no_verdict(self.audit, change, low, high, self.estimand)
+        if self._alike:
+            why = "values do not differ between machines of a job, so chance cannot be judged"
+            return f"undecided: {self._amount(change)} without an interval, as {why}"
+        return verdict(change, low, high, self.estimand)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,21 +181,22 @@ class EffectAnswer(Conclusion):
 
         estimates = [asdict(effect) for effect in (self.effect, self.published) if effect is not None]
         jobs = pd.DataFrame() if self.per_job is None else self.per_job.dropna(subset=["low", "high"]).head(_NAMED)
-        relative = self.estimand.change == "relative"
-        return draw_effect(pd.DataFrame(estimates), jobs, self.true_change, self.verdict, relative=relative)
+        unit = self.estimand.unit
+        return draw_effect(pd.DataFrame(estimates), jobs, self.true_change, self.verdict, unit=unit)
 
     def section(self) -> Section:
         """Return findings, the verdict, what the published estimator would have said, and who gained or lost."""
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        effect, amount = self.effect, self.estimand.amount
+        effect, amount = self.effect, self._amount
         yield from finding_lines(beside(effect.estimator, self.audit.findings, self.cluster))
         yield Says(self.verdict, "strong" if self.trusted else "")
         yield Says(
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
-            f"{effect.controls:,} without; {effect.jobs:,} jobs that hold {effect.quota_coverage:.1%} of the quota; "
-            f"{self.confidence:.0%} from {amount(effect.low)} to {amount(effect.high)}"
+            f"{effect.controls:,} without; {plural(effect.jobs, 'job')} that {'hold' if effect.jobs != 1 else 'holds'} "
+            f"{effect.quota_coverage:.1%} of the quota"
+            + ("" if self._alike else f"; {self.confidence:.0%} from {amount(effect.low)} to {amount(effect.high)}")
             + _clusters(self.cluster)
             + _TARGETS[self.estimand.target]
             + _metric(self.estimand)
@@ -370,9 +381,7 @@ def _table_notes(read: Experiment, audited: Audit) -> Iterator[str]:
         yield "no table of jobs: jobs weigh as in the tables"
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         yield "the metric ips measures the run in instructions per CPU second"
-    if read.not_of_metric:
-        kind = read.observations.estimand.metric_kind
-        yield f"guards that cannot look at a {kind}: {', '.join(sorted(read.not_of_metric))}"
+    yield from read.not_looking()
 
 
 def _design_notes(rows: pd.DataFrame, coded: Observations) -> Iterator[str]:
@@ -406,6 +415,13 @@ def beside(estimator: str, findings: Sequence[Finding], cluster: str | None = "m
     ]
 
 
+def no_verdict(audit: Audit, change: float, low: float, high: float, estimand: Estimand = RATE) -> str:
+    """Return in words which errors forbid a verdict, and what the tables give as they are."""
+    amount = partial(estimand.amount, margin=(high - low) / 2)
+    numbers = f"the tables as they are give {amount(change)} ({amount(low)} to {amount(high)})"
+    return f"no verdict: fix {audit.codes} first; {numbers}"
+
+
 def verdict(change: float, low: float, high: float, estimand: Estimand = RATE) -> str:
     """Return in words what an interval says of a change.
 
@@ -416,7 +432,7 @@ def verdict(change: float, low: float, high: float, estimand: Estimand = RATE) -
     >>> verdict(-0.004, -0.006, -0.002, Estimand.of("proportion"))
     'lower by 0.40 points (0.20 points to 0.60 points); zero is ruled out'
     """
-    amount = estimand.amount
+    amount = partial(estimand.amount, margin=(high - low) / 2)
     if not low <= 0.0 <= high:
         least, most = sorted((abs(low), abs(high)))
         up, down = ("faster", "slower") if estimand.metric_kind == "rate" else ("higher", "lower")

@@ -23,7 +23,7 @@ from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.effect import beside, verdict
+from scenarios.effects.effect import beside, no_verdict, verdict
 from scenarios.effects.observations import Dates, experiment
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.views.conclusion import Conclusion, Payload
@@ -88,6 +88,11 @@ class MonitorAnswer(Conclusion):
         return self.verdict
 
     @property
+    def trusted(self) -> bool:
+        """Whether no finding is an error."""
+        return not self.audit.errors
+
+    @property
     def change(self) -> str:
         """On which side of zero the intervals of all looks lie (gained, lost, open); the first look decides."""
         decided = self.looks[self.looks["zero_ruled_out"]]
@@ -103,11 +108,14 @@ class MonitorAnswer(Conclusion):
 
     @property
     def verdict(self) -> str:
-        """The change in words, with the interval of all looks at the last look that has one."""
+        """The change in words, with the interval of all looks at the last that has one; none after an error."""
         bounded = self.looks[np.isfinite(self.looks[["low", "high"]]).all(axis=1)]
         if not len(bounded):
-            return "zero is not ruled out: no look has an interval yet"
+            errors = f"no verdict: fix {self.audit.codes} first; " if not self.trusted else "zero is not ruled out: "
+            return f"{errors}no look has an interval yet"
         change, low, high = (float(bounded[name].iloc[-1]) for name in ("change", "low", "high"))
+        if not self.trusted:
+            return no_verdict(self.audit, change, low, high)
         if self.decided is None:
             return verdict(change, low, high)
         if low <= 0.0 <= high:
@@ -150,6 +158,7 @@ class MonitorAnswer(Conclusion):
             "looks": [{name: _plain(value) for name, value in row.items()} for row in self.looks.to_dict("records")],
             "change": self.change,
             "decided": self.decided,
+            "trusted": self.trusted,
             "verdict": self.verdict,
             "price": _plain(self.price),
             **self.audit.payload(),
@@ -185,7 +194,7 @@ class MonitorAnswer(Conclusion):
         of_all = "at any time" if self.spending == "any-time" else "at all looks"
         titles = ("until", "information", "change", of_all, "at this look alone", f"p {of_all}")
         yield table(titles, rows, words=0)
-        yield Says(self.verdict)
+        yield Says(self.verdict, "strong" if self.trusted else "")
         if self.metric is not None:
             yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
         yield Says(self._price_in_words)

@@ -22,7 +22,7 @@ from analysis.tables.faults import PRINTED, FileError
 from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
 from analysis.wsmeter.measurements import Reading, measurements
 from models.arrays import DAY_S, Floats
-from models.errors import InputError
+from models.errors import ArgumentError, InputError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
 from models.tables import KEYS
@@ -88,6 +88,8 @@ class Experiment:
             except PeriodError as error:
                 period = error.period
                 raise InputError(error.dated(self.dates.of(period) if isinstance(period, float) else "")) from error
+            except ArgumentError as error:
+                raise FaultsError([Fault("", 0, 0, error.argument, error.problem, error.got or "")]) from error
 
     def about(self, stated: About) -> About:
         """Return what is stated of the experiment, and of a run the metric too, which need not be stated."""
@@ -98,6 +100,11 @@ class Experiment:
         """The guards that cannot look at such a metric."""
         kind = self.observations.estimand.metric_kind
         return (OF_RATES if kind != "rate" else frozenset()) | (OF_MEANS if kind == "quantile" else frozenset())
+
+    def not_looking(self) -> Iterator[str]:
+        """Yield a note on the guards that cannot look at such a metric, if there are any."""
+        if codes := sorted(self.not_of_metric):
+            yield f"guards that cannot look at a {self.observations.estimand.metric_kind}: {', '.join(codes)}"
 
     def audit(self, stated: About, without: Collection[str] = (), own: Sequence[OwnGuard] = ()) -> Audit:
         """Return what would make the answer false, by what is stated and by all guards but some, and by others' own."""
@@ -144,9 +151,12 @@ def experiment(
     if estimand.metric_kind == "ratio" and "exposure" not in reading.table:
         problem = "is missing: a ratio needs its denominators there, and its numerators in value"
         raise FaultsError([Fault(str(source), 0, 0, "exposure", problem)])
-    flagged = FlaggedRows.of(reading.table, reading.left_out, estimand)
+    flagged = replace(FlaggedRows.of(reading.table, reading.left_out, estimand), lines=reading.lines)
     in_one_arm(sources, reading.table, recipe)
-    faults = list(_apart(flagged, source))
+    faults = [
+        *_apart(flagged, source),
+        *(_no_denominators(flagged, sources) if estimand.metric_kind == "ratio" else ()),
+    ]
     if faults:
         raise FaultsError(faults)
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
@@ -212,6 +222,27 @@ def _apart(flagged: FlaggedRows, source: Path) -> Iterator[Fault]:
             f"should be within {_FARTHEST:g} times of each other in a job, are {low:g} and {high:g} in {shown(job)}"
         )
         yield Fault(str(source), 0, 0, "value", problem)
+
+
+def _no_denominators(flagged: FlaggedRows, sources: Sequence[Source]) -> Iterator[Fault]:
+    """Yield the arms of the study, or the whole table, whose denominators are all 0, by the first of their rows."""
+    table = flagged.table
+    exposure, treated = pd.to_numeric(table["exposure"], errors="coerce").to_numpy(), (table["treated"] == 1).to_numpy()
+    known, study = np.isfinite(exposure), (table["period"] >= table.loc[treated, "period"].min()).to_numpy()
+    arms = {"": known, " with the feature": known & treated, " without the feature": known & study & ~treated}
+    for words, arm in arms.items():
+        if not arm.any() or exposure[arm].any():
+            continue
+        row, name = int(np.flatnonzero(arm)[0]), str(table["file"].iloc[np.flatnonzero(arm)[0]])
+        header = next((header_of(source) for source in sources if name_of(source) == name and not _folder(source)), [])
+        line, column = (
+            (int(flagged.lines[row]), list(header).index("exposure") + 1)
+            if flagged.lines is not None and "exposure" in header
+            else (0, 0)
+        )
+        yield Fault(name, line, column, "exposure", f"should be above 0 in some row{words}", f"0 in all {arm.sum():,}")
+        if not words:
+            return
 
 
 def _folder(source: Source) -> Path | None:
@@ -282,7 +313,8 @@ def observed(
         share = len(left_out) / (len(table) + len(left_out))
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out["reason"].value_counts().items())
         notes.append(f"{len(left_out):,} rows ({share:.2%}) are left out: {reasons}")
-    return Reading(table, tuple(notes), left_out), dates
+    lines = [reading.lines for reading in readings.values() if reading.lines is not None]
+    return Reading(table, tuple(notes), left_out, np.concatenate(lines) if len(lines) == len(readings) else None), dates
 
 
 def _of_tables_alone(sources: Sequence[Source], recipe: Recipe) -> Iterator[Fault]:
@@ -518,7 +550,7 @@ def clustered_by(read: Experiment, column: str) -> Experiment:
         problem = f"a machine should have one value of {column} throughout"
         raise FaultsError([Fault(source, 0, 0, "cluster", problem, f"{values.max()} on {values.idxmax()}")])
     table = flagged.table.assign(rack=flagged.table[own].astype(str))
-    return replace(read, observations=replace(flagged, table=table))
+    return replace(read, observations=replace(flagged, table=table, cluster=column))
 
 
 def racks_wrong(about: About, rows: pd.DataFrame, file: Path, column: str = "rack") -> list[Fault]:

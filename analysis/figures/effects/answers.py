@@ -1,6 +1,7 @@
 """The answers about a feature's effect as figures: intervals by estimator and job, looks, and designs by size."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ def draw_effect(
     true_change: float = math.nan,
     title: str = "",
     *,
-    relative: bool = True,
+    unit: Literal["%", "points", ""] = "%",
 ) -> Figure:
     """Return the fleet's change by each estimator, and beside it the changes of single jobs.
 
@@ -42,7 +43,7 @@ def draw_effect(
     jobs : job, change, low, high, verdict (gained and lost are coloured); no row if none are known
     true_change : of the fleet; NaN where nobody knows it
     title : what it all says
-    relative : whether changes are relative, and not in the unit of the values
+    unit : of the fleet's changes: percent, percentage points, or that of the values
 
     Examples
     --------
@@ -53,13 +54,14 @@ def draw_effect(
     """
     figure, (fleet, *others) = panels(columns=1 + bool(len(jobs)), height_inches=0.9 + 0.16 * max(len(jobs), 4))
     fleet.axvline(0.0, color=GREY, linewidth=0.6)
-    forest(fleet, estimates["estimator"].tolist(), *_ends(estimates))
+    times = 100.0 if unit == "points" else 1.0
+    forest(fleet, estimates["estimator"].tolist(), *_ends(estimates, times))
     if math.isfinite(true_change):
         fleet.axvline(true_change, color=GREY, linestyle="--", label="truth")
         legend(fleet)
-    if relative:
+    if unit == "%":
         percent(fleet, "x")
-    label(fleet, "change of the fleet", "")
+    label(fleet, "change of the fleet, points" if unit == "points" else "change of the fleet", "")
     for panel in others:
         colours = [_VERDICTS.get(verdict, GREY) for verdict in jobs["verdict"]]
         forest(panel, jobs["job"].tolist(), *_ends(jobs), colours=colours)
@@ -143,5 +145,6 @@ def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
     return figure
 
 
-def _ends(table: pd.DataFrame) -> tuple[list[float], list[float], list[float]]:
-    return table["change"].tolist(), table["low"].tolist(), table["high"].tolist()
+def _ends(table: pd.DataFrame, times: float = 1.0) -> tuple[list[float], list[float], list[float]]:
+    change, low, high = ((times * table[name]).tolist() for name in ("change", "low", "high"))
+    return change, low, high

@@ -134,9 +134,9 @@ def test_a_machine_with_and_without_the_feature_in_one_period_is_named():
 def test_what_is_missing_altogether_is_said():
     with pytest.raises(ValueError, match="the table lacks weight, treated"):
         Study.of(TABLE.drop(columns=["weight", "treated"]))
-    with pytest.raises(NotEnoughDataError, match="1 observations with the feature are needed, 0 given"):
+    with pytest.raises(NotEnoughDataError, match="no observations with the feature: at least 1 is needed"):
         Study.of(TABLE[TABLE["period"] == 0])
-    with pytest.raises(NotEnoughDataError, match="1 observations without the feature are needed, 0 given"):
+    with pytest.raises(NotEnoughDataError, match="no observations without the feature: at least 1 is needed"):
         Study.of(TABLE[TABLE["treated"]])
 
 

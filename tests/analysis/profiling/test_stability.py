@@ -126,7 +126,7 @@ def test_days_of_one_profile_are_as_far_from_their_mean_as_is_said():
 
 def test_what_is_wrong_is_said():
     empty = pd.DataFrame({"f": [], "day": [], "visit": [], "samples": [], "value": []})
-    with pytest.raises(NotEnoughDataError, match="1 samples are needed"):
+    with pytest.raises(NotEnoughDataError, match="no samples: at least 1 is needed"):
         periods(empty)
     with pytest.raises(ValueError, match="k must be at least 1"):
         manhattan(pd.Series({"a": 1.0}), pd.Series({"a": 1.0}), k=0)
@@ -195,5 +195,5 @@ def test_counts_that_are_no_counts_have_no_entropy():
         entropy(np.array([-1.0]))
     with pytest.raises(ValueError, match="correction must be"):
         entropy(np.array([1.0]), correction="other")
-    with pytest.raises(NotEnoughDataError, match="1 samples are needed"):
+    with pytest.raises(NotEnoughDataError, match="no samples: at least 1 is needed"):
         entropy(np.zeros(3))

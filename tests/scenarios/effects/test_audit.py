@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+import wsc
 from scenarios.effects.audit import GuardList
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
@@ -191,3 +192,15 @@ def test_audit_and_effect_read_the_same_files_and_say_the_same_of_them(tmp_path,
         except FaultsError as error:
             said.append(str(error))
     assert said[0] == said[1]
+
+
+def test_guards_are_told_the_kind_of_metric(tmp_path):
+    frame = table()
+    path = written(tmp_path, frame.assign(value=frame["value"] - frame["value"].mean()))
+    assert "unusable_values" in {one["code"] for one in audit([path])["findings"]}
+    of_means = audit([path], metric_kind="mean")
+    assert "unusable_values" not in {one["code"] for one in of_means["findings"]}
+    assert of_means["notes"] == [
+        "guards that cannot look at a mean: unit_change, units_between_jobs, weights_renormalised"
+    ]
+    assert wsc.audit(path, metric_kind="mean").payload() == of_means

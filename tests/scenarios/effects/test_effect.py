@@ -1,6 +1,7 @@
 """`wsc effect`: from two exports to a verdict, findings first, faults with their places, runs in place of files."""
 
 import json
+import re
 import shutil
 from functools import partial
 
@@ -329,6 +330,9 @@ def test_the_values_of_any_column_are_clusters_as_those_of_racks_are(tmp_path):
     assert (of_rack["cluster"], of_hall["cluster"]) == ("rack", "hall no.")
     assert "; hall no.s are the clusters" not in (shown := invoke("effect", halls, "--cluster", "hall no.").output)
     assert "clusters by hall no." in shown
+    few = racks(0.02, count=5, treated=2).rename(columns={"rack": "hall no."})
+    (finding,) = (each for each in wsc.effect(few, cluster="hall no.").audit.findings if each.code == "few_clusters")
+    assert "clusters by hall no. in effect" in finding.what
 
 
 @pytest.mark.parametrize(
@@ -396,7 +400,7 @@ def test_what_no_one_has_with_and_without_the_feature_together_is_no_crossover(f
     pd.concat([rows, last]).to_csv(files[0], index=False)
     result = invoke("effect", files[0])
     assert result.exit_code == 2
-    assert "jobs seen both with and without the feature in one period of a crossover are needed" in result.output
+    assert "no jobs seen both with and without the feature in one period of a crossover: at least 1" in result.output
 
 
 def test_guards_hear_what_is_known_of_the_experiment(files, tmp_path):
@@ -445,10 +449,9 @@ def test_equal_machines_are_no_change_but_for_the_features(tmp_path, design, cha
     if design == "crossover":
         kept = seen.assign(treated=seen["treated"].where(seen["machine"] != 1, 1))
         assert any("; 1 that keep the feature are not in it" in note for note in effect([kept])["notes"])
-    assert (payload["margin"], payload["zero_ruled_out"]) == (0.0, change > 0)
+    assert (payload["margin"], payload["zero_ruled_out"], payload["trusted"]) == (0.0, False, False)
     assert payload["change"] == pytest.approx(change, abs=1e-12)
-    unchanged = "zero is not ruled out: +0.00% (+0.00% to +0.00%)"
-    assert payload["verdict"].startswith("faster by 10.00%" if change else unchanged)
+    assert payload["verdict"].startswith(f"undecided: {change:+.2%} without an interval, as values do not differ")
     assert "-0.00%" not in payload["verdict"]
     assert any("machines do not differ at all within jobs" in note for note in payload["notes"])
     assert "imbalance_before" not in {one["code"] for one in payload["findings"]}
@@ -581,9 +584,12 @@ def test_the_kind_of_metric_says_which_values_can_be_used(tmp_path):
         ),
         (["--metric-kind", "ratio", "--target", "quota"], "--target: of a ratio is sums"),
         (["--metric-kind", "mean", "--estimator", "published"], "--estimator: published estimates the relative change"),
-        (["--metric-kind", "mean", "--change", "relative"], "seen.csv: change: relative needs a level without"),
+        (
+            ["--metric-kind", "mean", "--change", "relative"],
+            "--change: relative needs a mean ",
+        ),
         (["--metric-kind", "ratio", "--where", "exposure < 9"], "seen.csv: exposure: is missing"),
-        (["--metric-kind", "p99.9"], "machines in each arm for p99.9 are needed, 20 given"),
+        (["--metric-kind", "p99.9"], "machines in each arm are needed for p99.9, 20 given"),
     ],
 )
 def test_a_metric_that_cannot_be_estimated_is_refused(tmp_path, asked, told):
@@ -593,3 +599,58 @@ def test_a_metric_that_cannot_be_estimated_is_refused(tmp_path, asked, told):
     result = invoke("effect", file, *(asked if "--where" not in asked else asked[:2]))
     assert result.exit_code == 2
     assert told in result.output
+
+
+@pytest.mark.parametrize(
+    ("zero", "told"),
+    [
+        (lambda rows: rows["period"] >= 0, "seen.csv:2:7: exposure: should be above 0 in some row, got 0 in all 160"),
+        (
+            lambda rows: rows["treated"] == 1,
+            "seen.csv:4:7: exposure: should be above 0 in some row with the feature, got 0 in all 40",
+        ),
+    ],
+)
+def test_denominators_that_are_all_zero_are_refused_where_they_begin(tmp_path, zero, told):
+    rows = signed()
+    rows.assign(exposure=rows["exposure"].where(~zero(rows), 0)).to_csv(tmp_path / "seen.csv", index=False)
+    ended = invoke("effect", tmp_path / "seen.csv", "--metric-kind", "ratio")
+    assert (ended.exit_code, ended.stderr.strip().removeprefix(f"{tmp_path}/")) == (2, told)
+
+
+def test_a_small_change_of_a_proportion_is_printed_with_the_digits_of_its_margin():
+    rng = np.random.default_rng(3)
+    answer = wsc.effect(signed().assign(value=rng.random(160) * 1e-4), metric_kind="proportion")
+    numbers = [float(number) for number in re.findall(r"([+-]?[\d.]+) points", answer.verdict)]
+    assert 0.0 not in numbers
+    assert abs(numbers[0]) == pytest.approx(100 * abs(answer.change), abs=100 * answer.effect.margin / 4)
+    assert answer.figure().axes[0].get_xlabel() == "change of the fleet, points"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("proportion", 0.0), ("mean", 3.0), ("rate", 3.0)])
+def test_values_that_do_not_differ_have_no_verdict(kind, value):
+    answer = wsc.effect(signed().assign(value=value, instance=range(160)), metric_kind=kind)
+    assert (answer.trusted, answer.zero_ruled_out) == (False, False)
+    assert answer.verdict.startswith("undecided: +0")
+
+
+def test_what_is_no_change_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"^change: should be relative or absolute, got 'foo'$"):
+        wsc.effect(signed(), metric_kind="mean", change="foo")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("rate", "values are 0 or negative (first: line 2, 0): if that is right, give --metric-kind mean"),
+        ("proportion", "values are above 1 (first: line "),
+    ],
+)
+def test_values_of_another_kind_of_metric_are_counted_and_the_kind_is_named(tmp_path, kind, told):
+    signed().assign(weight=1.0).to_csv(tmp_path / "seen.csv", index=False)
+    (remedy,) = (
+        finding["remedy"]
+        for finding in effect([tmp_path / "seen.csv"], metric_kind=kind)["findings"]
+        if finding["code"] == "unusable_values"
+    )
+    assert told in remedy

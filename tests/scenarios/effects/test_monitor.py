@@ -178,3 +178,13 @@ def test_an_estimator_that_is_asked_for_is_taken_of_a_staged_roll_out_too(tmp_pa
     kept = written(tmp_path, rows[~later | rows["period"].ge(4) | rows["machine"].mod(4).eq(0)])
     assert monitor(kept)["estimator"] == RECOMMENDED
     assert monitor(kept, estimator="cuped")["estimator"] == "cuped"
+
+
+def test_after_an_error_among_the_findings_there_is_no_verdict(tmp_path):
+    table = observations(0.05)
+    table.loc[::3, "value"] *= -1
+    ended = CliRunner().invoke(app, ["monitor", *map(str, written(tmp_path, table))])
+    assert ended.exit_code == 1
+    assert "no verdict: fix unusable_values first; the tables as they are give +" in ended.output
+    assert not any(word in ended.output for word in ("faster", "ruled out"))
+    assert monitor(written(tmp_path, table))["trusted"] is False

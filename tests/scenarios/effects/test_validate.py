@@ -320,7 +320,7 @@ def test_an_estimator_without_an_answer_says_what_it_lacked_and_is_left_out_of_t
     """In `small` machines have the feature from the start, so there is no past."""
     needy = mine.replace("Mine", "needy")
     judged = judge(run, "adjusted", needy)
-    lacked = "1 periods before are needed, 0 given"
+    lacked = "no periods before: at least 1 is needed"
     assert f"10 machines, needy: too little data in every draw: {lacked}" in " ".join(shown(judged.section()).split())
     assert judged.frame()["reason"].tolist() == ["", lacked]
     assert re.fullmatch(r"intervals held the truth: adjusted \d+% \(10 machines\)", judged.brief())

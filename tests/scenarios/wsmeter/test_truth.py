@@ -53,7 +53,7 @@ def test_a_feature_that_does_nothing_has_no_true_change():
 
 @pytest.mark.parametrize(("feature", "what"), [(True, "without"), (False, "with")])
 def test_a_fleet_without_two_halves_is_refused(tables, feature, what):
-    with pytest.raises(NotEnoughDataError, match=rf"^1 measured instances {what} the feature are needed, 0 given$"):
+    with pytest.raises(NotEnoughDataError, match=rf"^no measured instances {what} the feature: at least 1 is needed$"):
         halves_of(tables.observed.assign(feature=feature))
 
 
