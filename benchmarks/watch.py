@@ -101,8 +101,8 @@ class Alarm:
 def watched(world: int, tags: pd.DataFrame, counts: Floats, design: Design) -> list[Alarm]:
     """Return the alarms of this detector."""
     series = drifting(series_of(tags, counts, design))
-    found = shifts(series, changes(series, WatchCriteria(FALSE_ALARMS), TESTS))
-    return [_alarm(world, tags, counts, series, change) for change in found]
+    named = shifts(series, changes(series, WatchCriteria(FALSE_ALARMS), TESTS))
+    return [_alarm(world, tags, counts, series, change) for change in named]
 
 
 def _alarm(world: int, tags: pd.DataFrame, counts: Floats, series: CountSeries, change: SeriesChange) -> Alarm:
@@ -131,16 +131,19 @@ def known(fleet: WatchedFleet, counts: Floats, series: CountSeries) -> float:
     row, start = fleet.planted.function, fleet.planted.start
     seen, mean = counts[row].sum(axis=0), fleet.usual[row].sum(axis=0)
     inside, before = float(mean[start:].sum()), float(mean[:start].sum())
-    both = float(seen.sum())
-    expected = both * inside / (inside + before)
-    here, there = float(seen[start:].sum()), float(seen[:start].sum())
-    deviance = 2.0 * (here * math.log(here / expected) + there * math.log(there / (both - expected)))
+    observed = float(seen.sum())
+    expected = observed * inside / (inside + before)
+    observed_after, observed_before = float(seen[start:].sum()), float(seen[:start].sum())
+    deviance = 2.0 * (
+        observed_after * math.log(observed_after / expected)
+        + observed_before * math.log(observed_before / (observed - expected))
+    )
     length = fleet.bins - start
     geometry = _last(series.geometry, length)
     part = np.array([[inside / (inside + before)]])
     noise = replace(series.noise, excess=series.noise.excess[[row]], drift=0.0)
     dispersion = float(noise.dispersion(geometry, 0, part, part * before, HOURS)[0, 0])
-    return math.copysign(math.sqrt(max(deviance, 0.0) / dispersion), here - expected)
+    return math.copysign(math.sqrt(max(deviance, 0.0) / dispersion), observed_after - expected)
 
 
 def _last(geometry: Geometry, length: int) -> Geometry:
@@ -322,8 +325,8 @@ def _print_rivals(results: Sequence[Judged]) -> None:
         false = sum(value > usual for value in others)
         for what, level in (("as used", usual), ("at no false alarm in these worlds", max(others))):
             if own:
-                found = _share(sum(getattr(result, name) > level for result in own), len(own))
-                print(f"{name}, {what}, above {level:.3g}: regressions named {found}; worlds with a false one {false}")
+                share = _share(sum(getattr(result, name) > level for result in own), len(own))
+                print(f"{name}, {what}, above {level:.3g}: regressions named {share}; worlds with a false one {false}")
                 false = 0
 
 

@@ -205,7 +205,8 @@ class ProfileWatch(Conclusion):
     def could_find(self) -> str:
         """Return in words by how much functions of some sizes must grow to be found within a day."""
         if not self.detectable:
-            return "what could have been found is not known: no day can be compared with one before it"
+            sizes = ", ".join(f"{100 * size:.2g}%" for size in _SIZES)
+            return f"what could have been found is not known: no function has about {sizes} of {self.event}"
         parts: list[str] = []
         never: list[str] = []
         for size in self.detectable:
@@ -323,6 +324,8 @@ def _faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
     def fault(argument: str, problem: str, value_s: float) -> Fault:
         return Fault("", 0, 0, argument, problem, shown(typed("TIME", value_s)))
 
+    if not len(start_s):
+        return
     since_s, until_s, width_s = span.since_s, span.until_s, span.width_s
     first, last = (typed("TIME", float(end)) for end in (start_s.min(), start_s.max()))
     if since_s is not None and since_s > start_s.max():
@@ -355,13 +358,13 @@ def _lacking(series: "CountSeries") -> str:
 
 def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:
     """Yield what the data cannot tell."""
-    series, clock = watched.series, watched.series.clock
-    if clock.width_s >= DAY_S:
+    clock = watched.series.clock
+    if clock.width_s >= DAY_S and clock.bins > 1:
         width = "as wide as a day" if clock.width_s == DAY_S else "wider than a day"
         yield f"bins are {width}: hours of the day are not compared"
-    elif clock.period == 1:
+    elif clock.period == 1 and clock.bins > 1:
         yield "less than two days: hours of the day cannot be told from changes"
-    if series.weekly is None and clock.width_s <= DAY_S and clock.bins > clock.day:
+    if watched.series.weekly is None and clock.width_s <= DAY_S and clock.bins > clock.day:
         yield "less than eight days: days of the week cannot be told from changes"
     if not watched.paths_event:
         yield "no call paths: callers with all that they call are not watched"

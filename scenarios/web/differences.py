@@ -22,6 +22,7 @@ Layout = Callable[[tuple[str, ...]], tuple[str, ...]]
 """From a path, root first, to the frames in the order in which they are drawn; none if it is not drawn."""
 _MOST_PATHS, _MOST_FRAMES = 200_000, 5_000_000
 _TOO_MANY = "no intervals: there are too many call paths"
+_NO_PATHS = "no intervals: no samples have call paths"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +77,10 @@ def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) 
     """
     if why := incomparable(site.database, before, site.database, after):
         return why
-    both = [_side(site, query, roots) for query in (before, after)]
-    if both[0] is None or both[1] is None:
-        return _TOO_MANY
-    return both[0], both[1]
+    first, second = (_side(site, query, roots) for query in (before, after))
+    if isinstance(first, str) or isinstance(second, str):
+        return first if isinstance(first, str) else str(second)
+    return first, second
 
 
 def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
@@ -92,14 +93,14 @@ def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | st
     """
     if not drawn(site.database, query):
         return without(site.database, query)
-    return _side(site, query, roots) or _TOO_MANY
+    return _side(site, query, roots)
 
 
-def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | None:
+def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
     key = next((name for name in query.by if of_process(name)), None) if roots else None
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
-        return None
+        return _TOO_MANY if len(rows) or len(site.database.stacks(query, 1)) else _NO_PATHS
     root = [()] * len(rows) if key is None else [(root if root in roots else OTHER,) for root in rows[key].map(str)]
     number: dict[tuple[str, ...], int] = {}
     path = [number.setdefault((*first, *rest), len(number)) for first, rest in zip(root, rows["path"], strict=True)]

@@ -28,6 +28,7 @@ VIEWS: Mapping[str, str] = {
 }
 """How stacks are drawn: root on top, root below, the sampled function on top with its callers below, or around one."""
 _DRAWN = ("view", "focus")
+_COMPARED = (*_DRAWN, "width")
 _SHOWN = ("zoom", "find", "colour")
 """What the script of the page keeps in its URL."""
 
@@ -43,6 +44,8 @@ class FlameView:
     """Where its search is."""
     views: list[tuple[str, str, bool]]
     """Name, address, and whether it is the one shown."""
+    hidden: dict[str, str]
+    """Fields of the form that are not seen: what stays as it is when something else is asked."""
     focus: str
     exports: list[tuple[str, str]]
     around: list[Table]
@@ -60,6 +63,10 @@ class FlameDifferenceView:
     json: str
     search: str
     views: list[tuple[str, str, bool]]
+    widths: list[tuple[str, str, bool]]
+    """Whose widths frames may have: name, address, and whether they have."""
+    width: str
+    hidden: dict[str, str]
     focus: str
     table: Table
     rows: int
@@ -72,19 +79,20 @@ class FlameDifferenceView:
 
 def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the flame graph, a root frame for each application; without scripts its functions as a table."""
-    told = read(pairs, site.default(ROOTS, stacks=True), more=(*_DRAWN, *_SHOWN))
-    view, focus = _drawn(told)
-    request = replace(told, more={})
+    parameters = read(pairs, site.default(ROOTS, stacks=True), more=(*_DRAWN, *_SHOWN))
+    view, focus = _drawn(parameters)
+    request = replace(parameters, more={})
     unit = unit_of(site, request.query.event)
     inclusive = site.database.inclusive(request.query)
     total = sum(map(int, inclusive["own"]))
-    drawing = replace(told, more={name: told.more[name] for name in _DRAWN if name in told.more})
+    drawing = replace(parameters, more={name: parameters.more[name] for name in _DRAWN if name in parameters.more})
     links = {"function": to_flame(request)}
     shown = FlameView(
         shared(site, drawing, "/flame", total),
         json=drawing.url("/flame.json"),
         search=request.url("/found.json"),
         views=_views(drawing, view, "/flame"),
+        hidden=_hidden(parameters.more),
         focus=focus,
         exports=[(text, request.url(path)) for path, text in EXPORTS.items()],
         around=_around(site, request, focus, total) if focus else [],
@@ -111,7 +119,7 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
     layouts = _layouts(view, focus)
     stacks = _stacks(site, query, roots)
     trees = [Tree((layout(path), value) for path, value in stacks) for layout in layouts]
-    _refuse_unseen(focus, trees)
+    _refuse_unseen(site, query, focus, trees)
     intervals = [dict[int, tuple[float, float]]() for _ in trees]
     side = one_side(site, query, _values(roots))
     lacking = side if isinstance(side, str) else ""
@@ -125,18 +133,19 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
 
 def _end(intervals: Mapping[int, tuple[float, float]], end: int) -> dict[int, object]:
     """Return one end of the intervals of frames."""
-    return {number: round(both[end], _PLACES) for number, both in intervals.items()}
+    return {number: round(ends[end], _PLACES) for number, ends in intervals.items()}
 
 
 def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the differential flame graph of B against A; without scripts the shares of functions as a table."""
     pairs = list(pairs)
-    own = [(name, value) for name, value in pairs if name in {*_DRAWN, *_SHOWN}]
-    told = read(own, more=(*_DRAWN, *_SHOWN)).more
+    own = [(name, value) for name, value in pairs if name in {*_COMPARED, *_SHOWN}]
+    parameters = read(own, more=(*_COMPARED, *_SHOWN)).more
     rest = [pair for pair in pairs if pair not in own]
     request, (a, b), texts = both(site, rest, site.default(ROOTS, stacks=True))
-    drawing = replace(request, more={name: told[name] for name in _DRAWN if name in told})
+    drawing = replace(request, more={name: parameters[name] for name in _COMPARED if name in parameters})
     view, focus = _drawn(drawing)
+    width = _width(drawing)
     compared = tuple((side, text) for side in ("a", "b") for text in texts[side])
     after = site.database.inclusive(b)
     shares = sides(site, a, b, [])
@@ -151,8 +160,18 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
         replace(covered, request=drawing),
         sides=texts,
         json=drawing.url("/flamediff.json", compared),
-        search=request.url("/found.json", compared),
+        search=request.url("/found.json", compared if width == "b" else _exchanged(compared)),
         views=_views(drawing, view, "/flamediff", compared),
+        widths=[
+            (
+                side.upper(),
+                replace(drawing, more={**drawing.more, "width": side}).url("/flamediff", compared),
+                side == width,
+            )
+            for side in ("a", "b")
+        ],
+        width=width.upper(),
+        hidden=_hidden(parameters),
         focus=focus,
         table=marked(changes, of_frame(listed, "Functions, callees included", links, bar="")),
         rows=len(changes),
@@ -163,42 +182,93 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
 
 
 def flamediff_json(site: ProfileSite, pairs: Pairs) -> Payload:
-    """Return the frames of B, each with its change since A, A scaled to the total of B, and if it is significant.
+    """Return the frames of a side, B unless asked, each with its change from A to B, and if it is significant.
 
-    It says by what rule: tested and significant_frames, how many frames were and are, and false_changes; or lacking,
-    why none can be told from chance.
+    Both sides are made to the total of the one that is drawn; `undrawn` is the share of the other in frames that have
+    nothing in it. By what rule frames are significant: tested, how many frames of any side were; significant_frames and
+    significant_undrawn, how many of those drawn and of all others are; false_changes; or lacking, why none can be told
+    from chance.
     """
     pairs = list(pairs)
-    own = [(name, value) for name, value in pairs if name in _DRAWN]
-    view, focus = _drawn(read(own, more=_DRAWN))
+    own = [(name, value) for name, value in pairs if name in _COMPARED]
+    drawing = read(own, more=_COMPARED)
+    view, focus = _drawn(drawing)
+    width = _width(drawing)
     rest = [pair for pair in pairs if pair not in own]
     request, (a, b), _ = both(site, rest, site.default(ROOTS, stacks=True))
     roots = _roots(site, request.query)
     layouts = _layouts(view, focus)
-    after, before = _stacks(site, b, roots), _stacks(site, a, roots)
+    shown, other = (b, a) if width == "b" else (a, b)
+    own_stacks, other_stacks = _stacks(site, shown, roots), _stacks(site, other, roots)
     trees = [
-        Tree(((layout(path), value) for path, value in after), ((layout(path), value) for path, value in before))
+        Tree(
+            ((layout(path), value) for path, value in own_stacks),
+            ((layout(path), value) for path, value in other_stacks),
+        )
         for layout in layouts
     ]
-    _refuse_unseen(focus, trees)
+    _refuse_unseen(site, shown, focus, trees)
     shares = sides(site, a, b, _values(roots))
     lacking = shares if isinstance(shares, str) else ""
     beyond = [dict[int, bool]() for _ in trees]
     rule: dict[str, object] = {"lacking": lacking}
     if not isinstance(shares, str):
         beyond = frames(list(zip(trees, layouts, strict=True)), *shares)
-        significant = sum(sum(of.values()) for of in beyond)
-        rule |= {"tested": sum(map(len, beyond)), "significant_frames": significant, "false_changes": FALSE_CHANGES}
+        rule |= {"tested": sum(map(len, beyond)), "false_changes": FALSE_CHANGES, **_significant(trees, beyond)}
+    sign = 1 if width == "b" else -1
+    drawn = [
+        _columns(tree, delta=_deltas(tree, sign), significant=known) for tree, known in zip(trees, beyond, strict=True)
+    ]
+    rule |= {"width": width, "undrawn": max(_undrawn(tree) for tree in trees)}
+    return {"event": b.event, "view": view, "focus": focus, **rule} | _payload(site, shown, trees, drawn)
 
-    drawn = [_columns(tree, delta=_deltas(tree), significant=known) for tree, known in zip(trees, beyond, strict=True)]
-    return {"event": b.event, "view": view, "focus": focus, **rule} | _payload(site, b, trees, drawn)
+
+def _significant(trees: Sequence[Tree], beyond: Sequence[Mapping[int, bool]]) -> dict[str, int]:
+    """Return how many of the significant frames are drawn, and how many are not; a sandwich's focus counts once."""
+    counts = {"significant_frames": 0, "significant_undrawn": 0}
+    for which, (tree, known) in enumerate(zip(trees, beyond, strict=True)):
+        drawn = set(tree.largest())
+        for number in (number for number, significant in known.items() if significant):
+            if not which or tree.depth[number] > 1:
+                counts["significant_frames" if number in drawn else "significant_undrawn"] += 1
+    return counts
 
 
-def _deltas(tree: Tree) -> dict[int, int]:
-    """Return what each frame has more than before, before made to the same total."""
+def _deltas(tree: Tree, sign: int) -> dict[int, int]:
+    """Return what each frame has more on the side that is drawn, the other made to the same total; times a sign."""
     whole, whole_before = tree.after[0], max(1, tree.before[0])
     pairs = zip(tree.after, tree.before, strict=True)
-    return {number: after - before * whole // whole_before for number, (after, before) in enumerate(pairs)}
+    return {number: sign * (after - before * whole // whole_before) for number, (after, before) in enumerate(pairs)}
+
+
+def _undrawn(tree: Tree) -> float:
+    """Return the share of the other side in frames that have nothing on the side that is drawn."""
+    outermost = (
+        value
+        for number, value in enumerate(tree.before)
+        if number and not tree.after[number] and (tree.after[tree.caller[number]] or not tree.caller[number])
+    )
+    return sum(outermost) / max(1, tree.before[0])
+
+
+def _width(request: PageQuery) -> str:
+    """Return whose widths the frames of a difference have."""
+    width = request.more.get("width", "b")
+    if width not in {"a", "b"}:
+        raise RefusedError([f"width: {unknown('side', width, ['a', 'b'])}"])
+    return width
+
+
+def _exchanged(compared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return restrictions of A as those of B, and those of B as those of A."""
+    return [("a" if side == "b" else "b", text) for side, text in compared]
+
+
+def _hidden(more: Mapping[str, str]) -> dict[str, str]:
+    """Return what a form keeps: search, colours, width, and the view unless it is that of a function in focus."""
+    view = more.get("view", "")
+    fields = {"view": "" if view == "sandwich" else view, **{name: more.get(name, "") for name in ("find", "colour")}}
+    return fields | {name: more[name] for name in ("width",) if name in more}
 
 
 def matches_json(site: ProfileSite, pairs: Pairs) -> Payload:
@@ -244,9 +314,9 @@ def _views(
     request: PageQuery, view: str, path: str, more: Sequence[tuple[str, str]] = ()
 ) -> list[tuple[str, str, bool]]:
     """Return the views that there are, with the function in focus if there is one."""
-    focus = {name: request.more[name] for name in ("focus",) if name in request.more}
-    known = [name for name in VIEWS if name != "sandwich" or focus]
-    addresses = {name: replace(request, more={"view": name, **focus}).url(path, more) for name in known}
+    others = {name: value for name, value in request.more.items() if name != "view"}
+    known = [name for name in VIEWS if name != "sandwich" or "focus" in others]
+    addresses = {name: replace(request, more={"view": name, **others}).url(path, more) for name in known}
     return [(VIEWS[name], addresses[name], name == view) for name in known]
 
 
@@ -260,9 +330,18 @@ def _layouts(view: str, focus: str) -> list[Layout]:
     return [lambda path: path[::-1]] if view == "callers" else [lambda path: path]
 
 
-def _refuse_unseen(focus: str, trees: Sequence[Tree]) -> None:
-    if focus and trees[0].after[0] and not trees[0].find((focus,)):
-        raise RefusedError([f"focus: {unknown('function', focus, [])}; it is on no stack that matches"], 404)
+def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[Tree]) -> None:
+    """Refuse a function in focus that is on no stack, with the names that are, or the events that have stacks."""
+    if not focus or trees[0].find((focus,)):
+        return
+    known = [str(name) for name in site.database.inclusive(query)["function"]]
+    reason = f"{unknown('function', focus, known)}; it is on no stack that matches"
+    if not known:
+        events = ", ".join(site.stack_events) or "no event"
+        reason = (
+            f"no samples of {query.event} that match have call paths, so none are around {focus}; {events} has some"
+        )
+    raise RefusedError([f"focus: {reason}"], 404)
 
 
 def _payload(
@@ -336,7 +415,7 @@ def _around(site: ProfileSite, request: PageQuery, focus: str, total: int) -> li
     tables = []
     for layout, title in zip(_layouts("sandwich", focus), (f"Called by {focus}", f"Callers of {focus}"), strict=True):
         tree = Tree((layout(path), value) for path, value in stacks)
-        _refuse_unseen(focus, [tree])
+        _refuse_unseen(site, request.query, focus, [tree])
         middle = tree.find((focus,))
         next_to = [number for number in tree.largest() if middle and tree.caller[number] == middle][: request.top]
         rows = {

@@ -87,7 +87,9 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
     events, samples = _events(site)
     words = event_name(event)
     tops = tuple(
-        listed(site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}", samples=False)
+        listed(
+            site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}", intervals=True, samples=False
+        )
         for by in ("application", "function")
     )
     _, value = site.database.total(query)

@@ -115,19 +115,19 @@ def _fit(observed: Floats, exposed: Floats, stratum: Ints, acts: Bools) -> tuple
     acts : (C, 2) where the cause acts
     """
     strata = int(stratum.max()) + 1
-    both = np.repeat(stratum, 2)
-    here = acts.ravel()
+    group = np.repeat(stratum, 2)
+    acting = acts.ravel()
     n1, n0, y1, y = (
-        np.bincount(both, weights, strata)
+        np.bincount(group, weights, strata)
         for weights in (
-            exposed.ravel() * here,
-            exposed.ravel() * ~here,
-            observed.ravel() * here,
+            exposed.ravel() * acting,
+            exposed.ravel() * ~acting,
+            observed.ravel() * acting,
             observed.ravel(),
         )
     )
-    told = (n1 > 0) & (n0 > 0) & (y > 0)
-    n1, n0, y1, y = n1[told], n0[told], y1[told], y[told]
+    informative = (n1 > 0) & (n0 > 0) & (y > 0)
+    n1, n0, y1, y = n1[informative], n0[informative], y1[informative], y[informative]
     if not len(y):
         return 0.0, 0.0
     low, high = -12.0, 12.0

@@ -350,8 +350,8 @@ def _moved(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly
     observed, earlier = float(counts[inside].sum()), float(counts[before].sum())
     at = int(np.argmin(np.abs(np.array(geometry.lengths) - (stop - start))))
     last = Geometry((stop - start,), *(array[at : at + 1, stop - 1 : stop] for array in _arrays(geometry)))
-    here, elsewhere = float(total[inside].sum()), float(total[before].sum())
-    part = np.array([[here / max(here + elsewhere, 1e-300)]])
+    window_exposure, earlier_exposure = float(total[inside].sum()), float(total[before].sum())
+    part = np.array([[window_exposure / max(window_exposure + earlier_exposure, 1e-300)]])
     own = replace(series.noise, excess=series.noise.excess[[row]])
     dispersion = float(own.dispersion(last, 0, part, part * earlier, clock.day)[0, 0])
     error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (earlier + 0.5))))
@@ -366,9 +366,12 @@ def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -
     What is expected from all time falls behind where a stratum has more of its samples after the change.
     """
     observed, earlier = counts[:, after].sum(axis=1), counts[:, before].sum(axis=1)
-    here, elsewhere = exposure[:, after].sum(axis=1), exposure[:, before].sum(axis=1)
-    both = np.maximum(here + elsewhere, 1e-300)
-    top, bottom = float((observed * elsewhere / both).sum()), float((earlier * here / both).sum())
+    exposed, exposed_before = exposure[:, after].sum(axis=1), exposure[:, before].sum(axis=1)
+    exposed_in_all = np.maximum(exposed + exposed_before, 1e-300)
+    top, bottom = (
+        float((observed * exposed_before / exposed_in_all).sum()),
+        float((earlier * exposed / exposed_in_all).sum()),
+    )
     return float(np.log((top + 0.5) / (bottom + 0.5)))
 
 

@@ -140,14 +140,14 @@ def _relative(
     observed: Floats, squares: Floats, earlier: Floats, earlier_squares: Floats, usual: float
 ) -> tuple[Floats, Floats, Floats]:
     """Return (T,) window, before and lasting of `Geometry`."""
-    here, elsewhere = observed.sum(axis=0), earlier.sum(axis=0)
-    part = here / np.maximum(here + elsewhere, 1e-300)
+    in_window, before_it = observed.sum(axis=0), earlier.sum(axis=0)
+    part = in_window / np.maximum(in_window + before_it, 1e-300)
     daily = (1.0 - part) ** 2 * squares.sum(axis=0) + part**2 * earlier_squares.sum(axis=0)
-    both = (((1.0 - part) * observed - part * earlier) ** 2).sum(axis=0)
+    by_machine = (((1.0 - part) * observed - part * earlier) ** 2).sum(axis=0)
     return (
-        squares.sum(axis=0) / np.maximum(here * usual, 1e-300),
-        earlier_squares.sum(axis=0) / np.maximum(elsewhere * usual, 1e-300),
-        both / np.maximum(daily, 1e-300),
+        squares.sum(axis=0) / np.maximum(in_window * usual, 1e-300),
+        earlier_squares.sum(axis=0) / np.maximum(before_it * usual, 1e-300),
+        by_machine / np.maximum(daily, 1e-300),
     )
 
 
@@ -259,10 +259,10 @@ def scan(
 
 def _part(mean: Floats, size: Floats) -> Floats:
     """Return (F, T) parts of what is expected in windows and before that are in the windows; ½ of nothing."""
-    return np.where(_told(mean, size), mean / np.maximum(size, 1e-300), 0.5)
+    return np.where(_comparable(mean, size), mean / np.maximum(size, 1e-300), 0.5)
 
 
-def _told(mean: Floats, size: Floats) -> Bools:
+def _comparable(mean: Floats, size: Floats) -> Bools:
     """Return (F, T) whether anything is expected both in windows and before."""
     return np.asarray((mean > 1e-9) & (size - mean > 1e-9), dtype=np.bool_)
 
@@ -274,8 +274,10 @@ def _windows(length: int, size: Floats, observed: Floats, mean: Floats, dispersi
     root = np.sign(observed - mean) * np.sqrt(np.maximum(deviance, 0.0) / dispersion)
     odds = np.log((observed + 0.5) / (rest + 0.5)) - np.log((mean + 0.5) / (rest_mean + 0.5))
     error = np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (rest + 0.5)))
-    told = _told(mean, size)
-    return Windows(length, np.where(told, root, 0.0), np.where(told, odds, 0.0), np.where(told, error, np.inf))
+    comparable = _comparable(mean, size)
+    return Windows(
+        length, np.where(comparable, root, 0.0), np.where(comparable, odds, 0.0), np.where(comparable, error, np.inf)
+    )
 
 
 def _entropy(count: Floats, mean: Floats) -> Floats:

@@ -311,8 +311,10 @@
       const parts = [];
       if (this.difference) {
         parts.push(answer.lacking ? `Nothing is coloured: ${answer.lacking}.`
-          : `${answer.significant_frames} of ${answer.tested} frames are beyond chance and coloured (chance of any false ` +
-            `colour of the drawing: ${100 * answer.false_changes}%).`);
+          : `Of ${answer.tested} tested frames, ${answer.significant_frames} are beyond chance and coloured, and ` +
+            `${answer.significant_undrawn} that are not drawn (chance of any false one: ${100 * answer.false_changes}%).`);
+        const [own, other] = answer.width === "a" ? ["A", "B"] : ["B", "A"];
+        if (answer.undrawn >= 0.0005) parts.push(`Frames with ${percent(answer.undrawn, 1, 1)} of ${other} have none in ${own}: see widths of ${other}.`);
       }
       if (this.term) parts.push(this.matched());
       const left = answer.frames.reduce((sum, count) => sum + count, 0) -
@@ -374,6 +376,8 @@
       const url = new URL(location);
       if (value) url.searchParams.set(name, value);
       else url.searchParams.delete(name);
+      const field = document.querySelector(`form.ask input[type=hidden][name="${name}"]`);
+      if (field) field.value = value;
       if (url.href === location.href) return;
       if (push) history.pushState({ flame: true }, "", url);
       else history.replaceState(history.state, "", url);
@@ -595,6 +599,10 @@
         this.remember("colour", this.colour.selectedIndex ? this.colour.value : "");
         this.refresh();
       });
+      // A function that is typed is shown with callers and callees, whatever the view is now.
+      document.querySelector("form.ask input[name=focus]")?.addEventListener("input", () => {
+        document.querySelector("form.ask input[type=hidden][name=view]").disabled = true;
+      });
       this.place.querySelector("[data-act=whole]").addEventListener("click", () => this.zoom(NONE));
       this.place.querySelector("[data-act=svg]").addEventListener("click", () => this.save());
       new ResizeObserver(() => this.draw()).observe(this.box);
@@ -640,8 +648,11 @@
   window.drawFlame = async (place) => {
     const reply = await fetch(place.dataset.json, { headers: { Accept: "application/json" } });
     const answer = await reply.json();
-    if (!reply.ok || !answer.value) {
-      place.querySelector(".says").textContent = (answer.problems || ["No samples with stacks."]).join(" ");
+    const absent = reply.ok && answer.view === "sandwich" && answer.trees[0].parent.length < 2;
+    if (!reply.ok || !answer.value || absent) {
+      const [own, other] = answer.width === "a" ? ["A", "B"] : ["B", "A"];
+      const reasons = absent ? [`${answer.focus} has nothing in ${own}: see widths of ${other}.`] : ["No samples with stacks."];
+      place.querySelector(".says").textContent = (answer.problems || reasons).join(" ");
       place.dataset.drawn = "no";
       return;
     }

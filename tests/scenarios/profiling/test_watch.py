@@ -13,6 +13,7 @@ from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.watch import watch
 from scenarios.views.terminal import dumps, show
+from tests.helpers import small_profile
 from tests.helpers.drawn_profiles import GROWN, write
 
 
@@ -106,8 +107,15 @@ def test_where_nothing_can_be_compared_that_is_said_and_fails(healthy):
         assert "1 bin of " in ran.stdout
         assert "nothing was compared: one bin; at least two are needed" in ran.stdout
         assert "no function is shown" not in ran.stdout
+        assert "hours of the day" not in ran.stdout
         assert command(healthy, "--event", "cpu", "--fail", *options).exit_code == 2
     assert ran.exit_code == 0
+
+
+def test_where_no_function_has_the_sizes_that_are_judged_that_is_said(tmp_path):
+    answer = watch([small_profile.write(tmp_path / "small")], "cycles", span=WatchSpan(width_s=86400.0))
+    assert (answer.bins, answer.lacking, answer.detectable) == (4, "", ())
+    assert "no function has about 0.01%, 0.1%, 1% of cycles" in shown(answer)
 
 
 def test_bins_of_days_say_that_hours_are_not_compared(grown):

@@ -25,6 +25,11 @@ def grown(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def vanished(tmp_path_factory):
+    return drawn_profiles.write(tmp_path_factory.mktemp("vanished"), stream(4, "vanished"), 0.0)
+
+
+@pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     return drawn_profiles.write(tmp_path_factory.mktemp("alone"), stream(2, "alone"), 2.5, machines=None)
 
@@ -75,6 +80,32 @@ def test_frames_are_coloured_where_the_change_is_beyond_chance(grown):
     page = harmless(ask(pages, f"/flamediff?{SIDES}"))
     assert set(marked(page)) == {"grown"}
     assert f"{len(marked(page))} of 45 functions" in said(page)
+
+
+def test_what_disappeared_is_drawn_with_the_widths_of_a_and_counted_with_those_of_b(vanished):
+    """One of forty functions, 3% of A, has nothing in B."""
+    pages = application(vanished)
+    for view in ("icicle", "callers"):
+        sides = {side: ask(pages, f"/flamediff.json?{SIDES}&view={view}&width={side}").json() for side in "ab"}
+        gone = {side: [at for at, path in enumerate(frame_paths(own)) if "f12" in path] for side, own in sides.items()}
+        assert gone["b"] == []
+        (tree,) = sides["a"]["trees"]
+        outermost = [at for at in gone["a"] if tree["parent"][at] not in gone["a"]]
+        lost = [tree["value"][at] for at in outermost]
+        assert [tree["delta"][at] for at in outermost] == [-value for value in lost]
+        assert sides["b"]["undrawn"] == sum(lost) / sides["a"]["value"] > 0.02
+        assert sides["a"]["undrawn"] == 0.0
+        for answer in sides.values():
+            (own,) = answer["trees"]
+            assert answer["significant_frames"] == sum(known is True for known in own["significant"])
+        drawn, all_of = sides["b"], sides["a"]
+        assert drawn["significant_undrawn"] > all_of["significant_undrawn"] == 0
+        assert drawn["significant_frames"] + drawn["significant_undrawn"] == all_of["significant_frames"]
+    page = harmless(ask(pages, f"/flamediff?{SIDES}&width=a"))
+    assert "Widths are those of A" in " ".join(page.said)
+    assert any("width=b" in link for link in page.all("a", "href"))
+    assert ask(pages, f"/flamediff?{SIDES}&width=c").status == 400
+    assert ask(pages, f"/found.json?{SIDES}&find=f12").json()["value"] == 0
 
 
 def test_of_an_import_without_a_random_draw_nothing_is_coloured_and_the_page_says_why(alone):

@@ -85,7 +85,9 @@ def test_without_scripts_the_function_in_focus_has_its_callers_and_callees(pages
     [
         ("view=sideways", 400, 'unknown view "sideways"'),
         ("view=sandwich", 400, "give focus=NAME"),
-        ("focus=nosuch", 404, 'unknown function "nosuch"'),
+        ("focus=nosuch", 404, 'unknown function "nosuch"; there are '),
+        ("focus=deflatte", 404, "did you mean deflate?"),
+        ("event=cycles&focus=deflate", 404, "cpu_time has some"),
         ("zoom=a&zoom=b", 400, "zoom: is given 2 times"),
     ],
 )
@@ -95,6 +97,17 @@ def test_a_view_that_is_none_is_refused(pages, asked, status, says):
         if path == "/flame" or status == 400:
             assert answer.status == status
             assert says in " ".join(harmless(answer).said)
+
+
+def test_another_question_keeps_view_search_and_colours(pages):
+    for path in ("/flame?", f"/flamediff?{SIDES}&width=a&"):
+        page = harmless(ask(pages, f"{path}view=callers&find=mem&colour=package"))
+        fields = [attributes for tag, attributes in page.tags if tag == "input" and attributes.get("type") == "hidden"]
+        kept = {field["name"]: field["value"] for field in fields}
+        more = {"width": "a"} if "width" in path else {}
+        assert kept == {"view": "callers", "find": "mem", "colour": "package"} | more
+    page = harmless(ask(pages, "/flame?view=sandwich&focus=deflate"))
+    assert {"type": "hidden", "name": "view", "value": ""} in [attributes for _, attributes in page.tags]
 
 
 def test_the_flame_difference_of_equals_is_nothing_in_every_view(pages):
@@ -139,6 +152,8 @@ def test_a_flame_graph_has_intervals_or_says_why_it_has_none(pages, tmp_path):
     known = [(low, value / whole, high) for low, value, high in rows if low is not None and value < whole]
     assert known
     assert all(low < share < high for low, share, high in known)
+    for path in ("/flame.json?event=cycles", f"/flamediff.json?event=cycles&{SIDES}"):
+        assert ask(pages, path).json()["lacking"] == "no intervals: no samples have call paths"
     (tmp_path / "one.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], [((Frame("f", "a"),), (7,))])))
     import_files([tmp_path / "one.pb.gz"], tmp_path / "made")
     alone = ask(application(tmp_path / "made"), "/flame.json").json()

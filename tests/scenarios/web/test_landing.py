@@ -34,6 +34,16 @@ def test_the_fleet_is_told_in_a_line_and_every_event_in_a_row(pages, small_profi
         assert f"/query?event={event}" in " ".join(page.all("a", "href"))
 
 
+def test_shares_of_the_first_page_have_the_intervals_of_their_query(pages):
+    home = harmless(ask(pages, "/"))
+    rows = ask(pages, "/query.csv?by=application").text.splitlines()
+    assert rows[0].endswith("share,low,high")
+    for row in rows[1:]:
+        low, high = row.split(",")[-2:]
+        assert f"{float(low):.2%}" in home.said
+        assert f"{float(high):.2%}" in home.said
+
+
 def test_a_regression_is_two_pages_away_from_the_landing_page(grown):
     """The alarm names it and leads to its query and to the flame graph around it; one of forty functions grew."""
     home = harmless(ask(grown, "/"))
