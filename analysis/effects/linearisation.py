@@ -131,7 +131,7 @@ class Linearised:
         )
 
     def _no_level(self, problem: str) -> ArgumentError:
-        return ArgumentError("change", f"relative needs a {self.estimand.name} {problem}; give absolute")
+        return ArgumentError("change", f"relative needs a {self.estimand.name} {problem}; give change absolute")
 
     def _difference(self, method: EffectMethod, confidence: float, change: float) -> Effect:
         """Return by how much the arms differ once what is without the feature is taken 1 + `change` times."""

@@ -93,8 +93,14 @@ def _of_options(error: FaultsError, function: Callable[..., None]) -> FaultsErro
     """Return faults with those of arguments said of the command's options."""
     options = option_names(function)
     return FaultsError(
-        fault if fault.file else replace(fault, file=options.get(fault.field, fault.field), field="")
-        for fault in error.faults
+        fault if fault.file else _of_option(fault, options.get(fault.field, fault.field)) for fault in error.faults
+    )
+
+
+def _of_option(fault: Fault, option: str) -> Fault:
+    """Return the fault of an argument as that of its option, which a remedy may name, too."""
+    return replace(
+        fault, file=option, field="", problem=fault.problem.replace(f"give {fault.field} ", f"give {option} ")
     )
 
 

@@ -150,7 +150,7 @@ def test_what_cannot_be_said_is_refused():
     assert "jobs' effects for alike" in unanswerable(method("shrunken"), Estimand.of("p99"), "concurrent")
     assert "not in a crossover study" in unanswerable(method("adjusted"), Estimand.of("p99"), "crossover")
     with pytest.raises(
-        ArgumentError, match=r"relative needs a mean above 0 without the feature, got -4\.797; give absolute"
+        ArgumentError, match=r"relative needs a mean above 0 without the feature, got -4\.797; give change absolute"
     ):
         says(table.assign(value=table["value"] - 5.0), "ratio", "mean", "relative")
     with pytest.raises(ArgumentError, match="relative needs a mean above 0"):

@@ -225,7 +225,7 @@ def test_a_sampled_current_needs_as_many_instances():
 
 def test_tables_without_a_common_job_are_refused():
     table = pd.DataFrame({"job": ["a"] * 5, "machine": range(5), "weight": 1.0, "value": 1.0})
-    with pytest.raises(NotEnoughDataError, match=r"in the new one: at least 1 is needed$"):
+    with pytest.raises(NotEnoughDataError, match=r"in the new one are needed, 0 given$"):
         WSMeter().estimate(table, table.assign(job="b"))
 
 

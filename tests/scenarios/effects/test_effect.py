@@ -586,7 +586,7 @@ def test_the_kind_of_metric_says_which_values_can_be_used(tmp_path):
         (["--metric-kind", "mean", "--estimator", "published"], "--estimator: published estimates the relative change"),
         (
             ["--metric-kind", "mean", "--change", "relative"],
-            "--change: relative needs a mean ",
+            "; give --change absolute",
         ),
         (["--metric-kind", "ratio", "--where", "exposure < 9"], "seen.csv: exposure: is missing"),
         (["--metric-kind", "p99.9"], "machines in each arm are needed for p99.9, 20 given"),
@@ -637,6 +637,8 @@ def test_values_that_do_not_differ_have_no_verdict(kind, value):
 def test_what_is_no_change_is_refused_by_name():
     with pytest.raises(ValueError, match=r"^change: should be relative or absolute, got 'foo'$"):
         wsc.effect(signed(), metric_kind="mean", change="foo")
+    with pytest.raises(ValueError, match=r"^change: relative needs a mean .*; give change absolute$"):
+        wsc.effect(signed(), metric_kind="mean", change="relative")
 
 
 @pytest.mark.parametrize(
