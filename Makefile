@@ -109,8 +109,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python -m tests.helpers.capacity_worlds 100000
 	$(BIN)/python benchmarks/identification.py --repeats 12
 	for direction in "" --cheaper; do $(BIN)/python benchmarks/detectable.py $$direction; done
-	$(BIN)/python benchmarks/watch.py judge --worlds 200 --held-out
-	$(BIN)/python benchmarks/watch.py quiet --series 800000
+	for what in "judge --worlds 200 --held-out" "quiet --series 800000"; do $(BIN)/python benchmarks/watch.py $$what; done
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000

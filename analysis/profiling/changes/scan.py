@@ -226,7 +226,7 @@ def threshold(series: int, windows: int, false_alarms: float) -> float:
     Examples
     --------
     >>> round(threshold(800_000, 12 * 672, 0.01), 2)
-    7.48
+    7.47
     """
     return math.sqrt(2.0 * math.log(2.0 * max(series, 1) * max(windows, 1) / false_alarms))
 
