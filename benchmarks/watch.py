@@ -6,7 +6,7 @@
     python benchmarks/watch.py run FOLDER                        alarms of this detector, as a file
     python benchmarks/watch.py score FOLDER ALARMS.csv           any tool's alarms beside the truth
 
-Worlds are of `benchmarks.watched_fleets`. The chance of a false alarm is bounded over 800,000 series of four weeks,
+Worlds are of `tests.helpers.watched_fleets`. The chance of a false alarm is bounded over 800,000 series of four weeks,
 however few are drawn. A change counts as found if its function is named as grown by data that end 24 hours after it
 began. Beside it: the test that knows function and time (the likelihood ratio of the last day at the same dispersion),
 at the same threshold; a threshold at 1.5 times the mean of seven days; and CUSUM of hourly shares against the same
@@ -43,9 +43,9 @@ from analysis.profiling.changes.detection import (
 from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import Clock, CountSeries
-from benchmarks.watched_fleets import HELD_OUT, HOURS, KINDS, WEEK, Design, Planted, WatchedFleet, machines_seen
 from models.arrays import Floats, Ints
 from models.randomness import stream
+from tests.helpers.watched_fleets import HELD_OUT, HOURS, KINDS, WEEK, Design, Planted, WatchedFleet, machines_seen
 
 TESTS = 800_000
 FALSE_ALARMS = 0.01

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.watch import cusum, main, over_week
-from benchmarks.watched_fleets import HOURS, Design, WatchedFleet
+from tests.helpers.watched_fleets import HOURS, Design, WatchedFleet
 
 
 def test_a_tools_alarms_are_scored_from_files(tmp_path, capsys):

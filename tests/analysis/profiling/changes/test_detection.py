@@ -10,8 +10,8 @@ from scipy.stats import poisson
 from analysis.profiling.changes.detection import WatchCriteria, changes, detectable, drift_of, drifting
 from analysis.profiling.changes.scan import exemplary_root, threshold
 from benchmarks.watch import series_of, watched
-from benchmarks.watched_fleets import HOURS, Design, WatchedFleet
 from models.randomness import stream
+from tests.helpers.watched_fleets import HOURS, Design, WatchedFleet
 
 DESIGN = Design(functions=8, days=20)
 
