@@ -86,7 +86,7 @@ def test_a_job_without_measurements_covers_quota_but_has_no_value():
 
 
 def test_a_curve_without_any_measured_job_or_of_no_job_is_refused():
-    with pytest.raises(NotEnoughDataError, match="1 measured jobs of the jobs table"):
+    with pytest.raises(NotEnoughDataError, match="no measured jobs of the jobs table"):
         selection_curve(measured({"x": [1.0]}), jobs_table({"a": 1.0}), [1])
     with pytest.raises(ValueError, match="at least 1 job, got 0"):
         selection_curve(measured({"a": [1.0]}), jobs_table({"a": 1.0}), [1, 0])
