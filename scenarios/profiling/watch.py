@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.profiling.changes.detection import DetectableGrowth, Kind, WatchCriteria
     from analysis.profiling.changes.series import Clock, CountSeries, WatchSpan
     from analysis.profiling.changes.watching import WatchedSeries, WatchFinding
+    from analysis.profiling.database import Database
     from models.arrays import Floats
 
 _SIZES = (0.0001, 0.001, 0.01)
@@ -44,6 +45,18 @@ class NamedCause:
         """Return it in words."""
         owner = f" of {self.application}" if self.dimension == "revision" and self.application else ""
         return f"{self.dimension} {self.value}{owner}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class CourseStep:
+    """What a function cost in a step of time, over what it would have cost had nothing changed."""
+
+    start_s: float
+    ratio: float | None
+    """None: nothing was sampled of anything."""
+    low: float | None
+    high: float | None
+    """Ends of the 95% interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,8 @@ class WatchedChange:
     """Callers that changed with it, by it."""
     partners: tuple[str, ...] = ()
     """Of a shift: functions from or to which cost moved."""
+    course: tuple[CourseStep, ...] = ()
+    """Over all time, in equal steps."""
 
     @classmethod
     def of(cls, finding: "WatchFinding", clock: "Clock") -> "WatchedChange":
@@ -98,6 +113,10 @@ class WatchedChange:
             ),
             callers=finding.callers,
             partners=finding.partners,
+            course=tuple(
+                CourseStep(start_s, *(float(value) if math.isfinite(value) else None for value in values))
+                for start_s, *values in finding.course.itertuples(index=False, name=None)
+            ),
         )
 
     def goes_with(self) -> str:
@@ -139,12 +158,12 @@ class ProfileWatch(Conclusion):
         return self.verdict()
 
     def frame(self) -> "pd.DataFrame":
-        """Return the changes, the clearest first; of causes only the best."""
+        """Return the changes, the clearest first, without their courses; of causes only the best."""
         import pandas as pd
 
         rows = [asdict(change) for change in self.changes]
         best = [change.causes[0] if change.causes else None for change in self.changes]
-        names = [name for name in WatchedChange.__dataclass_fields__ if name != "causes"]
+        names = [name for name in WatchedChange.__dataclass_fields__ if name not in {"causes", "course"}]
         return pd.DataFrame(rows, columns=names).assign(
             dimension=[cause.dimension if cause else "" for cause in best],
             value=[cause.value if cause else "" for cause in best],
@@ -282,23 +301,46 @@ def watch(
     QueryError, ProfileError
         If the event has no samples in this time, or a folder is no profile.
     """
+    from scenarios.profiling.query import opened
+
+    notes: list[str] = []
+    with opened(list(paths), notes) as database:
+        answer = watch_database(database, event, criteria, span)
+    return replace(answer, notes=(*dict.fromkeys(notes), *answer.notes))
+
+
+def watch_database(
+    database: "Database",
+    event: str | None = None,
+    criteria: "WatchCriteria | None" = None,
+    span: "WatchSpan | None" = None,
+) -> ProfileWatch:
+    """Return the same of a profile that is open.
+
+    Parameters
+    ----------
+    database : asked
+    event, criteria, span : as `watch` takes them
+
+    Raises
+    ------
+    FaultsError, QueryError
+        As `watch`.
+    """
     from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria, detectable
     from analysis.profiling.changes.series import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
     from analysis.profiling.query import unknown
-    from scenarios.profiling.query import opened
 
-    notes: list[str] = []
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
-    with opened(list(paths), notes) as database:
-        events = database.events()
-        event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
-        faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
-        faults += _faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"))
-        if faults:
-            raise FaultsError(faults)
-        watched = watched_of(database, event, criteria, span)
+    events = database.events()
+    event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+    faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
+    faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"))
+    if faults:
+        raise FaultsError(faults)
+    watched = watched_of(database, event, criteria, span)
     series = watched.series
     return ProfileWatch(
         event,
@@ -313,12 +355,18 @@ def watch(
         detectable=tuple(detectable(series, criteria, watched.tests, _SIZES)),
         probability=PROBABILITY,
         lacking=_lacking(series),
-        notes=(*dict.fromkeys(notes), *_limits(watched, event)),
+        notes=tuple(_limits(watched, event)),
     )
 
 
-def _faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
-    """Yield what is wrong with the time that is looked at, given when visits began."""
+def span_faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
+    """Yield what is wrong with the time that is looked at.
+
+    Parameters
+    ----------
+    span : time that is looked at
+    start_s : when visits began
+    """
     from analysis.profiling.changes.series import MOST_BINS, Clock, least_width_s, repeats_daily
 
     def fault(argument: str, problem: str, value_s: float) -> Fault:

@@ -36,6 +36,7 @@ class Measured(Protocol):
 
 _S = TypeVar("_S", bound=AnyScenario)
 _M = TypeVar("_M", bound=Measured)
+_T = TypeVar("_T")
 _OURS = {"models", "sim", "analysis", "scenarios"}
 _FOLDER = "concluded"
 CONCLUDING = ("ortools", "scikit-learn", "duckdb")
@@ -55,18 +56,41 @@ def kept_conclusion(
     @functools.wraps(measure)
     def told(scenario: _S, run: Run, out: Path, progress: Progress) -> _M:
         file = run.path / _FOLDER / f"conclusion-{_digest(measure.__module__, scenario, run)}.json"
-        with suppress(OSError, JsonError, ValueError, TypeError, KeyError, AttributeError, ImportError):
-            conclusion = cast(_M, _value(json_of(file)))
-            if all(Path(figure).is_file() for figure in conclusion.figures):
-                return conclusion
+        kept = cast("_M | None", kept_record(file, object))
+        with suppress(AttributeError):
+            if kept is not None and all(Path(figure).is_file() for figure in kept.figures):
+                return kept
         for other in file.parent.glob("conclusion-*.json"):
             other.unlink(missing_ok=True)  # its pictures are about to be drawn over
         conclusion = measure(scenario, run, out, progress)
         with suppress(TypeError):
-            _keep(conclusion, file)
+            keep_record(conclusion, file)
         return conclusion
 
     return told
+
+
+def record_file(folder: Path, name: str, question: object) -> Path:
+    """Return where a record is kept that was concluded of a profile: apart from what happened, under a digest.
+
+    The digest is of the question, of all the project's code, and of the versions of libraries.
+
+    Parameters
+    ----------
+    folder : of the run or of the profile
+    name : what is concluded
+    question : all else that decides the answer, the state of the folder's files too; its repr counts
+    """
+    digest = blake2b(repr((conclusion_digest(), question)).encode(), digest_size=6).hexdigest()
+    return folder / _FOLDER / f"{name}-{digest}.json"
+
+
+def kept_record(file: Path, kind: type[_T]) -> _T | None:
+    """Return the record of a kind that a file holds; None if there is none that can be read."""
+    with suppress(OSError, JsonError, ValueError, TypeError, KeyError, AttributeError, ImportError):
+        record = _value(json_of(file))
+        return record if isinstance(record, kind) else None
+    return None
 
 
 def concluded(run: Path, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -137,9 +161,15 @@ def _sha256(text: str, way: str) -> str:
         return ""
 
 
-def _keep(conclusion: Measured, file: Path) -> None:
-    """Keep a conclusion, all of it or nothing."""
-    text = json.dumps(_json(conclusion))
+def keep_record(record: object, file: Path) -> None:
+    """Keep a dataclass of numbers, texts, tables and the like in a file, all of it or nothing.
+
+    Raises
+    ------
+    TypeError
+        If it holds what cannot be kept.
+    """
+    text = json.dumps(_json(record))
     make_folder(file.parent)
     with whole(file) as unfinished:
         unfinished.write_text(text, encoding="utf-8")

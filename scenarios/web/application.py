@@ -18,7 +18,7 @@ from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
-from scenarios.web import annotation, calls, exports, findings, flames, landing, listing, regressions
+from scenarios.web import annotation, calls, exports, findings, flames, landing, listing, regressions, watch
 from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
@@ -42,6 +42,7 @@ PAGES: Mapping[str, Build] = {
     "/rollouts": findings.rollouts,
     "/stability": findings.stability,
     "/regress": regressions.regress,
+    watch.PATH: watch.watch,
     "/questions": findings.questions,
     "/questions/{name}": findings.question,
 }
@@ -153,6 +154,8 @@ def _safely(
             return Response(status_code=_ABANDONED)
         except RefusedError as error:
             return refuse(error.problems, error.status)
+        except BusyError as error:
+            return refuse([f"{error}. Ask again."], 503)
         except (QueryError, NotEnoughDataError) as error:
             return refuse(str(error).splitlines(), 400)
         except Exception:

@@ -17,6 +17,7 @@ from scenarios.web.listing import first_and_last_day, listed, marked, unit_of, w
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather
 from scenarios.web.site import ProfileSite, WebPage
 from scenarios.web.timeline import SharesOverTime, timeline
+from scenarios.web.watch import AlarmingView, alarming
 
 _HOME_ROWS, _CHANGES = 8, 10
 _VERSIONS = ("compiler", "kernel", "platform")
@@ -46,9 +47,7 @@ class HomeView:
     says: str
     tops: tuple[Table, ...]
     counted: Table
-    alarms: str
-    """Page of the alarms of the later half of the time against the earlier one; empty if it cannot be parted."""
-    middle: str
+    alarming: AlarmingView
     changes: str
     """Page of what changed; empty for one day alone."""
     course: SharesOverTime | None
@@ -93,7 +92,6 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
         for by in ("application", "function")
     )
     _, value = site.database.total(query)
-    middle = _middle(fleet["start_s"])
     view = HomeView(
         sentence=_sentence(fleet, samples, len(site.events)),
         facts=facts(site),
@@ -101,8 +99,7 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
         says=f"{event_quantity(value, event, unit_of(site, event))} in the fleet",
         tops=tops,
         counted=events,
-        alarms=f"/regress?at={middle}" if middle else "",
-        middle=middle.removesuffix("d"),
+        alarming=alarming(site),
         changes="/changes" if first_and_last_day(site, query)["a"] else "",
         course=timeline(site, PageQuery(replace(query, by=("application",)))),
         scenario=site.scenario,
@@ -205,13 +202,3 @@ def _events(site: ProfileSite) -> tuple[Table, int]:
         return PageQuery(replace(site.default(), event=str(row["event"]))).url("/query")
 
     return of_frame(table, "Events", {"event": to_query}), samples
-
-
-def _middle(start_s: "pd.Series[float]") -> str:
-    """Return the midnight nearest to the middle of the time, or the middle, as it is typed; nothing for one time."""
-    if not len(start_s) or start_s.min() == start_s.max():
-        return ""
-    middle = float(start_s.min() + start_s.max()) / 2 / DAY_S
-    midnight = round(middle)
-    inside = start_s.min() < midnight * DAY_S <= start_s.max()
-    return f"{midnight if inside else middle:.6g}d"

@@ -88,21 +88,15 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     def link(row: Row) -> str:
         return fleet.only("function", str(row["function"])).grouped("application", "revision").url("/query")
 
-    def around(row: Mapping[Hashable, object]) -> str:
-        """Return the flame graphs of both sides around a function, where its cause acts on both."""
-        when = f"{at_s / DAY_S:.15g}d"
-        stacks = PageQuery(site.default(("application",), stacks=True))
-        cause, value = ("application", row["application"]) if row["application"] else (row["dimension"], row["value"])
-        if cause in _BOTH_SIDES:
-            stacks = stacks.only(str(cause), str(value))
-        sides = [("a", f"until={when}"), ("b", f"since={when}")]
-        return replace(stacks, more={"focus": str(row["function"])}).url("/flamediff", sides)
+    def flames(row: Mapping[Hashable, object]) -> str:
+        tags = tuple(str(row[name]) for name in ("dimension", "value", "application"))
+        return around(site, str(row["function"]), (tags[0], tags[1], tags[2]), at_s)
 
     def linked(rows: pd.DataFrame, title: str) -> Table:
         table = with_interval(of_frame(_in_words(rows), title, {"function": link}, bar=""))
         if not site.stack_events:
             return table
-        cells = tuple(Cell("flame graph", href=around(row)) for row in rows.to_dict("records"))
+        cells = tuple(Cell("flame graph", href=flames(row)) for row in rows.to_dict("records"))
         return beside(table, "see", cells)
 
     at = at_s / DAY_S
@@ -116,6 +110,28 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
         cheaper=regression.cheaper(),
     )
     return WebPage("regress.html", "Regressions", view)
+
+
+def around(
+    site: ProfileSite, function: str, cause: tuple[str, str, str], since_s: float, until_s: float | None = None
+) -> str:
+    """Return the flame graphs of before a change and since, around a function, where its cause acts on both.
+
+    Parameters
+    ----------
+    site : asked
+    function : that changed
+    cause : dimension, its value, the application if it is one's own
+    since_s, until_s : when it changed, and when it was over
+    """
+    stacks = PageQuery(site.default(("application",), stacks=True))
+    dimension, value, application = cause
+    key, allowed = ("application", application) if application else (dimension, value)
+    if key in _BOTH_SIDES:
+        stacks = stacks.only(key, allowed)
+    since, until = (f"{time_s / DAY_S:.15g}d" for time_s in (since_s, since_s if until_s is None else until_s))
+    sides = [("a", f"until={since}"), ("b", f"since={since}"), *([] if until_s is None else [("b", f"until={until}")])]
+    return replace(stacks, more={"focus": function}).url("/flamediff", sides)
 
 
 def _in_words(rows: pd.DataFrame) -> pd.DataFrame:

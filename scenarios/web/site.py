@@ -3,7 +3,8 @@
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -13,6 +14,8 @@ import jinja2
 import pandas as pd
 import pyarrow.parquet as pq
 
+from analysis.profiling.changes.detection import WatchCriteria
+from analysis.profiling.changes.series import WatchSpan
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.query import DIMENSIONS, LABEL, Query, QueryError
@@ -21,9 +24,12 @@ from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
 from scenarios.profiling.regress import Regression, cells, compare
+from scenarios.profiling.watch import ProfileWatch, watch_database
 from scenarios.runs.disk import JsonError, json_of
+from scenarios.runs.rundir import RunError
 from scenarios.views.conclusion import Payload
 from scenarios.views.section import Table
+from scenarios.web.background import BackgroundAnswers
 from scenarios.web.parameters import MOST_ROWS, RefusedError
 
 _T = TypeVar("_T")
@@ -31,6 +37,8 @@ HERE = Path(__file__).parent
 _SUGGESTED = ("application", "compiler", "datacentre", "kernel", "platform", "collection")
 _SUGGESTIONS = 200
 _MOST_ANSWERS = 64
+_MOST_KEPT = 8
+"""Conclusions of `watch` that are kept in the profile's folder."""
 _FIRST = {"cycles": 0, "instructions": 1}
 
 
@@ -54,6 +62,15 @@ class WebPage:
     title: str
     view: View
     status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WatchQuestion:
+    """What of a profile is watched, and when a change is worth an alarm."""
+
+    event: str
+    criteria: WatchCriteria = field(default_factory=WatchCriteria)
+    span: WatchSpan = field(default_factory=WatchSpan)
 
 
 def _shortened(value: object) -> object:
@@ -83,6 +100,7 @@ class ProfileSite:
         self.database = Database([run])
         self._answers = OrderedDict[tuple[object, Identity], object]()
         self._lock = Lock()
+        self._background = BackgroundAnswers()
         self.templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -92,7 +110,8 @@ class ProfileSite:
         )
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database, after what is worked out in the background."""
+        self._background.close()
         self.database.close()
 
     def render(self, page: WebPage) -> str:
@@ -196,6 +215,45 @@ class ProfileSite:
             If there are no samples of the event on a side, or of one machine alone.
         """
         return self.once(("regression", at_s, event, criteria), lambda: self._regression(at_s, event, criteria))
+
+    def watch(self, question: WatchQuestion, *, begin: bool = True) -> ProfileWatch | None:
+        """Return what changed over time; None while that is being worked out in the background.
+
+        It is kept in the profile's folder, if that can be written to, for whoever asks the same again.
+
+        Parameters
+        ----------
+        question : what is watched
+        begin : whether it is worked out if it is not known; otherwise only what is known is returned
+
+        Raises
+        ------
+        WscError
+            Why it could not be answered; BusyError if too many such questions wait.
+        """
+        key = (question, self.database.identity)
+        answer = self._background.known(key)
+        if answer is None:
+            from scenarios.runs.conclusions import kept_record, record_file
+
+            state = tuple((Path(file).name, size, changed_ns) for file, size, changed_ns in self.database.identity)
+            file = self.once(("file", key), lambda: record_file(self.run, "watch", (question, state)))
+            answer = kept_record(file, ProfileWatch)
+            if answer is None and begin:
+                self._background.begin(key, lambda: self._watch(question, file))
+        return cast("ProfileWatch | None", answer)
+
+    def _watch(self, question: WatchQuestion, file: Path) -> ProfileWatch:
+        """Work out what changed, and keep it."""
+        from scenarios.runs.conclusions import keep_record
+
+        answer = watch_database(self.database, question.event, question.criteria, question.span)
+        with suppress(OSError, RunError):
+            keep_record(answer, file)
+            others = sorted(file.parent.glob("watch-*.json"), key=lambda other: other.stat().st_mtime_ns)
+            for old in others[:-_MOST_KEPT]:
+                old.unlink(missing_ok=True)
+        return answer
 
     def _share_intervals(self, query: Query) -> pd.DataFrame | None:
         shares = intervals(self.database, query)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.changes.causes import Explanation, explanations
+from analysis.profiling.changes.course import course
 from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, shifts
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import CountSeries, WatchSpan, days_of, programs, read
@@ -36,6 +37,8 @@ class WatchFinding:
     subtree: bool
     """Whether it is of the function with all that it calls, where no function of those alone explains it."""
     change: SeriesChange
+    course: pd.DataFrame
+    """As `course` returns it."""
     explanations: tuple[Explanation, ...] = ()
     callers: tuple[str, ...] = ()
     partners: tuple[str, ...] = ()
@@ -98,9 +101,8 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
 
 def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> WatchFinding:
     names = series.functions
-    return WatchFinding(
-        str(names[change.series]), subtree, change, partners=tuple(str(names[at]) for at in change.partners)
-    )
+    partners = tuple(str(names[at]) for at in change.partners)
+    return WatchFinding(str(names[change.series]), subtree, change, course(series, change), partners=partners)
 
 
 def _with_paths(database: "Database", event: str) -> str:

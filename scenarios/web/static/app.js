@@ -183,16 +183,21 @@
       const link = place.querySelector("a");
       const usual = link.textContent;
       link.textContent = "Being worked out …";
-      let answer = null;
-      for (let tries = 0; tries < 5 && place.isConnected; tries += 1) {
-        answer = await fetch(place.dataset.fetch).catch(() => null);
-        if (!answer || answer.status !== 503) break;
+      const part = place.dataset.part || "#answer";
+      let found = null;
+      for (let busy = 0; busy < 5 && place.isConnected;) {
+        const answer = await fetch(place.dataset.fetch).catch(() => null);
+        if (answer && answer.status !== 503) {
+          const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+          found = page.querySelector(part) || page.querySelector(".problems");
+          if (!page.querySelector("[data-pending]")) break;
+          found = null;
+        } else busy += 1;
         await new Promise((done) => setTimeout(done, 2000));
       }
       if (!place.isConnected) return;
-      const page = answer && new DOMParser().parseFromString(await answer.text(), "text/html");
-      const found = page && (page.querySelector("#answer") || page.querySelector(".problems"));
       if (found) {
+        place.removeAttribute("data-pending");
         place.replaceChildren(...found.childNodes);
         if (window.htmx) htmx.process(place);
         draw();

@@ -66,9 +66,9 @@ def out(tmp_path_factory):
 def measured_again(monkeypatch):
     """Conclusions that were measured, not told again."""
     kept = []
-    keep = conclusions._keep
+    keep = conclusions.keep_record
     monkeypatch.setattr(
-        conclusions, "_keep", lambda conclusion, file: (kept.append(conclusion), keep(conclusion, file))
+        conclusions, "keep_record", lambda conclusion, file: (kept.append(conclusion), keep(conclusion, file))
     )
     return kept
 

@@ -9,6 +9,7 @@ from tests.helpers.web_pages import SIDES, ask, harmless
 
 TABLED = (
     "/",
+    "/watch",
     "/changes",
     "/query",
     "/query?by=application,compiler,day&where=platform=old&since=1d&until=3d",

@@ -44,19 +44,6 @@ def test_shares_of_the_first_page_have_the_intervals_of_their_query(pages):
         assert f"{float(high):.2%}" in home.said
 
 
-def test_a_regression_is_two_pages_away_from_the_landing_page(grown):
-    """The alarm names it and leads to its query and to the flame graph around it; one of forty functions grew."""
-    home = harmless(ask(grown, "/"))
-    (alarms,) = [link for link in home.all("div", "data-fetch") if link.startswith("/regress")]
-    assert alarms in home.all("a", "href")
-    page = harmless(ask(grown, alarms))
-    assert "1 function became more expensive" in words(page).lower()
-    links = [link for link in page.all("a", "href") if "f12" in link]
-    assert {link.partition("?")[0] for link in links} == {"/query", "/flamediff"}
-    for link in links:
-        assert ask(grown, link).status == 200
-
-
 def test_what_changed_is_what_changed_beyond_chance(grown):
     page = harmless(ask(grown, "/changes"))
     assert "1 of 40 functions changed its share of the" in words(page)
