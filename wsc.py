@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from scenarios.effects.monitor import MonitorAnswer
     from scenarios.effects.own_guards import GuardFunction
     from scenarios.effects.scorecard.scorecard import Scorecard
+    from scenarios.effects.slots import SlotsAnswer
     from scenarios.files.catalogue import Shipped
     from scenarios.files.schema import AnyScenario
     from scenarios.occupancy.occupancy import OccupancyConclusion
@@ -88,6 +89,7 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "effect",
     "audit",
     "design",
+    "slots",
     "monitor",
     "plan",
     "estimate",
@@ -604,6 +606,57 @@ def design(
     with _progress() as tell:
         recipe = _recipe(design, columns, sources)
         return designed(sources, question, arguments.optional_table("jobs", jobs), tell, recipe)
+
+
+@_judged
+def slots(
+    *tables: Table,
+    slots: Annotated[int, Ge(2)] | None = None,
+    previous: "Table | None" = None,
+    most_moved: Annotated[float, "a share from 0 to 1", Ge(0), Lt(1)] = 0.02,
+    jobs: "Table | None" = None,
+    confidence: _Share = 0.95,
+    metrics: "Sequence[MetricName]" = (),
+    seed: _Seed = 1,
+    **columns: Unpack[Columns],
+) -> "SlotsAnswer":
+    """Cut a fleet into equivalent slots, any two of which can be compared, and tell their noise floor: ``wsc slots``.
+
+    `.frame()` is the cut: machine, slot; `.pairs()` the noise floor of every pair.
+
+    Parameters
+    ----------
+    tables : observations of the fleet without the feature, or runs
+    slots : how many; of a former cut as many as it has
+    previous : a former cut (machine, slot) that is mended with the fewest moves
+    most_moved : share of the machines that may move to keep slots balanced; counts may require more
+    jobs : job, quota of the whole fleet, by which the noise floor weighs jobs
+    confidence : of the noise floor
+    metrics : of runs, whose noise floors are told; that of the scenario if left out
+    seed : of ties
+    columns : as of `effect`
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [0, 1] * 40, "job": "search", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    >>> past = pd.DataFrame(rows).assign(value=lambda t: 1.0 + 0.01 * (t.index % 7))
+    >>> cut = slots(past, slots=4)
+    >>> cut.frame()["slot"].value_counts().tolist(), len(cut.pairs())
+    ([10, 10, 10, 10], 6)
+    """
+    from scenarios.effects.slots import SlotsQuestion
+    from scenarios.effects.slots import slots as cut
+    from scenarios.runs import arguments
+
+    sources, former = arguments.observations(tables), arguments.optional_table("previous", previous)
+    question = SlotsQuestion(slots, former, most_moved, confidence, tuple(metrics), seed)
+    with _progress() as tell:
+        recipe = _recipe(_slots, columns, sources)
+        return cut(sources, question, arguments.optional_table("jobs", jobs), tell, recipe)
+
+
+_slots = slots  # inside, the name is that of an argument
 
 
 @_judged

@@ -1,11 +1,7 @@
 """Who gets a feature when: the machines of a planned experiment, drawn once, as a table to roll out by."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.effects.planning import DesignPlan
 from analysis.effects.switching import coins
@@ -44,36 +40,6 @@ def assigned(plan: DesignPlan, seed: int = 1) -> pd.DataFrame:
     switching = _table(machines, which, edges, coins((len(which), rehearsal.switching), rng))
     never = _table(machines, others, edges[[0, -1]], np.zeros((len(others), 1), dtype=np.bool_))
     return pd.concat([switching, never]).sort_values(["machine", "start_s"], ignore_index=True)
-
-
-def is_assignment(file: Path) -> bool:
-    """Return whether a file holds a table as `assigned` makes it, by the names of its columns.
-
-    Parameters
-    ----------
-    file : CSV or Parquet, by the end of its name
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "jobs.csv"
-    ...     _ = file.write_text("job,quota\\na,2\\n")
-    ...     is_assignment(file)
-    False
-    """
-    if file.suffix == ".parquet":
-        try:
-            return tuple(pq.read_schema(file).names) == COLUMNS
-        except pa.ArrowException:
-            return False
-    with file.open("rb") as stream:
-        return stream.readline(2 * len(",".join(COLUMNS))).strip() == ",".join(COLUMNS).encode()
 
 
 def _table(machines: pd.Index, which: Ints, edges_s: Floats, having: Bools) -> pd.DataFrame:

@@ -29,6 +29,7 @@ FIELDS = (
     Field("shard", "text", required=False),
     Field("rack", "text", required=False),
     Field("domain", "text", required=False),
+    Field("cluster", "text", required=False),
     Field("platform", "text", required=False),
     Field("present_s", "real", required=False),
     Field("cpu_s", "real", above_zero=False, required=False),
@@ -65,8 +66,8 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     ----------
     source : CSV or Parquet, gzipped or not, a query, or a frame; columns period (number of a day, or seconds), job,
         machine, weight (CPU quota), value (performance), and perhaps treated (0 or 1, true or false), instance, shard,
-        rack, domain (machines that feel each other, as behind one power budget), platform, present_s, cpu_s, exposure,
-        mean_frequency_hz, clock_hz, cycles
+        rack, domain (machines that feel each other, as behind one power budget), cluster, platform, present_s, cpu_s,
+        exposure, mean_frequency_hz, clock_hz, cycles
     recipe : how the table's columns become these; its points in time are counted from 1970 in `Recipe.step_s`
     strict : whether amounts that cannot be used and rows that are there twice are faults; otherwise they are left in,
         for guards to judge

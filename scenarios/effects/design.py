@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.effects.assignment import COLUMNS, assigned, is_assignment
+from analysis.effects.assignment import COLUMNS, assigned
 from analysis.effects.methods import RECOMMENDED
-from analysis.effects.past import Past, period_length
+from analysis.effects.past import Past
 from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe
-from analysis.wsmeter.measurements import read_jobs
 from models.arrays import HOUR_S
-from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import in_one_arm, observed, run_metric
+from models.fleet.metrics import MetricName
+from scenarios.effects.plan_files import unplannable, write_plan
+from scenarios.effects.recorded_past import in_words, recorded_past
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
-from scenarios.runs.disk import unwritable, whole
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Section, note_lines, table
@@ -260,7 +259,7 @@ def design(
         With everything that is wrong with the tables, the scenario or what is asked.
     """
     read = [path for path in (*sources, jobs) if isinstance(path, Path)]
-    if question.assign is not None and (problem := _unassignable(question.assign, read)):
+    if question.assign is not None and (problem := unplannable(question.assign, read, COLUMNS)):
         raise FaultsError([Fault("", 0, 0, "assign", problem)])
     tables = [source for source in sources if not _is_scenario(source)]
     if not tables:
@@ -268,7 +267,7 @@ def design(
     missing = [Fault(name_of(source), 0, 0, "", "is not there") for source in sources if _is_scenario(source)]
     if missing:
         raise FaultsError(missing)
-    past, notes = _past(tables, jobs, question.metric, recipe)
+    past, notes = recorded_past(tables, jobs, question.metric, recipe)
     if question.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
         raise FaultsError([Fault("", 0, 0, "crossover", problem, f"periods of {past.period_s / HOUR_S:g} h")])
@@ -282,19 +281,6 @@ def design(
 def _is_scenario(source: Source) -> bool:
     """Return whether what was named is a scenario rather than a table: no file, or YAML."""
     return isinstance(source, Path) and not (source.exists() and source.suffix not in {".yaml", ".yml"})
-
-
-def _unassignable(file: Path, read: Sequence[Path]) -> str:
-    """Return why who gets the feature cannot be written there; empty: it may take the place of what is there."""
-    if problem := unwritable(file):
-        return problem
-    if file.resolve() in {source.resolve() for source in read}:
-        return f"would overwrite a file that is read, got {file}"
-    try:
-        former = not file.exists() or is_assignment(file)
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return "" if former else f"is there and holds no former plan ({', '.join(COLUMNS)}), got {file}"
 
 
 def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progress, recipe: Recipe) -> DesignAnswer:
@@ -316,40 +302,11 @@ def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progres
     tell("simulating", 1.0)
     notes = [
         "simulated without the feature, in epochs of an hour (of a quarter where the feature is switched)",
-        _measured(metric),
+        in_words(metric),
     ]
     if world.cells > 1:
         notes.append(f"of the fleet's {world.cells} cells one is simulated, and the experiment takes place in one")
     return _planned(past, rehearsals, question, tell, notes)
-
-
-def _past(
-    tables: Sequence[Source], jobs: Source | None, metric: MetricName | None, recipe: Recipe
-) -> tuple[Past, list[str]]:
-    """Return what the tables say of the time before anything had the feature."""
-    reading, dates = observed(tables, metric, recipe=recipe)
-    in_one_arm(tables, reading.table, recipe, both=False)
-    rows, notes = reading.table, [*reading.notes]
-    if (measured := run_metric(tables, metric)) is not None:
-        notes.append(_measured(measured))
-    fleet = None
-    if jobs is not None:
-        with faults_in(Path(name_of(jobs))):
-            fleet = read_jobs(jobs).table
-    treated = rows.loc[rows["treated"] == 1, "period"]
-    if len(treated):
-        rows = rows[rows["period"] < treated.min()].reset_index(drop=True)
-        first = dates.named(float(treated.min()))
-        notes.append(f"only the periods before {first} are used, when the first machine has the feature")
-    periods = rows["period"].nunique()
-    if periods < 2:
-        problem = "at least two periods in which nothing has the feature are needed"
-        raise FaultsError([Fault(", ".join(map(name_of, tables)), 0, 0, "period", problem, str(periods))])
-    return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
-
-
-def _measured(metric: MetricName) -> str:
-    return f"measured: {METRICS[metric].words} ({metric})"
 
 
 def _rehearsals(past: Past, question: DesignQuestion) -> Iterator[Rehearsal]:
@@ -404,20 +361,8 @@ def _assigned(best: DesignPlan | None, question: DesignQuestion) -> str | None:
     """Write who gets the feature when; return the design, None if there is none to do it by."""
     if question.assign is None or best is None or not best.enough:
         return None
-    _write(assigned(best, question.seed), question.assign)
+    write_plan(assigned(best, question.seed), question.assign, "assign")
     return best.rehearsal.design
-
-
-def _write(assignment: pd.DataFrame, file: Path) -> None:
-    try:
-        with whole(file) as partial:
-            if file.suffix == ".parquet":
-                assignment.to_parquet(partial, index=False)
-            else:
-                assignment.to_csv(partial, index=False, lineterminator="\n")
-    except OSError as error:
-        problem = f"cannot write {file}: {error.strerror or error}"
-        raise FaultsError([Fault("", 0, 0, "assign", problem)]) from None
 
 
 def _why(plan: DesignPlan, best: DesignPlan | None, question: DesignQuestion) -> str:

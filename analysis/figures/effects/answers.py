@@ -145,6 +145,35 @@ def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
     return figure
 
 
+def draw_slots(balance: pd.DataFrame, changes: pd.DataFrame) -> Figure:
+    """Return how far slots are apart beside random ones, and what they differ by in the past, where nothing changed.
+
+    Parameters
+    ----------
+    balance : variable, spread, random (standard deviations over slots), a row for each thing that is balanced
+    changes : change, error (relative), each slot against all others; no row where the past is too short
+
+    Examples
+    --------
+    >>> balance = pd.DataFrame({"variable": ["quota"], "spread": [0.001], "random": [0.01]})
+    >>> len(draw_slots(balance, pd.DataFrame({"change": [0.01, -0.01], "error": 0.01})).axes)
+    2
+    """
+    figure, (bars, *others) = panels(columns=1 + bool(len(changes)), height_inches=1.2 + 0.12 * len(balance))
+    ratio = (balance["spread"] / balance["random"].where(balance["random"] > 0)).fillna(0.0)
+    bars.barh(range(len(balance)), ratio[::-1], color=BLUE)
+    bars.set_yticks(range(len(balance)), balance["variable"].tolist()[::-1])
+    percent(bars, "x")
+    label(bars, "spread of slots, in that of random ones", "")
+    for panel in others:
+        ranked = changes.sort_values("change", ignore_index=True)
+        panel.axvline(0.0, color=GREY, linewidth=0.6)
+        panel.errorbar(ranked["change"], ranked.index, xerr=2 * ranked["error"], fmt=".", ms=3, lw=0.6, color=BLUE)
+        percent(panel, "x", decimals=2)
+        label(panel, "slot against all others, in the past", "slots, ranked", "bars: two standard errors")
+    return figure
+
+
 def _ends(table: pd.DataFrame, times: float = 1.0) -> tuple[list[float], list[float], list[float]]:
     change, low, high = ((times * table[name]).tolist() for name in ("change", "low", "high"))
     return change, low, high

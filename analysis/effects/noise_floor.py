@@ -1,0 +1,120 @@
+"""How far two slots of a fleet seem apart though nothing sets them apart: the noise floor of every pair."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.past import Past
+from analysis.effects.study import Study, half_width, potential
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Floats, Ints
+
+_FEWEST_PERIODS = 2
+_ALONE = 10
+"""Pairs, at most, that are studied by themselves; what the errors of others are multiplied by is learnt from them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseFloor:
+    """What the recommended estimator says of N slots in the past, in which nothing sets them apart."""
+
+    before: int
+    """Periods that stand for the past."""
+    study: int
+    """Periods after them that stand for the study."""
+    change: Floats
+    """(N,) relative, of each slot against all others."""
+    error: Floats
+    """(N,) standard errors."""
+    freedom: Floats
+    """(N,) degrees of freedom."""
+    alone: pd.DataFrame
+    """slot, other, difference, error, freedom of the pairs that were studied by themselves, without the other slots."""
+
+    @classmethod
+    def of(cls, past: Past, machines: pd.Index, slot: Ints) -> "NoiseFloor":
+        """Return the noise floor of slots: the later half of the past is the study, the half before is its past.
+
+        Parameters
+        ----------
+        past : two periods or more
+        machines, slot : (M,) which machine is in which slot, 0 to N - 1, N at least 2
+
+        Raises
+        ------
+        NotEnoughDataError
+            If there are fewer than two periods, or slots.
+        """
+        periods, slots = len(past.periods), int(slot.max()) + 1
+        if periods < _FEWEST_PERIODS:
+            raise NotEnoughDataError(_FEWEST_PERIODS, periods, "periods without the feature")
+        if slots < 2:
+            raise NotEnoughDataError(2, slots, "slots")
+        length, known = periods // 2, pd.Series(slot, index=machines)
+        before, now = past.between(periods - 2 * length, periods - length), past.between(periods - length, periods)
+        cells = potential(before, now, now, past.jobs)
+        estimator = method(RECOMMENDED)
+        answers = estimator.many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
+        table = pd.concat([before, now.assign(treated=1)], ignore_index=True)
+        of_row = known.reindex(table["machine"]).to_numpy()
+        first, other = np.triu_indices(slots, 1)
+        rows = list[tuple[float, ...]]()
+        for pair in np.unique(np.linspace(0, len(first) - 1, _ALONE).round().astype(int)):
+            chosen = (of_row == first[pair]) | (of_row == other[pair])
+            part = table[chosen].assign(treated=table["treated"][chosen] * (of_row[chosen] == first[pair]))
+            try:
+                study = Study.of(part, past.jobs)
+            except NotEnoughDataError:
+                continue
+            alone = estimator.many(study.cells, study.treated[None])
+            rows.append((first[pair], other[pair], *(float(numbers[0]) for numbers in alone)))
+        columns = ["slot", "other", "difference", "error", "freedom"]
+        return cls(length, length, *answers, alone=pd.DataFrame(rows, columns=columns).dropna())
+
+    def pairs(self, confidence: float = 0.95) -> pd.DataFrame:
+        """Return every pair of slots, k < l.
+
+        A slot's error against all others is hardly larger than its own part: with equal slots the variance of a
+        difference of two is (N - 1) / N times the sum of both variances against all others. A study of two slots has
+        less to learn covariates from than one of all, so errors and half-widths are multiplied by what they are larger
+        in the pairs that were studied by themselves; these have their own.
+
+        Parameters
+        ----------
+        confidence : of the half-width, 0..1
+
+        Returns
+        -------
+        pd.DataFrame
+            slot, other (0 to N - 1), difference (relative, of the first to the other), error, half_width.
+
+        Examples
+        --------
+        >>> alone = pd.DataFrame({"slot": [0], "other": [1], "difference": 0.02, "error": 0.03, "freedom": 1e9})
+        >>> floor = NoiseFloor(1, 1, np.array([0.01, -0.01, 0.0]), np.full(3, 0.02), np.full(3, 1e9), alone)
+        >>> floor.pairs().round(4).values.tolist()[:2]
+        [[0.0, 1.0, 0.02, 0.03, 0.0588], [0.0, 2.0, 0.01, 0.03, 0.0588]]
+        """
+        slots = len(self.change)
+        first, other = np.triu_indices(slots, 1)
+        own = self.error**2 * (slots - 1) / slots
+        variance, of_errors = own[first] + own[other], own**2 / self.freedom
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = variance**2 / (of_errors[first] + of_errors[other])
+        error = np.sqrt(variance)
+        pairs = pd.DataFrame({"slot": first, "other": other})
+        pairs["difference"] = (1.0 + self.change[first]) / (1.0 + self.change[other]) - 1.0
+        pairs["error"], pairs["half_width"] = error, half_width(error, freedom, confidence)
+        known = self.alone.assign(
+            half_width=half_width(self.alone["error"].to_numpy(), self.alone["freedom"].to_numpy(), confidence)
+        ).set_index(["slot", "other"])
+        place = pd.MultiIndex.from_frame(pairs[["slot", "other"]]).get_indexer(known.index)
+        for name in ("difference", "error", "half_width"):
+            if name != "difference" and len(known):
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    larger = np.log(known[name].to_numpy() / pairs[name].to_numpy()[place])
+                pairs[name] *= float(np.exp(np.mean(larger[np.isfinite(larger)]))) if np.isfinite(larger).any() else 1.0
+            pairs.loc[place, name] = known[name].to_numpy()
+        return pairs

@@ -1,0 +1,61 @@
+"""A fleet's past without any feature, from its own tables or runs, as planners take it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.effects.past import Past, period_length
+from analysis.tables.cells import Source, name_of
+from analysis.tables.recipe import Recipe
+from analysis.wsmeter.measurements import read_jobs
+from models.fleet.metrics import METRICS, MetricName
+from scenarios.effects.observations import in_one_arm, observed, run_metric
+from scenarios.files.faults import Fault, FaultsError, faults_in
+
+_PERIODS = {
+    1: "one period in which nothing has the feature is",
+    2: "two periods in which nothing has the feature are",
+}
+
+
+def recorded_past(
+    tables: Sequence[Source], jobs: Source | None, metric: MetricName | None, recipe: Recipe, least: int = 2
+) -> tuple[Past, list[str]]:
+    """Return what tables say of the time before anything had the feature, and notes.
+
+    Parameters
+    ----------
+    tables : of observations, or folders of runs
+    jobs : job, quota, instances of the whole fleet; without it jobs weigh as in the tables
+    metric : of runs; that of their scenario if not said
+    recipe : how columns of the tables become ours
+    least : periods that are needed, 1 or 2
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with the tables, or if there are fewer periods.
+    """
+    reading, dates = observed(tables, metric, recipe=recipe)
+    in_one_arm(tables, reading.table, recipe, both=False)
+    rows, notes = reading.table, [*reading.notes]
+    if (measured := run_metric(tables, metric)) is not None:
+        notes.append(in_words(measured))
+    fleet = None
+    if jobs is not None:
+        with faults_in(Path(name_of(jobs))):
+            fleet = read_jobs(jobs).table
+    treated = rows.loc[rows["treated"] == 1, "period"]
+    if len(treated):
+        rows = rows[rows["period"] < treated.min()].reset_index(drop=True)
+        first = dates.named(float(treated.min()))
+        notes.append(f"only the periods before {first} are used, when the first machine has the feature")
+    periods = rows["period"].nunique()
+    if periods < least:
+        problem = f"at least {_PERIODS[least]} needed"
+        raise FaultsError([Fault(", ".join(map(name_of, tables)), 0, 0, "period", problem, str(periods))])
+    return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
+
+
+def in_words(metric: MetricName) -> str:
+    """Return the note that says what is measured."""
+    return f"measured: {METRICS[metric].words} ({metric})"

@@ -1,0 +1,88 @@
+"""How far apart slots of fleets of another making are though nothing differs, beside random pairs and the best of them.
+
+Usage: python -m tests.helpers.outside_slots [--fleets 300] [--conditions base,three_platforms] [--machines 400]
+
+Of each fleet the past alone is known when it is cut. Then the change between two slots is estimated on later days,
+in which nothing differs either. Rivals are as many pairs of random sets of machines of the same size, and the best of a
+thousand such pairs: the one that is closest in the past in all that slots are balanced by (rerandomisation), and the
+one whose plain A/A difference is smallest in the past. Ratios are of root mean squares; errors are over fleets.
+"""
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.cells import of_machines
+from analysis.effects.methods import method
+from analysis.effects.slots import StratifiedFleet, cut
+from analysis.effects.study import potential
+from tests.helpers.outside_fleets import CONDITIONS, fleet
+
+SLOTS, RANDOM = 10, 1000
+ESTIMATORS = ("adjusted", "own-past", "cuped", "unadjusted")
+
+
+def untreated(condition, rng):
+    """Return a fleet's observations without the feature, past and study, each platform in each of four clusters."""
+    rows = fleet(condition, rng).rows
+    table = pd.DataFrame({name: values for name, values in rows.items() if name not in {"on", "off"}})
+    return table.assign(value=rows["off"], treated=0, cluster=rows["machine"] // 3 % 4)
+
+
+def differences(cells, first, other, estimators=ESTIMATORS):
+    """Return what estimators say of machines `first` against `other` where nothing differs."""
+    having, others = cells.machines.isin(first), cells.machines.isin(other)
+    both = of_machines(cells, having | others)
+    return [float(method(name).many(both, having[having | others][None]).change[0]) for name in estimators]
+
+
+def of_fleet(condition, rng, slots=SLOTS):
+    """Return A/A differences by how the pair was chosen, (pairs, estimators) each."""
+    table = untreated(condition, rng)
+    later = table["period"] >= condition.before
+    past, cells = table[~later], potential(table[~later], table[later], table[later])
+    machines = StratifiedFleet.of(past)
+    done = cut(machines, slots, seed=int(rng.integers(2**31)))
+    names, size = machines.names, len(machines.names) // slots
+    pairs = {"slots": [(names[done.slot == k], names[done.slot == k + 1]) for k in range(0, slots - 1, 2)]}
+    drawn = [rng.permutation(len(names))[: 2 * size].reshape(2, size) for _ in range(RANDOM)]
+    pairs["random"] = [(names[a], names[b]) for a, b in drawn[: slots // 2]]
+    apart = np.array([machines.scaled[a].sum(axis=0) - machines.scaled[b].sum(axis=0) for a, b in drawn])
+    performance = np.abs(apart[:, machines.variables.index("past performance")])
+    for name, worth in (("closest", (apart**2).sum(axis=1)), ("least_difference", performance)):
+        a, b = drawn[int(worth.argmin())]
+        pairs[name] = [(names[a], names[b])]
+    return {name: np.array([differences(cells, *pair) for pair in chosen]) for name, chosen in pairs.items()}
+
+
+def ratios(fleets, rng):
+    """Return the root mean square of each kind of pair, and that of slots over it with its bootstrap error."""
+    squares = {name: np.array([(found[name] ** 2).mean(axis=0) for found in fleets]) for name in fleets[0]}
+    drawn = rng.integers(len(fleets), size=(1000, len(fleets)))
+    rows = []
+    for name, of in squares.items():
+        ratio = np.sqrt(squares["slots"][drawn].mean(axis=1) / of[drawn].mean(axis=1))
+        for place, estimator in enumerate(ESTIMATORS):
+            rms = np.sqrt(of[:, place].mean())
+            whole = np.sqrt(squares["slots"][:, place].mean()) / rms
+            rows.append((name, estimator, rms, whole, ratio[:, place].std()))
+    return pd.DataFrame(rows, columns=["pairs", "estimator", "rms", "slots_over", "error"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fleets", type=int, default=300)
+    parser.add_argument("--machines", type=int, default=400)
+    parser.add_argument("--conditions", default="base,three_platforms,no_shards,machines_persist,season_and_churn")
+    asked = parser.parse_args()
+    for name in asked.conditions.split(","):
+        condition = replace(CONDITIONS[name], machines=asked.machines, change=0.0)
+        fleets = [of_fleet(condition, np.random.default_rng([1, number])) for number in range(asked.fleets)]
+        print(name, flush=True)
+        print(ratios(fleets, np.random.default_rng(2)).round(4).to_string(index=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()
