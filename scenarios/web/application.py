@@ -18,7 +18,7 @@ from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
-from scenarios.web import annotation, calls, exports, findings, flames, landing, listing, regressions, watch
+from scenarios.web import annotation, calls, choices, exports, findings, flames, landing, listing, regressions, watch
 from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError
@@ -41,6 +41,7 @@ PAGES: Mapping[str, Build] = {
     "/source": annotation.source,
     "/rollouts": findings.rollouts,
     "/stability": findings.stability,
+    choices.PATH: choices.values,
     "/regress": regressions.regress,
     watch.PATH: watch.watch,
     "/questions": findings.questions,

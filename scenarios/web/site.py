@@ -116,8 +116,13 @@ class ProfileSite:
 
     def render(self, page: WebPage) -> str:
         """Return a page as HTML."""
-        shared = {"title": page.title, "name": self.name, "events": self.events, "dimensions": self.dimensions}
-        shared["template"] = page.template
+        shared: dict[str, object] = {
+            "title": page.title,
+            "name": self.name,
+            "events": self.events,
+            "dimensions": self.dimensions,
+        }
+        shared |= {"template": page.template, "counts": lambda: self.counts}
         own = {field.name: _shortened(getattr(page.view, field.name)) for field in fields(page.view)}
         return self.templates.get_template(page.template).render(**shared, **own)
 

@@ -14,7 +14,7 @@ from models.arrays import DAY_S, HOUR_S
 from scenarios.profiling.intervals import CLUSTER, LEVEL, drawn, without
 from scenarios.views.section import Table, table
 from scenarios.web.charts import OTHER
-from scenarios.web.parameters import PageQuery
+from scenarios.web.parameters import PageQuery, restriction_text
 from scenarios.web.site import ProfileSite
 
 _STEPS_S = (900.0, 1800.0, HOUR_S, 2 * HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S / 2, DAY_S, 7 * DAY_S, 28 * DAY_S)
@@ -125,7 +125,7 @@ def _by_visit(site: ProfileSite, query: Query, top: pd.DataFrame, names: Sequenc
     listed = query
     for key in by:
         listed = replace(listed, where=tuple(pair for pair in listed.where if pair[0] != key))
-        listed = listed.restricted(key, *dict.fromkeys(_text(value) for value in top[key]))
+        listed = listed.restricted(key, *dict.fromkeys(restriction_text(value) for value in top[key]))
     rows = site.database.clustered(listed, CLUSTER).merge(top[by].assign(name=list(names)), on=by)
     rows = rows[["name", CLUSTER, "samples", "value"]]
     totals = site.database.clustered(replace(query, by=()), CLUSTER)
@@ -134,10 +134,6 @@ def _by_visit(site: ProfileSite, query: Query, top: pd.DataFrame, names: Sequenc
     for column in ("samples", "value"):
         rest[column] = [int(all_) - int(part) for all_, part in zip(totals[column], own[column], strict=True)]
     return pd.concat([rows, rest[["name", CLUSTER, "samples", "value"]]], ignore_index=True)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
 
 
 def _shares(rows: pd.DataFrame, names: Sequence[str], *, known: bool) -> pd.DataFrame:

@@ -7,7 +7,7 @@ const [base = "http://127.0.0.1:8000/", pictures = ""] = process.argv.slice(2);
 const MOST_EDGES = 150;
 const MOST_PAGES = 30;
 const PAGES = ["/", "/query", "/callgraph", "/flame", "/source", "/diff?a=day=0&b=day=1", "/flamediff?a=day=0&b=day=1",
-  "/changes", "/watch", "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
+  "/changes", "/watch", "/values?key=application&to=/query", "/rollouts", "/stability", "/regress", "/regress?at=2d", "/regress?at=2d&adjustment=benjamini-hochberg&min_factor=1.1", "/questions", "/questions/versions"];
 const AXE = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const problems = [];
 const expect = (fine, what) => {
@@ -202,6 +202,20 @@ async function refine() {
   await page.context().close();
 }
 
+// On a phone: the values of a dimension with their counts, put into the page when its list is opened; one restricts it.
+async function lists() {
+  const page = await open({ viewport: { width: 390, height: 844 }, isMobile: true });
+  await visit(page, "/flame");
+  await page.locator("details.asking summary").first().click();
+  await page.locator(".lists summary", { hasText: "application" }).click();
+  await page.waitForSelector(".lists table td a");
+  expect((await page.locator(".lists th").allTextContents()).includes("samples"), "/flame: values have no counts");
+  await accessible(page, "/flame, a list opened");
+  await page.locator(".lists td a").first().click();
+  await page.waitForFunction(() => location.pathname === "/flame" && location.search.includes("application%3D"));
+  await page.context().close();
+}
+
 async function everyLink() {
   const page = await open({ javaScriptEnabled: false });
   const seen = new Set();
@@ -228,6 +242,7 @@ await withScripts({ colorScheme: "dark", viewport: { width: 390, height: 844 }, 
 await flameGraph();
 await landing();
 await refine();
+await lists();
 const pages = await everyLink();
 await browser.close();
 for (const problem of problems) console.error(problem);

@@ -220,7 +220,20 @@
     const waiting = [...document.querySelectorAll("[data-fetch]:not([data-filled])")];
     for (const place of waiting) place.dataset.filled = "begun";
     fill(waiting);
-    if (narrow.matches) for (const form of document.querySelectorAll("details.asking")) form.open = false;
+    for (const list of document.querySelectorAll("details[data-lazy]:not([data-listens])")) {
+      list.dataset.listens = "yes";
+      list.addEventListener("toggle", () => {
+        const place = list.querySelector("div");
+        if (!list.open || place.dataset.fetch) return;
+        place.dataset.fetch = list.dataset.lazy;
+        place.dataset.filled = "begun";
+        fill([place]);
+      });
+    }
+    for (const form of document.querySelectorAll("details.asking:not([data-laid])")) {
+      form.dataset.laid = "yes";
+      if (narrow.matches) form.open = false;
+    }
     for (const place of document.querySelectorAll("[data-draw]:not([data-drawn])")) {
       place.dataset.drawn = "begun";
       place.hidden = false;

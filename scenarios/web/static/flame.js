@@ -646,7 +646,12 @@
   });
 
   window.drawFlame = async (place) => {
-    const reply = await fetch(place.dataset.json, { headers: { Accept: "application/json" } });
+    const ask = () => fetch(place.dataset.json, { headers: { Accept: "application/json" } });
+    let reply = await ask();
+    for (let tries = 0; reply.status === 503 && tries < 10 && place.isConnected; tries += 1) {
+      await new Promise((done) => setTimeout(done, 2000));
+      reply = await ask();
+    }
     const answer = await reply.json();
     const absent = reply.ok && answer.view === "sandwich" && answer.trees[0].parent.length < 2;
     if (!reply.ok || !answer.value || absent) {

@@ -22,6 +22,7 @@ TABLED = (
     "/rollouts",
     "/rollouts?where=application=search",
     "/stability",
+    "/values?key=application&to=/flame",
     "/regress?at=2d",
 )
 HOSTILE_VALUES = (
@@ -67,6 +68,9 @@ PARAMETERS = (
     "focus",
     "zoom",
     "find",
+    "key",
+    "to",
+    "rows",
 )
 
 
