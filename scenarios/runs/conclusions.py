@@ -56,10 +56,10 @@ def kept_conclusion(
     @functools.wraps(measure)
     def told(scenario: _S, run: Run, out: Path, progress: Progress) -> _M:
         file = run.path / _FOLDER / f"conclusion-{_digest(measure.__module__, scenario, run)}.json"
-        kept = cast("_M | None", kept_record(file, object))
+        earlier = cast("_M | None", kept_record(file, object))
         with suppress(AttributeError):
-            if kept is not None and all(Path(figure).is_file() for figure in kept.figures):
-                return kept
+            if earlier is not None and all(Path(figure).is_file() for figure in earlier.figures):
+                return earlier
         for other in file.parent.glob("conclusion-*.json"):
             other.unlink(missing_ok=True)  # its pictures are about to be drawn over
         conclusion = measure(scenario, run, out, progress)

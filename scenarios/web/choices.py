@@ -48,22 +48,22 @@ def values(site: ProfileSite, pairs: Pairs) -> WebPage:
     if key not in site.dimensions:
         problems.append(f"key: {unknown('dimension', key, list(site.dimensions))}")
     rows = _whole(own.get("rows", str(_ROWS)), problems)
-    asked = read([(name, value) for name, value in pairs if name in _ASKED], site.default())
+    request = read([(name, value) for name, value in pairs if name in _ASKED], site.default())
     if problems:
         raise RefusedError(problems)
     passed = [(name, value) for name, value in pairs if name in _PASSED and value.strip()]
-    free = asked.without(key)
+    free = request.without(key)
     listed = site.database.query(free.grouped(key).query, rows)
-    chosen = dict(asked.query.where).get(key, ())
+    chosen = dict(request.query.where).get(key, ())
 
     def address(*allowed: str) -> str:
         where = (*free.query.where, *([(key, allowed)] if allowed else []))
-        return replace(asked, query=replace(asked.query, where=where)).url(page, passed)
+        return replace(request, query=replace(request.query, where=where)).url(page, passed)
 
     def only(row: Row) -> str:
         return address(restriction_text(row[key]))
 
-    table = of_frame(listed, f"Values of {key}", {key: only}, unit=unit_of(site, asked.query.event))
+    table = of_frame(listed, f"Values of {key}", {key: only}, unit=unit_of(site, request.query.event))
     names = [restriction_text(value) for value in listed[key]]
     if chosen:
         cells = tuple(
@@ -75,15 +75,15 @@ def values(site: ProfileSite, pairs: Pairs) -> WebPage:
         table = beside(table, "or", cells)
     for side in _SIDES.get(page, ()):
         others = [(of, text) for of, text in passed if of != side or text.partition("=")[0] != key]
-        address_of = [asked.url(page, [*others, (side, f"{key}={name}")]) for name in names]
+        address_of = [request.url(page, [*others, (side, f"{key}={name}")]) for name in names]
         cells = tuple(Cell(f"{side.upper()} only", href=href) for href in address_of)
         table = beside(table, f"in {side.upper()}", cells)
     full = len(listed) == rows < MOST_ROWS // 4
-    more = asked.url(PATH, [*passed, ("key", key), ("to", page), ("rows", str(4 * rows))])
+    more = request.url(PATH, [*passed, ("key", key), ("to", page), ("rows", str(4 * rows))])
     view = ValuesView(
         key,
         site.dimensions[key],
-        asked.url(page, passed),
+        request.url(page, passed),
         address() if chosen else "",
         table,
         more if full else "",
