@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+from analysis.profiling.database import Database
 from scenarios.files.schema import ProfileScenario
 from scenarios.profiling.measure import measure
 from scenarios.profiling.served import ServedService, service_table, services
 from scenarios.profiling.stability import stability
 from scenarios.report.figures import saved
+from scenarios.report.flame import flames
 from scenarios.report.subject import Subject, composed
 from scenarios.views.section import Says, Section, Table, Verdict
 from scenarios.views.terminal import Progress
@@ -24,11 +26,13 @@ def cycles(subject: Subject, progress: Progress) -> Iterator[Section]:
         return
     measured = measure(scenario, run, run.path.parent, progress)
     figures = (str(file) for file in measured.figures if scenario.days > 1 or "rollouts" not in file.name)
+    with Database([run.path]) as database:
+        graph = flames(database, f"wsc serve {run.path}")
     yield composed(
         "The profile: where the cycles go",
-        [f"{line[0].upper()}{line[1:]}" for line in (measured.size, *measured.lines())],
+        [f"{line[0].upper()}{line[1:]}" for line in (measured.verdict().says, measured.size, *measured.lines())],
         measured.tables(),
-        saved(figures, _PICTURED),
+        (*graph, *saved(figures, _PICTURED)),
         (f"wsc run {run.path}", f"wsc profile query {run.path} --by function,job", f"wsc serve {run.path}"),
         (measured.verdict(),),
         measured,

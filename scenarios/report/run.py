@@ -9,6 +9,7 @@ from analysis.effects.study import Effect
 from models.errors import WscError
 from models.fleet.metrics import MetricName
 from scenarios.effects.effect import EffectAnswer
+from scenarios.files.schema import ProfileScenario
 from scenarios.kinds import KINDS
 from scenarios.report import agreement, effect, fleet, papers, profile, queue, service
 from scenarios.report.page import Page
@@ -34,6 +35,8 @@ LENSES: Mapping[str, Lens] = {
     "The papers": papers.printed,
 }
 """Each way to look at a run, in the order of the report."""
+PROFILED = ("The profile", "Stability", "The feature")
+"""What comes first in the report of a profiled fleet: findings about what was profiled; then the fleet's own tables."""
 
 
 def report(path: Path, progress: Progress, metric: MetricName | None = None) -> Page:
@@ -50,7 +53,9 @@ def report(path: Path, progress: Progress, metric: MetricName | None = None) -> 
     subject = Subject(scenario, run)
     tables = listed(run)
     sections = list[Section]()
-    for i, (name, lens) in enumerate(LENSES.items()):
+    first = PROFILED if isinstance(scenario, ProfileScenario) else ()
+    ordered = [name for name in first if name in LENSES] + [name for name in LENSES if name not in first]
+    for i, (name, lens) in enumerate((name, LENSES[name]) for name in ordered):
         progress("writing the report", i / len(LENSES))
         sections += _concluded(name, lens, subject, progress)
     sections = beside_effect(sections)

@@ -1,16 +1,23 @@
 """Source annotation: a file's text with the hotness of each line, over all builds that hold the same content."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+import pandas as pd
 
 from scenarios.views.numbers import event_name, quantity
-from scenarios.views.section import Table
+from scenarios.views.section import Cell, Table
 from scenarios.views.tables import Link, Row, of_frame
-from scenarios.web.listing import unit_of
+from scenarios.web.listing import beside, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
 from scenarios.web.site import ProfileSite, WebPage
 
 _MOST_LINES, _HOTTEST = 10_000, 8
+_CONTEXT, _EXACT = 3, 4_000_000
+"""Lines shown around what differs or was sampled; pairs of lines up to which all are compared."""
+_SIDES = 2
 _TOLD = ("line", "samples", "value", "share")
 
 
@@ -46,6 +53,55 @@ class SourceView:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionLine:
+    """A line of one of two revisions: number, text, its share of the revision's events, and the length of its bar."""
+
+    number: int
+    text: str
+    share: float
+    bar: float
+    low: float = math.nan
+    high: float = math.nan
+    """Ends of the share's 95% interval; NaN: there is none, or nothing was sampled."""
+
+    @property
+    def interval(self) -> str:
+        """The interval in percent, in words."""
+        return f"{100 * self.low:.1f} to {100 * self.high:.1f}" if math.isfinite(self.low + self.high) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinePair:
+    """What stands side by side; of lines that are left out, how many."""
+
+    old: RevisionLine | None
+    new: RevisionLine | None
+    changed: bool = False
+    mark: str = ""
+    """grown or shrunk if the intervals of both shares have nothing in common."""
+    omitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionsView:
+    """What the page of two revisions of a source file shows."""
+
+    request: PageQuery
+    file: str
+    event: str
+    hashes: tuple[str, str]
+    headers: tuple[tuple[str, str], ...]
+    pairs: list[LinePair]
+    marked: int
+    without: str
+    """Why shares have no intervals; empty if they have."""
+    users: tuple[Table, Table]
+    swap: str
+    """Address of the same with the sides exchanged."""
+    action: str = "/source"
+
+
+@dataclass(frozen=True, slots=True)
 class FilesView:
     """What the page of all source files shows."""
 
@@ -57,17 +113,20 @@ class FilesView:
 
 def source(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return a source file with a bar for each line (Ren et al. 2010, "Source annotation"); without one, all files."""
-    request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash"))
+    request = read(pairs, site.default(("file", "file_hash")), more=("file", "hash", "beside"))
     base = replace(request, more={})
     if "file" not in request.more:
-        if "hash" in request.more:
-            raise RefusedError(["hash: needs file=NAME, whose content it selects"])
+        lacking = [name for name in ("hash", "beside") if name in request.more]
+        if lacking:
+            raise RefusedError(f"{name}: needs file=NAME, whose content it selects" for name in lacking)
         return _files(site, base)
     file = request.more["file"]
     of_file = base.only("file", file)
     contents = site.database.query(of_file.grouped("file_hash").query)
     file_hash = request.more.get("hash") or (str(contents["file_hash"].iloc[0]) if len(contents) else "")
     exact = of_file.only("file_hash", file_hash)
+    if "beside" in request.more:
+        return _revisions(site, request, exact, (file_hash, request.more["beside"]))
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
     unit = unit_of(site, request.query.event)
@@ -87,9 +146,125 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
         ],
         functions=_split(site, exact, ("function",), "Functions of the file"),
         users=_split(site, exact, ("application", "revision"), "Programs that run it"),
-        versions=of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit),
+        versions=_versions(site, base, contents, file, file_hash),
     )
     return WebPage("source.html", file, view)
+
+
+def _versions(site: ProfileSite, base: PageQuery, contents: pd.DataFrame, file: str, file_hash: str) -> Table:
+    """Return the contents of a file's name, each with the way to it, and to it beside the one that is shown."""
+    unit = unit_of(site, base.query.event)
+    table = of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit)
+    if len(contents) < _SIDES:
+        return table
+    cells = []
+    for other in contents["file_hash"].astype(str):
+        more = {"file": file, "hash": file_hash, "beside": other}
+        cells.append(
+            Cell("side by side", href=replace(base, more=more).url("/source")) if other != file_hash else Cell("shown")
+        )
+    return beside(table, "see", tuple(cells))
+
+
+def _revisions(site: ProfileSite, request: PageQuery, exact: PageQuery, hashes: tuple[str, str]) -> WebPage:
+    """Return two contents of a file side by side, lines that are alike in one row."""
+    file, queries = request.more["file"], [exact.only("file_hash", own) for own in hashes]
+    sides = [_revision(site, query, file, own) for query, own in zip(queries, hashes, strict=True)]
+    pairs = list(omitting(paired(*sides)))
+    totals = [site.database.total(query.query) for query in queries]
+    headers = [
+        (f"{name}: content {own}", f"{samples:,} samples")
+        for name, own, (samples, _) in zip("AB", hashes, totals, strict=True)
+    ]
+    users = [
+        _split(site, query, ("application", "revision"), f"Programs that run {name}")
+        for name, query in zip("AB", queries, strict=True)
+    ]
+    view = RevisionsView(
+        request=request,
+        file=file,
+        event=event_name(request.query.event),
+        hashes=hashes,
+        headers=tuple(headers),
+        pairs=pairs,
+        marked=sum(bool(pair.mark) for pair in pairs),
+        without=site.without(queries[0].grouped("line").query),
+        users=(users[0], users[1]),
+        swap=replace(request, more={"file": file, "hash": hashes[1], "beside": hashes[0]}).url("/source"),
+    )
+    return WebPage("revisions.html", f"{file}: two revisions", view)
+
+
+def _revision(site: ProfileSite, exact: PageQuery, file: str, file_hash: str) -> list[RevisionLine]:
+    """Return the lines of one content with the intervals of their shares."""
+    intervals = site.intervals(exact.grouped("line").query)
+    ends: Mapping[int, tuple[float, float]] = {}
+    if intervals is not None:
+        columns = (intervals[name].tolist() for name in ("line", "low", "high"))
+        ends = {int(line): (low, high) for line, low, high in zip(*columns, strict=True)}
+    none = (math.nan, math.nan)
+    return [
+        RevisionLine(
+            line.number, line.text, line.share, line.bar, *(ends.get(line.number, none) if line.samples else none)
+        )
+        for line in annotate(site, exact, file, file_hash)
+    ]
+
+
+def paired(old: list[RevisionLine], new: list[RevisionLine]) -> Iterator[LinePair]:
+    """Yield the lines of two revisions side by side: equal texts in one row (Ratcliff and Obershelp's matching).
+
+    Parameters
+    ----------
+    old, new : in order
+
+    Examples
+    --------
+    >>> lines = [[RevisionLine(at, text, 0.0, 0.0) for at, text in enumerate(texts, 1)] for texts in ("abd", "acd")]
+    >>> [(pair.old and pair.old.text, pair.new and pair.new.text, pair.changed) for pair in paired(*lines)]
+    [('a', 'a', False), ('b', 'c', True), ('d', 'd', False)]
+    """
+    texts = [[line.text for line in side] for side in (old, new)]
+    matcher = SequenceMatcher(None, texts[0], texts[1], autojunk=len(old) * len(new) > _EXACT)
+    for kind, first, last, start, stop in matcher.get_opcodes():
+        left, right = old[first:last], new[start:stop]
+        for at in range(max(len(left), len(right))):
+            before, after = (side[at] if at < len(side) else None for side in (left, right))
+            yield LinePair(before, after, changed=kind != "equal", mark=_mark(before, after))
+
+
+def _mark(old: RevisionLine | None, new: RevisionLine | None) -> str:
+    """Return whether a line's share grew or shrank so much that the intervals have nothing in common."""
+    if old is None or new is None:
+        return ""
+    return "grown" if new.low > old.high else "shrunk" if new.high < old.low else ""
+
+
+def omitting(pairs: Iterable[LinePair]) -> Iterator[LinePair]:
+    """Yield pairs without stretches of equal lines of which nothing was sampled, far from all others.
+
+    Parameters
+    ----------
+    pairs : in order
+    """
+    listed = list(pairs)
+    telling = [
+        at
+        for at, pair in enumerate(listed)
+        if pair.changed or any(line is not None and line.share for line in (pair.old, pair.new))
+    ]
+    near = {at + step for at in telling for step in range(-_CONTEXT, _CONTEXT + 1)}
+    omitted = 0
+    for at, pair in enumerate(listed):
+        if at in near:
+            if omitted:
+                yield LinePair(None, None, omitted=omitted)
+            omitted = 0
+            yield pair
+        else:
+            omitted += 1
+    if omitted:
+        yield LinePair(None, None, omitted=omitted)
 
 
 def annotate(site: ProfileSite, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from analysis.profiling.database import Database
 from analysis.profiling.query import Query, of_process, unknown
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.conclusion import Payload
@@ -19,7 +20,9 @@ from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.site import ProfileSite, WebPage
 
-_MOST_PATHS, _MOST_ROOTS, _PLACES = 100_000, 20, 6
+MOST_PATHS = 100_000
+"""Call paths that are drawn, the greatest."""
+_MOST_ROOTS, _PLACES = 20, 6
 VIEWS: Mapping[str, str] = {
     "icicle": "Icicle",
     "flame": "Flame",
@@ -115,9 +118,9 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
     request = read(pairs, site.default(ROOTS, stacks=True), more=_DRAWN)
     view, focus = _drawn(request)
     query = request.query
-    roots = _roots(site, query)
+    roots = roots_of(site.database, query)
     layouts = _layouts(view, focus)
-    stacks = _stacks(site, query, roots)
+    stacks = rooted_stacks(site.database, query, roots)
     trees = [Tree((layout(path), value) for path, value in stacks) for layout in layouts]
     _refuse_unseen(site, query, focus, trees)
     intervals = [dict[int, tuple[float, float]]() for _ in trees]
@@ -196,10 +199,10 @@ def flamediff_json(site: ProfileSite, pairs: Pairs) -> Payload:
     width = _width(drawing)
     rest = [pair for pair in pairs if pair not in own]
     request, (a, b), _ = both(site, rest, site.default(ROOTS, stacks=True))
-    roots = _roots(site, request.query)
+    roots = roots_of(site.database, request.query)
     layouts = _layouts(view, focus)
     shown, other = (b, a) if width == "b" else (a, b)
-    own_stacks, other_stacks = _stacks(site, shown, roots), _stacks(site, other, roots)
+    own_stacks, other_stacks = rooted_stacks(site.database, shown, roots), rooted_stacks(site.database, other, roots)
     trees = [
         Tree(
             ((layout(path), value) for path, value in own_stacks),
@@ -382,27 +385,38 @@ def _columns(tree: Tree, **more: Mapping[int, object]) -> dict[str, list[object]
     }
 
 
-def _roots(site: ProfileSite, query: Query) -> list[Restrictions]:
-    """Return restrictions to the largest values of the first key that belongs to processes, none without one."""
+def roots_of(database: Database, query: Query) -> list[Restrictions]:
+    """Return restrictions to the largest values of the first key that belongs to processes, none without one.
+
+    Parameters
+    ----------
+    database, query : asked
+    """
     key = next((key for key in query.by if of_process(key)), None)
     if key is None:
         return []
-    roots = site.database.query(replace(query, by=(key,)), _MOST_ROOTS)
-    return [((key, (str(value),)),) for value in roots[key]]
+    largest = database.query(replace(query, by=(key,)), _MOST_ROOTS)
+    return [((key, (str(value),)),) for value in largest[key]]
 
 
 def _values(roots: Sequence[Restrictions]) -> list[str]:
     return [value for ((_, (value,)),) in roots]
 
 
-def _stacks(site: ProfileSite, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
-    """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one."""
+def rooted_stacks(database: Database, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
+    """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one.
+
+    Parameters
+    ----------
+    database, query : asked
+    roots : as of `roots_of`
+    """
     if not roots:
-        paths = site.database.stacks(query, _MOST_PATHS)
+        paths = database.stacks(query, MOST_PATHS)
         return [(tuple(path), int(value)) for path, value in zip(paths["path"], paths["value"], strict=True)]
     ((key, _),) = roots[0]
     named = set(_values(roots))
-    paths = site.database.apart(replace(query, by=(key,)), _MOST_PATHS, greatest=True)
+    paths = database.apart(replace(query, by=(key,)), MOST_PATHS, greatest=True)
     sums = Counter[tuple[str, ...]]()
     for process, path, value in zip(paths[key].map(str), paths["path"], paths["value"], strict=True):
         sums[process if process in named else OTHER, *path] += int(value)
@@ -411,7 +425,7 @@ def _stacks(site: ProfileSite, query: Query, roots: Sequence[Restrictions]) -> l
 
 def _around(site: ProfileSite, request: PageQuery, focus: str, total: int) -> list[Table]:
     """Return who calls a function and whom it calls, each stack counted once, at the outermost call of the function."""
-    stacks = _stacks(site, request.query, _roots(site, request.query))
+    stacks = rooted_stacks(site.database, request.query, roots_of(site.database, request.query))
     tables = []
     for layout, title in zip(_layouts("sandwich", focus), (f"Called by {focus}", f"Callers of {focus}"), strict=True):
         tree = Tree((layout(path), value) for path, value in stacks)

@@ -331,7 +331,7 @@ def test_names_cannot_leave_their_place(copied, reported, monkeypatch):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     _, page, payload = report(folder)
     assert "script" not in page.tags
-    assert page.tags.count("img") == 1
+    assert page.tags.count("img") == 3
     assert page.has_row(HOSTILE)
     assert HOSTILE in page.said
     assert "changed since the run was made: locations.parquet" in verdict(payload, "The tables")["says"]

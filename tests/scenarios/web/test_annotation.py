@@ -1,14 +1,14 @@
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pandas as pd
 import pytest
 
 from analysis.profiling.query import Query
-from scenarios.web.annotation import source
+from scenarios.web.annotation import RevisionLine, omitting, paired, source
 from scenarios.web.parameters import PageQuery
 from scenarios.web.site import ProfileSite
 from tests.helpers.small_profile import FILES, write
-from tests.helpers.web_pages import ask, expected, harmless
+from tests.helpers.web_pages import Reader, ask, expected, harmless
 
 
 def test_source_is_annotated_line_by_line(pages, small_profile):
@@ -43,6 +43,60 @@ def test_contents_under_one_file_name_are_not_added(tmp_path):
         opened.close()
 
 
+def two_contents(folder):
+    """A profile one of whose files has two contents, which differ in their second line and in one that is new."""
+    write(folder)
+    for name in ("locations", "sources"):
+        table = pd.read_parquet(folder / f"{name}.parquet")
+        second = table["file"] == FILES[1]
+        if name == "sources":
+            table.loc[second & (table["line"] == 2), "text"] = "while (true)"
+            more = table[second].tail(1).assign(line=6, text="new()")
+            table = pd.concat([table, more], ignore_index=True)
+        table.loc[table["file"] == FILES[1], "file"] = FILES[0]
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+    return folder
+
+
+def test_two_contents_stand_side_by_side_with_the_shares_of_pandas(tmp_path):
+    folder = two_contents(tmp_path / "run")
+    opened = ProfileSite(folder)
+    asked = [("event", "cycles"), ("file", FILES[0]), ("hash", "h0")]
+    try:
+        links = [row[-1].href for row in source(opened, asked).view.versions.rows]
+        shown = source(opened, [*asked, ("beside", "h1")])
+        view, page = shown.view, Reader(opened.render(shown))
+        whole = opened.intervals(
+            PageQuery(Query("cycles", ("line",))).only("file", FILES[0]).only("file_hash", "h0").query
+        )
+    finally:
+        opened.close()
+    assert [parse_qs(urlsplit(link).query).get("beside") for link in links if link] == [["h1"]]
+    rows = expected(folder, "cycles", lambda rows: rows["file"] == FILES[0])
+    for side, content in (("old", "h0"), ("new", "h1")):
+        values = rows[rows["file_hash"] == content].groupby("line")["value"].sum()
+        lines = {line.number: line.share for pair in view.pairs if (line := getattr(pair, side)) and line.share}
+        assert lines == pytest.approx((values / values.sum()).to_dict())
+    ends = {line: (low, high) for line, low, high in whole[["line", "low", "high"]].itertuples(index=False)}
+    assert {
+        pair.old.number: (pair.old.low, pair.old.high) for pair in view.pairs if pair.old and pair.old.share
+    } == ends
+    changed = [(pair.old and pair.old.text[:3], pair.new.text) for pair in view.pairs if pair.changed]
+    assert changed == [("\tif", "while (true)"), (None, "new()")]
+    assert "while (true)" in page.said
+    assert any("hash=h1" in href and "beside=h0" in href for href in page.all("a", "href"))
+
+
+def test_what_differs_beyond_its_intervals_is_marked_and_quiet_equal_lines_are_left_out():
+    quiet = [RevisionLine(number, f"line {number}", 0.0, 0.0) for number in range(20)]
+    old = [*quiet[:10], RevisionLine(10, "hot", 0.5, 1.0, 0.4, 0.6), *quiet[11:]]
+    new = [*quiet[:10], RevisionLine(10, "hot", 0.8, 1.0, 0.61, 0.9), *quiet[11:]]
+    pairs = list(omitting(paired(old, new)))
+    assert [pair.omitted for pair in pairs] == [7, 0, 0, 0, 0, 0, 0, 0, 6]
+    assert [pair.mark for pair in pairs if pair.mark] == ["grown"]
+    assert [pair.mark for pair in paired(new, old) if pair.mark] == ["shrunk"]
+
+
 @pytest.mark.parametrize("file", ["/etc/passwd", "../small_profile.py", "visits.parquet", "..", ""])
 def test_no_file_but_stored_sources_is_shown(pages, file):
     answer = ask(pages, f"/source?{urlencode({'file': file, 'hash': 'h3'})}")
@@ -54,3 +108,5 @@ def test_a_content_without_a_file_is_refused_and_not_ignored(pages):
     answer = ask(pages, "/source?hash=h3")
     assert answer.status == 400
     assert "hash: needs file=NAME" in answer.text
+    assert "beside: needs file=NAME" in ask(pages, "/source?beside=h3").text
+    assert ask(pages, "/source?file=app/main.cc&hash=h0&beside=nosuch").status in {400, 404}
