@@ -178,7 +178,7 @@ def test_a_fleet_has_its_hours(reported):
 
 def test_a_profiled_day_has_every_lens(reported):
     path, page, payload = reported["one_day"]
-    lenses = ["The fleet", "The feature", "WSMeter", "Requests", "The profile", "New processors", "Agreement"]
+    lenses = ["The profile", "The feature", "The fleet", "WSMeter", "Requests", "New processors", "Agreement"]
     assert [one["lens"] for one in payload["verdicts"]] == lenses
     made_ = said(path)
     for row in made_["functions"]:
