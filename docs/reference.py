@@ -43,8 +43,10 @@ cell would have written alone: numbers count within the cell, and readers of Par
 column `cell`. A job of one name is the same job in all cells. See [scale.md](scale.md).
 
 All tables so far belong to a fleet. A run of a request queue has `requests` (what a client saw), `cpu` (what the
-server's accounting counted), and `replays` if the scenario asks for other numbers of servers. `truth_requests` and
-`truth_cpu` hold the truth; of a queue on a machine `truth_machine` and `truth_one_way`, too.
+server's accounting counted), and `replays` if the scenario asks for other numbers of servers. Where requests may leave
+unserved, `requests` holds those that were served and `unserved` the attempts that were not. `servers` says how many
+servers were on, where that changes. `truth_requests` and `truth_cpu` hold the truth; of a queue on a machine
+`truth_machine` and `truth_one_way`, too.
 
 A run of a service on several platforms has `service_counts`: the number of requests of each type. The measured
 platforms also have `service_log` (counters and response times) and `service_cpu` (utilisation). `benchmarks` holds

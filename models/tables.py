@@ -187,6 +187,22 @@ STAY_REQUESTS = (
     Column("departure_s", _FLOAT, "when its answer was there; NaN: the stay ended before"),
 )
 
+UNSERVED = (
+    Column("request", pa.int64(), "the request, as in `requests`, that was served at a later attempt; −1: never"),
+    Column("attempt", pa.int64(), "0: the first attempt; 1, 2, …: when it came again"),
+    Column("type", _TEXT, "type of the request"),
+    Column("session", pa.int64(), "session that asked; −1: none"),
+    Column("arrival_s", _FLOAT, "when it was sent, by the observer's clock"),
+    Column("departure_s", _FLOAT, "when its failure was known, by the observer's clock"),
+    Column("outcome", _TEXT, "`refused`: the station was full; `gave up`: no server took it in time"),
+)
+
+SERVER_COUNTS = (
+    Column("time_s", _FLOAT, "from when on"),
+    Column("servers", pa.int64(), "servers that are on: they take requests, or finish one and go"),
+    Column("starting", pa.int64(), "servers that were ordered and do not take requests yet"),
+)
+
 REPLAYS = (
     Column("servers", _INT, "number of servers that served the same load"),
     Column("request", pa.int64(), "the request, as in `requests`"),
@@ -485,6 +501,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "rounds": ROUNDS,
     "requests": REQUESTS,
     "stay_requests": STAY_REQUESTS,
+    "unserved": UNSERVED,
+    "servers": SERVER_COUNTS,
     "replays": REPLAYS,
     "cpu": CPU,
     "truth_jobs": TRUTH_JOBS,

@@ -10,6 +10,8 @@ remaining processing time; shortest job first; feedback (least attained service)
 Claim: TypeAlias = Literal["each job", "completions", "expansion", "speed of one", "speed"]
 """Every job departs no later; D_k'(t) >= D_k(t) (Assumption 3); the Capacity Expansion Law; Q_s <= Q / s on one server,
 and on any number of servers."""
+RuleName: TypeAlias = Literal["utilisation", "present", "queueing", "law"]
+"""Rules by which servers are ordered: by busy servers, by requests present, by waiting time, by the Occupancy Law."""
 MOST_SLICES: Final = 100_000_000
 """Time slices of round robin that can be waited for: some 10 s."""
 
@@ -183,3 +185,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
     )
 }
 """Every policy, in the order in which one is named where several explain a log alike."""
+LIMITED: Final = tuple(name for name, policy in POLICIES.items() if not policy.sliced and name != "fb")
+"""Policies under which a station may have limits or change its servers."""
+PATIENT: Final = tuple(name for name in LIMITED if name != "ps")
+"""Policies under which requests wait, so that they may give up."""

@@ -128,16 +128,16 @@ def serve(
         raise InputError(f"policy is {policy!r}, must be one of {', '.join(POLICIES)}")
     if servers < 1:
         raise InputError(f"servers is {servers}, must be at least 1")
-    demand = _values("demand_s", demand_s, None, 0.0)
+    demand = finite("demand_s", demand_s, None, 0.0)
     n = demand.size
-    parent = np.full(n, station.NOBODY) if after is None else _parents(after, n)
+    parent = np.full(n, station.NOBODY) if after is None else parents(after, n)
     load = RequestArrays(
-        _arrivals(arrival_s, parent),
+        set_out(arrival_s, parent),
         demand,
-        np.zeros(n) if think_s is None else _thinks(think_s, parent),
-        *_followers(parent),
-        _classes(_order(policy), priority, n),
-        _choices(_order(policy), choice, n),
+        np.zeros(n) if think_s is None else thinks(think_s, parent),
+        *followers(parent),
+        classes(order_of(policy), priority, n),
+        choices(order_of(policy), choice, n),
     )
     if not 0.0 < quantum_s < np.inf:
         raise InputError(f"quantum_s is {quantum_s}, must be positive and finite")
@@ -169,7 +169,7 @@ def _by_key(policy: OwnPolicy, load: RequestArrays, servers: Servers, times: Ser
         raise policy.key.fault(call, "should return a number") from error
 
 
-def _values(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:
+def finite(name: str, values: ArrayLike, n: int | None, low: float) -> Floats:
     """Return finite numbers of at least `low` as a float array of length n."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or (n is not None and array.size != n):
@@ -191,7 +191,7 @@ def _integers(name: str, values: ArrayLike, n: int) -> Ints:
     return array.astype(np.int64)
 
 
-def _parents(after: ArrayLike, n: int) -> Ints:
+def parents(after: ArrayLike, n: int) -> Ints:
     """Return whom each request follows; it must come before."""
     parent = _integers("after", after, n)
     wrong = np.flatnonzero((parent < station.NOBODY) | (parent >= np.arange(n)))
@@ -200,7 +200,7 @@ def _parents(after: ArrayLike, n: int) -> Ints:
     return parent
 
 
-def _arrivals(arrival_s: ArrayLike, parent: Ints) -> Floats:
+def set_out(arrival_s: ArrayLike, parent: Ints) -> Floats:
     """Return the arrivals, NaN where a request follows another."""
     array = np.array(arrival_s, dtype=np.float64)
     if array.shape != parent.shape:
@@ -217,15 +217,15 @@ def _arrivals(arrival_s: ArrayLike, parent: Ints) -> Floats:
     return array
 
 
-def _thinks(think_s: ArrayLike, parent: Ints) -> Floats:
+def thinks(think_s: ArrayLike, parent: Ints) -> Floats:
     """Return think times, zero where nobody thinks."""
     array = np.array(think_s, dtype=np.float64)
     if array.shape != parent.shape:
         raise InputError(f"think_s has shape {array.shape}, must be {parent.shape}")
-    return _values("think_s", np.where(parent == station.NOBODY, 0.0, array), parent.size, 0.0)
+    return finite("think_s", np.where(parent == station.NOBODY, 0.0, array), parent.size, 0.0)
 
 
-def _followers(parent: Ints) -> tuple[Ints, Ints]:
+def followers(parent: Ints) -> tuple[Ints, Ints]:
     """Return each request's first follower and the next one with the same parent, -1 for none."""
     first, following = np.full(parent.size, station.NOBODY), np.full(parent.size, station.NOBODY)
     child = np.flatnonzero(parent != station.NOBODY)
@@ -238,12 +238,12 @@ def _followers(parent: Ints) -> tuple[Ints, Ints]:
     return first, following
 
 
-def _order(policy: PolicyName | OwnPolicy) -> str:
+def order_of(policy: PolicyName | OwnPolicy) -> str:
     """Return by what a policy orders the line."""
     return "key" if isinstance(policy, OwnPolicy) else POLICIES[policy].order
 
 
-def _classes(order: str, priority: ArrayLike | None, n: int) -> Ints:
+def classes(order: str, priority: ArrayLike | None, n: int) -> Ints:
     """Return the classes, which only one order needs."""
     if priority is None:
         if order == "class":
@@ -256,13 +256,13 @@ def _classes(order: str, priority: ArrayLike | None, n: int) -> Ints:
     return classes
 
 
-def _choices(order: str, choice: ArrayLike | None, n: int) -> Floats:
+def choices(order: str, choice: ArrayLike | None, n: int) -> Floats:
     """Return the draws by which waiting jobs are chosen, which only one order needs."""
     if choice is None:
         if order == "drawn":
             raise InputError("policy random needs choice, a draw in [0, 1) per request")
         return np.zeros(n)
-    draws = _values("choice", choice, n, 0.0)
+    draws = finite("choice", choice, n, 0.0)
     wrong = np.flatnonzero(draws >= 1.0)
     if wrong.size:
         raise InputError(f"choice[{wrong[0]}] is {draws[wrong[0]]}, must be below 1")
@@ -288,7 +288,7 @@ def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | ChangingR
 
 def _positive(name: str, values: ArrayLike, n: int) -> Floats:
     """Return n positive numbers."""
-    array = _values(name, values, n, 0.0)
+    array = finite(name, values, n, 0.0)
     if (array == 0.0).any():
         raise InputError(f"{name}[{np.flatnonzero(array == 0.0)[0]}] is 0.0, must be positive")
     return array

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 from models.fleet.world import FORBID, Count, Forbid, NonNegative, PartName, Positive, Share
 from models.platforms import Platform, Sheet, sheets_of
 from models.queues.machine import ServingMachine
-from models.queues.policies import PolicyName
+from models.queues.policies import PolicyName, RuleName
 
 LONGEST_S = 366 * 86400
 """A year: the longest horizon."""
@@ -169,6 +169,18 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Retries:
+    """What requests do that were refused or gave up: they come again, each time after a pause."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    most: Annotated[int, Ge(1), Le(20)] = 3
+    """Most times that a request comes again."""
+    delay_s: Distribution = field(default_factory=lambda: Distribution("exponential", mean=1.0))
+    """From the failure, as the client sees it, to the next attempt."""
+
+
+@dataclass(frozen=True, slots=True)
 class Station:
     """One queue and its servers."""
 
@@ -186,6 +198,66 @@ class Station:
     """Speed of each server; none means 1 each."""
     rates: tuple[Positive, ...] = ()
     """Work done per second by 1, 2, … busy servers together (hyper-threads); none means as many as are busy."""
+    capacity: Annotated[int, Ge(0)] = 0
+    """Most requests present, waiting or in service; one that comes when so many are there is refused; 0: no limit."""
+    patience_s: Distribution | None = None
+    """How long a request waits for a server to take it before it gives up; null: as long as it takes."""
+    retries: Retries | None = None
+    """What requests do that were refused or gave up; null: they never come again."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether requests may leave unserved."""
+        return self.capacity > 0 or self.patience_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStep:
+    """A step of the schedule: from then on so many servers are wanted."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    time_s: NonNegative
+    """When it begins."""
+    servers: Annotated[int, Ge(1), Le(4096)]
+    """Servers that are on or starting from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """A rule that looks at the station now and then and says how many servers are wanted."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    rule: RuleName
+    """utilisation: busy servers over `target`; present: requests present over `target`; queueing: a tenth more, or
+    fewer, when requests waited longer than `target`, or less than half of it; law: the fewest servers with which, by
+    the Occupancy Law, requests would have waited no longer than `target`."""
+    target: Positive
+    """What the rule aims at: a utilisation (share of 1), requests present for each server, or a mean waiting time in
+    seconds."""
+    look_s: Positive = 15.0
+    """From one look to the next."""
+    hold_s: NonNegative = 300.0
+    """Servers go only when no look of this long wanted them; law: what it looks back at, beside the last look."""
+    least: Annotated[int, Ge(1), Le(4096)] = 1
+    """Fewest servers."""
+    most: Annotated[int, Ge(1), Le(4096)] = 64
+    """Most servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerScaling:
+    """How the number of servers changes; exactly one of `schedule` and `autoscaler`."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    schedule: tuple[ServerStep, ...] = ()
+    """Numbers of servers by time; before the first step there are `station.servers`."""
+    autoscaler: Autoscaler | None = None
+    """The rule; it begins with `station.servers`."""
+    start_up_s: NonNegative = 30.0
+    """From ordering a server until it takes requests; it costs from the order on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +314,8 @@ class QueueWorld:
     """Arrivals and service demands."""
     station: Station = field(default_factory=Station)
     """Servers and scheduling."""
+    scaling: ServerScaling | None = None
+    """How the number of servers changes; null: it does not."""
     contention: Contention = field(default_factory=Contention)
     """What breaks the laws."""
     observation: Observation = field(default_factory=Observation)

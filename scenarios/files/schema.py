@@ -107,6 +107,8 @@ class Occupancy:
     policy: Literal[PolicyName, "station", "auto"] | None = "station"
     """Scheduling under which the log is replayed: `station` is the one simulated, `auto` the one that the log shows;
     null: bounds alone, which need no policy."""
+    within_s: Positive | None = None
+    """Objective of the response time: the share of all requests that were answered in time is reported; null: none."""
 
 
 @dataclass(frozen=True, slots=True)

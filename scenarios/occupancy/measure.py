@@ -26,8 +26,10 @@ from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.machine import PushedBack, pushed_back
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
+from scenarios.occupancy.scaled import ScaledConclusion, measure_scaled
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth
+from scenarios.occupancy.unserved import Unserved, unserved
 from scenarios.runs.conclusions import kept_conclusion
 from scenarios.runs.disk import file_digest, save
 from scenarios.runs.rundir import Draft, Run
@@ -80,6 +82,8 @@ class QueueConclusion(Conclusion):
     """If the run was lengthened for one."""
     machine: PushedBack | None = None
     """What the machine did; None: there is none, or its tables are away."""
+    unserved: Unserved | None = None
+    """What was refused or given up, and what was answered in time; None: there are no limits and no objective."""
 
     def brief(self) -> str:
         """Return queueing time and utilisation by the law, beside the truth."""
@@ -105,6 +109,7 @@ class QueueConclusion(Conclusion):
             "figures": list(self.figures),
             **({} if self.precision is None else {"precision": asdict(self.precision)}),
             **({} if self.machine is None else {"machine": self.machine.payload()}),
+            **({} if self.unserved is None else {"unserved": asdict(self.unserved)}),
         }
 
     def frame(self) -> pd.DataFrame:
@@ -136,6 +141,8 @@ class QueueConclusion(Conclusion):
             yield self.occupancy.percentiles.table()
         if self.occupancy.classes:
             yield self.occupancy.class_table()
+        if self.unserved is not None:
+            yield from self.unserved.blocks()
         yield from map(Says, self.steady.lines())
         if self.precision is not None:
             needed = f"a horizon of {self.precision.horizon_s:,.10g} s ({self.precision.runs} runs)"
@@ -149,6 +156,8 @@ class QueueConclusion(Conclusion):
     def notes(self) -> Iterator[Says]:
         """Yield what must be known to read the numbers."""
         yield from note_lines(self.occupancy.notes)
+        if self.unserved is not None:
+            yield from note_lines(self.unserved.notes())
 
     def _law(self) -> Table:
         rows = []
@@ -195,18 +204,23 @@ def simulate(scenario: QueueScenario, draft: Draft, out: Path, progress: Progres
 
 
 @kept_conclusion
-def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -> QueueConclusion:
+def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -> QueueConclusion | ScaledConclusion:
     """Return what `wsc run` says of a queue's run that is there; without its ``truth_`` tables the truth is NaN.
 
     Figures go into the run's directory.
     """
     progress("measuring", 0.0)
+    return _measure(scenario, run) if scenario.scaling is None else measure_scaled(scenario, run)
+
+
+def _measure(scenario: QueueScenario, run: Run) -> QueueConclusion:
+    """Return what is concluded of a run whose number of servers stays."""
     log, servers = run.table("requests", ["arrival_s", "departure_s", "type"]), scenario.station.servers
     occupancy = _laws(scenario, log)
     true = truth(run, scenario)
     cpu = run.table("cpu")
     beside = accuracy.beside(log, cpu[cpu["start_s"] < scenario.horizon_s], servers)
-    parts = occupancy.intervals
+    parts, within_s = occupancy.intervals, scenario.analyses.occupancy.within_s
     files = [
         *(save(draw_occupancy(curve(*_stamps(log)), servers, parts), run.path / "occupancy") if len(parts) else ()),
         *save(draw_beside(beside), run.path / "utilisation"),
@@ -224,6 +238,7 @@ def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -
         steady=steady_state(scenario, log),
         figures=tuple(map(str, files)),
         machine=None if scenario.machine is None else pushed_back(run, scenario.machine),
+        unserved=unserved(run, log, within_s) if scenario.station.limited or within_s is not None else None,
     )
 
 
@@ -231,11 +246,18 @@ def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progr
     """Return what is measured of a run that is lengthened until its mean response time is known to a share of it."""
     longer = lengthen(scenario, share, out, force, progress)
     precision = Precision(share, longer.scenario.horizon_s, longer.runs)
-    return replace(measure(longer.scenario, longer.run, out, progress), precision=precision)
+    progress("measuring", 0.0)
+    return replace(_measure(longer.scenario, longer.run), precision=precision)
 
 
-def numbers(answer: QueueConclusion) -> Iterator[tuple[str, float]]:
+def numbers(answer: QueueConclusion | ScaledConclusion) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
+    if isinstance(answer, ScaledConclusion):
+        yield "server hours", answer.cost.server_hours
+        yield "queueing over service", answer.queueing_time_s / answer.service_time_s
+        yield "p99", next(at.value_s for at in answer.percentiles.response if at.name == "p99")
+        yield "in time", answer.unserved.in_time
+        return
     yield "busy by the law", answer.occupancy.utilisation
     yield "busy in truth", answer.truth.utilisation
     service_s, queueing_s = answer.occupancy.service_time_s, answer.occupancy.queueing_time_s
@@ -244,6 +266,8 @@ def numbers(answer: QueueConclusion) -> Iterator[tuple[str, float]]:
         yield "speed of requests", answer.machine.speed
         yield "neighbours' time", answer.machine.slowdown
         yield "p99 one way off", answer.machine.off("p99")
+    if answer.unserved is not None:
+        yield "never served", answer.unserved.unanswered / answer.unserved.requests
 
 
 def _stamps(log: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -279,6 +303,9 @@ def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
         return query, (f"no replay: demands cannot be reconstructed under a policy of your own ({name})",)
     if policy and (station.speeds or station.rates):
         return replace(query, policy=None, identify=False), ("no replay: the servers differ in speed",)
+    if policy and station.limited:
+        why = "no replay: who is refused or gives up on other servers, or another day, does not follow from this log"
+        return replace(query, policy=None, identify=False), (why,)
     if policy and scenario.machine is not None:
         return replace(query, policy=None, identify=False), ("no replay: the machine's speed changes",)
     return query, ()

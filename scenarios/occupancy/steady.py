@@ -116,7 +116,11 @@ def unsteady(scenario: QueueScenario) -> str:
         return "the load varies by load.arrivals.load"
     if load.job is not None:
         return "demands follow a fleet's job, whose pace changes over the day"
+    if scenario.scaling is not None:
+        return "the number of servers changes"
     share = _offered_share(scenario)
+    if scenario.station.limited:  # whom it cannot serve it does not keep
+        return ""
     return f"overloaded: {share:.0%} of the servers' capacity is demanded" if share >= 1 else ""
 
 

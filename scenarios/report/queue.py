@@ -9,6 +9,7 @@ import pandas as pd
 from models.queues.world import Contention
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.measure import QueueConclusion, measure
+from scenarios.occupancy.scaled import ScaledConclusion
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject
 from scenarios.views.section import Command, Section, Table, Verdict, table
@@ -16,6 +17,7 @@ from scenarios.views.terminal import Progress
 
 _PICTURED = {
     "occupancy": "Requests present over time, split into those in service and those that wait, and utilisation",
+    "servers": "Requests present over time, and the servers that were on, or ordered",
     "utilisation": "Utilisation by the Occupancy Law beside what the counter sampled, interval by interval",
 }
 _COURSE_MOST = 24
@@ -27,6 +29,11 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
     if not isinstance(scenario, QueueScenario):
         return
     answer = measure(scenario, run, run.path.parent, progress)
+    if isinstance(answer, ScaledConclusion):
+        figures = saved(answer.figures, _PICTURED)
+        shown = (*answer.beside_truth(), *answer.notes(), *figures, Command(f"wsc run {run.path}"))
+        yield Section("Servers that come and go", shown, answer)
+        return
     figures, occupancy = saved(answer.figures, _PICTURED), answer.occupancy
     again = f"wsc occupancy {run.path} --servers {scenario.station.servers}"
     happened = replace(occupancy, notes=(), capacity=()).section().blocks

@@ -50,6 +50,10 @@ def _distributions(world: QueueWorld, load: Load) -> dict[str, Distribution]:
     for name, who in (("sessions", load.sessions), ("clients", load.clients)):
         if who is not None:
             laws[f"{name}: think_s"] = who.think_s
+    if world.station.patience_s is not None:
+        laws["station: patience_s"] = world.station.patience_s
+    if world.station.retries is not None:
+        laws["station: retries: delay_s"] = world.station.retries.delay_s
     if world.contention.blocking_s is not None:
         laws["contention: blocking_s"] = world.contention.blocking_s
     return laws

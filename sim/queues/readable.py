@@ -22,7 +22,7 @@ from models.queues.dispatch import Dispatch, Router
 from models.queues.policies import PolicyName
 from models.queues.serve import ChangingRates, RequestStamps
 
-DEPARTURE, LOOK, CHANGE, ARRIVAL, EXPIRY = 1, 2, 3, 4, 2**62
+DEPARTURE, LOOK, CHANGE, QUIT, ARRIVAL, EXPIRY = 1, 2, 3, 4, 5, 2**62
 """Order at one moment; request i arrives with order ARRIVAL + i."""
 TIE_S = 1e-10
 """Attained services this close are equal: what rounding leaves between two jobs after one has caught up."""

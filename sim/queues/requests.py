@@ -13,6 +13,7 @@ from models.errors import InputError
 from models.queues.serve import RequestStamps
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
+from sim.queues.limited import OUTCOMES, columns_of, counted, is_limited, serve_limits, server_columns, unserved_columns
 from sim.queues.observe import Delays, delays, utilisation
 from sim.queues.service import ServedLoad, check, client_load, sent_times, serve_world
 from sim.queues.workloads import NOBODY, Workload, draw
@@ -40,7 +41,8 @@ def requests(
     """Serve the requests of a queue world and write its tables into a directory.
 
     Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for;
-    on a machine `truth_machine` and `truth_one_way`.
+    on a machine `truth_machine` and `truth_one_way`. Where requests may leave unserved, or servers come and go,
+    `requests` holds those that were served, `unserved` the attempts that were not, and `servers` how many were on.
     Requests are numbered in order of arrival as observed.
 
     Parameters
@@ -64,6 +66,8 @@ def requests(
         raise InputError(f"no request comes within horizon_s = {world.horizon_s:g}")
     parts = 1 + len(world.replays)
     progress(f"serving {len(workload.arrival_s)} requests", 0.1)
+    if is_limited(world):
+        return _write_limited(world, directory, workload, way, progress)
     served = serve_world(world, workload, way)
     stamps = observe(world, workload, way, served)
     order = np.argsort(stamps.arrival_s, kind="stable")
@@ -85,7 +89,33 @@ def requests(
                 again = observe(world, workload, way, serve_world(world, workload, way, servers))
                 writer.append(_replay_columns(servers, again, order))
             written.append(writer.close())
-    return Recorded(tuple(written), _counts(world, workload, served))
+    return Recorded(tuple(written), _counts(world, workload, served, len(served.arrival_s) - len(workload.arrival_s)))
+
+
+def _write_limited(world: QueueWorld, directory: Path, workload: Workload, way: Delays, progress: Progress) -> Recorded:
+    """Serve requests of which some may leave unserved, on servers that may come and go, and write the tables."""
+    load = serve_limits(world, workload, way)
+    _, request = load.served
+    arrival_s, start_s, departure_s = (column[load.served] for column in columns_of(load.stamps))
+    demand_s = workload.demand_s[request]
+    served = ServedLoad(arrival_s, arrival_s, start_s, departure_s, demand_s, load.busy, load.end_s)
+    stamps = Stamps(load.sent_s[load.served], departure_s + way.after_s[request])
+    order = np.argsort(stamps.arrival_s, kind="stable")
+    number = np.full(len(workload.arrival_s), NOBODY)
+    number[request[order]] = np.arange(len(order))
+    progress("writing tables", 0.6)
+    tables = {
+        "requests": _request_columns(workload, stamps, order, request),
+        "cpu": counted(world, load, world.observation.counter_tick_s),
+        "truth_requests": _truth_columns(served, order),
+        "truth_cpu": counted(world, load, None),
+        "unserved": unserved_columns(workload, way, load, number),
+        **({} if world.scaling is None else {"servers": server_columns(load)}),
+    }
+    failed = {word.replace(" ", "_"): int((load.stamps.outcome == code).sum()) for code, word in OUTCOMES.items()}
+    counts = {**_counts(world, workload, served, 0), "requests": len(request), **failed}
+    counts["unanswered"] = len(workload.arrival_s) - len(request)
+    return Recorded(tuple(write_table(directory, name, columns) for name, columns in tables.items()), counts)
 
 
 def _asked(world: QueueWorld, trace: pd.DataFrame | None, pace: Steps | None) -> tuple[Workload, Delays]:
@@ -107,12 +137,14 @@ def observe(world: QueueWorld, workload: Workload, way: Delays, served: ServedLo
     return Stamps(sent_times(workload, way, served), served.departure_s[:n] + way.after_s)
 
 
-def _request_columns(workload: Workload, stamps: Stamps, order: Ints) -> Columns:
-    kind = pa.array(workload.kind[order].astype(np.int32))
+def _request_columns(workload: Workload, stamps: Stamps, order: Ints, request: Ints | None = None) -> Columns:
+    """Return stamps of the requests named, or of all, in this order."""
+    number = order if request is None else request[order]
+    kind = pa.array(workload.kind[number].astype(np.int32))
     return {
         "request": np.arange(len(order)),
         "type": pa.DictionaryArray.from_arrays(kind, pa.array(list(workload.names), pa.string())),
-        "session": workload.session[order],
+        "session": workload.session[number],
         "arrival_s": stamps.arrival_s[order],
         "departure_s": stamps.departure_s[order],
     }
@@ -155,12 +187,12 @@ def _counted(world: QueueWorld, served: ServedLoad, tick_s: float | None) -> Col
     return utilisation(served.busy, world.station.servers, interval_s, served.end_s, tick_s)
 
 
-def _counts(world: QueueWorld, workload: Workload, served: ServedLoad) -> Mapping[str, int]:
+def _counts(world: QueueWorld, workload: Workload, served: ServedLoad, own: int) -> Mapping[str, int]:
     chains = int((workload.after == NOBODY).sum())
     return {
         "requests": len(workload.arrival_s),
         "sessions": chains if world.load.sessions is not None else 0,
         "clients": world.load.clients.count if world.load.clients is not None else 0,
-        "background": len(served.arrival_s) - len(workload.arrival_s),
+        "background": own,
         **({} if served.machine is None else {"neighbours": served.machine.both.states.neighbours}),
     }

@@ -13,6 +13,7 @@ from models.queues.serve import ChangingRates, RequestStamps, serve
 from models.queues.world import Clients, Contention, QueueWorld
 from models.randomness import stream
 from sim.queues.laws import obey
+from sim.queues.limited import check_limited
 from sim.queues.observe import Busy, Delays, delays, present
 from sim.queues.offered import Background, Offered, background, capacity, of_servers, offered
 from sim.queues.servers import contend
@@ -78,6 +79,7 @@ def check(world: QueueWorld) -> None:
         if given and max(world.replays, default=0) > len(given):
             raise InputError(f"replays: {max(world.replays)} servers, but {name} are given for {len(given)}")
     _check_machine(world)
+    check_limited(world)
     least = min((station.servers, *world.replays))
     if (own := observation.background_share * capacity(station)) >= capacity(of_servers(station, least)):
         raise InputError(f"replays: background work of {own:g} servers leaves nothing of {least}")

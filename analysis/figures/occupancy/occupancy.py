@@ -67,6 +67,35 @@ def draw_occupancy(curve: Curve, servers: int, intervals: pd.DataFrame) -> Figur
     return figure
 
 
+def draw_servers(curve: Curve, servers: pd.DataFrame) -> Figure:
+    """Return the requests present over time and the servers that were on, or on and starting.
+
+    Parameters
+    ----------
+    curve : occupancy
+    servers : time_s, servers, starting: from each time to the next; at least one row
+
+    Examples
+    --------
+    >>> from analysis.occupancy.curve import curve
+    >>> course = pd.DataFrame({"time_s": [0.0, 2.0], "servers": [1, 2], "starting": [1, 0]})
+    >>> len(draw_servers(curve([0.0, 1.0], [3.0, 5.0]), course).axes)
+    1
+    """
+    figure, (axes,) = panels(rows=1, height_inches=2.0)
+    scale, unit = _unit(curve.end_s - curve.start_s)
+    time, low, high = _outline(curve)
+    axes.fill_between(time / scale, low, high, color=SKY, linewidth=0.4, step="post", label="requests present, N")
+    edges = np.append(servers["time_s"], max(curve.end_s, servers["time_s"].iloc[-1])) / scale
+    ordered = servers["servers"] + servers["starting"]
+    axes.stairs(ordered, edges, baseline=None, color=ORANGE, linewidth=0.8, label="servers ordered")
+    axes.stairs(servers["servers"], edges, baseline=None, color=RED, linewidth=1.2, label="servers on")
+    axes.set_ylim(bottom=0.0)
+    label(axes, f"time ({unit})", "requests, servers")
+    legend(axes, columns=3, above=True)
+    return figure
+
+
 def draw_scalability(rates: pd.DataFrame, servers: int) -> Figure:
     """Return completions per second by requests present, with the law and a queue of k servers.
 

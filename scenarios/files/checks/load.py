@@ -22,7 +22,7 @@ _SOURCES = ("arrivals", "clients", "trace")
 
 def distributions(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Every distribution has the fields of its kind and no other."""
-    for part in ("load", "contention"):
+    for part in ("load", "station", "contention"):
         for keys, distribution in within(getattr(scenario, part), (part,)):
             yield from faults_of(distribution, keys)
 

@@ -1,6 +1,7 @@
 """What fields of a queue scenario must satisfy together."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from analysis.tables.faults import FileError
@@ -8,7 +9,7 @@ from models.code.parts import PartError
 from models.fleet.world import Interference, Power, Steps, World
 from models.queues.machine import ServingMachine
 from models.queues.own_policies import OwnPolicy, rules_of
-from models.queues.policies import MOST_SLICES, POLICIES
+from models.queues.policies import LIMITED, MOST_SLICES, PATIENT, POLICIES
 from models.queues.world import Contention
 from scenarios.files.checks.fleet import EVERY_SHEET, switched_off
 from scenarios.files.checks.load import (
@@ -30,6 +31,7 @@ from scenarios.files.traces import read_trace
 from scenarios.files.tree import Keys
 from sim.fleet.own_physics import WAYS, own_function
 from sim.queues.distributions import mean
+from sim.queues.limited import attempts, is_limited, most_servers
 from sim.queues.offered import capacity, of_servers
 
 MOST_REQUESTS = 20_000_000
@@ -112,15 +114,87 @@ def contention(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("station", name), f"should be empty with {_contended(scenario)}")
 
 
+def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """Refusals, patience and changing servers are modelled for alike servers under policies that know no slices."""
+    station, cause = scenario.station, _limits(scenario)
+    if not cause:
+        return
+    if station.policy not in LIMITED:
+        yield FieldFault(
+            ("station", "policy"), f"should be one of {', '.join(LIMITED)} with {cause}", shown(station.policy)
+        )
+    elif station.patience_s is not None and station.policy not in PATIENT:
+        problem = f"has no effect under {station.policy}: every request is served from its arrival on"
+        yield FieldFault(("station", "patience_s"), problem)
+    if station.retries is not None and not station.limited:
+        yield FieldFault(("station", "retries"), "has no effect without capacity or patience_s: no request fails")
+    if 0 < station.capacity < most_servers(scenario):
+        problem = f"should be 0 or at least {most_servers(scenario)}, or some servers could never work"
+        yield FieldFault(("station", "capacity"), problem, str(station.capacity))
+    given = {
+        ("station", "speeds"): bool(station.speeds), ("station", "rates"): bool(station.rates),
+        ("machine",): scenario.machine is not None, ("replays",): bool(scenario.replays),
+        ("load", "clients"): scenario.load.clients is not None,
+        ("observation", "background_share"): scenario.observation.background_share > 0,
+    }  # fmt: skip
+    for keys, used in given.items():
+        if used:
+            yield FieldFault(keys, f"cannot be given beside {cause}")
+    if _contended(scenario):
+        yield FieldFault(tuple(cause.split(".")), f"cannot be given beside {_contended(scenario)}")
+
+
+def scaling(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """The number of servers follows one schedule or one rule, which can be followed."""
+    given, servers = scenario.scaling, scenario.station.servers
+    if given is None:
+        return
+    rule = given.autoscaler
+    if (rule is None) == (not given.schedule):
+        yield FieldFault(("scaling",), "should have either a schedule or an autoscaler")
+    for i, (before, step) in enumerate(pairwise(given.schedule), 1):
+        if step.time_s <= before.time_s:
+            problem = f"should be greater than {before.time_s:g}, the time of the step before"
+            yield FieldFault(("scaling", "schedule", i, "time_s"), problem, f"{step.time_s:g}")
+    if scenario.analyses.occupancy.to:
+        problem = "cannot be given beside scaling: the laws are about servers whose number stays"
+        yield FieldFault(("analyses", "occupancy", "to"), problem)
+    if rule is None:
+        return
+    way = ("scaling", "autoscaler")
+    if not rule.least <= servers <= rule.most:
+        problem = f"should be from {rule.least} to {rule.most}, the least and the most of scaling.autoscaler"
+        yield FieldFault(("station", "servers"), problem, str(servers))
+    if rule.rule == "utilisation" and rule.target > 1.0:
+        yield FieldFault((*way, "target"), "should be at most 1, a utilisation", f"{rule.target:g}")
+    if scenario.horizon_s / rule.look_s > MOST_STEPS:
+        problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
+        yield FieldFault((*way, "look_s"), problem, f"{rule.look_s:g}")
+    elif rule.hold_s / rule.look_s * rule.most > MOST_LOOKS:
+        problem = f"should be at most {MOST_LOOKS / rule.most * rule.look_s:.6g}, or too much would be remembered"
+        yield FieldFault((*way, "hold_s"), problem, f"{rule.hold_s:g}")
+
+
+def _limits(scenario: QueueScenario) -> str:
+    """Return what limits a station or changes its servers, the first of it; empty if nothing does."""
+    if not is_limited(scenario):
+        return ""
+    station = scenario.station
+    ways = {"capacity": station.capacity, "patience_s": station.patience_s, "retries": station.retries}
+    return next((f"station.{name}" for name, used in ways.items() if used), "scaling")
+
+
 def size(scenario: QueueScenario) -> Iterator[FieldFault]:
     """No more requests are asked for than can be kept in memory."""
     observation = scenario.observation
     if not sound(scenario):
         return
     background = observation.background_share * scenario.station.servers / observation.background_s
-    for way, rate in (_rate(scenario), (("observation", "background_s"), background)):
+    (key, first_tries), tries = _rate(scenario), attempts(scenario.station)
+    for way, rate in ((key, tries * first_tries), (("observation", "background_s"), background)):
         if rate * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
+            problem += f", of {tries} attempts each" if tries > 1 else ""
             yield FieldFault(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
 
 
@@ -281,6 +355,8 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     background: ("station", "replays", "observation.background_share"),
     listener: ("observation",),
     contention: ("station", "contention", "observation"),
+    limits: ("load", "station", "scaling", "replays", "machine", "contention", "observation"),
+    scaling: ("station.servers", "scaling", "horizon_s", "analyses.occupancy.to"),
     closed_cycle: ("load",),
     size: ("load", "horizon_s", "station.servers", "observation"),
     counter: ("observation", "horizon_s"),

@@ -183,7 +183,19 @@ def test_the_library_has_queues_and_says_so():
     kinds = {one["name"]: one["kind"] for one in shipped().entries}
     assert [name for name in kinds if kinds[name] == "queue"] == [
         f"queue_{name}"
-        for name in ("job", "listener", "mmk", "on_machine", "replay", "sessions", "short", "small", "srpt")
+        for name in (
+            "autoscaled",
+            "impatient",
+            "job",
+            "listener",
+            "mmk",
+            "on_machine",
+            "replay",
+            "sessions",
+            "short",
+            "small",
+            "srpt",
+        )
     ]
     assert (kinds["small"], kinds["two_wscs"], kinds["queue_contention"]) == ("fleet", "sweep", "sweep")
 

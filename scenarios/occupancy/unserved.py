@@ -1,0 +1,81 @@
+"""What was not served: attempts that were refused or given up, requests that were never answered or came too late."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from scenarios.runs.rundir import Run
+from scenarios.views.section import Block, table
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """What became of the requests that a station with limits was asked; of retries the last one decides."""
+
+    requests: int
+    refused: int
+    """Attempts that found the station full."""
+    gave_up: int
+    """Attempts that no server took in time."""
+    unanswered: int
+    """Requests that were never served."""
+    within_s: float = math.nan
+    """The objective; NaN: none."""
+    in_time: float = math.nan
+    """Share of all requests whose answer came within it, from when they were first sent; NaN: no objective."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what people read."""
+        if not self.refused and not self.gave_up and math.isnan(self.within_s):
+            return
+        rows = [("refused, the station being full", f"{self.refused:,}", "attempts")]
+        rows += [("given up, no server being free in time", f"{self.gave_up:,}", "attempts")]
+        rows += [("never served", f"{self.unanswered:,}", f"{self.unanswered / self.requests:.2%} of the requests")]
+        if not math.isnan(self.within_s):
+            rows.append((f"answered within {self.within_s:g} s", f"{self.in_time:.2%}", "of the requests"))
+        yield table((f"of {self.requests:,} requests", "number", "of"), rows, "not served")
+
+    def notes(self) -> Iterator[str]:
+        """Yield what must be known to read figures of those that were served."""
+        if self.refused or self.gave_up:
+            yield (
+                "figures of response, service and queueing are of the requests that were served; the laws hold for "
+                "them, as those that left unserved waited only while all servers worked"
+            )
+
+
+def unserved(run: Run, log: pd.DataFrame, within_s: float | None) -> Unserved:
+    """Return what a run did not serve, and which share of all requests it served in time.
+
+    Parameters
+    ----------
+    run : of a queue
+    log : table `requests`, with columns arrival_s and departure_s, in order
+    within_s : the objective; None: there is none
+    """
+    counts: Mapping[str, int] = run.manifest["counts"]
+    requests = len(log) + counts.get("unanswered", 0)
+    in_time = math.nan
+    if within_s is not None:
+        in_time = float((log["departure_s"] - _first_sent(run, log) <= within_s).sum()) / requests
+    return Unserved(
+        requests,
+        counts.get("refused", 0),
+        counts.get("gave_up", 0),
+        counts.get("unanswered", 0),
+        math.nan if within_s is None else within_s,
+        in_time,
+    )
+
+
+def _first_sent(run: Run, log: pd.DataFrame) -> "pd.Series[float]":
+    """Return when each request that was served was sent first."""
+    if not run.has("unserved"):
+        return log["arrival_s"]
+    failed = run.table("unserved", ["request", "attempt", "arrival_s"])
+    failed = failed[(failed["request"] >= 0) & (failed["attempt"] == 0)]
+    first = log["arrival_s"].copy()
+    first.iloc[failed["request"].to_numpy()] = failed["arrival_s"].to_numpy()
+    return first

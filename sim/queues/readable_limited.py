@@ -1,0 +1,250 @@
+"""The station of `models.queues.limited` said once more, to be read: one object per attempt, pieces of time in a list.
+
+What happens at one moment happens in the order of `sim.queues.readable`; requests give up after changes of the number
+of servers and before arrivals. Rules that order servers are written down once more, from what was seen piece by piece.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import simpy
+from numpy.typing import ArrayLike, NDArray
+
+from models.queues.elastic import CALM, GAVE_UP, NOT_TRIED, REFUSED, SERVED, STEP_SHARE, WHOLE
+from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse
+from models.queues.policies import PolicyName
+from sim.queues.readable import ARRIVAL, CHANGE, QUIT, SHARES, Job, Moment, ReadableStation
+
+
+class Stretch(NamedTuple):
+    """A stretch of time in which nothing changes."""
+
+    length_s: float
+    present: int
+    busy: int
+
+
+@dataclass(slots=True, eq=False)
+class Attempt(Job):
+    """One of the attempts of a request: its row, how long it waits, and what happens when it fails."""
+
+    row: int = 0
+    patience_s: float = math.inf
+    outcome: int = NOT_TRIED
+    next_attempt: "Attempt | None" = None
+    return_s: float = math.nan
+
+    def is_over(self) -> bool:
+        """Tell whether its request was served, or failed for the last time."""
+        failed = self.outcome in (REFUSED, GAVE_UP)
+        return self.next_attempt.is_over() if failed and self.next_attempt else self.outcome != NOT_TRIED
+
+
+@dataclass(slots=True)
+class LimitedStation(ReadableStation):
+    """Alike servers, as many as `speeds` has entries; those that were taken away finish what they do."""
+
+    capacity: float = math.inf
+    starting: list[float] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+    arrivals: int = 0
+    since_s: float = 0.0
+    course: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def speed(self, _core: int) -> float:
+        """Return the speed of every server."""
+        return 1.0
+
+    def busy(self) -> int:
+        """Return how many servers work."""
+        return sum(job.rate > 0.0 for job in self.jobs) if self.held else min(len(self.jobs), len(self.speeds))
+
+    def account(self) -> None:
+        """Note what was so until now."""
+        self.stretches.append(Stretch(self.env.now - self.since_s, len(self.jobs), self.busy()))
+        self.since_s = self.env.now
+
+    def note(self) -> None:
+        """Note how many servers are on and starting from now on."""
+        here = (max(len(self.speeds), self.busy()), len(self.starting))
+        if self.course and self.course[-1][0] == self.env.now:
+            self.course.pop()
+        if not self.course or self.course[-1][1:] != here:
+            self.course.append((self.env.now, *here))
+
+    def look(self) -> None:
+        """Let every request present run at the rate that the policy gives it now."""
+        ReadableStation.look(self)
+        self.note()
+
+    def arrive(self, job: Job) -> None:
+        """Take an attempt in, or refuse it."""
+        assert isinstance(job, Attempt)
+        self.account()
+        self.arrivals += 1
+        if len(self.jobs) >= self.capacity:
+            job.arrival_s = self.env.now
+            self.fail(job, REFUSED)
+            return
+        ReadableStation.arrive(self, job)
+        if math.isnan(job.start_s) and job.patience_s < math.inf:
+            Moment(self.env, job.patience_s, QUIT, lambda: self.give_up(job))
+
+    def give_up(self, job: Attempt) -> None:
+        """Let an attempt leave the line if no server has taken it."""
+        if math.isnan(job.start_s):
+            self.account()
+            self.jobs.remove(job)
+            self.fail(job, GAVE_UP)
+
+    def fail(self, job: Attempt, outcome: int) -> None:
+        """Let an attempt leave unserved; it comes again, or the followers of its request set out."""
+        job.departure_s, job.outcome = self.env.now, outcome
+        if (again := job.next_attempt) is not None:
+            Moment(self.env, job.return_s, ARRIVAL + again.row, lambda: self.arrive(again))
+            return
+        for follow in job.followers:
+            follow()
+
+    def depart(self, job: Job) -> None:
+        """Let an attempt leave served."""
+        assert isinstance(job, Attempt)
+        self.account()
+        job.outcome = SERVED
+        ReadableStation.depart(self, job)
+
+    def order(self, servers: int, start_up_s: float) -> None:
+        """Let so many servers be on or starting."""
+        while len(self.speeds) + len(self.starting) < servers:
+            self.starting.append(self.env.now + start_up_s)
+            Moment(self.env, start_up_s, CHANGE, partial(self.ready, self.starting[-1]))
+        while len(self.speeds) + len(self.starting) > servers:
+            (self.starting or self.speeds).pop()
+        self.look()
+
+    def ready(self, at_s: float) -> None:
+        """Let a server that was not cancelled take requests."""
+        if at_s in self.starting:
+            self.account()
+            self.starting.remove(at_s)
+            self.speeds.append(1.0)
+            self.look()
+
+
+def _wanted(rule: Autoscaling, past: list[tuple[list[Stretch], int]], ordered: int) -> int:
+    """Return how many servers a rule wants after looks of which each has its stretches and arrivals."""
+    stretches, arrivals = past[-1]
+    busy_s = sum(stretch.length_s * stretch.busy for stretch in stretches)
+    present_s = sum(stretch.length_s * stretch.present for stretch in stretches)
+    if rule.rule == "utilisation":
+        return math.ceil(busy_s / rule.look_s / rule.target - WHOLE)
+    if rule.rule == "present":
+        return math.ceil(present_s / rule.look_s / rule.target - WHOLE)
+    if rule.rule == "law":
+        return max(_by_law(rule, past[-1:]), _by_law(rule, past[-rule.hold :]))
+    step, aim_s = math.ceil(STEP_SHARE * ordered), rule.target * arrivals
+    if present_s - busy_s > aim_s:
+        return ordered + step
+    return ordered - step if present_s - busy_s <= CALM * aim_s else ordered
+
+
+def _by_law(rule: Autoscaling, past: list[tuple[list[Stretch], int]]) -> int:
+    """Return the fewest servers with which these requests wait no longer than aimed at, all together."""
+
+    def waiting_s(servers: int) -> float:
+        return sum(part.length_s * max(part.present - servers, 0) for stretches, _ in past for part in stretches)
+
+    aim_s = rule.target * sum(arrivals for _, arrivals in past)
+    return next((k for k in range(rule.least, rule.most) if waiting_s(k) <= aim_s), rule.most)
+
+
+def _scale(station: LimitedStation, rule: Autoscaling, start_up_s: float, attempts: list[Attempt]) -> None:
+    """Plan the looks of a rule, until all is done."""
+    past: list[tuple[list[Stretch], int]] = []
+    wishes: list[int] = []
+
+    def see(number: int) -> None:
+        station.account()
+        past.append((station.stretches[:], station.arrivals))
+        station.stretches.clear()
+        station.arrivals = 0
+        wish = _wanted(rule, past, len(station.speeds) + len(station.starting))
+        wishes.append(min(max(wish, rule.least), rule.most))
+        station.order(wishes[-1] if rule.rule == "law" else max(wishes[-rule.hold :]), start_up_s)
+        if not all(job.is_over() for job in attempts):
+            Moment(station.env, (number + 1) * rule.look_s - station.env.now, CHANGE, partial(see, number + 1))
+
+    Moment(station.env, rule.look_s, CHANGE, partial(see, 1))
+
+
+def serve_limited(
+    policy: PolicyName,
+    arrival_s: ArrayLike,
+    demand_s: ArrayLike,
+    servers: int,
+    *,
+    after: ArrayLike | None = None,
+    think_s: ArrayLike | None = None,
+    priority: ArrayLike | None = None,
+    choice: ArrayLike | None = None,
+    capacity: int = 0,
+    patience_s: ArrayLike | None = None,
+    return_s: ArrayLike | None = None,
+    schedule: Sequence[tuple[float, int]] = (),
+    autoscaling: Autoscaling | None = None,
+    start_up_s: float = 0.0,
+) -> LimitedStamps:
+    """Serve requests as `models.queues.limited.serve_limited` does; the same arguments, unchecked.
+
+    Examples
+    --------
+    >>> serve_limited("fcfs", [0.0, 1.0, 1.5], [3.0, 1.0, 1.0], 1, capacity=2).outcome.tolist()
+    [[0, 0, 2]]
+    """
+    n, env = np.size(demand_s), simpy.Environment()
+    draws = iter([] if choice is None else np.asarray(choice, float).tolist())
+    station = LimitedStation(
+        env, SHARES[policy], [1.0] * servers, [], math.inf, draws,
+        capacity=capacity or math.inf,
+    )  # fmt: skip
+    again_s = np.empty((0, n)) if return_s is None else np.asarray(return_s, float)
+    m = len(again_s) + 1
+    patience = np.full((m, n), math.inf) if patience_s is None else np.asarray(patience_s, float)
+    ranks = np.zeros(n, int) if priority is None else np.asarray(priority)
+    demand = np.asarray(demand_s, float).tolist()
+    jobs = [
+        [Attempt(demand[i], int(ranks[i]), row=a * n + i, patience_s=float(patience[a, i])) for i in range(n)]
+        for a in range(m)
+    ]
+    for a, i in np.ndindex(m - 1, n):
+        jobs[a][i].next_attempt, jobs[a][i].return_s = jobs[a + 1][i], float(again_s[a, i])
+        jobs[a + 1][i].followers = jobs[a][i].followers
+    follows = np.full(n, -1) if after is None else np.asarray(after)
+    thinks = np.zeros(n) if think_s is None else np.asarray(think_s, float)
+
+    def set_out(job: Attempt, delay_s: float) -> None:
+        Moment(env, delay_s, ARRIVAL + job.row, lambda: station.arrive(job))
+
+    for job, at_s, parent, think in zip(
+        jobs[0], np.asarray(arrival_s, float).tolist(), follows.tolist(), thinks.tolist(), strict=True
+    ):
+        if parent < 0:
+            set_out(job, at_s)
+        else:
+            jobs[0][parent].followers.append(partial(set_out, job, think))
+    station.note()
+    for time_s, number in schedule:
+        Moment(env, time_s, CHANGE, partial(station.order, number, start_up_s))
+    if autoscaling is not None:
+        _scale(station, autoscaling, start_up_s, jobs[0])
+    env.run()
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array([[getattr(job, name) for job in attempt] for attempt in jobs])
+
+    course = ServerCourse(*map(np.array, zip(*station.course, strict=True)))
+    return LimitedStamps(column("arrival_s"), column("start_s"), column("departure_s"), column("outcome"), course)

@@ -1,0 +1,82 @@
+"""Runs of queues with limits, and with servers that come and go: tables, conclusions, and what goes without limits."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scenarios.files.loader import load, overrides
+from scenarios.occupancy.measure import measure, numbers
+from scenarios.occupancy.steady import unsteady
+from scenarios.occupancy.unserved import unserved
+from scenarios.runs.execution import obtain
+
+
+def silent(*_):
+    """Say nothing of the progress."""
+
+
+def ran(tmp_path, name, **values):
+    """The run of a scenario with other values, `a__b` for `a.b`, and that scenario."""
+    scenario = load(name, overrides([f"{way.replace('__', '.')}={json.dumps(to)}" for way, to in values.items()]))
+    run = obtain(scenario, tmp_path, False, silent)
+    return run, scenario
+
+
+def test_a_run_says_who_was_not_served_and_the_laws_hold_for_those_who_were(tmp_path):
+    run, scenario = ran(tmp_path, "queue_impatient", horizon_s=900.0)
+    answer = measure(scenario, run, tmp_path, silent)
+    log, failed = run.table("requests"), run.table("unserved")
+    counts = run.manifest["counts"]
+    assert counts["requests"] == len(log)
+    assert counts["gave_up"] == counts["unanswered"] == len(failed) > 300
+    assert set(failed["outcome"]) == {"gave up"}
+    assert (failed["departure_s"] > failed["arrival_s"]).all()
+    assert abs(answer.errors.service) < 1e-9
+    assert abs(answer.errors.queueing) < 1e-9
+    late = (log["departure_s"] - log["arrival_s"] > 2.0).sum() + len(failed)
+    assert answer.unserved.in_time == pytest.approx(1 - late / (len(log) + len(failed)))
+    assert any("who is refused or gives up" in note for note in answer.occupancy.notes)
+    assert dict(numbers(answer))["never served"] == answer.unserved.unanswered / answer.unserved.requests
+    assert not answer.occupancy.percentiles.waiting
+
+
+def test_requests_that_come_again_are_timed_from_when_they_were_first_sent(tmp_path):
+    run, _ = ran(tmp_path, "queue_impatient", horizon_s=900.0, station__retries={"most": 2})
+    log, failed = run.table("requests"), run.table("unserved")
+    assert set(failed["attempt"]) == {0, 1, 2}
+    again = failed[(failed["request"] >= 0) & (failed["attempt"] == 0)]
+    assert (again["arrival_s"].to_numpy() < log["arrival_s"].iloc[again["request"]].to_numpy()).all()
+    first = log["arrival_s"].copy()
+    first.iloc[again["request"]] = again["arrival_s"].to_numpy()
+    answer = unserved(run, log, 2.0)
+    assert answer.in_time == pytest.approx((log["departure_s"] - first <= 2.0).sum() / answer.requests)
+    assert answer.unanswered == (failed["request"] == -1).sum() / 3
+
+
+def test_servers_that_come_and_go_are_in_the_tables_and_the_law_knows_them(tmp_path):
+    few = {"horizon_s": 600.0, "load__arrivals__load": [], "station__servers": 12}
+    run, scenario = ran(tmp_path, "queue_autoscaled", **few)
+    answer = measure(scenario, run, tmp_path, silent)
+    servers, cpu = run.table("servers"), run.table("cpu")
+    assert servers["time_s"].iloc[0] == 0.0
+    assert (servers["servers"] != 12).any()
+    assert abs(answer.errors.service) < 1e-9
+    assert abs(answer.errors.queueing) < 1e-9
+    assert cpu["utilisation"].between(0.0, 1.0).all()
+    end_s = run.table("truth_requests")["departure_s"].max()
+    edges = np.minimum(np.append(servers["time_s"], end_s), end_s)
+    ordered = servers["servers"] + servers["starting"]
+    assert answer.cost.server_hours == pytest.approx((ordered * np.diff(edges)).sum() / 3600.0)
+    assert json.loads(json.dumps(dict(answer.payload()), default=str))["cost"]["most"] == ordered.max()
+    assert "server hours" in dict(numbers(answer))
+    assert isinstance(answer.frame(), pd.DataFrame)
+    assert "changes" in unsteady(scenario)
+
+
+def test_limits_that_nobody_meets_change_no_table(tmp_path):
+    plain, _ = ran(tmp_path, "queue_mmk", horizon_s=300.0)
+    wide, _ = ran(tmp_path, "queue_mmk", horizon_s=300.0, station__capacity=10_000)
+    for name in ("requests", "truth_requests", "cpu", "truth_cpu"):
+        pd.testing.assert_frame_equal(plain.table(name), wide.table(name), check_exact=False, rtol=1e-12)
