@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from scenarios.effects.check_estimator import EstimatorChecks
     from scenarios.effects.design import DesignAnswer
     from scenarios.effects.effect import EffectAnswer
+    from scenarios.effects.experiments import ExperimentsAnswer
     from scenarios.effects.monitor import MonitorAnswer
     from scenarios.effects.own_guards import GuardFunction
     from scenarios.effects.scorecard.scorecard import Scorecard
@@ -90,6 +91,7 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "audit",
     "design",
     "slots",
+    "experiments",
     "monitor",
     "plan",
     "estimate",
@@ -657,6 +659,50 @@ def slots(
 
 
 _slots = slots  # inside, the name is that of an argument
+
+
+@_judged
+def experiments(
+    *tables: Table,
+    slots: "Table",
+    plan: "Table",
+    jobs: "Table | None" = None,
+    estimator: str = "adjusted",
+    confidence: _Share = 0.95,
+    metric: "MetricName | None" = None,
+    **columns: Unpack[Columns],
+) -> "ExperimentsAnswer":
+    """Return what experiments on slots changed, and whether they interact: ``wsc slots --experiments``.
+
+    Parameters
+    ----------
+    tables : observations before and during the experiments, or runs
+    slots : which machine is in which slot, such as `.frame()` of `slots`
+    plan : experiment, slot, treated (0 or 1), and perhaps since, the first period with the feature
+    jobs, estimator, confidence, metric, columns : as of `effect`
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"period": [0, 1] * 80, "job": "search", "machine": [f"m{i // 2}" for i in range(160)], "weight": 2.0}
+    >>> table = pd.DataFrame(rows).assign(value=lambda t: 1.0 + 0.01 * (t.index % 7))
+    >>> cut = slots(table[table.period == 0], slots=4).frame()
+    >>> table.loc[table.machine.isin(cut.machine[cut.slot == "1"]) & (table.period == 1), "value"] *= 1.1
+    >>> plan = pd.DataFrame({"experiment": "a", "slot": ["1", "2"], "treated": [1, 0], "since": 1})
+    >>> answer = experiments(table, slots=cut, plan=plan)
+    >>> answer.frame()[["experiment", "zero_ruled_out"]].values.tolist()
+    [['a', True]]
+    """
+    from scenarios.effects.experiments import ExperimentsQuestion
+    from scenarios.effects.experiments import experiments as estimated
+    from scenarios.runs import arguments
+
+    sources = arguments.observations(tables)
+    cut, planned = arguments.table("slots", slots), arguments.table("plan", plan)
+    question = ExperimentsQuestion(cut, planned, estimator, confidence, metric)
+    with _progress() as tell:
+        recipe = _recipe(experiments, columns, sources)
+        return estimated(sources, question, arguments.optional_table("jobs", jobs), tell, recipe)
 
 
 @_judged

@@ -9,9 +9,10 @@ import typer
 
 from models.fleet.metrics import MetricName
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Jobs, Json, Seed, written
+from scenarios.commands.options import Confidence, Estimator, Jobs, Json, Seed, written
 from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
+from scenarios.files.faults import Fault, FaultsError
 
 
 def _metrics(option: str, text: str) -> tuple[MetricName, ...]:
@@ -42,6 +43,14 @@ def slots(
             help="Machines that may move to keep slots balanced; counts may require more.",
         ),
     ] = 0.02,
+    experiments: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Experiments that ran on the slots of --previous (experiment, slot, treated, since): estimate them.",
+        ),
+    ] = None,
+    estimator: Estimator = "adjusted",
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for the cut: machine, slot; .csv or .parquet."),
@@ -55,12 +64,27 @@ def slots(
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Cut a fleet into equivalent slots for many experiments at once, and tell the noise floor of every pair."""
+    """Cut a fleet into equivalent slots for many experiments at once, or estimate those that ran on them.
+
+    The status is 1 if an experiment has no verdict.
+    """
+    from scenarios.effects.experiments import ExperimentsQuestion
+    from scenarios.effects.experiments import experiments as estimated
     from scenarios.effects.slots import SlotsQuestion
     from scenarios.effects.slots import slots as cut
     from scenarios.views.terminal import progress
 
-    question = SlotsQuestion(slots, previous, most_moved, confidence, tuple(metrics or ()), seed, out)
+    several = tuple(metrics or ())
+    if experiments is None:
+        question = SlotsQuestion(slots, previous, most_moved, confidence, several, seed, out)
+        with progress(quiet=json) as tell:
+            answer(cut(tables.sources, question, jobs, tell, tables.recipe), json)
+        return
+    if previous is None:
+        raise FaultsError([Fault("", 0, 0, "previous", "should name the slots that the experiments ran on")])
+    metric = several[0] if several else None
     with progress(quiet=json) as tell:
-        conclusion = cut(tables.sources, question, jobs, tell, tables.recipe)
+        of_plan = ExperimentsQuestion(previous, experiments, estimator, confidence, metric)
+        conclusion = estimated(tables.sources, of_plan, jobs, tell, tables.recipe)
     answer(conclusion, json)
+    raise typer.Exit(0 if conclusion.trusted else 1)

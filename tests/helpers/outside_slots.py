@@ -1,11 +1,16 @@
 """How far apart slots of fleets of another making are though nothing differs, beside random pairs and the best of them.
 
 Usage: python -m tests.helpers.outside_slots [--fleets 300] [--conditions base,three_platforms] [--machines 400]
+       python -m tests.helpers.outside_slots --at-once [--fleets 20] [--machines 2000]
 
 Of each fleet the past alone is known when it is cut. Then the change between two slots is estimated on later days,
 in which nothing differs either. Rivals are as many pairs of random sets of machines of the same size, and the best of a
 thousand such pairs: the one that is closest in the past in all that slots are balanced by (rerandomisation), and the
 one whose plain A/A difference is smallest in the past. Ratios are of root mean squares; errors are over fleets.
+
+`--at-once` counts how often intervals hold the truth where many experiments run together: `pairs`, 50 features on a
+slot each beside 50 slots of controls; `shared`, the same with all of these as controls of each; `crossed`, 10 features
+on half of 16 slots each, every two of them together on a quarter (columns of a Hadamard matrix).
 """
 
 import argparse
@@ -13,11 +18,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import hadamard
 
 from analysis.effects.cells import of_machines
 from analysis.effects.methods import method
+from analysis.effects.overlaps import SlotExperiment
 from analysis.effects.slots import StratifiedFleet, cut
-from analysis.effects.study import potential
+from analysis.effects.study import Study, potential
 from tests.helpers.outside_fleets import CONDITIONS, fleet
 
 SLOTS, RANDOM = 10, 1000
@@ -71,17 +78,68 @@ def ratios(fleets, rng):
     return pd.DataFrame(rows, columns=["pairs", "estimator", "rms", "slots_over", "error"])
 
 
+def at_once(condition, rng, arrangement):
+    """Return change, half-width and truth of experiments that run together in one new fleet, (E, 3)."""
+    drawn = fleet(replace(condition, change=0.06), rng)
+    table = pd.DataFrame({name: values for name, values in drawn.rows.items() if name not in {"on", "off"}})
+    off, gain = drawn.rows["off"], drawn.rows["on"] / drawn.rows["off"] / 1.06
+    during, slots = (table["period"] >= condition.before).to_numpy(), 16 if arrangement == "crossed" else 100
+    machines = StratifiedFleet.of(table[~during].assign(value=off[~during], cluster=table["machine"][~during] // 3 % 4))
+    done = cut(machines, slots, seed=int(rng.integers(2**31)))
+    table["slot"] = pd.Series(done.slot.astype(str), machines.names).reindex(table["machine"]).to_numpy()
+    planned = list(_plan(arrangement, slots, condition.before, rng))
+    effects, value, jobs = rng.uniform(-0.05, 0.05, len(planned)), off.copy(), pd.DataFrame(drawn.jobs)
+    for experiment, effect in zip(planned, effects, strict=True):
+        times = (1.0 + effect) * (1.0 if arrangement == "crossed" else gain)
+        value = np.where(during & table["slot"].isin(experiment.treated).to_numpy(), value * times, value)
+    table["value"], answers = value, []
+    for experiment, effect in zip(planned, effects, strict=True):
+        study = Study.of(experiment.rows(table), jobs)
+        said = method("adjusted").many(study.cells, study.treated[None])
+        mean_gain = 1.0 if arrangement == "crossed" else (1.0 + drawn.truth["instances"]) / 1.06
+        answers.append((float(said.change[0]), float(said.margin()[0]), (1.0 + effect) * mean_gain - 1.0))
+    return np.array(answers)
+
+
+def _plan(arrangement, slots, since, rng):
+    """Yield the experiments of an arrangement."""
+    order = [str(slot) for slot in rng.permutation(slots)]
+    for number in range(10 if arrangement == "crossed" else 50):
+        if arrangement == "crossed":
+            having = hadamard(slots)[:, 1 + number] > 0
+            arms = [frozenset(np.array(order)[of].tolist()) for of in (having, ~having)]
+            yield SlotExperiment(str(number), *arms, since)
+        else:
+            controls = order[50:] if arrangement == "shared" else [order[50 + number]]
+            yield SlotExperiment(str(number), frozenset([order[number]]), frozenset(controls), since)
+
+
+def coverage(fleets):
+    """Return the share of intervals that hold the truth, its error over fleets, bias and mean half-width in points."""
+    change, margin, truth = np.moveaxis(np.array(fleets), -1, 0)
+    held = (np.abs(change - truth) <= margin).mean(axis=1)
+    error = held.std(ddof=1) / np.sqrt(len(held))
+    return f"{held.mean():.4f} ± {error:.4f}, bias {100 * (change - truth).mean():+.3f}, half {100 * margin.mean():.2f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fleets", type=int, default=300)
     parser.add_argument("--machines", type=int, default=400)
     parser.add_argument("--conditions", default="base,three_platforms,no_shards,machines_persist,season_and_churn")
+    parser.add_argument("--at-once", action="store_true", help="count coverage of experiments that run together")
     asked = parser.parse_args()
     for name in asked.conditions.split(","):
         condition = replace(CONDITIONS[name], machines=asked.machines, change=0.0)
-        fleets = [of_fleet(condition, np.random.default_rng([1, number])) for number in range(asked.fleets)]
-        print(name, flush=True)
-        print(ratios(fleets, np.random.default_rng(2)).round(4).to_string(index=False), flush=True)
+        for arrangement in ("pairs", "crossed", "shared") if asked.at_once else ():
+            fleets = [
+                at_once(condition, np.random.default_rng([1, number]), arrangement) for number in range(asked.fleets)
+            ]
+            print(name, arrangement, coverage(fleets), flush=True)
+        if not asked.at_once:
+            fleets = [of_fleet(condition, np.random.default_rng([1, number])) for number in range(asked.fleets)]
+            print(name, flush=True)
+            print(ratios(fleets, np.random.default_rng(2)).round(4).to_string(index=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_pairs_are_near_what_the_estimator_says_of_them_alone(fleet):
     assert len(pairs) == 45
     known = floor.alone.set_index(["slot", "other"]).index
     assert len(known) == 10
-    others = [pair for pair in pairs.index if pair not in known][::9]
+    others = [pair for pair in pairs.index if pair not in known][::12]
     answers = {pair: alone(table, done, *pair) for pair in [known[3], *others]}
     errors = [float(answers[pair].error[0]) / pairs.loc[pair, "error"] for pair in answers]
     widths = [float(answers[pair].margin()[0]) / pairs.loc[pair, "half_width"] for pair in answers]
@@ -52,10 +52,10 @@ def test_pairs_are_near_what_the_estimator_says_of_them_alone(fleet):
 
 @pytest.mark.statistical
 def test_later_differences_are_within_the_noise_floor_as_often_as_it_says():
-    """All 45 pairs of 3 fleets, 95% promised: below 85% or all within in 1 of 200 tests."""
+    """All 45 pairs of two fleets, 95% promised: below 82% or all within in 1 of 100 tests."""
     within = list[float]()
     condition = replace(CONDITIONS["base"], machines=120, before=2, study=1, change=0.0)
-    for number in range(3):
+    for number in range(2):
         table = untreated(condition, np.random.default_rng([7, number]))
         past, today = table[table["period"] < 2], table[table["period"] == 2]
         done = cut(StratifiedFleet.of(past), 10, number)
@@ -65,7 +65,7 @@ def test_later_differences_are_within_the_noise_floor_as_often_as_it_says():
         for first, other, width in pairs[["slot", "other", "half_width"]].itertuples(index=False):
             (apart,) = differences(cells, names[done.slot == first], names[done.slot == other], ["adjusted"])
             within.append(abs(apart) / width)
-    assert 0.85 <= np.mean(np.array(within) <= 1.0) < 1.0
+    assert 0.82 <= np.mean(np.array(within) <= 1.0) < 1.0
 
 
 @pytest.mark.parametrize(("slots", "periods", "needed"), [(2, 1, "periods"), (1, 2, "slots")])

@@ -1,0 +1,415 @@
+"""Many experiments at once, each on slots of its own: what each changed, and whether they interact."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.audit.findings import MATERIAL, Finding
+from analysis.effects.methods import RECOMMENDED, method, of_tables
+from analysis.effects.mixes import MixDifference, mix_difference
+from analysis.effects.overlaps import Overlap, SlotExperiment, interaction, overlaps
+from analysis.effects.slots import StratifiedFleet
+from analysis.statistics import Statistic
+from analysis.tables.cells import Source, name_of
+from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from analysis.wsmeter.measurements import read_jobs
+from models.fleet.metrics import MetricName
+from scenarios.effects.effect import EffectAnswer, effect
+from scenarios.effects.observations import jobs_of_run, observed
+from scenarios.effects.slots import in_order, read_slots
+from scenarios.files.faults import Fault, FaultsError, faults_in, shown
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import interval, plural
+from scenarios.views.section import Block, Cell, Says, Section, finding_lines, note_lines, table
+from scenarios.views.terminal import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FIELDS = (
+    Field("experiment", "text"),
+    Field("slot", "text"),
+    Field("treated", "flag"),
+    Field("since", "real", above_zero=False, required=False),
+)
+_NAMED = 5
+"""Names that a message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentsQuestion:
+    """Which experiments ran on which slots, and how they are estimated."""
+
+    slots: Source
+    """Which machine is in which slot: machine, slot."""
+    plan: Source
+    """experiment, slot, treated (0 or 1), and perhaps since (the first period with the feature). Without it an
+    experiment begins with the first period in which the tables have a machine of its treated slots as treated. An
+    experiment without controls has all slots as controls that no experiment treats."""
+    estimator: str = RECOMMENDED
+    """A name of those of `wsc effect`."""
+    confidence: float = 0.95
+    """Of the intervals; those of interactions hold together over all pairs."""
+    metric: MetricName | None = None
+    """Of runs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotEffect:
+    """One experiment, and what it changed."""
+
+    experiment: SlotExperiment
+    answer: EffectAnswer
+    findings: tuple[Finding, ...]
+    """Of the guards, and of the mix of the slots' machines."""
+    mix_skew: float
+    """By how much the mixes of platforms and clusters alone set the arms apart; NaN if nothing is known of the past."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether there is a verdict."""
+        return self.answer.trusted and not any(finding.severity == "error" for finding in self.findings)
+
+    def payload(self) -> dict[str, object]:
+        """Return it as JSON holds it."""
+        of = self.answer
+        return {
+            "experiment": self.experiment.name,
+            "treated_slots": list(in_order([*self.experiment.treated])),
+            "control_slots": list(in_order([*self.experiment.controls])),
+            "since": self.experiment.since,
+            "estimator": of.effect.estimator,
+            "change": of.change,
+            "low": of.low,
+            "high": of.high,
+            "margin": of.effect.margin,
+            "error": of.effect.error,
+            "machines": of.effect.machines,
+            "controls": of.effect.controls,
+            "zero_ruled_out": of.zero_ruled_out,
+            "trusted": self.trusted,
+            "mix_skew": self.mix_skew,
+            "findings": [
+                {"code": finding.code, "severity": finding.severity, "what": finding.what, "remedy": finding.remedy}
+                for finding in self.findings
+            ],
+        }
+
+    def cells(self) -> tuple[str | Cell, ...]:
+        """Return its row of the table for people."""
+        of = self.answer
+        says = "no verdict" if not self.trusted else "zero is ruled out" if of.zero_ruled_out else "zero is possible"
+        return (
+            self.experiment.name,
+            _slots(self.experiment.treated),
+            _slots(self.experiment.controls),
+            f"{of.change:+.2%}",
+            interval(of.low, of.high, "+.2%"),
+            Cell(says, "" if self.trusted else "bad"),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeetingExperiments:
+    """Two experiments that share slots, by how much each is off by the other, and whether their effects add up."""
+
+    overlap: Overlap
+    biases: tuple[float, float]
+    interaction: Statistic | None
+    """By how much more the first feature changes machines that have the second, relative; None if it cannot be told."""
+
+    @property
+    def interact(self) -> bool | None:
+        """Whether effects do not add up; None if that cannot be told."""
+        if self.interaction is None:
+            return None
+        return not self.interaction.low <= 0.0 <= self.interaction.high
+
+    def payload(self) -> dict[str, object]:
+        """Return it as JSON holds it."""
+        overlap = self.overlap
+        return {
+            "first": overlap.first,
+            "second": overlap.second,
+            "meeting": overlap.meeting,
+            "second_in_first": list(overlap.second_in_first),
+            "first_in_second": list(overlap.first_in_second),
+            "bias_of_first": self.biases[0],
+            "bias_of_second": self.biases[1],
+            "interaction": None if self.interaction is None else self.interaction._asdict(),
+            "interact": self.interact,
+        }
+
+    def sentence(self) -> str:
+        """Return in words how they meet, and what follows."""
+        overlap, (first, second) = self.overlap, (self.overlap.first, self.overlap.second)
+        if overlap.meeting == "controls":
+            return f"{first} and {second} share controls: errors of both go together, neither is off by the other"
+        if overlap.meeting == "crossed":
+            words = f"{first} and {second} cross evenly: neither is off by the other"
+        elif overlap.meeting == "confounded":
+            words = f"{first} and {second} cannot be told apart: one arm has the other feature, the other arm has not"
+        else:
+            words = (
+                f"{first} and {second} cross unevenly: if effects add up, {first} is off by {self.biases[0]:+.2%} and "
+                f"{second} by {self.biases[1]:+.2%}"
+            )
+        if self.interaction is None:
+            return f"{words}; no slots show whether they interact" if overlap.meeting != "confounded" else words
+        value, low, high = self.interaction
+        verdict = "they interact" if self.interact else "no interaction is seen"
+        return f"{words}; {verdict}: with {second}, {first} changes {value:+.2%} more ({interval(low, high, '+.2%')})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExperimentsAnswer(Conclusion):
+    """What each of several experiments on slots changed, and which of them meet."""
+
+    effects: tuple[SlotEffect, ...]
+    meetings: tuple[MeetingExperiments, ...]
+    """Pairs that share slots."""
+    pairs: int
+    """Of experiments, all."""
+    confidence: float
+    notes: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every experiment has a verdict."""
+        return all(of.trusted for of in self.effects)
+
+    def brief(self) -> str:
+        """Return how many experiments there are, and how many changed something."""
+        changed = sum(of.trusted and of.answer.zero_ruled_out for of in self.effects)
+        return f"{plural(len(self.effects), 'experiment')}, {changed} with a change; {self._interacting()}"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "experiments",
+            "confidence": self.confidence,
+            "trusted": self.trusted,
+            "experiments": [of.payload() for of in self.effects],
+            "pairs": self.pairs,
+            "meetings": [meeting.payload() for meeting in self.meetings],
+            "notes": list(self.notes),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the experiments, a row each."""
+        names = ("experiment", "change", "low", "high", "error", "machines", "controls", "zero_ruled_out", "trusted")
+        return pd.DataFrame([{name: of.payload()[name] for name in (*names, "mix_skew")} for of in self.effects])
+
+    def figure(self) -> "Figure":
+        """Return the change of each experiment with its interval."""
+        from analysis.figures.effects.answers import draw_effect
+
+        return draw_effect(self.frame().rename(columns={"experiment": "estimator"}), pd.DataFrame())
+
+    def section(self) -> Section:
+        """Return the experiments as a table, what stands against their verdicts, and which of them meet."""
+        return Section("", tuple(self._blocks()))
+
+    def _blocks(self) -> Iterator[Block]:
+        headings = ("experiment", "slots", "controls", "change", f"{self.confidence:.0%} interval", "")
+        numbers = (False, False, False, True, True, False)
+        yield table(headings, [of.cells() for of in self.effects], numbers=numbers)
+        for of in self.effects:
+            named = [
+                replace(finding, what=f"{of.experiment.name}: {finding.what}")
+                for finding in of.findings
+                if finding.severity != "note"
+            ]
+            yield from finding_lines(named)
+        apart = self.pairs - len(self.meetings)
+        if apart:
+            yield Says(f"{plural(apart, 'pair')} of experiments without a common slot: neither is off by the other")
+        for meeting in self.meetings:
+            yield Says(meeting.sentence(), "bad" if meeting.overlap.meeting == "confounded" else "")
+        yield from note_lines(self.notes)
+
+    def _interacting(self) -> str:
+        interacting = sum(bool(meeting.interact) for meeting in self.meetings)
+        return f"{plural(interacting, 'pair')} of {self.pairs} interact" if interacting else "none is seen to interact"
+
+
+def experiments(
+    sources: Sequence[Source],
+    question: ExperimentsQuestion,
+    jobs: Source | None,
+    tell: Progress,
+    recipe: Recipe = AS_IT_IS,
+) -> ExperimentsAnswer:
+    """Return what each experiment changed, estimated on its own slots, and whether experiments interact.
+
+    Parameters
+    ----------
+    sources : tables of observations, before and during the experiments, or folders of runs
+    question : the slots, the plan and how to estimate
+    jobs : job, quota, instances of the whole fleet; one run has its own
+    tell : told what is being done and the share done
+    recipe : how columns of the tables become ours
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with the tables, the slots or the plan.
+    """
+    method(question.estimator, of_tables())
+    tell("reading", 0.0)
+    reading, _ = observed(sources, question.metric, recipe=recipe)
+    cut = read_slots(question.slots)
+    rows = reading.table.drop(columns="file")
+    rows["slot"] = rows["machine"].astype(str).map(cut)
+    planned = _planned(question.plan, rows, cut)
+    whole = _fleet(sources, jobs)
+    effects, faults = list[SlotEffect](), list[Fault]()
+    for place, experiment in enumerate(planned):
+        tell(f"estimating {experiment.name}", place / len(planned))
+        try:
+            effects.append(_effect(experiment, rows, whole, question))
+        except FaultsError as error:
+            where = f"{name_of(question.plan)}, {experiment.name}"
+            faults += [replace(fault, file=where, line=0, column=0) for fault in error.faults]
+    if faults:
+        raise FaultsError(faults)
+    sizes = {str(name): int(count) for name, count in cut.value_counts().items()}
+    met = [overlap for overlap in overlaps(planned, sizes) if overlap.meeting != "apart"]
+    meetings = tuple(_meetings(met, effects, rows, whole, question))
+    effects = [_beside_others(of, meetings) for of in effects]
+    tell("estimating", 1.0)
+    unplaced = int(rows.loc[rows["slot"].isna(), "machine"].nunique())
+    notes = [*reading.notes, *([f"{plural(unplaced, 'machine')} of the tables are in no slot"] if unplaced else [])]
+    pairs = len(planned) * (len(planned) - 1) // 2
+    return ExperimentsAnswer(tuple(effects), meetings, pairs, question.confidence, tuple(notes))
+
+
+def _fleet(sources: Sequence[Source], jobs: Source | None) -> pd.DataFrame | None:
+    """Return job and quota of the whole fleet, if they are given; one run has its own."""
+    if jobs is not None:
+        with faults_in(Path(name_of(jobs))):
+            return read_jobs(jobs).table
+    alone = sources[0] if len(sources) == 1 else None
+    return jobs_of_run(alone) if isinstance(alone, Path) and alone.is_dir() else None
+
+
+def _planned(plan: Source, rows: pd.DataFrame, cut: "pd.Series[str]") -> list[SlotExperiment]:
+    """Return the experiments of a plan, or everything that is wrong with it."""
+    with faults_in(Path(name_of(plan))):
+        read = read_rows(plan, _FIELDS, lambda _: ("experiment", "slot"), remedies=Remedies(missing=BY_SELECT))
+    entries, name = read.table, name_of(plan)
+    known, column = set(cut), 1 + list(entries.columns).index("slot")
+    faults = [
+        Fault(
+            name, int(read.lines[row]), column, "slot", "should be a slot of the cut", shown(entries["slot"].iloc[row])
+        )
+        for row in np.flatnonzero(~entries["slot"].isin(known).to_numpy())
+    ]
+    filled, free = set(rows["slot"].dropna()), known - set(entries.loc[entries["treated"] == 1, "slot"])
+    planned = list[SlotExperiment]()
+    for experiment, own in entries.groupby("experiment", sort=False):
+        treated = frozenset(own.loc[own["treated"] == 1, "slot"])
+        controls = frozenset(own.loc[own["treated"] != 1, "slot"]) or frozenset(free)
+        since = _since(own, rows[rows["slot"].isin(treated)])
+        problems = (
+            ("treated", not treated, "should be 1 for a slot"),
+            ("slot", not controls, "names no controls (treated 0), and no slot is without a feature"),
+            ("slot", not treated & filled or not controls & filled, "should have rows in the tables, in both arms"),
+            ("since", math.isnan(since), "is needed: the tables have nothing as treated in its slots"),
+        )
+        wrong = next(((field, problem) for field, is_so, problem in problems if is_so), None)
+        if wrong is not None and not faults:
+            faults.append(Fault(f"{name}, {experiment}", 0, 0, *wrong))
+        planned.append(SlotExperiment(str(experiment), treated, controls, since))
+    if faults:
+        raise FaultsError(faults)
+    return planned
+
+
+def _since(own: pd.DataFrame, rows: pd.DataFrame) -> float:
+    """Return the first period of an experiment, by its plan or by the rows of its treated slots; NaN: neither says."""
+    if "since" in own:
+        return float(own["since"].min())
+    return float(rows.loc[rows["treated"] == 1, "period"].min())
+
+
+def _effect(
+    experiment: SlotExperiment, rows: pd.DataFrame, jobs: pd.DataFrame | None, question: ExperimentsQuestion
+) -> SlotEffect:
+    """Return what one experiment changed, with what the guards say, that of the slots' mixes among them."""
+    own = experiment.rows(rows)
+    answer = effect([own.drop(columns="slot")], jobs, estimator=question.estimator, confidence=question.confidence)
+    before = own[own["period"] < experiment.since]
+    if before.empty:
+        return SlotEffect(experiment, answer, tuple(answer.audit.findings), math.nan)
+    fleet = StratifiedFleet.of(before)
+    slot = before.drop_duplicates("machine").set_index("machine")["slot"].reindex(fleet.names)
+    treated, controls = (slot.isin(arm).to_numpy() for arm in (experiment.treated, experiment.controls))
+    mix = mix_difference(fleet, treated, controls, (slot[treated].nunique(), slot[controls].nunique()))
+    findings = [*answer.audit.findings, *([_mix_finding(mix)] if mix.uneven else [])]
+    return SlotEffect(experiment, answer, tuple(findings), mix.skew)
+
+
+def _mix_finding(mix: MixDifference) -> Finding:
+    """Return that the arms have other mixes of machines, and what that makes of a comparison without a past."""
+    strata = mix.strata[mix.strata["uneven"]]
+    worst = strata.iloc[0]
+    others = f" and {plural(len(strata) - 1, 'other kind')}" if len(strata) > 1 else ""
+    what = (
+        f"the arms' machines differ: {worst['treated']:.1%} of those with the feature and {worst['controls']:.1%} of "
+        f"the others are {worst['stratum']}{others}; that alone sets the arms {mix.skew:+.2%} apart"
+    )
+    evidence = {"skew": mix.skew, "kinds": float(len(strata))}
+    return Finding("unlike_slots", "warning", what, evidence, "mend the slots before the next experiment (--previous)")
+
+
+def _meetings(
+    met: Sequence[Overlap],
+    effects: Sequence[SlotEffect],
+    rows: pd.DataFrame,
+    jobs: pd.DataFrame | None,
+    question: ExperimentsQuestion,
+) -> Iterator[MeetingExperiments]:
+    """Yield the pairs of experiments that share slots; intervals of interactions hold for all of them together."""
+    by_name = {of.experiment.name: of.experiment for of in effects}
+    changes, chosen = {of.experiment.name: of.answer.change for of in effects}, method(question.estimator)
+    crossing = [overlap for overlap in met if overlap.meeting != "controls"]
+    level = 1.0 - (1.0 - question.confidence) / max(len(crossing), 1)
+    for overlap in met:
+        together = None
+        if overlap.meeting != "controls":
+            together = interaction(rows, (by_name[overlap.first], by_name[overlap.second]), jobs, chosen, level)
+        yield MeetingExperiments(overlap, overlap.biases(changes), together)
+
+
+def _beside_others(of: SlotEffect, meetings: Sequence[MeetingExperiments]) -> SlotEffect:
+    """Return an experiment with an error if others stand unevenly in its arms.
+
+    That is, if one arm has all of another feature, or if others together set its change off by half of its margin.
+    """
+    name, biases, confounded = of.experiment.name, dict[str, float](), False
+    for meeting in meetings:
+        names = meeting.overlap.first, meeting.overlap.second
+        if meeting.overlap.meeting in {"uneven", "confounded"} and name in names:
+            place = names.index(name)
+            biases[names[1 - place]] = meeting.biases[place]
+            confounded |= meeting.overlap.meeting == "confounded"
+    total = sum(biases.values())
+    if not (confounded or abs(total) > MATERIAL * of.answer.effect.margin):
+        return of
+    what = f"{', '.join(biases)} not evenly in both arms: if effects add up, they set its change {total:+.2%} off"
+    remedy = "give each arm the same share of every other feature, or slots of its own"
+    finding = Finding("uneven_overlap", "error", what, {"off": total}, remedy)
+    return replace(of, findings=(*of.findings, finding))
+
+
+def _slots(names: frozenset[str]) -> str:
+    """Return slots in words, many of them by their number."""
+    ordered = in_order([*names])
+    return ", ".join(ordered) if len(ordered) <= _NAMED else plural(len(ordered), "slot")

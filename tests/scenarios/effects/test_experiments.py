@@ -1,0 +1,130 @@
+"""Experiments on slots by `wsc slots --experiments`: each on its own slots, and what stands between them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from scenarios.commands.app import app
+from scenarios.effects.effect import effect
+from scenarios.effects.experiments import ExperimentsQuestion
+from scenarios.effects.experiments import experiments as experiments_of
+from scenarios.files.faults import FaultsError
+from tests.scenarios.effects.test_slots import cut, fleet, quiet
+
+MANY = 96
+GAINS = {"a": 0.10, "b": -0.06, "c": 0.0}
+
+
+@pytest.fixture(scope="module")
+def study():
+    """A fleet of 96 machines in eight slots, two periods before and one with three features; cut and plan beside."""
+    table = fleet(MANY, periods=3)
+    slots = cut(table[table["period"] < 2], slots=8).frame()
+    slot = table["machine"].map(slots.set_index("machine")["slot"])
+    treated = {"a": ["1", "2"], "b": ["1", "3"], "c": ["5"]}
+    value = table["value"].copy()
+    for name, which in treated.items():
+        value = np.where(slot.isin(which) & (table["period"] == 2), value * (1 + GAINS[name]), value)
+    having = slot.isin(["1", "2", "3", "5"]) & (table["period"] == 2)
+    rows = [*(("a", slot, slot in "12") for slot in "1234"), *(("b", slot, slot in "13") for slot in "1234")]
+    plan = pd.DataFrame([*rows, ("c", "5", True)], columns=["experiment", "slot", "treated"])
+    return table.assign(value=value, treated=having.astype(int)), slots, plan.astype({"treated": int})
+
+
+@pytest.fixture(scope="module")
+def answer(study):
+    table, slots, plan = study
+    return experiments_of([table], ExperimentsQuestion(slots, plan), None, quiet)
+
+
+def test_each_experiment_is_estimated_on_its_own_slots(study, answer):
+    table, slots, _ = study
+    found = answer.frame().set_index("experiment")
+    for name, gain in GAINS.items():
+        assert found.loc[name, "low"] < gain < found.loc[name, "high"]
+    assert found["zero_ruled_out"].tolist() == [True, True, False]
+    assert found["machines"].tolist() == [24, 24, 12]
+    assert found["controls"].tolist() == [24, 24, 48]
+    alone = slots[slots["slot"].isin(["1", "2", "3", "4"])]
+    rows = table[table["machine"].isin(alone["machine"])]
+    having = rows["machine"].isin(alone["machine"][alone["slot"].isin(["1", "2"])]) & (rows["period"] == 2)
+    same = effect([rows.assign(treated=having.astype(int))])
+    assert (same.change, same.low) == (found.loc["a", "change"], found.loc["a", "low"])
+
+
+def test_it_says_which_meet_and_whether_they_interact(answer):
+    meeting = {(meeting.overlap.first, meeting.overlap.second): meeting for meeting in answer.meetings}
+    assert {pair: of.overlap.meeting for pair, of in meeting.items()} == {
+        ("a", "b"): "crossed",
+        ("a", "c"): "controls",
+        ("b", "c"): "controls",
+    }
+    assert meeting["a", "b"].interact is False
+    assert meeting["a", "b"].biases == pytest.approx((0.0, 0.0))
+    assert "a and b cross evenly" in answer._repr_html_()
+    assert repr(answer) == "<ExperimentsAnswer: 3 experiments, 2 with a change; none is seen to interact>"
+
+
+def test_the_command_prints_what_is_answered(study, answer, tmp_path):
+    table, slots, plan = study
+    files = [tmp_path / name for name in ("table.csv", "slots.csv", "plan.csv")]
+    for file, frame in zip(files, (table, slots, plan), strict=True):
+        frame.to_csv(file, index=False)
+    words = ["slots", files[0], "--previous", files[1], "--experiments", files[2], "--json"]
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == (0 if answer.trusted else 1), result.output
+    said = json.loads(result.stdout)
+    assert said["kind"] == "experiments"
+    assert [row["change"] for row in said["experiments"]] == pytest.approx(answer.frame()["change"].tolist())
+    assert said["experiments"][2]["control_slots"] == ["4", "6", "7", "8"]
+    assert said["pairs"] == 3
+    result = CliRunner().invoke(app, [str(word) for word in (*words[:2], *words[4:])])
+    assert result.exit_code == 2
+    assert "--previous: should name the slots that the experiments ran on" in result.output
+
+
+def test_others_that_stand_unevenly_in_its_arms_take_the_verdict_away(study):
+    """Experiment d treats slots 1 and 5, of which slot 1 has two other features that its controls have not."""
+    table, slots, plan = study
+    more = pd.DataFrame({"experiment": "d", "slot": ["1", "6"], "treated": [1, 0]})
+    both = pd.concat([plan[plan["experiment"] == "a"], more], ignore_index=True)
+    answer = experiments_of([table], ExperimentsQuestion(slots, both), None, quiet)
+    (of_d,) = (of for of in answer.effects if of.experiment.name == "d")
+    assert not of_d.trusted
+    assert [finding.code for finding in of_d.findings if finding.severity == "error"] == ["uneven_overlap"]
+    assert "no verdict" in answer._repr_html_()
+
+
+def test_slots_whose_machines_were_exchanged_are_named_with_the_skew(study):
+    """Of two slots one has lost its new machines to the other, and no feature acts."""
+    table, slots, _ = study
+    platform = table.drop_duplicates("machine").set_index("machine")["platform"]
+    first, second = (slots.index[slots["slot"] == slot] for slot in "67")
+    old = [row for row in first if platform[slots["machine"][row]] == "old"][:4]
+    new = [row for row in second if platform[slots["machine"][row]] == "new"][:4]
+    exchanged = slots.assign(slot=slots["slot"].mask(slots.index.isin(old), "7").mask(slots.index.isin(new), "6"))
+    plan = pd.DataFrame({"experiment": "a", "slot": ["6", "7"], "treated": [1, 0], "since": 2.0})
+    for of_slots, codes in ((slots, []), (exchanged, ["unlike_slots"])):
+        (of,) = experiments_of([table], ExperimentsQuestion(of_slots, plan), None, quiet).effects
+        assert [finding.code for finding in of.findings if finding.code == "unlike_slots"] == codes
+        assert of.mix_skew == pytest.approx((1 + 0.2 * 10 / 12) / (1 + 0.2 * 2 / 12) - 1 if codes else 0.0, abs=0.03)
+
+
+WRONG = {
+    "slot": ({"slot": ["1", "x"]}, 'table:3:2: slot: should be a slot of the cut, got "x"'),
+    "treated": ({"treated": [0, 0]}, "table, a: treated: should be 1 for a slot"),
+    "since": ({"slot": ["6", "7"]}, "table, a: since: is needed: the tables have nothing as treated in its slots"),
+    "twice": ({"slot": ["1", "1"]}, "should be there once"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_plan_is_said(study, change, message):
+    table, slots, _ = study
+    plan = pd.DataFrame({"experiment": "a", "slot": ["1", "2"], "treated": [1, 0]}).assign(**change)
+    with pytest.raises(FaultsError) as caught:
+        experiments_of([table], ExperimentsQuestion(slots, plan), None, quiet)
+    assert message in str(caught.value)
