@@ -19,7 +19,7 @@ class MixDifference:
     skew: float
     """Relative difference of the arms by their mixes alone, without any change."""
     strata: pd.DataFrame
-    """stratum, treated, controls (share of each arm's machines), level (performance of its machines beside the fleet's,
+    """stratum, treated, controls (share of each arm's quota), level (performance of its machines beside the fleet's,
     job by job), skew (its part), uneven (whether counts differ by more than they must); the largest part first."""
 
     @property
@@ -32,7 +32,7 @@ def mix_difference(fleet: StratifiedFleet, treated: Bools, controls: Bools, slot
     """Return by how much two arms differ by their mixes of platforms and clusters.
 
     The level of a stratum is the quota-weighted mean of its machines' past performance, of each row beside its job's
-    mean over the fleet. The skew is the sum over strata of the difference of shares times that level.
+    mean over the fleet. The skew is the sum over strata of the difference of quota shares times that level.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ def mix_difference(fleet: StratifiedFleet, treated: Bools, controls: Bools, slot
     -0.0465
     """
     strata = len(fleet.strata)
-    counts = [np.bincount(fleet.stratum[arm], minlength=strata) for arm in (treated, controls)]
-    shares = [count / max(count.sum(), 1) for count in counts]
     performance, quota = (fleet.levels[:, fleet.variables.index(name)] for name in ("past performance", "quota"))
+    counts = [np.bincount(fleet.stratum[arm], minlength=strata) for arm in (treated, controls)]
+    quotas = [np.bincount(fleet.stratum[arm], quota[arm], strata) for arm in (treated, controls)]
+    shares = [of / max(float(of.sum()), 1e-300) for of in quotas]
     level = _weighted(fleet.stratum, performance, quota, strata)
     part = (shares[0] - shares[1]) * level
     uneven = np.abs(counts[0] / slots[0] - counts[1] / slots[1]) > _ROUNDED

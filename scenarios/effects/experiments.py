@@ -362,8 +362,8 @@ def _mix_finding(mix: MixDifference) -> Finding:
     worst = strata.iloc[0]
     others = f" and {plural(len(strata) - 1, 'other kind')}" if len(strata) > 1 else ""
     what = (
-        f"the arms' machines differ: {worst['treated']:.1%} of those with the feature and {worst['controls']:.1%} of "
-        f"the others are {worst['stratum']}{others}; that alone sets the arms {mix.skew:+.2%} apart"
+        f"the arms' machines differ: {worst['treated']:.1%} of the quota with the feature and {worst['controls']:.1%} "
+        f"of the other are on {worst['stratum']}{others}; that alone sets the arms {mix.skew:+.2%} apart"
     )
     evidence = {"skew": mix.skew, "kinds": float(len(strata))}
     return Finding("unlike_slots", "warning", what, evidence, "mend the slots before the next experiment (--previous)")

@@ -23,10 +23,10 @@ from analysis.wsmeter.summaries import job_statistics
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import calibration as facts
-from scenarios.papers import epochs, rollouts, service_worlds
+from scenarios.papers import epochs, rollouts, service_worlds, slots
 from scenarios.papers.crossplatform import ALL, RUBIS
 from scenarios.papers.lone_jobs import SLOW_MEMORY
-from scenarios.papers.rows import ONE, WORLDS, ManyWorldsRow, Reproduction, Row, RunRow
+from scenarios.papers.rows import COSTLY, ONE, WORLDS, ManyWorldsRow, MeasuredRow, Reproduction, Row, RunRow
 from scenarios.papers.sources import Kept, Sources
 from scenarios.papers.variations import ABLATION, COVARIANCE, MACHINES, SWITCHES, ablation, covariance
 from scenarios.profiling.affinity_trial import moved
@@ -326,6 +326,17 @@ ROWS: tuple[Row, ...] = (
         "whether guards find planted faults and leave healthy experiments alone",
         (),
         _guards,
+    ),
+    MeasuredRow(
+        "world/slots",
+        "two clusters of another generation mix skew a comparison of slots, and the warning that tells it",
+        (slots.SCENARIO,),
+        slots.measure,
+        note=f"{slots.SLOTS} slots of a fleet of three platforms, {slots.CUTS * slots.SLOTS // 2} pairs; a day after a "
+        f"day, nothing has a feature; up to {slots.MOST} machines are exchanged in each of two clusters of "
+        f"{slots.CLUSTERS}; points: difference of the newest platform's share there; told: the skew that the warning "
+        "tells from the day before",
+        on=COSTLY,
     ),
     ManyWorldsRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
     ManyWorldsRow(
