@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from analysis.profiling.formats.foreign import (
     DEEPEST,
@@ -17,14 +18,16 @@ from analysis.profiling.formats.foreign import (
     Measure,
     Sample,
 )
+from analysis.profiling.formats.signs import AFTER, BEFORE, parted_by_sign
 from analysis.tables.faults import Faults, plain
 
-_DIGITS = 40
 _NEARLY = re.compile(r"[^;].*;.*\S +[-+]?[0-9]*\.?[0-9]+")
 _LONGEST = 60
 _MOST_NUMBERS = 255
-_TWO = ("before", "after")
+_TWO = (BEFORE, AFTER)
 """Events of two counts a line."""
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
+_MILLIONTHS = 10**6
 _CURE = "a name that ends in a number goes in quotes"
 _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10'
 
@@ -32,11 +35,11 @@ _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes
 def is_folded(line: str) -> bool:
     """Return whether a line could be a folded stack: it ends in a whole number."""
     stack, _, count = line.rstrip().rpartition(" ")
-    return bool(stack.strip()) and count.isascii() and count.isdigit()
+    return bool(stack.strip()) and _is_whole(count)
 
 
 def is_nearly_folded(line: str) -> bool:
-    """Return whether a line has functions and a number that is no count, such as -3; `read_folded` refuses it.
+    """Return whether a line has functions and a number that may be no count, such as -3 or +5.
 
     Examples
     --------
@@ -51,7 +54,9 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
 
     A function without a name, as `main;;read` has one, is read as [unknown]. If every line ends in two counts, as
     those of `difffolded.pl` do, they are two measures, `before` and `after`. A name may end in a number if fewer than
-    half of the lines have such a name, which a note counts; or in any number if it stands in quotes.
+    half of the lines have such a name, which a note counts; or in any number if it stands in quotes. Negative counts
+    are a difference (`parted_by_sign`). If any count is a fraction, all are read as the event `weight` in millionths,
+    each stack as one sample.
 
     Parameters
     ----------
@@ -60,13 +65,14 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     """
     faults, budget, lines = Faults(name), FrameBudget(name), _Lines(data)
     numbers = bytes(min(_trailing_numbers(line), _MOST_NUMBERS) for _, line in lines)
-    measures = _measures(numbers)
-    numbered = _names_that_end_in_a_number(lines, numbers, len(measures), faults)
+    columns = len(_TWO) if min(numbers, default=0) >= len(_TWO) else 1
+    numbered = _names_that_end_in_a_number(lines, numbers, columns, faults)
+    fractions = any(_has_fraction(line, columns) for _, line in lines)
     frames: dict[str, int] = {}
     sums: dict[tuple[int, ...], tuple[int, ...]] = {}
     nameless = 0
     for number, line in lines:
-        functions, counts = _parsed(line, number, len(measures), faults)
+        functions, counts = _parsed(line, number, columns, faults, scale=_MILLIONTHS if fractions else 1)
         if not functions:
             continue
         named = [plain(function) if function.strip() else UNKNOWN for function in functions]
@@ -78,13 +84,15 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     if not sums and not faults.count:
         faults.tell("stacks", "should be at least one", "none")
     faults.refuse()
-    return ForeignProfile(
-        measures,
+    taken = (1,) * columns if fractions else ()
+    profile = ForeignProfile(
+        _measures(columns, fractions=fractions),
         tuple(map(Frame, frames)),
-        tuple(Sample(stack, counts) for stack, counts in sums.items()),
+        tuple(Sample(stack, counts, taken=taken) for stack, counts in sums.items()),
         name=name,
-        notes=tuple(_notes(len(measures), nameless, numbered)),
+        notes=tuple(_notes(columns, nameless, numbered, fractions=fractions)),
     )
+    return parted_by_sign(profile)
 
 
 def write_folded(profile: ForeignProfile, event: str) -> str:
@@ -128,15 +136,33 @@ class _Lines:
                 yield number, text
 
 
-def _measures(numbers: Sequence[int]) -> tuple[Measure, ...]:
-    """Return what the lines count: samples, or two things if every line ends in two numbers or more."""
-    return tuple(map(Measure, _TWO)) if min(numbers, default=0) >= len(_TWO) else (Measure("samples"),)
+def _measures(columns: int, *, fractions: bool) -> tuple[Measure, ...]:
+    """Return what the lines count: samples or a weight, or two things if every line ends in two numbers or more."""
+    unit = "millionths" if fractions else "count"
+    names = _TWO if columns == len(_TWO) else ("weight",) if fractions else ("samples",)
+    return tuple(Measure(name, unit) for name in names)
 
 
 def _trailing_numbers(line: str) -> int:
     """Return how many numbers a line ends in after its first word."""
     words = reversed(line.split()[1:])
-    return sum(1 for _ in itertools.takewhile(lambda word: word.isascii() and word.isdigit(), words))
+    return sum(1 for _ in itertools.takewhile(_is_number, words))
+
+
+def _is_number(word: str) -> bool:
+    return (word.isascii() and word.isdigit()) or _NUMBER.fullmatch(word) is not None
+
+
+def _is_whole(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def _has_fraction(line: str, columns: int) -> bool:
+    """Return whether one of the counts that a line ends in is a fraction."""
+    words = line.rsplit(None, columns)[1:]
+    return any(
+        "." in word and _NUMBER.fullmatch(word) is not None and word.partition(".")[2].strip("0") for word in words
+    )
 
 
 def _names_that_end_in_a_number(lines: _Lines, numbers: Sequence[int], columns: int, faults: Faults) -> list[str]:
@@ -164,7 +190,9 @@ def _names_that_end_in_a_number(lines: _Lines, numbers: Sequence[int], columns: 
     return [line for _, line, _ in longer]
 
 
-def _notes(counts: int, nameless: int, numbered: Sequence[str]) -> Iterator[str]:
+def _notes(counts: int, nameless: int, numbered: Sequence[str], *, fractions: bool) -> Iterator[str]:
+    if fractions:
+        yield "counts are fractions: read in millionths, each stack as one sample"
     if counts > 1:
         yield f"two counts a line, as of difffolded.pl: read as the events before and after; {_IF_NAMES}"
     if numbered:
@@ -177,24 +205,29 @@ def _notes(counts: int, nameless: int, numbered: Sequence[str]) -> Iterator[str]
         yield f"{lines} a function without a name, which is read as {UNKNOWN}"
 
 
-def _parsed(line: str, number: int, columns: int, faults: Faults) -> tuple[list[str], tuple[int, ...]]:
+def _parsed(line: str, number: int, columns: int, faults: Faults, *, scale: int) -> tuple[list[str], tuple[int, ...]]:
     """Return a line's functions and counts; neither if there was a fault, which is added."""
     path, *counts = line.strip().rsplit(None, columns) if columns > 1 else line.strip().rpartition(" ")[::2]
     functions = path.strip().split(";")
-    wrong = next((count for count in counts if not _is_count(count)), None)
+    amounts = [_amount(count, scale) for count in counts]
+    wrong = next((count for count, amount in zip(counts, amounts, strict=True) if amount is None), None)
     if wrong is not None:
-        faults.tell("count", f"should be a whole number from 0 to {LARGEST}, after a blank", wrong or line, line=number)
+        faults.tell("count", f"should be a number up to {LARGEST // scale}, after a blank", wrong or line, line=number)
     elif not any(map(str.strip, functions)):
         faults.tell("stack", "should name a function", path.strip() or "none", line=number)
     elif len(functions) > DEEPEST:
         faults.tell("stack", f"should be at most {DEEPEST} functions deep", len(functions), line=number)
     else:
-        return functions, tuple(map(int, counts))
+        return functions, tuple(amount or 0 for amount in amounts)
     return [], ()
 
 
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= LARGEST
+def _amount(text: str, scale: int) -> int | None:
+    """Return a count in so many parts of 1, rounded; None if it is none, or too large."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    amount = int(text) * scale if "." not in text else round(Fraction(text) * scale)
+    return amount if abs(amount) <= LARGEST else None
 
 
 def _word(function: str) -> str:

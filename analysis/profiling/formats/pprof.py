@@ -14,6 +14,7 @@ from analysis.profiling.formats.foreign import (
     Origin,
     Sample,
 )
+from analysis.profiling.formats.signs import parted_by_sign
 from analysis.profiling.formats.wire import Message, Shape, Wire
 from analysis.tables.bytes import unpacked
 from analysis.tables.faults import Faults, plain
@@ -29,6 +30,7 @@ _MAPPING = Shape("mapping", frozenset({1, 2, 3, 4, 5, 6}))
 _LOCATION = Shape("location", frozenset({1, 2, 3}), lengths=frozenset({4}))
 _LINE = Shape("line", frozenset({1, 2}))
 _FUNCTION = Shape("function", frozenset({1, 2, 3, 4, 5}))
+_NUMBERED = ((5, _FUNCTION), (4, _LOCATION))
 _LAST_LINE = (1 << 31) - 1
 _NS = 1e9
 _LABELS: Mapping[str, str] = {
@@ -83,6 +85,7 @@ class _MessageReader:
     """Values of each label."""
     left_out: dict[str, None] = field(default_factory=dict)
     """Labels with too many values, in the order of the file."""
+    notes: list[str] = field(default_factory=list)
 
     def profile(self) -> ForeignProfile:
         """Return the profile, or raise all faults."""
@@ -91,7 +94,7 @@ class _MessageReader:
             self.faults.tell("string_table", "should begin with an empty string", self.texts[0])
         measures = self._measures()
         images = self._by_id(3, _MAPPING, self._image)
-        functions = self._by_id(5, _FUNCTION, self._function)
+        functions = self._functions()
         locations = self._by_id(4, _LOCATION, lambda message: self._location(message, images, functions))
         if not measures:
             self.faults.tell("sample_type", "should be at least one", "none")
@@ -100,7 +103,7 @@ class _MessageReader:
         comments = tuple(self._text(at, "comment", 0) for at in self.root.numbers.get(13, []))
         default = self._text(self.root.number(14), "default_sample_type", 0)
         self.faults.refuse()
-        return ForeignProfile(
+        profile = ForeignProfile(
             measures,
             tuple(self.frames),
             samples,
@@ -113,6 +116,7 @@ class _MessageReader:
             comments=comments,
             notes=self._notes(),
         )
+        return parted_by_sign(profile)
 
     def _messages(self, key: int, shape: Shape) -> Iterator[Message]:
         for begin, end in self.root.lengths.get(key, []):
@@ -142,6 +146,18 @@ class _MessageReader:
                 self.faults.tell(f"{shape.name}.id", problem, number, byte=message.offset)
             messages[number] = read(message)
         return messages
+
+    def _functions(self) -> dict[int, tuple[str, str, int]]:
+        """Return the functions by their ids.
+
+        Profilers of .NET write no ids of functions; each location then is of the function of its own place, if there
+        are as many of both and locations count from 1.
+        """
+        ids = [[message.number(1) for message in self._messages(key, shape)] for key, shape in _NUMBERED]
+        if ids[0] and not any(ids[0]) and ids[1] == list(range(1, len(ids[0]) + 1)):
+            self.notes.append("functions have no ids: numbered in their order, as profilers of .NET mean it")
+            return {at: self._function(message) for at, message in enumerate(self._messages(5, _FUNCTION), 1)}
+        return self._by_id(5, _FUNCTION, self._function)
 
     def _image(self, message: Message) -> tuple[str, str]:
         file, build_id = (self._text(message.number(key), "mapping", message.offset) for key in (5, 6))
@@ -189,8 +205,8 @@ class _MessageReader:
             values = tuple(map(_signed, message.numbers.get(2, [])))
             if len(values) != measures:
                 self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)
-            elif min(values) < 0:
-                self.faults.tell("sample.value", f"should be from 0 to {LARGEST}", min(values), byte=place)
+            elif min(values) < -LARGEST:
+                self.faults.tell("sample.value", f"should be from {-LARGEST} to {LARGEST}", min(values), byte=place)
             labels = tuple(label for part in message.lengths.get(3, []) if (label := self._label(*part)) is not None)
             if labels not in labelled:
                 labelled[labels] = len(labelled)
@@ -253,7 +269,7 @@ class _MessageReader:
         for key, which in ((7, "drop_frames"), (8, "keep_frames")):
             if self.root.number(key):
                 notes.append(f"{which} is not applied: every frame is kept")
-        return tuple(notes)
+        return (*self.notes, *notes)
 
     def _decoded(self, begin: int, end: int) -> str:
         return plain(self.wire.data[begin:end].decode(errors="replace"))

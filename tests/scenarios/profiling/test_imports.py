@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_told_and_left_out(tmp_path):
     imported = import_files([bad, good, tmp_path / "none"], tmp_path / "made")
     assert [total.value for total in imported.totals] == [30]
     assert [note.partition(": ")[0] for note in imported.notes] == ["left out", "left out"]
-    assert "bad.folded:2: count: should be a whole number" in imported.notes[0]
+    assert "bad.folded:2: count: should be a number" in imported.notes[0]
     with pytest.raises(ValueError, match=r"bad\.folded:2: count"):
         import_files([bad], tmp_path / "other")
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from analysis.profiling.formats.folded import read_folded, write_folded
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure
+from analysis.profiling.formats.tables import totals
 from analysis.tables.faults import FileError
 from tests.helpers.foreign_profiles import profile_of
 
@@ -47,12 +48,13 @@ def test_stacks_that_are_written_alike_are_summed():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("main;f x", "a.folded:1: count: should be a whole number from 0 to 9223372036854775807, after a blank, got x"),
-        ("main 1\nf -3", "a.folded:2: count: should be a whole number"),
-        ("main 1.5", "a.folded:1: count: should be a whole number"),
-        (f"main {LARGEST + 1}", "a.folded:1: count: should be a whole number"),
-        ("main " + "9" * 5000, "a.folded:1: count: should be a whole number"),
-        ("main ٣", "a.folded:1: count: should be a whole number"),
+        ("main;f x", "a.folded:1: count: should be a number up to 9223372036854775807, after a blank, got x"),
+        ("main 1\nf 3-", "a.folded:2: count: should be a number"),
+        ("main 1.5.2", "a.folded:1: count: should be a number"),
+        ("main 1.5\nf 9999999999999999", "a.folded:2: count: should be a number up to 9223372036854, after"),
+        (f"main {LARGEST + 1}", "a.folded:1: count: should be a number"),
+        ("main " + "9" * 5000, "a.folded:1: count: should be a number"),
+        ("main ٣", "a.folded:1: count: should be a number"),
         (" ; ;  3", "a.folded:1: stack: should name a function, got ; ;"),
         ("17", "a.folded:1: stack: should name a function, got none"),
         ("", "a.folded: stacks: should be at least one, got none"),
@@ -91,6 +93,25 @@ def test_two_counts_a_line_are_those_before_and_after():
         "two counts a line, as of difffolded.pl: read as the events before and after; "
         'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10',
     )
+
+
+def test_negative_counts_are_what_there_was_before():
+    """Equal stacks are summed first; +7 and -4 is 3 more."""
+    profile = read_folded(b"main;read 7\nmain;read -4\nmain -2\nmain;write 5\n", "less.folded")
+    assert [measure.event for measure in profile.measures] == ["samples/before", "samples/after"]
+    assert [sample.amounts for sample in profile.samples] == [(0, 3), (2, 0), (0, 5)]
+    assert profile.notes == ("samples: negative values, a difference: read as samples/before and samples/after",)
+
+
+def test_fractions_are_millionths_and_each_stack_is_one_sample():
+    profile = read_folded(b"main;read 0.25\nmain;read 1.5\nmain 2\nmain;write 0.3333333\n", "parts.folded")
+    assert [(measure.event, measure.unit) for measure in profile.measures] == [("weight", "millionths")]
+    assert [sample.amounts for sample in profile.samples] == [(1_750_000,), (2_000_000,), (333_333,)]
+    (total,) = totals(profile)
+    assert (total.samples, total.value) == (3, 4_083_333)
+    assert profile.notes == ("counts are fractions: read in millionths, each stack as one sample",)
+    whole = read_folded(b"main 2.0\nmain;f 1\n", "whole.folded")
+    assert ([sample.amounts for sample in whole.samples], whole.measures[0].event) == ([(2,), (1,)], "samples")
 
 
 def test_a_name_in_quotes_may_end_in_numbers():
@@ -147,7 +168,7 @@ def test_unlike_numbers_of_counts_and_more_than_two_are_faults_of_their_lines(te
 
 
 def test_a_second_count_beyond_64_bits_is_refused_too():
-    with pytest.raises(FileError, match=r"^a\.folded:1: count: should be a whole number"):
+    with pytest.raises(FileError, match=r"^a\.folded:1: count: should be a number"):
         read_folded(f"main {LARGEST + 1} 3\n".encode(), "a.folded")
 
 

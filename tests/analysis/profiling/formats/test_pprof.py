@@ -186,7 +186,7 @@ def broken(change):
     [
         (lambda p: p.sample[0].location_id.append(8), "sample.location_id: should be a location's id, got 8"),
         (lambda p: p.sample[0].value.append(8), "sample.value: should be 1, one a sample type, got 2"),
-        (lambda p: p.sample.add(value=[-4]), f"sample.value: should be from 0 to {LARGEST}, got -4"),
+        (lambda p: p.sample.add(value=[-(2**63)]), f"sample.value: should be from {-LARGEST} to {LARGEST}, got -92"),
         (lambda p: p.location.add(id=7), "location.id: should be an id of its own, not 0, got 7"),
         (lambda p: p.location.add(id=0), "location.id: should be an id of its own, not 0, got 0"),
         (lambda p: p.location.add(id=1, mapping_id=3), "location.mapping_id: should be a mapping's id, got 3"),
@@ -209,10 +209,43 @@ def test_what_refers_to_nothing_is_refused(change, said):
     assert str(caught.value).startswith("cpu.pb: ")
 
 
+def test_a_difference_is_what_there_was_before_and_after():
+    """By the runtime: the sum of a difference is that of what was after less that of what was before."""
+    profile = runtime()()
+    profile.ParseFromString(broken(lambda p: p.sample.add(location_id=[9], value=[-4])))
+    ours = read_pprof(profile.SerializeToString())
+    assert [(measure.event, measure.unit) for measure in ours.measures] == [
+        ("cpu/before", "nanoseconds"), ("cpu/after", "nanoseconds"),
+    ]  # fmt: skip
+    assert [sample.amounts for sample in ours.samples] == [(0, 30), (4, 0)]
+    assert ours.total("cpu/after") - ours.total("cpu/before") == sum(sample.value[0] for sample in profile.sample)
+    assert ours.notes == ("cpu: negative values, a difference: read as cpu/before and cpu/after",)
+
+
+def test_functions_without_ids_are_those_of_the_locations_in_their_order():
+    """As profilers of .NET write them; where numbers of both differ it is a fault."""
+
+    def change(profile):
+        for at, function in enumerate(profile.function, 1):
+            function.id = 0
+            if at > len(profile.location):
+                profile.location.add(mapping_id=1).line.add(line=1)
+        for at, location in enumerate(profile.location, 1):
+            location.id, location.line[0].function_id = at, at
+            del location.line[1:]
+        profile.sample[0].location_id[:] = [2, 3]
+
+    profile = read_pprof(broken(change), "dotnet.pb")
+    assert [profile.frames[at].function for at in profile.samples[0].stack] == ["g", "main"]
+    assert profile.notes[0] == "functions have no ids: numbered in their order, as profilers of .NET mean it"
+    with pytest.raises(FileError, match=r"function\.id: should be an id of its own, not 0, got 0"):
+        read_pprof(broken(lambda p: (change(p), p.location.add(id=9))), "dotnet.pb")
+
+
 def test_all_faults_are_said_at_once_and_many_are_counted():
     def change(profile):
         for _ in range(30):
-            profile.sample.add(location_id=[5], value=[-1])
+            profile.sample.add(location_id=[5], value=[-(2**63)])
 
     with pytest.raises(FileError) as caught:
         read_pprof(broken(change))
