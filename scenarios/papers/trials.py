@@ -22,6 +22,7 @@ def trials(out: Path) -> Mapping[str, Trial]:
         "planner": _planner,
         "regressions": _regressions,
         "scorecard": _scorecard,
+        "watch": _watch,
     }
     return {name: partial(study, out) for name, study in studies.items()}
 
@@ -30,6 +31,12 @@ def _regressions(out: Path, *, progress: Progress, planted: int, healthy: int) -
     from scenarios.profiling.regressions import regressions
 
     return asdict(regressions(planted, healthy, out, progress))
+
+
+def _watch(out: Path, *, progress: Progress, planted: int, healthy: int) -> Kept:
+    from scenarios.profiling.watch_trial import watched
+
+    return asdict(watched(planted, healthy, out, progress))
 
 
 def _core_seconds(out: Path, *, progress: Progress, scenario: str, draws: int, overrides: tuple[str, ...] = ()) -> Kept:

@@ -52,6 +52,8 @@ PLAIN_DRAWS: Final = 10
 """Collectors as the fleet's own one is, whose design effect is told beside."""
 PLANTED: Final = 100
 """Pairs of profiles with a planted regression, and as many without."""
+WATCHED: Final = 20
+"""Profiles with a planted incident that are watched over time, and as many without."""
 _AGAINST_TIME: Final = ("day", "week")
 """Designs with machines that have the feature beside machines that have not."""
 _PLAIN: Final = (*_AGAINST_TIME, "crossover")
@@ -222,6 +224,12 @@ def _regressions(sources: Sources) -> Reproduction:
     return Reproduction(numbers(named=study["named"], quiet=study["quiet"]), table=pd.DataFrame(study["causes"]))
 
 
+def _watch(sources: Sources) -> Reproduction:
+    study = sources.trial("watch", planted=WATCHED, healthy=WATCHED)
+    judged = numbers(found=study["found"], right=study["right"], quiet=study["quiet"])
+    return Reproduction(judged, table=pd.DataFrame(study["causes"]))
+
+
 def _profiles(sources: Sources) -> Reproduction:
     many, plain = sources.collectors(FLEET, MANY_DRAWS, **MANY), sources.collectors(FLEET, PLAIN_DRAWS)
     functions = many["functions"]
@@ -389,6 +397,14 @@ ROWS: tuple[Row, ...] = (
         (FLEET,),
         _regressions,
         note=f"{PLANTED} planted, {PLANTED} healthy pairs",
+    ),
+    ManyWorldsRow(
+        "world/watch",
+        "whether changes at unknown times are found as stated, with their cause, and healthy profiles left alone",
+        (FLEET,),
+        _watch,
+        note=f"{WATCHED} planted, {WATCHED} healthy profiles of ten days, without a new compiler or kernel; found: of "
+        "the incidents whose growth is at least what is stated for functions of their size",
     ),
     ManyWorldsRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _profiles),
 )

@@ -10,8 +10,9 @@ do not bring with them.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from sim.profiling.builds import NEW
 from sim.profiling.collection import Collection, visits_of
 from sim.profiling.setting import ProfileSetting, of_block
 from sim.profiling.truth import ProfileTruth
+from sim.recorder import Values, write_table
 
 CAUSES = ("revision", "compiler", "platform", "datacentre")
 FACTORS = (1.6, 3.0)
@@ -161,19 +163,64 @@ class PlantedFleet:
 
     def sampled(self, seed: int, incidents: Iterable[Incident] = ()) -> pd.DataFrame:
         """Return cycles as a collector saw them: tags, machine, function, image, later, samples, value."""
+        look = self._look(seed, incidents)
+        builds = frame(look.setting.layout.build_columns())[["build", "revision", "compiler"]]
+        visits = frame(look.visits).merge(_stands_for(look.setting.rates), on="platform")
+        processes = look.processes.merge(builds, on="build", how="left").merge(visits, on="visit")
+        processes = processes.assign(later=processes["start_s"] >= self.half_s)
+        return _clustered(look.samples, processes, frame(look.locations))
+
+    def write(self, folder: Path, seed: int, incidents: Iterable[Incident] = ()) -> None:
+        """Write what a collector saw into a folder, as the tables of a profile.
+
+        Parameters
+        ----------
+        folder : an existing folder
+        seed : of the collector
+        incidents : what is planted
+        """
+        look = self._look(seed, incidents)
+        nothing = np.zeros(0, np.int64)
+        tables: dict[str, Mapping[str, Values]] = {
+            "visits": look.visits,
+            "processes": _columns(look.processes),
+            "builds": dict(look.setting.layout.build_columns()),
+            "rates": _columns(look.setting.rates),
+            "locations": look.locations,
+            "samples": _columns(look.samples),
+            "stacks": {"stack": nothing, "depth": nothing, "location": nothing},
+        }
+        for name, columns in tables.items():
+            write_table(folder, name, columns)
+
+    def _look(self, seed: int, incidents: Iterable[Incident]) -> "_Look":
+        """Return what a collector saw where something is planted, symbolised."""
         world = self.setting.with_collector(seed).world
         profiling = replace(world.profiling, incidents=tuple(incidents))
         setting = replace(self.setting, world=replace(world, profiling=profiling))
         collection, symboliser = Collection.of(setting), Symboliser(self.repository, no_stacks())
         parts = [collection.sampler.take(collection.view(block, self.visits), setting.rows) for block in self.blocks]
-        processes = pd.concat([frame(part.processes) for part in parts], ignore_index=True)
         raw = [pa.RecordBatch.from_pydict(dict(part.raw_samples)) for part in parts]
         samples = pd.concat([frame(part) for part in symboliser.samples(raw, 1)], ignore_index=True)
-        builds = frame(setting.layout.build_columns())[["build", "revision", "compiler"]]
-        visits = frame(collection.sampler.visit_columns()).merge(_stands_for(setting.rates), on="platform")
-        processes = processes.merge(builds, on="build", how="left").merge(visits, on="visit")
-        processes = processes.assign(later=processes["start_s"] >= self.half_s)
-        return _clustered(samples, processes, frame(symboliser.locations()))
+        processes = pd.concat([frame(part.processes) for part in parts], ignore_index=True)
+        visits = dict(collection.sampler.visit_columns())
+        return _Look(setting, visits, processes, samples, dict(symboliser.locations()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """Tables of one collector."""
+
+    setting: ProfileSetting
+    visits: Mapping[str, Values]
+    processes: pd.DataFrame
+    samples: pd.DataFrame
+    locations: Mapping[str, Values]
+
+
+def _columns(table: pd.DataFrame) -> dict[str, Values]:
+    """Return a table's columns as they are written."""
+    return {str(name): table[name].to_numpy() for name in table.columns}
 
 
 def _stands_for(rates: pd.DataFrame) -> pd.DataFrame:

@@ -281,7 +281,7 @@ def _windows(length: int, size: Floats, observed: Floats, mean: Floats, dispersi
 
 
 def _entropy(count: Floats, mean: Floats) -> Floats:
-    return np.asarray(np.where(count > 0, count * np.log(np.maximum(count, 1e-300) / mean), 0.0))
+    return np.asarray(np.where(count > 0, count * np.log(np.maximum(count, 1e-300) / np.maximum(mean, 1e-300)), 0.0))
 
 
 def _cumulative(values: Floats, period: int) -> Floats:

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling.database import Database
+from analysis.profiling.query import Query
 from models.profiling.world import Incident
 from models.randomness import stream
 from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
@@ -42,6 +44,16 @@ def test_halves_are_told_apart_by_the_midnight_between(fleet):
     assert not before["later"].any()
     assert after["later"].all()
     assert set(before["kernel"]) == {"6.1.90"}
+
+
+def test_what_a_collector_saw_is_written_as_the_tables_of_a_profile(fleet, tmp_path):
+    """The profile's sums by function are those of the same collector's table."""
+    fleet.write(tmp_path, 0)
+    seen = fleet.sampled(0).groupby("function")[["samples", "value"]].sum()
+    with Database([tmp_path]) as database:
+        sums = database.query(Query("cycles", ("function",))).set_index("function")
+    assert sums["samples"].to_dict() == seen["samples"].to_dict()
+    assert sums["value"].astype(float).to_dict() == pytest.approx(seen["value"].to_dict(), rel=1e-12)
 
 
 def test_an_incident_makes_its_function_more_expensive_where_and_when_it_acts_and_changes_no_totals(fleet):
