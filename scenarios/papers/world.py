@@ -226,7 +226,7 @@ def _regressions(sources: Sources) -> Reproduction:
 
 def _watch(sources: Sources) -> Reproduction:
     study = sources.trial("watch", planted=WATCHED, healthy=WATCHED)
-    judged = numbers(found=study["found"], right=study["right"], quiet=study["quiet"])
+    judged = numbers(power=study["power"], right=study["right"], quiet=study["quiet"])
     return Reproduction(judged, table=pd.DataFrame(study["causes"]))
 
 
@@ -403,7 +403,7 @@ ROWS: tuple[Row, ...] = (
         "whether changes at unknown times are found as stated, with their cause, and healthy profiles left alone",
         (FLEET,),
         _watch,
-        note=f"{WATCHED} planted, {WATCHED} healthy profiles of ten days, without a new compiler or kernel; found: of "
+        note=f"{WATCHED} planted, {WATCHED} healthy profiles of ten days, without a new compiler or kernel; power: of "
         "the incidents whose growth is at least what is stated for functions of their size",
     ),
     ManyWorldsRow("world/profiles", "how often many collectors' intervals are right", (FLEET,), _profiles),

@@ -52,7 +52,7 @@ class WatchedIncident:
     """Factor by which it grows over all of the fleet."""
     stated: float | None
     """Factor that is stated for a function of its size; None: none is."""
-    found: bool
+    detected: bool
     blamed: str
     """Dimension and value that are named first, if it was found."""
     right: bool
@@ -69,8 +69,8 @@ class IncidentOutcomes:
     incidents: int
     could_be_found: int
     """Whose growth is at least the stated one."""
-    found_of_those: int
-    found: int
+    detected_of_those: int
+    detected: int
     right: int
 
 
@@ -78,8 +78,8 @@ class IncidentOutcomes:
 class WatchTrial:
     """How often incidents that could be found were, with their cause first, and healthy profiles left alone."""
 
-    found: float
-    """Share found of the incidents that could be; NaN: none could."""
+    power: float
+    """Share detected of the incidents that could be; NaN: none could."""
     right: float
     """Share of the incidents found whose cause is named first; NaN: none was found."""
     quiet: float
@@ -133,10 +133,10 @@ def _within(total: int, fleet: int) -> int:
 def summary(planted: Sequence[WatchedIncident], healthy: Sequence[int]) -> WatchTrial:
     """Return what all profiles together say."""
     could = [incident for incident in planted if _could_be_found(incident)]
-    found = [incident for incident in planted if incident.found]
+    named = [incident for incident in planted if incident.detected]
     return WatchTrial(
-        found=sum(incident.found for incident in could) / len(could) if could else math.nan,
-        right=sum(incident.right for incident in found) / len(found) if found else math.nan,
+        power=sum(incident.detected for incident in could) / len(could) if could else math.nan,
+        right=sum(incident.right for incident in named) / len(named) if named else math.nan,
         quiet=healthy.count(0) / len(healthy),
         causes=[_outcomes(cause, [incident for incident in planted if incident.cause == cause]) for cause in CAUSES],
         trials=list(planted),
@@ -150,11 +150,11 @@ def _could_be_found(incident: WatchedIncident) -> bool:
 
 def _outcomes(cause: str, incidents: Sequence[WatchedIncident]) -> IncidentOutcomes:
     could = [incident for incident in incidents if _could_be_found(incident)]
-    counts = Counter(found=0, right=0)
+    counts = Counter(detected=0, right=0)
     for incident in incidents:
-        counts.update(found=incident.found, right=incident.right)
-    found_of_those = sum(incident.found for incident in could)
-    return IncidentOutcomes(cause, len(incidents), len(could), found_of_those, counts["found"], counts["right"])
+        counts.update(detected=incident.detected, right=incident.right)
+    detected_of_those = sum(incident.detected for incident in could)
+    return IncidentOutcomes(cause, len(incidents), len(could), detected_of_those, counts["detected"], counts["right"])
 
 
 class JudgedProfiles(TypedDict):
@@ -220,7 +220,7 @@ def _outcome(
         size=size,
         growth=1.0 + share * (incident.factor - 1.0) / size,
         stated=_stated(answer, size),
-        found=named is not None,
+        detected=named is not None,
         blamed=first.words() if first is not None else "",
         right=right,
         beside=sum(change.function != incident.function for change in answer.alarms),

@@ -58,8 +58,8 @@ def sources(run):
         return SECONDS
 
     def watch(progress, planted, healthy):
-        causes = [{"cause": "platform", "incidents": planted, "found": planted - 2}]
-        return {"found": 1 - 2 / planted, "right": 1.0, "quiet": 1 - 1 / healthy, "causes": causes}
+        causes = [{"cause": "platform", "incidents": planted, "detected": planted - 2}]
+        return {"power": 1 - 2 / planted, "right": 1.0, "quiet": 1 - 1 / healthy, "causes": causes}
 
     told = {"regressions": regressions, "watch": watch, "core_seconds": core_seconds}
     return Sources(obtained, lambda _what, _share: None, judged, told)
@@ -127,7 +127,7 @@ def test_many_collectors_are_told_beside_the_fleets_own(sources):
 def test_core_seconds_and_regressions_pass_on_what_they_are_told(sources):
     assert measured("gwp/core-seconds", sources)[1] == {"error": 0.01, "interval_holds": 0.95, "half_width": 0.03}
     assert measured("world/regressions", sources)[1] == {"named": 0.96, "quiet": 0.99}
-    assert measured("world/watch", sources)[1] == {"found": 0.9, "right": 1.0, "quiet": 0.95}
+    assert measured("world/watch", sources)[1] == {"power": 0.9, "right": 1.0, "quiet": 0.95}
 
 
 def test_other_collections_count_neither_as_samples_nor_in_core_seconds(run):

@@ -42,19 +42,25 @@ def answered(*alarms):
 def test_an_incident_is_found_by_its_function_and_right_by_its_cause(alarms, found, right, beside):
     """A quarter of a function of 0.1% becomes three times as expensive: 1.5 x over the fleet; 2.8 x is stated."""
     outcome = _outcome(answered(*alarms), STRUCK, "revision", (0.001, 0.00025), (0, 0))
-    assert (outcome.found, outcome.right, outcome.beside) == (found, right, beside)
+    assert (outcome.detected, outcome.right, outcome.beside) == (found, right, beside)
     assert (outcome.growth, outcome.stated) == (1.5, pytest.approx(math.sqrt(8)))
 
 
 def test_what_could_not_be_found_is_not_held_against_the_watch():
     found = _outcome(answered(("f", ("revision", "r2", "a"))), STRUCK, "revision", (0.01, 0.01), (0, 0))
-    missed = replace(found, found=False, right=False)
+    missed = replace(found, detected=False, right=False)
     small = replace(missed, growth=1.9)
     trial = summary([found, found, missed, small], [0, 0, 1, 0])
-    assert (trial.found, trial.right, trial.quiet) == (pytest.approx(2 / 3), 1.0, 0.75)
+    assert (trial.power, trial.right, trial.quiet) == (pytest.approx(2 / 3), 1.0, 0.75)
     (row,) = [row for row in trial.causes if row.incidents]
-    assert (row.cause, row.incidents, row.could_be_found, row.found_of_those, row.found) == ("revision", 4, 3, 2, 2)
-    assert math.isnan(summary([small], [0]).found)
+    assert (row.cause, row.incidents, row.could_be_found, row.detected_of_those, row.detected) == (
+        "revision",
+        4,
+        3,
+        2,
+        2,
+    )
+    assert math.isnan(summary([small], [0]).power)
 
 
 def test_nothing_to_plant_is_refused(tmp_path):
