@@ -1,12 +1,12 @@
 """The guards of an experiment, by the code of what they find.
 
-Twelve guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
-2.4% of healthy tables. The others look at what is there or was said, and do not depend on chance.
+Fourteen guards test hypotheses, each at a chance of `findings.ALPHA`, so that all of them together alarm on at most
+2.8% of healthy tables. The others look at what is there or was said, and do not depend on chance.
 """
 
 from collections.abc import Mapping
 
-from analysis.audit import arms, intervals, recorded_feature, units
+from analysis.audit import arms, clocks, contamination, intervals, recorded_feature, units
 from analysis.audit.case import Guard
 
 GUARDS: Mapping[str, Guard] = {
@@ -21,6 +21,8 @@ GUARDS: Mapping[str, Guard] = {
     "selection_optimised": arms.selection_optimised,
     "imbalance_before": arms.imbalance_before,
     "early_feature": recorded_feature.early_feature,
+    "contaminated_controls": contamination.contaminated_controls,
+    "shifted_clocks": clocks.shifted_clocks,
     "sample_ratio": arms.sample_ratio,
     "whole_racks": intervals.whole_racks,
     "few_clusters": intervals.few_clusters,

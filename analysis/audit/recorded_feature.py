@@ -44,7 +44,8 @@ def early_feature(case: Case) -> list[Finding] | None:
 
 def _shift(table: Audited, since: int) -> tuple[float, float] | None:
     """Return by how much more the machines that get the feature changed at a period, and its two-sided chance."""
-    changes, series = _changes(table, ~table.study & (table.period < since), ~table.study & (table.period >= since))
+    early = table.period < since
+    changes, series = changes_of_machines(table, ~table.study & early, ~table.study & ~early)
     arms = [np.flatnonzero((series > 0) & arm) for arm in (table.ever, table.never & ~table.ever)]
     machines = len(arms[0]) + len(arms[1])
     if min(map(len, arms)) < _LEAST_MACHINES:
@@ -58,7 +59,7 @@ def _shift(table: Audited, since: int) -> tuple[float, float] | None:
     return (apart, float(2 * t.sf(abs(apart) / error, machines - 2))) if error > 0 else None
 
 
-def _changes(table: Audited, before: Bools, after: Bools) -> tuple[Floats, Ints]:
+def changes_of_machines(table: Audited, before: Bools, after: Bools) -> tuple[Floats, Ints]:
     """Return (M,) the mean change of each machine's series, less that of their jobs, and how many have both times.
 
     A series is an instance on a machine, or a job there. What machines that never have the feature do on average in a
@@ -102,7 +103,7 @@ def spill_over(case: Case) -> list[Finding] | None:
     if domains is None or table.crossover or case.plain is None or table.study.all():
         return None
     domain = pd.factorize(domains, sort=True)[0]
-    changes, series = _changes(table, ~table.study, table.study & ~table.treated)
+    changes, series = changes_of_machines(table, ~table.study, table.study & ~table.treated)
     series = series * (table.never & ~table.ever)
     sizes = np.bincount(domain)
     count: Floats = np.asarray(np.bincount(domain, series, len(sizes)), dtype=np.float64)

@@ -53,8 +53,28 @@ def vanished(made, rows, share, rng):
     return {name: values[there] for name, values in rows.items()}
 
 
+def controls_treated(made, rows, share, rng):
+    """A share of the machines that are told to lack the feature has it in the study."""
+    lacking = np.setdiff1d(np.arange(made.condition.machines), rows["machine"][rows["treated"] == 1])
+    having = rng.choice(lacking, round(share * len(lacking)), replace=False)
+    on = (rows["period"] >= made.condition.before) & np.isin(rows["machine"], having)
+    return rows | {"value": np.where(on, made.rows["on"], rows["value"])}
+
+
+def clocks_late(made, rows, share, rng):
+    """The clocks of a share of the machines that get the feature are a day late; what is then after the end is lost."""
+    having = np.unique(rows["machine"][rows["treated"] == 1])
+    late = np.isin(rows["machine"], rng.choice(having, round(share * len(having)), replace=False))
+    period = rows["period"] + late
+    treated = (period >= made.condition.before) & np.isin(rows["machine"], having)
+    there = period < made.condition.before + made.condition.study
+    return {name: values[there] for name, values in (rows | {"period": period, "treated": treated.astype(int)}).items()}
+
+
 PLANTED = {
     "early_feature": (Condition(), active_early, (0.1, 0.5, 1.0)),
+    "contaminated_controls": (CONDITIONS["plus_30"], controls_treated, (0.05, 0.2, 0.5)),
+    "shifted_clocks": (Condition(season_sd=0.05), clocks_late, (0.3, 0.7, 1.0)),
     "spill_over": (Condition(racks=5), spilled, (0.02, 0.15, 0.3)),
     "vanished_machines": (Condition(), vanished, (0.05, 0.3, 0.6)),
 }

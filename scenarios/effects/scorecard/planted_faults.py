@@ -402,6 +402,29 @@ def active_early(fleet: Potential, share: float, rng: np.random.Generator) -> Pl
     return PlantedExperiment(rows, fleet.jobs, careless=Careless(baseline="own past"))
 
 
+def controls_with_it(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
+    """A share of the controls has the feature in the study; what rows do otherwise is a third of what it was."""
+    series = fleet.rows.groupby(["machine", "job", "instance"])["off"].transform("mean")
+    fleet = fleet.scaled(((series / fleet.rows["off"]) ** (2 / 3)).to_numpy())
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    controls = np.setdiff1d(fleet.machines, treated)
+    having = rng.choice(controls, round(share * len(controls)), replace=False)
+    on = fleet.study & rows["machine"].isin(having).to_numpy()
+    return PlantedExperiment(rows.assign(value=np.where(on, fleet.rows["on"], rows["value"])), fleet.jobs)
+
+
+def late_clocks(fleet: Potential, share: float, rng: np.random.Generator) -> PlantedExperiment:
+    """The clocks of a share of the treated machines are a day late; what then is after the last day is lost."""
+    treated = drawn(fleet, rng)
+    rows = record(fleet, treated)
+    late = rows["machine"].isin(rng.choice(treated, round(share * len(treated)), replace=False))
+    period = rows["period"] + late
+    flag = rows["machine"].isin(treated) & (period >= fleet.first)
+    shifted = rows.assign(period=period, treated=flag.astype(rows["treated"].dtype))
+    return PlantedExperiment(shifted[period <= rows["period"].max()], fleet.jobs)
+
+
 def felt_by_neighbours(fleet: Potential, slope: float, rng: np.random.Generator) -> PlantedExperiment:
     """Machines without the feature gain by so much times the share of their rack's machines that have it."""
     treated = drawn(fleet, rng)
@@ -471,6 +494,8 @@ FAULTS: Mapping[str, PlantedFault] = {
         PlantedFault("overflown counters", ("unusable_values",), "share", (0.001, 0.03, 0.2), overflown_counters),
         PlantedFault("frozen sensors", ("frozen_values",), "share of the treated", (0.0, 0.1, 1.0), frozen_sensors),
         PlantedFault("active early", ("early_feature",), "share of the past", (0.0, 0.3, 0.85), active_early),
+        PlantedFault("controls with it", ("contaminated_controls",), "share", (0.01, 0.25, 0.5), controls_with_it),
+        PlantedFault("late clocks", ("shifted_clocks",), "share of the treated", (0.0, 0.6, 1.0), late_clocks),
         PlantedFault("felt by neighbours", ("spill_over",), "slope", (0.01, 0.15, 0.3), felt_by_neighbours),
         PlantedFault("slow machines vanish", ("vanished_machines",), "share", (0.0, 0.2, 0.6), slow_machines_vanish),
         PlantedFault("another unit", ("unit_change",), "share of the controls", (0.0, 0.05, 0.4), other_unit),
