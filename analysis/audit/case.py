@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -86,6 +87,16 @@ class Audited(Observations):
     def weight(self) -> Floats:
         """(N,) the rows' own weights."""
         return self.rows["weight"].to_numpy(dtype=np.float64)
+
+    @cached_property
+    def series(self) -> Ints:
+        """(N,) what is measured again and again: an instance on a machine, or a job there."""
+        code = self.machine.astype(np.int64) * len(self.jobs) + self.job
+        for name in ("instance", "residence"):
+            if name in self.rows:
+                own, names = pd.factorize(self.rows[name])
+                code = pd.factorize(code)[0] * (len(names) + 1) + own + 1
+        return pd.factorize(code)[0].astype(np.int64)
 
     def windows_apart(self) -> float:
         """Return the share of the treated quota of the study that is in other periods than the untreated quota."""

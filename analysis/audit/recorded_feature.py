@@ -70,9 +70,7 @@ def changes_of_machines(table: Audited, before: Bools, after: Bools) -> tuple[Fl
     count = np.bincount(key, others, len(table.jobs) * len(table.periods))
     total = np.bincount(key, others * table.relative, len(count))
     residual = table.relative - (total / np.where(count > 0, count, np.nan))[key]
-    names = [name for name in ("instance", "residence") if name in table.rows]
-    columns = [pd.Series(table.machine), pd.Series(table.job), *(table.rows[name] for name in names)]
-    series = pd.MultiIndex.from_arrays(columns).factorize()[0]
+    series = table.series
     size = int(series.max()) + 1
     usable = np.isfinite(residual)
     means = []

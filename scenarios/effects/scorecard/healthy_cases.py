@@ -123,6 +123,20 @@ def rare_slow_machines(fleet: Potential, rng: np.random.Generator) -> PlantedExp
     return PlantedExperiment(record(fleet, _drawn(fleet, rng, 0.5)), fleet.jobs, About(clusters="machine"))
 
 
+def unlike_gains(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
+    """Machines gain from nothing to twice as much as they would, each to a degree of its own."""
+    degree = rng.uniform(0.0, 2.0, int(fleet.rows["machine"].max()) + 1)[fleet.rows["machine"].to_numpy()]
+    off = fleet.rows["off"]
+    rows = fleet.rows.assign(on=off * (fleet.rows["on"] / off) ** degree)
+    return Random(0.3)(Potential(rows, fleet.jobs, fleet.first), rng)
+
+
+def common_course(fleet: Potential, rng: np.random.Generator) -> PlantedExperiment:
+    """Days differ by 5% for everything."""
+    period = fleet.rows["period"].to_numpy()
+    return Random(0.3)(fleet.scaled(np.exp(rng.normal(0.0, 0.05, period.max() + 1))[period]), rng)
+
+
 HEALTHY: Mapping[str, Case] = {
     "tenth": Random(0.1),
     "fifth": Random(0.2),
@@ -158,5 +172,7 @@ HEALTHY: Mapping[str, Case] = {
     "unlike machines": unlike_machines,
     "rare slow machines": rare_slow_machines,
     "drifting": drifting,
+    "unlike gains": unlike_gains,
+    "common course": common_course,
 }
 """The healthy cases by name."""
