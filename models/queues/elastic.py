@@ -25,10 +25,10 @@ NOT_TRIED, SERVED, REFUSED, GAVE_UP = -1, 0, 1, 2
 FIXED, UTILISATION, PRESENT, QUEUEING, LAW = range(5)
 """Rules by which servers are ordered; fixed: by the steps of a schedule, if there are any."""
 NOBODY = -1
-SERVERS, TURNS, DRAWS, STEP, LOOK, STARTING, LOGGED = range(7)
+SERVERS, TURNS, DRAWS, STEP, LOOK, STARTING, LOGGED, DONE = range(8)
 """Places in `Floor.number`: servers that take requests; turns given; draws used; the step and the look that come next;
-servers that are starting; rows of the log."""
-NOW, ATTAINED = range(2)
+servers that are starting; rows of the log; requests served."""
+NOW, ATTAINED, WORKED = range(3)
 """Places in `Floor.clock`."""
 STEP_SHARE: Final = 0.1
 """Of the servers, rounded up: by so many the rule about queueing time grows or shrinks at one look."""
@@ -224,6 +224,7 @@ def _pass(station: ElasticStation, now_s: float) -> None:
         looks.present_s[h, min(present, most)] += passed_s
         looks.beyond_s[h] += passed_s * max(present - most, 0)
         looks.busy_s[h] += passed_s * busy
+        floor.clock[WORKED] += passed_s * busy
         looks.waiting_s[h] += passed_s * (present - busy)
 
 
@@ -233,6 +234,7 @@ def _resolve(station: ElasticStation, row: int, outcome: int, now_s: float) -> N
     offers, attempts = station.offers, station.attempts
     n = offers.demand_s.size
     attempts.departure_s[row], attempts.outcome[row] = now_s, outcome
+    station.floor.number[DONE] += outcome == SERVED
     if outcome != SERVED and not np.isnan(offers.return_s[row]):
         attempts.arrival_s[row + n] = now_s + offers.return_s[row]
         _push(station.floor.pending, row + n)
@@ -395,20 +397,20 @@ def _order(station: ElasticStation, servers: int, now_s: float) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _fewest_by_law(looks: LookTallies, from_look: int, to_look: int, scaling: Scaling) -> int:
+def _by_law(looks: LookTallies, first: int, last: int, scaling: Scaling) -> int:
     """Return the fewest servers for which the Occupancy Law says that requests of these looks wait as long as aimed at.
 
-    With k servers and the requests present as they were, they wait ∫ max(N − k, 0) dt together.
+    With k servers and the requests present as they were, they wait ∫ max(N − k, 0) dt together: no longer than that if
+    there are more servers than there were.
     """
-    rows, waiting_s, arrivals = looks.busy_s.size, 0.0, 0
-    for look in range(from_look, to_look):
+    rows, waiting_s, longer_s, aim_s, servers = looks.busy_s.size, 0.0, 0.0, 0.0, scaling.most
+    for look in range(first, last + 1):
         waiting_s += looks.beyond_s[look % rows]
-        arrivals += looks.arrivals[look % rows]
-    servers, longer_s = scaling.most, 0.0
+        aim_s += scaling.target * looks.arrivals[look % rows]
     while servers > scaling.least:
-        for look in range(from_look, to_look):
+        for look in range(first, last + 1):
             longer_s += looks.present_s[look % rows, servers]
-        if waiting_s + longer_s > scaling.target * arrivals:
+        if waiting_s + longer_s > aim_s:
             break
         waiting_s += longer_s
         servers -= 1
@@ -416,18 +418,43 @@ def _fewest_by_law(looks: LookTallies, from_look: int, to_look: int, scaling: Sc
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
+def _by_load(load: float, wait: float, most: int) -> int:
+    """Return the fewest servers with which a wait, in mean demands, is not longer by Erlang's C; `most` if none are."""
+    blocked = 1.0
+    for servers in range(1, most):
+        blocked = load * blocked / (servers + load * blocked)
+        spare = servers - load
+        if spare > 0.0 and servers * blocked <= wait * spare * (spare + load * blocked):
+            return servers
+    return most
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
 def _wanted(station: ElasticStation, look: int) -> int:
-    """Return how many servers the rule wants after what this look saw."""
-    looks, scaling, number = station.looks, station.scaling, station.floor.number
-    h, ordered = look % looks.busy_s.size, number[SERVERS] + number[STARTING]
+    """Return how many servers the rule wants after what this look saw.
+
+    What the law says of more servers than there are is an upper bound, of fewer ones a lower bound. So its rule orders
+    no more than the load needs by Erlang's C with those that wait, and lets none go that the load of the last looks
+    needs.
+    """
+    looks, scaling, floor = station.looks, station.scaling, station.floor
+    h, ordered = look % looks.busy_s.size, floor.number[SERVERS] + floor.number[STARTING]
     if scaling.rule == UTILISATION:
         return int(np.ceil(looks.busy_s[h] / scaling.look_s / scaling.target - WHOLE))
     if scaling.rule == PRESENT:
         return int(np.ceil((looks.busy_s[h] + looks.waiting_s[h]) / scaling.look_s / scaling.target - WHOLE))
     if scaling.rule == LAW:
-        first = max(0, look + 1 - looks.busy_s.size)
-        last = _fewest_by_law(looks, look, look + 1, scaling)
-        return max(last, _fewest_by_law(looks, first, look + 1, scaling))
+        demand_s = floor.clock[WORKED] / floor.number[DONE] if floor.number[DONE] > 0 else scaling.look_s
+        wait, first = scaling.target / demand_s, max(0, look + 1 - looks.busy_s.size)
+        servers = _by_law(looks, look, look, scaling)
+        if servers > ordered:
+            backlog = (_present(station) - _busy(station)) * demand_s / (scaling.look_s + scaling.start_up_s)
+            load = looks.arrivals[h] * demand_s / scaling.look_s
+            enough = int(np.ceil(_by_load(load, wait, scaling.most) + backlog - WHOLE))
+            return int(min(servers, max(ordered + 1, enough)))
+        load = looks.arrivals.sum() * demand_s / scaling.look_s / (look + 1 - first)
+        servers = max(_by_law(looks, first, look, scaling), _by_load(load, wait, scaling.most))
+        return int(min(ordered, servers))
     step, wait_s = int(np.ceil(STEP_SHARE * ordered)), looks.waiting_s[h]
     if wait_s > scaling.target * looks.arrivals[h]:
         return int(ordered + step)
@@ -436,7 +463,7 @@ def _wanted(station: ElasticStation, look: int) -> int:
 
 @njit(cache=False, error_model="numpy", borrows=True)
 def _look(station: ElasticStation, now_s: float) -> None:
-    """Order what the rule wants; what an earlier look wanted within the time of h looks is not undercut."""
+    """Order what the rule wants; what one of the last h looks wanted is not undercut."""
     looks, scaling, look = station.looks, station.scaling, station.floor.number[LOOK]
     rows, h = looks.busy_s.size, look % looks.busy_s.size
     looks.wanted[h] = wanted = min(max(_wanted(station, look), scaling.least), scaling.most)

@@ -38,7 +38,7 @@ class Autoscaling:
     least: int
     most: int
     hold: int = 1
-    """Looks whose wishes count: servers go only when none of them wanted them. The law looks at all of them at once."""
+    """Looks that count: servers go only when none of them wanted them; under the law, as all of them together say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +192,13 @@ def _floor(attempts: Attempts, n: int, servers: int, most: int) -> Floor:
     pending = heap(attempts.arrival_s, turn)
     opened = np.flatnonzero(~np.isnan(attempts.arrival_s[:n]))
     pending.member[: opened.size], pending.size[0] = opened, opened.size  # in order of time, so a heap
-    number = np.zeros(7, np.int64)
+    number = np.zeros(8, np.int64)
     number[elastic.SERVERS], number[elastic.LOGGED] = servers, 1
     log = np.zeros((_LOG_ROWS, 2), np.int64)
     log[0, 0] = servers
     return Floor(
         pending, heap(np.zeros(rows), np.zeros(rows, np.int64)), heap(np.zeros(rows), turn), heap(np.zeros(rows), turn),
-        np.zeros(n), np.zeros(most + 1), number, np.zeros(2), np.zeros(_LOG_ROWS), log,
+        np.zeros(n), np.zeros(most + 1), number, np.zeros(3), np.zeros(_LOG_ROWS), log,
     )  # fmt: skip
 
 

@@ -232,14 +232,15 @@ class Autoscaler:
     rule: RuleName
     """utilisation: busy servers over `target`; present: requests present over `target`; queueing: a tenth more, or
     fewer, when requests waited longer than `target`, or less than half of it; law: the fewest servers with which, by
-    the Occupancy Law, requests would have waited no longer than `target`."""
+    the Occupancy Law, requests would have waited no longer than `target`; of more than there are no more, and of fewer
+    no fewer, than the load needs by Erlang's C (docs/scenarios.md)."""
     target: Positive
     """What the rule aims at: a utilisation (share of 1), requests present for each server, or a mean waiting time in
     seconds."""
     look_s: Positive = 15.0
     """From one look to the next."""
     hold_s: NonNegative = 300.0
-    """Servers go only when no look of this long wanted them; law: what it looks back at, beside the last look."""
+    """Servers go only when no look of this long wanted them; law: as all looks of this long together say."""
     least: Annotated[int, Ge(1), Le(4096)] = 1
     """Fewest servers."""
     most: Annotated[int, Ge(1), Le(4096)] = 64

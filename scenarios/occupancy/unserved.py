@@ -28,14 +28,15 @@ class Unserved:
 
     def blocks(self) -> Iterator[Block]:
         """Yield what people read."""
-        if not self.refused and not self.gave_up and math.isnan(self.within_s):
-            return
-        rows = [("refused, the station being full", f"{self.refused:,}", "attempts")]
-        rows += [("given up, no server being free in time", f"{self.gave_up:,}", "attempts")]
-        rows += [("never served", f"{self.unanswered:,}", f"{self.unanswered / self.requests:.2%} of the requests")]
+        rows = []
+        if self.refused or self.gave_up:
+            rows += [("refused, the station being full", f"{self.refused:,}", "attempts")]
+            rows += [("given up, no server being free in time", f"{self.gave_up:,}", "attempts")]
+            rows += [("never served", f"{self.unanswered:,}", f"{self.unanswered / self.requests:.2%} of the requests")]
         if not math.isnan(self.within_s):
             rows.append((f"answered within {self.within_s:g} s", f"{self.in_time:.2%}", "of the requests"))
-        yield table((f"of {self.requests:,} requests", "number", "of"), rows, "not served")
+        if rows:
+            yield table((f"of {self.requests:,} requests", "number", "of"), rows, "served or not")
 
     def notes(self) -> Iterator[str]:
         """Yield what must be known to read figures of those that were served."""

@@ -28,6 +28,13 @@ class Stretch(NamedTuple):
     busy: int
 
 
+class LookWindow(NamedTuple):
+    """What was so from one look to the next."""
+
+    stretches: list[Stretch]
+    arrivals: int
+
+
 @dataclass(slots=True, eq=False)
 class Attempt(Job):
     """One of the attempts of a request: its row, how long it waits, and what happens when it fails."""
@@ -54,6 +61,8 @@ class LimitedStation(ReadableStation):
     arrivals: int = 0
     since_s: float = 0.0
     course: list[tuple[float, int, int]] = field(default_factory=list)
+    worked_s: float = 0.0
+    served: int = 0
 
     def speed(self, _core: int) -> float:
         """Return the speed of every server."""
@@ -66,6 +75,7 @@ class LimitedStation(ReadableStation):
     def account(self) -> None:
         """Note what was so until now."""
         self.stretches.append(Stretch(self.env.now - self.since_s, len(self.jobs), self.busy()))
+        self.worked_s += self.stretches[-1].length_s * self.stretches[-1].busy
         self.since_s = self.env.now
 
     def note(self) -> None:
@@ -115,6 +125,7 @@ class LimitedStation(ReadableStation):
         assert isinstance(job, Attempt)
         self.account()
         job.outcome = SERVED
+        self.served += 1
         ReadableStation.depart(self, job)
 
     def order(self, servers: int, start_up_s: float) -> None:
@@ -135,45 +146,74 @@ class LimitedStation(ReadableStation):
             self.look()
 
 
-def _wanted(rule: Autoscaling, past: list[tuple[list[Stretch], int]], ordered: int) -> int:
-    """Return how many servers a rule wants after looks of which each has its stretches and arrivals."""
-    stretches, arrivals = past[-1]
-    busy_s = sum(stretch.length_s * stretch.busy for stretch in stretches)
-    present_s = sum(stretch.length_s * stretch.present for stretch in stretches)
+def _wanted(station: LimitedStation, rule: Autoscaling, past: list[LookWindow], start_up_s: float) -> int:
+    """Return how many servers a rule wants after windows of time, of which the last is since its last look."""
+    window, ordered = past[-1], len(station.speeds) + len(station.starting)
+    busy_s = sum(stretch.length_s * stretch.busy for stretch in window.stretches)
+    present_s = sum(stretch.length_s * stretch.present for stretch in window.stretches)
     if rule.rule == "utilisation":
         return math.ceil(busy_s / rule.look_s / rule.target - WHOLE)
     if rule.rule == "present":
         return math.ceil(present_s / rule.look_s / rule.target - WHOLE)
     if rule.rule == "law":
-        return max(_by_law(rule, past[-1:]), _by_law(rule, past[-rule.hold :]))
-    step, aim_s = math.ceil(STEP_SHARE * ordered), rule.target * arrivals
+        return _by_law_and_load(station, rule, past, start_up_s)
+    step, aim_s = math.ceil(STEP_SHARE * ordered), rule.target * window.arrivals
     if present_s - busy_s > aim_s:
         return ordered + step
     return ordered - step if present_s - busy_s <= CALM * aim_s else ordered
 
 
-def _by_law(rule: Autoscaling, past: list[tuple[list[Stretch], int]]) -> int:
-    """Return the fewest servers with which these requests wait no longer than aimed at, all together."""
+def _by_law_and_load(station: LimitedStation, rule: Autoscaling, past: list[LookWindow], start_up_s: float) -> int:
+    """Return how many servers the rule of the law wants.
+
+    What the law says of more servers than there are is an upper bound, of fewer ones a lower bound. So it orders no
+    more than the load needs by Erlang's C with those that wait, and lets none go that the load needs.
+    """
+    ordered = len(station.speeds) + len(station.starting)
+    demand_s = station.worked_s / station.served if station.served else rule.look_s
+
+    def staffed(windows: list[LookWindow]) -> int:
+        load = sum(window.arrivals for window in windows) * demand_s / (len(windows) * rule.look_s)
+        return next(
+            (k for k in range(1, rule.most) if k > load and _wait(k, load) <= rule.target / demand_s), rule.most
+        )
+
+    if (wanted := _by_law(rule, past[-1:])) > ordered:
+        backlog = (len(station.jobs) - station.busy()) * demand_s / (rule.look_s + start_up_s)
+        return min(wanted, max(ordered + 1, math.ceil(staffed(past[-1:]) + backlog - WHOLE)))
+    memory = past[-rule.hold :]
+    return min(ordered, max(_by_law(rule, memory), staffed(memory)))
+
+
+def _by_law(rule: Autoscaling, windows: list[LookWindow]) -> int:
+    """Return the fewest servers with which these requests, present as they were, waited no longer than aimed at."""
+    stretches = [stretch for window in windows for stretch in window.stretches]
+    aim_s = rule.target * sum(window.arrivals for window in windows)
 
     def waiting_s(servers: int) -> float:
-        return sum(part.length_s * max(part.present - servers, 0) for stretches, _ in past for part in stretches)
+        return sum(stretch.length_s * max(stretch.present - servers, 0) for stretch in stretches)
 
-    aim_s = rule.target * sum(arrivals for _, arrivals in past)
     return next((k for k in range(rule.least, rule.most) if waiting_s(k) <= aim_s), rule.most)
+
+
+def _wait(servers: int, load: float) -> float:
+    """Return the mean wait over the mean demand by Erlang's C."""
+    terms = [load**i / math.factorial(i) for i in range(servers)]
+    queue = load**servers / math.factorial(servers) * servers / (servers - load)
+    return queue / (sum(terms) + queue) / (servers - load)
 
 
 def _scale(station: LimitedStation, rule: Autoscaling, start_up_s: float, attempts: list[Attempt]) -> None:
     """Plan the looks of a rule, until all is done."""
-    past: list[tuple[list[Stretch], int]] = []
+    past: list[LookWindow] = []
     wishes: list[int] = []
 
     def see(number: int) -> None:
         station.account()
-        past.append((station.stretches[:], station.arrivals))
+        past.append(LookWindow(station.stretches[:], station.arrivals))
+        wishes.append(min(max(_wanted(station, rule, past, start_up_s), rule.least), rule.most))
         station.stretches.clear()
         station.arrivals = 0
-        wish = _wanted(rule, past, len(station.speeds) + len(station.starting))
-        wishes.append(min(max(wish, rule.least), rule.most))
         station.order(wishes[-1] if rule.rule == "law" else max(wishes[-rule.hold :]), start_up_s)
         if not all(job.is_over() for job in attempts):
             Moment(station.env, (number + 1) * rule.look_s - station.env.now, CHANGE, partial(see, number + 1))

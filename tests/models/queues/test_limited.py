@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from models.queues import elastic
 from models.queues.elastic import GAVE_UP, REFUSED, SERVED
 from models.queues.limited import Autoscaling, ServerCourse, serve_limited
 from models.queues.serve import serve
@@ -115,10 +116,32 @@ def test_a_server_takes_its_time_to_start_and_may_be_cancelled():
 
 
 def test_the_rule_of_the_law_orders_what_would_have_kept_waiting_short():
-    """Four are present for 8 s, which is a look: with three servers one would have waited all the time, 2 s each."""
-    rule = Autoscaling("law", 2.0, look_s=8.0, least=1, most=6)
-    stamps = serve_limited("ps", [0.0, 0.0, 0.0, 0.0, 20.0], [2.0] * 5, 1, autoscaling=rule)
-    assert stamps.servers.on[:2].tolist() == [1, 3]
+    """Four are present for 2 s, in a look of 8 s: with three servers one would have waited all the time, 0.5 s each."""
+    rule = Autoscaling("law", 0.5, look_s=8.0, least=1, most=6)
+    stamps = serve_limited("ps", [0.0, 0.0, 0.0, 0.0, 20.0], [2.0] * 5, 6, autoscaling=rule)
+    assert stamps.servers.on[:2].tolist() == [6, 3]
+
+
+def test_the_rule_of_the_law_orders_no_more_than_the_load_and_those_that_wait_need():
+    """Six are present for a look of 8 s, so that the law asks for five; for a load of 1 two do by Erlang's C."""
+    rule = Autoscaling("law", 1.0, look_s=8.0, least=1, most=9)
+    stamps = serve_limited("ps", [0.0] * 6 + [20.0], [8.0 / 6.0] * 7, 1, autoscaling=rule)
+    assert stamps.servers.on[:2].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("load", [0.3, 4.0, 30.5])
+@pytest.mark.parametrize("wait", [1e-5, 0.02, 1.0])
+def test_the_servers_for_a_load_are_those_of_erlangs_c(load, wait):
+    """The mean wait of M/M/k over the mean demand, from the chances of 0, 1, 2, … present."""
+
+    def mean_wait(servers):
+        chance = birth_and_death(load, lambda n: min(n, servers), 5000)
+        return (chance * np.maximum(np.arange(5001) - servers, 0)).sum() / load
+
+    fewest = elastic._by_load(load, wait, 100)
+    assert fewest > load
+    assert mean_wait(fewest) <= wait
+    assert fewest - 1 <= load or mean_wait(fewest - 1) > wait
 
 
 @pytest.mark.parametrize(
