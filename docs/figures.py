@@ -10,10 +10,11 @@ import contextlib
 import sys
 from collections.abc import Callable
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 import wsc
-from analysis.figures.style import write
+from analysis.figures.style import label, legend, panels, write
 from docs.shown import ROOT, blocks, examples, run
 
 IMAGES = ROOT / "docs" / "images"
@@ -51,8 +52,24 @@ def release() -> Figure:
     return wsc.profile("before").diff(wsc.profile("after")).figure()
 
 
+def autoscalers() -> Figure:
+    """Draw late requests and server hours under each rule, as `benchmarks/autoscalers.py` wrote them (scenarios.md)."""
+    stored = pd.read_csv(ROOT / "docs" / "autoscalers.csv")
+    worlds = ("swing and bursts, FCFS", "swing alone, FCFS")
+    figure, panes = panels(rows=len(worlds), height_inches=1.6)
+    for axes, world in zip(panes, worlds, strict=True):
+        for rule, points in stored[stored["world"] == world].groupby("rule", sort=False):
+            hours, late = points["server_hours"], 100.0 * points["late"].clip(lower=1e-5)
+            axes.plot(hours, late, marker="o", markersize=2.5, linewidth=0.8, label=str(rule))
+        axes.set_yscale("log")
+        axes.annotate(world, (0.5, 0.98), xycoords="axes fraction", ha="center", va="top", fontsize=7.0)
+        label(axes, "server hours in two hours", "late, %")
+    legend(panes[0], columns=1)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
-    draw.__name__: draw for draw in (estimates, change, waiting, servers, release)
+    draw.__name__: draw for draw in (estimates, change, waiting, servers, release, autoscalers)
 }
 
 
