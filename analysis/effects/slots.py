@@ -185,7 +185,7 @@ def cut(
     two-way table whose controlled rounding is a flow in a network (Cox 1987), which is whole. Within a platform and
     cluster machines are then dealt in rounds, one to each slot, of machines alike in past performance, so that sums of
     quota, load, past performance and the heaviest jobs' quotas stay close: each round is an assignment of least cost
-    given all others. Slots take their turns in random order, so each machine is as likely in one as in another.
+    given all others. Labels of slots are drawn at random, so each machine is as likely in one as in another.
 
     Parameters
     ----------
@@ -220,7 +220,9 @@ def cut(
         counts, fewest = least_moved(machines, holds, rng)
         slot = _released(machines, before.copy(), holds - counts, rng)
     _deal(machines, slot, counts, rng)
-    if former is not None:
+    if former is None:
+        slot = rng.permutation(slots)[slot]
+    else:
         had = before != UNASSIGNED
         moved = int((had & (slot != before)).sum())
         _exchange(machines, slot, slots, int(most_moved * len(slot) - moved) // 2, rng)
