@@ -57,15 +57,15 @@ def test_rows_are_those_of_both_arms_and_have_the_feature_of_the_experiment_alon
 
 @pytest.mark.statistical
 def test_an_interaction_is_within_its_interval_as_often_as_it_says():
-    """16 fleets of which 8 have an interaction of 4%: fewer than 13 intervals hold it in 1 of 140 tests."""
+    """10 fleets of which 5 have an interaction of 4%: fewer than 8 intervals hold it in 1 of 85 tests."""
     within, seen = 0, 0
-    for seed in range(8):
+    for seed in range(5):
         for together in (0.0, 0.04):
             answer = interaction(fleet(together, seed), (FIRST, SECOND), None, method("adjusted"))
             within += answer.low <= together <= answer.high
             seen += together > 0 and answer.low > 0
-    assert within >= 13
-    assert seen >= 7
+    assert within >= 8
+    assert seen >= 4
 
 
 def test_without_one_of_the_four_cells_nothing_is_said_of_an_interaction():

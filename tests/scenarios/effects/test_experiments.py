@@ -22,7 +22,7 @@ GAINS = {"a": 0.10, "b": -0.06, "c": 0.0}
 def study():
     """A fleet of 96 machines in eight slots, two periods before and one with three features; cut and plan beside."""
     table = fleet(MANY, periods=3)
-    slots = cut(table[table["period"] < 2], slots=8).frame()
+    slots = cut(table[table["period"] == 1], slots=8).frame()
     slot = table["machine"].map(slots.set_index("machine")["slot"])
     treated = {"a": ["1", "2"], "b": ["1", "3"], "c": ["5"]}
     value = table["value"].copy()
