@@ -121,8 +121,8 @@ def _by_period(steps: Floats, weight: Floats) -> Floats:
 def _correlation(treated: Floats, others: Floats, rows: Floats, rows_of_others: Floats, shift: int) -> float:
     """Return the correlation about 0 of the treated's steps with the others' so many periods later."""
     steps = treated.shape[1]
-    here, there = slice(max(-shift, 0), steps - max(shift, 0)), slice(max(shift, 0), steps - max(-shift, 0))
-    x, y, m, n = treated[:, here], others[:, there], rows[:, here], rows_of_others[:, there]
+    own, other = slice(max(-shift, 0), steps - max(shift, 0)), slice(max(shift, 0), steps - max(-shift, 0))
+    x, y, m, n = treated[:, own], others[:, other], rows[:, own], rows_of_others[:, other]
     weight = m * n / np.maximum(m + n, 1)
     squares = float((weight * x**2).sum() * (weight * y**2).sum())
     return float((weight * x * y).sum()) / squares**0.5 if squares > 0 else 0.0

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from analysis.effects.estimand import Target
-from analysis.effects.observations import identity, stays
+from analysis.effects.observations import identity, numbered, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -435,34 +436,54 @@ def _loads(
     known: pd.DataFrame, rows: pd.DataFrame, past: pd.DataFrame, study: pd.DataFrame, *, has_shard: bool
 ) -> tuple[Floats, Floats]:
     """Return how busy each stay's machine is expected to be while it is there, relative to the fleet's mean."""
-    rates = _rates(past, has_shard=has_shard)
-    then, now = (_load_of(table, rates, has_shard=has_shard) for table in (past, study))
-    return _of_stays(known, then), _of_stays(rows, now)
+    then, now = _expected_rates(past, study, has_shard=has_shard)
+    return _of_stays(known, past, then), _of_stays(rows, study, now)
 
 
-def _rates(past: pd.DataFrame, *, has_shard: bool) -> pd.DataFrame:
-    """Return how many CPU seconds a second each job, or each of its shards, used; or what they may use."""
-    by = ["job", "shard"] if has_shard else ["job"]
-    if "cpu_s" not in past or "present_s" not in past:
-        return past.groupby(by, as_index=False).agg(rate=("weight", "mean"))
-    sums = past.groupby(by, as_index=False)[["cpu_s", "present_s"]].sum()
-    return sums.assign(rate=sums["cpu_s"] / sums["present_s"])[[*by, "rate"]]
+def _expected_rates(past: pd.DataFrame, study: pd.DataFrame, *, has_shard: bool) -> tuple[Floats, Floats]:
+    """Return how many CPU seconds a second each row's job or shard used in the past, or may use; (N,) of each table.
+
+    Of a shard without a past it is the mean of its job's shards, and of a job without one that of all rows.
+    """
+    job, jobs = pd.factorize(pd.concat([past["job"], study["job"]], ignore_index=True))
+    shard = pd.concat([past["shard"], study["shard"]], ignore_index=True) if has_shard else job
+    unit, first = numbered([job, shard])
+    before, units = unit[: len(past)], len(first)
+    if "cpu_s" in past and "present_s" in past:
+        used, time = (past[name].fillna(0.0).to_numpy(dtype=np.float64) for name in ("cpu_s", "present_s"))
+    else:
+        used, time = past["weight"].to_numpy(dtype=np.float64), np.ones(len(past))
+    rate = _ratio(np.bincount(before, used, units), np.bincount(before, time, units))
+    rated = np.isfinite(rate)
+    of_job = job[first][rated]
+    whole = _ratio(np.bincount(of_job, rate[rated], len(jobs)), np.bincount(of_job, minlength=len(jobs)))
+    of_row = np.where(rated[unit], rate[unit], whole[job])
+    tables = []
+    for table in (of_row[: len(past)], of_row[len(past) :]):
+        usable = np.isfinite(table)
+        tables.append(np.where(usable, table, table[usable].mean() if usable.any() else 1.0))
+    return tables[0], tables[1]
 
 
-def _load_of(table: pd.DataFrame, rates: pd.DataFrame, *, has_shard: bool) -> pd.DataFrame:
-    """Return the rows of a table with the expected load of their machine and period, and how long they were there."""
-    rate = table.merge(rates, on=["job", "shard"] if has_shard else ["job"], how="left")["rate"].to_numpy()
-    whole = table["job"].map(rates.groupby("job")["rate"].mean()).to_numpy(dtype=np.float64)
-    rate = np.where(np.isnan(rate), whole, rate)
-    rate = np.where(np.isnan(rate), 1.0 if np.isnan(rate).all() else np.nanmean(rate), rate)
+def _of_stays(stays: pd.DataFrame, table: pd.DataFrame, rate: Floats) -> Floats:
+    """Return the mean load of each stay's machine over its periods; 0 if it has none.
+
+    Parameters
+    ----------
+    table : observations of the same time, by period
+    rate : (N,) CPU seconds a second that are expected of them
+    """
     present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    busy = table.assign(part=rate * present).groupby(["machine", "period"])["part"].transform("sum").to_numpy()
-    return table.assign(load=busy / np.average(busy, weights=present) - 1.0, there=present)
+    place, _ = numbered([table["machine"], table["period"]])
+    busy = np.bincount(place, rate * present)[place]
+    load = busy / np.average(busy, weights=present) - 1.0
+    stay, first = numbered([pd.concat([table[name], stays[name]], ignore_index=True) for name in identity(stays)])
+    own = stay[: len(table)]
+    mean = _ratio(np.bincount(own, present * load, len(first)), np.bincount(own, present, len(first)))
+    return np.nan_to_num(mean[stay[len(table) :]])
 
 
-def _of_stays(stays: pd.DataFrame, table: pd.DataFrame) -> Floats:
-    """Return the mean load of each stay over its periods; 0 if there is none."""
-    keys = unit_of(stays, "own")
-    sums = table.assign(part=table["there"] * table["load"]).groupby(keys, observed=True)[["part", "there"]].sum()
-    load = (sums["part"] / sums["there"]).reindex(pd.MultiIndex.from_frame(stays[keys]))
-    return np.asarray(load.fillna(0.0), dtype=np.float64)
+def _ratio(sums: ArrayLike, counts: ArrayLike) -> Floats:
+    """Return sums over counts, NaN where nothing is counted."""
+    number = np.asarray(counts, dtype=np.float64)
+    return np.where(number > 0, np.asarray(sums, dtype=np.float64) / np.where(number > 0, number, 1.0), np.nan)

@@ -20,6 +20,7 @@ from analysis.effects.observations import (
     counting,
     fleet_of,
     identity,
+    numbered,
     scale_of,
     stays,
 )
@@ -187,19 +188,19 @@ def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
     table : observations without the feature
     fleet : job, scale
     """
-    if table["period"].nunique() < 2:
+    if not len(table) or (table["period"] == table["period"].iloc[0]).all():
         return pd.Series(dtype=np.float64)
     keys = ["job", "period"]
     present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    sums_by_period = (
-        table.assign(there=present, part=present * table["value"]).groupby(keys, observed=True)[["there", "part"]].sum()
-    )
-    scale = scale_of(fleet).reindex(sums_by_period.index.get_level_values("job")).to_numpy()
-    deviation = sums_by_period["part"] / sums_by_period["there"] / scale - 1.0
-    sums = sums_by_period.assign(part=sums_by_period["there"] * deviation).groupby(level="job").transform("sum")
-    instances = sums_by_period["there"] / present.max()
-    course_: pd.Series[float] = (deviation - sums["part"] / sums["there"]) * instances / (instances + FEW)
-    return course_
+    place, first = numbered([table[name] for name in keys])
+    time = np.bincount(place, present)
+    job, jobs = pd.factorize(table["job"].iloc[first])
+    scale = scale_of(fleet).reindex(jobs).to_numpy()[job]
+    deviation = np.bincount(place, present * table["value"].to_numpy(dtype=np.float64)) / time / scale - 1.0
+    mean = np.bincount(job, time * deviation) / np.bincount(job, time)
+    instances = time / present.max()
+    own = (deviation - mean[job]) * instances / (instances + FEW)
+    return pd.Series(own, index=pd.MultiIndex.from_frame(table[keys].iloc[first]))
 
 
 def _codes(values: "pd.Series[str]") -> Ints:
