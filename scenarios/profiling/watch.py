@@ -332,6 +332,7 @@ def watch_database(
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
     from analysis.profiling.query import unknown
+    from analysis.profiling.symbolise import UNKNOWN
 
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     events = database.events()
@@ -342,6 +343,7 @@ def watch_database(
         raise FaultsError(faults)
     watched = watched_of(database, event, criteria, span)
     series = watched.series
+    changed = [WatchedChange.of(finding, series.clock) for finding in watched.findings]
     return ProfileWatch(
         event,
         watched.paths_event,
@@ -351,11 +353,11 @@ def watch_database(
         subtrees=0 if watched.subtrees is None else len(watched.subtrees.functions),
         bins=series.clock.bins,
         width_s=series.clock.width_s,
-        changes=tuple(WatchedChange.of(finding, series.clock) for finding in watched.findings),
+        changes=tuple(change for change in changed if change.function != UNKNOWN),
         detectable=tuple(detectable(series, criteria, watched.tests, _SIZES)),
         probability=PROBABILITY,
         lacking=_lacking(series),
-        notes=tuple(_limits(watched, event)),
+        notes=(*_without_symbols(changed), *_limits(watched, event)),
     )
 
 
@@ -402,6 +404,17 @@ def _lacking(series: "CountSeries") -> str:
     if not comparable(series):
         return "no two days have samples at the same hours"
     return "" if len(series.functions) else f"no function has {MIN_SAMPLES} samples"
+
+
+def _without_symbols(changes: Iterable[WatchedChange]) -> Iterator[str]:
+    """Yield how samples without symbols changed: these are of no function, but show that a build's are missing."""
+    from analysis.profiling.symbolise import UNKNOWN
+
+    for change in changes:
+        if change.function == UNKNOWN and not change.with_callees:
+            when = f"from {typed('TIME', change.since_s)} on"
+            cause = f", {change.causes[0].words()}" if change.causes else ""
+            yield f"samples without symbols: {change.factor:.2g} × as many {when}{cause}; their functions are unknown"
 
 
 def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:

@@ -16,15 +16,23 @@ GROWN = 12
 """Function that grows; it is called by `mid0`."""
 
 
-def write(folder: Path, rng: np.random.Generator, factor: float = 1.0, machines: int | None = 400) -> Path:
-    """Write two days of twelve machines each; from the second on one function costs `factor` times as much."""
-    files = []
+def write(
+    folder: Path, rng: np.random.Generator, factor: float = 1.0, machines: int | None = 400, grown: str = ""
+) -> Path:
+    """Write two days of twelve machines each; from the second on one function costs `factor` times as much.
+
+    Parameters
+    ----------
+    grown : another name of that function
+    """
+    files, names = [], [f"f{i}" for i in range(len(WEIGHTS))]
+    names[GROWN] = grown or names[GROWN]
     for day, machine in itertools.product(range(2), range(12)):
         cost = WEIGHTS * rng.lognormal(0.0, 0.15, len(WEIGHTS))
         cost[GROWN] *= factor if day else 1.0
         seen = rng.multinomial(500, cost / cost.sum())
         stacks = [
-            ((Frame(f"f{i}", "a"), Frame(f"mid{i % 4}", "a"), Frame("main", "a")), (k, 10 * k))
+            ((Frame(names[i], "a"), Frame(f"mid{i % 4}", "a"), Frame("main", "a")), (k, 10 * k))
             for i, k in enumerate(seen.tolist())
             if k
         ]

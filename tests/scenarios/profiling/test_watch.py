@@ -44,6 +44,14 @@ def test_a_function_that_grew_is_told_once_with_its_callers(grown):
     assert "1 function became more expensive" in shown(answer)
 
 
+def test_samples_without_symbols_are_no_function_that_grew(tmp_path):
+    answer = watch([write(tmp_path, stream(1, "watched profile"), 9.0, grown="[unknown]")], "cpu")
+    assert not answer.alarms
+    (note,) = (note for note in answer.notes if "symbols" in note)
+    assert note.startswith("samples without symbols: ")
+    assert "from 1d on" in note
+
+
 def test_nothing_found_says_what_could_have_been(healthy):
     answer = watch([healthy], "cpu")
     assert not answer.changes
