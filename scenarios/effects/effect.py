@@ -219,10 +219,12 @@ class EffectAnswer(Conclusion):
         if published is None:
             return f"WSMeter as published has no answer to a {self.effect.design} study"
         baseline = "the periods before" if self.periods_before else "the machines without it"
+        gives = f"WSMeter as published, against {baseline}, gives {published.change:+.2%}"
+        if published.high - published.low <= ROUNDING:
+            return f"{gives} without an interval, as values do not differ"
         agrees = published.low - ROUNDING <= self.effect.change <= published.high + ROUNDING
-        return (
-            f"WSMeter as published, against {baseline}, gives {published.change:+.2%} ({published.low:+.2%} to "
-            f"{published.high:+.2%})" + ("" if agrees else ", which disagrees with the estimate above")
+        return f"{gives} ({published.low:+.2%} to {published.high:+.2%})" + (
+            "" if agrees else ", which disagrees with the estimate above"
         )
 
 

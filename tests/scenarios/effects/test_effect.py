@@ -107,6 +107,14 @@ def test_json_has_every_field_of_the_effect(files):
     assert set(Effect.__dataclass_fields__) <= payload.keys()
 
 
+def test_values_that_do_not_differ_give_no_interval_to_the_published_estimate_either(files):
+    for file in files[:2]:
+        table = pd.read_csv(file)
+        table.assign(value=table["job"].map(len)).to_csv(file, index=False)
+    text = invoke("effect", *files[:2], "--jobs", files[2]).output
+    assert "WSMeter as published, against the periods before, gives +0.00% without an interval" in text
+
+
 def test_findings_stand_above_the_verdict(files):
     before, after = (pd.read_csv(file) for file in files[:2])
     after.assign(treated=1).to_csv(files[1], index=False)
