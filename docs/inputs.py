@@ -11,6 +11,8 @@ from analysis.tables.columns import Field
 from analysis.traces.totals import MACHINES
 from analysis.wsmeter.measurements import JOBS, MEASUREMENTS, PLAN
 from scenarios.crossplatform.calibration import SCORES
+from scenarios.effects.experiments import FIELDS as EXPERIMENTS
+from scenarios.effects.slots import FIELDS as SLOTS
 from scenarios.files.traces import COLUMNS as TRACE
 
 DOCS = Path(__file__).parent
@@ -47,6 +49,8 @@ TABLES = (
     Read("jobs", "Jobs of a fleet", "`--jobs`, `wsc audit`", JOBS),
     Read("plan", "Jobs to be planned for", "`wsc wsmeter plan`", PLAN),
     Read("machines", "Machines of a trace", "`wsc convert --machines`", MACHINES),
+    Read("slots", "Slots of a fleet", "`wsc slots --previous`", SLOTS),
+    Read("experiments", "Experiments on slots", "`wsc slots --experiments`", EXPERIMENTS),
     Read("affinities", "Jobs on platforms", "`wsc affinity`", AFFINITIES),
     Read("scores", "Public scores", "`--benchmarks`", (*SCORES, *_COUNTED)),
     Read("trace", "A trace of requests", "`load.trace` of a scenario", TRACE),

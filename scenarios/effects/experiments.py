@@ -32,7 +32,7 @@ from scenarios.views.terminal import Progress
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FIELDS = (
+FIELDS = (
     Field("experiment", "text"),
     Field("slot", "text"),
     Field("treated", "flag"),
@@ -302,7 +302,7 @@ def _fleet(sources: Sequence[Source], jobs: Source | None) -> pd.DataFrame | Non
 def _planned(plan: Source, rows: pd.DataFrame, cut: "pd.Series[str]") -> list[SlotExperiment]:
     """Return the experiments of a plan, or everything that is wrong with it."""
     with faults_in(Path(name_of(plan))):
-        read = read_rows(plan, _FIELDS, lambda _: ("experiment", "slot"), remedies=Remedies(missing=BY_SELECT))
+        read = read_rows(plan, FIELDS, lambda _: ("experiment", "slot"), remedies=Remedies(missing=BY_SELECT))
     entries, name = read.table, name_of(plan)
     known, column = set(cut), 1 + list(entries.columns).index("slot")
     faults = [

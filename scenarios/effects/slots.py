@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = ("machine", "slot")
-_FIELDS = (Field("machine", "text"), Field("slot", "text"))
+FIELDS = (Field("machine", "text"), Field("slot", "text"))
 _NAMED = 5
 """Names that a message lists."""
 _LISTED = 6
@@ -295,7 +295,7 @@ def read_slots(source: Source) -> "pd.Series[str]":
         With everything that is wrong with the table; a machine may be there once only.
     """
     with faults_in(Path(name_of(source))):
-        rows = read_rows(source, _FIELDS, lambda _: ("machine",), remedies=Remedies(missing=BY_SELECT))
+        rows = read_rows(source, FIELDS, lambda _: ("machine",), remedies=Remedies(missing=BY_SELECT))
     return rows.table.set_index("machine")["slot"]
 
 

@@ -243,7 +243,7 @@ def serve_limited(
     Examples
     --------
     >>> serve_limited("fcfs", [0.0, 1.0, 1.5], [3.0, 1.0, 1.0], 1, capacity=2).outcome.tolist()
-    [[0, 0, 2]]
+    [[0, 0, 1]]
     """
     n, env = np.size(demand_s), simpy.Environment()
     draws = iter([] if choice is None else np.asarray(choice, float).tolist())

@@ -131,6 +131,7 @@ def test_the_schema_asks_for_no_key_that_a_base_may_say():
         "RequestType",
         "Served",
         "ServedType",
+        "ServerStep",
         "Service",
         "Software",
         "Sweep",

@@ -44,6 +44,8 @@ NOT_OF_PROFILES = {
     "rounds",
     "requests",
     "stay_requests",
+    "unserved",
+    "servers",
     "replays",
     "cpu",
     "benchmarks",
