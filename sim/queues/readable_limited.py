@@ -175,7 +175,7 @@ def _by_law_and_load(station: LimitedStation, rule: Autoscaling, past: list[Look
     def staffed(windows: list[LookWindow]) -> int:
         load = sum(window.arrivals for window in windows) * demand_s / (len(windows) * rule.look_s)
         return next(
-            (k for k in range(1, rule.most) if k > load and _wait(k, load) <= rule.target / demand_s), rule.most
+            (k for k in range(1, rule.most) if k > load and _wait(k, load) * demand_s <= rule.target), rule.most
         )
 
     if (wanted := _by_law(rule, past[-1:])) > ordered:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.queues.limited import RULES, Autoscaling, serve_limited
@@ -71,6 +71,7 @@ def test_the_kernel_and_its_twin_agree_on_refusals_and_on_who_gives_up(policy, s
 
 
 @pytest.mark.parametrize("way", SCALING)
+@example(policy="fcfs", seed=3, servers=1, unit=0.25)  # nothing but demands of 0 is served until the first look
 @settings(max_examples=12)
 @given(
     policy=st.sampled_from(LIMITED),
