@@ -6,8 +6,9 @@ import pytest
 from scipy.stats import norm
 
 from analysis.audit import clocks, contamination
-from analysis.audit.case import examine
+from analysis.audit.case import Audited, examine
 from analysis.audit.guards import GUARDS
+from analysis.effects.observations import FlaggedRows
 from tests.helpers.outside_guards import planted
 
 
@@ -67,6 +68,18 @@ def test_the_correlation_of_shifted_steps_is_that_of_pairs(shift):
                 xy, xx, yy = xy + weight * x * y, xx + weight * x * x, yy + weight * y * y
     found = clocks._correlation(treated, others, rows, rows_of_others, shift)
     assert found == pytest.approx(xy / (xx * yy) ** 0.5, rel=1e-12)
+
+
+def test_the_feature_itself_is_no_part_of_a_course():
+    """Courses of both arms are the same to the digit, but for a gain of 50% from the study's first period on."""
+    period, machine, job = (part.ravel() for part in np.indices((8, 40, 3)))
+    course = np.random.default_rng(3).normal(0.0, 0.02, (8, 3))[period, job]
+    table = pd.DataFrame({"period": period, "job": job, "machine": machine, "weight": 1.0})
+    table = table.assign(treated=((machine < 20) & (period >= 4)) * 1)
+    table = table.assign(value=(1.0 + course) * (1.0 + 0.5 * table["treated"]))
+    courses = clocks.Courses.of(Audited.under(FlaggedRows.of(table)))
+    _, best, apart = courses.agreement(np.arange(40) < 20, 2)
+    assert best - apart == pytest.approx(1.0, abs=0.05)
 
 
 def test_without_a_pre_period_or_a_third_period_nothing_is_checked():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.effects import cells
 from analysis.effects.cells import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
 from analysis.effects.observations import stays
 
@@ -110,3 +111,55 @@ def test_load_follows_shards_and_a_new_shard_is_like_its_job():
 def test_nothing_of_the_study_but_who_is_where_matters():
     other = NOW.assign(value=[5.0, 6.0, 7.0, 8.0])
     pd.testing.assert_frame_equal(made(), made(other))
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_loads_are_those_of_rows_one_by_one(counted):
+    """Rates of shards, or else of their jobs, summed over a machine's rows of a period, each row by itself."""
+    rng = np.random.default_rng(6)
+    count = 80
+    table = pd.DataFrame(
+        {
+            "period": rng.integers(0, 4, count),
+            "job": rng.choice(["a", "b", "c"], count),
+            "machine": rng.integers(0, 5, count),
+            "shard": rng.integers(0, 6, count),
+            "weight": rng.uniform(1, 3, count),
+        }
+    ).drop_duplicates(["period", "job", "machine", "shard"], ignore_index=True)
+    if counted:
+        table = table.assign(present_s=rng.uniform(10, 99, len(table)), cpu_s=rng.uniform(1, 9, len(table)))
+    past, study = (table[side].reset_index(drop=True) for side in (table["period"] < 2, table["period"] >= 2))
+    there = study.drop_duplicates(["job", "machine", "shard"], ignore_index=True)
+    _, loads = cells._loads(past, there, past, study, has_shard=True)
+
+    def present(row):
+        return row.get("present_s", 1.0)
+
+    def rate(rows):
+        return sum(row.get("cpu_s", row["weight"]) for row in rows) / sum(map(present, rows)) if rows else None
+
+    def used(row):
+        own = [other for other in before if other["job"] == row["job"]]
+        of_shards = [
+            rate([other for other in own if other["shard"] == shard]) for shard in {other["shard"] for other in own}
+        ]
+        exact = rate([other for other in own if other["shard"] == row["shard"]])
+        return exact if exact is not None else sum(of_shards) / len(of_shards)
+
+    before, now = past.to_dict("records"), study.to_dict("records")
+    busy = [
+        sum(
+            used(other) * present(other)
+            for other in now
+            if (other["machine"], other["period"]) == (row["machine"], row["period"])
+        )
+        for row in now
+    ]
+    mean = sum(load * present(row) for load, row in zip(busy, now, strict=True)) / sum(map(present, now))
+    for stay, found in zip(there.to_dict("records"), loads, strict=True):
+        same = [
+            at for at, row in enumerate(now) if all(row[name] == stay[name] for name in ("job", "machine", "shard"))
+        ]
+        load = sum((busy[at] / mean - 1.0) * present(now[at]) for at in same) / sum(present(now[at]) for at in same)
+        assert found == pytest.approx(load, rel=1e-9, abs=1e-12)
