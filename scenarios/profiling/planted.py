@@ -57,6 +57,30 @@ SIZE = (
 _TAGS = ("application", "revision", "compiler", "kernel", "platform", "datacentre", "machine")
 
 
+def over_fleets(planted: int, healthy: int, per_fleet: int) -> dict[int, list[int]]:
+    """Return how many planted and how many healthy ones each fleet has, by its number.
+
+    Parameters
+    ----------
+    planted, healthy : profiles, or pairs of them, in all
+    per_fleet : most of each kind in one fleet
+
+    Raises
+    ------
+    InputError
+        If there is nothing to plant or to leave alone.
+
+    Examples
+    --------
+    >>> over_fleets(5, 2, per_fleet=4)
+    {0: [4, 2], 1: [1, 0]}
+    """
+    if min(planted, healthy) < 1:
+        raise InputError(f"at least one planted and one healthy profile are needed, got {planted} and {healthy}")
+    fleets = range(-(-max(planted, healthy) // per_fleet))
+    return {seed: [min(max(total - seed * per_fleet, 0), per_fleet) for total in (planted, healthy)] for seed in fleets}
+
+
 def world_of(seed: int) -> ProfileWorld:
     """Return the fleet of a number."""
     scenario = load("profiled_fleet", settings([f"seed={seed + 1}", *SIZE]))

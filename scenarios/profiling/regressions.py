@@ -17,10 +17,18 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.regressions.comparison import alarms
-from models.errors import InputError
 from models.profiling.world import Incident
 from models.randomness import stream
-from scenarios.profiling.planted import CAUSES, FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
+from scenarios.profiling.planted import (
+    CAUSES,
+    FACTORS,
+    WORTH,
+    PlantedFleet,
+    chosen,
+    over_fleets,
+    world_of,
+    worth_finding,
+)
 from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.terminal import Progress
 
@@ -106,24 +114,17 @@ def regressions(planted: int, healthy: int, out: Path, progress: Progress) -> Re
     ValueError
         If there is nothing to plant or to leave alone.
     """
-    if min(planted, healthy) < 1:
-        raise InputError(f"at least one planted and one healthy pair are needed, got {planted} and {healthy}")
-    fleets = -(-max(planted, healthy) // PER_FLEET)
+    shares = over_fleets(planted, healthy, PER_FLEET)
     question = {"world": asdict(world_of(0)), "factors": FACTORS, "worth": WORTH, "per_fleet": PER_FLEET}
-    shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}
     folder = folder_of(out, "regressions", question | {"pairs": list(shares.values())}, ["scipy", "pandas"])
     make = partial(judged, shares=shares)
     judged_fleets = computed_parts(
-        range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting regressions"
+        list(shares), make, folder, {"planted", "healthy"}, progress, what="planting regressions"
     )
     return summary(
         [PlantedPair(**pair) for fleet in judged_fleets for pair in fleet["planted"]],
         [HealthyPair(**pair) for fleet in judged_fleets for pair in fleet["healthy"]],
     )
-
-
-def _within(total: int, fleet: int) -> int:
-    return min(max(total - fleet * PER_FLEET, 0), PER_FLEET)
 
 
 def summary(planted: Sequence[PlantedPair], healthy: Sequence[HealthyPair]) -> RegressionTrial:

@@ -20,10 +20,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from models.errors import InputError
 from models.profiling.world import Incident, ProfileWorld
 from models.randomness import stream
-from scenarios.profiling.planted import FACTORS, WORTH, PlantedFleet, chosen, world_of, worth_finding
+from scenarios.profiling.planted import FACTORS, WORTH, PlantedFleet, chosen, over_fleets, world_of, worth_finding
 from scenarios.profiling.watch import ProfileWatch, watch
 from scenarios.runs.parts import computed_parts, folder_of
 from scenarios.views.terminal import Progress
@@ -112,22 +111,15 @@ def watched(planted: int, healthy: int, out: Path, progress: Progress) -> WatchT
     InputError
         If there is nothing to plant or to leave alone.
     """
-    if min(planted, healthy) < 1:
-        raise InputError(f"at least one planted and one healthy profile are needed, got {planted} and {healthy}")
-    fleets = -(-max(planted, healthy) // PER_FLEET)
-    shares = {seed: [_within(total, seed) for total in (planted, healthy)] for seed in range(fleets)}
+    shares = over_fleets(planted, healthy, PER_FLEET)
     question = {"world": asdict(fleet_of(0)), "factors": FACTORS, "worth": WORTH, "profiles": list(shares.values())}
     folder = folder_of(out, "watch", question, ["scipy", "pandas", "duckdb"])
     make = partial(judged, shares=shares)
-    parts = computed_parts(range(fleets), make, folder, {"planted", "healthy"}, progress, what="planting incidents")
+    parts = computed_parts(list(shares), make, folder, {"planted", "healthy"}, progress, what="planting incidents")
     return summary(
         [WatchedIncident(**incident) for part in parts for incident in part["planted"]],
         [count for part in parts for count in part["healthy"]],
     )
-
-
-def _within(total: int, fleet: int) -> int:
-    return min(max(total - fleet * PER_FLEET, 0), PER_FLEET)
 
 
 def summary(planted: Sequence[WatchedIncident], healthy: Sequence[int]) -> WatchTrial:
