@@ -198,8 +198,8 @@ class Station:
     """Speed of each server; none means 1 each."""
     rates: tuple[Positive, ...] = ()
     """Work done per second by 1, 2, … busy servers together (hyper-threads); none means as many as are busy."""
-    capacity: Annotated[int, Ge(0)] = 0
-    """Most requests present, waiting or in service; one that comes when so many are there is refused; 0: no limit."""
+    capacity: Annotated[int, Ge(1)] | None = None
+    """Most requests present, waiting or in service; one that finds so many is refused; null: no limit."""
     patience_s: Distribution | None = None
     """How long a request waits for a server to take it before it gives up; null: as long as it takes."""
     retries: Retries | None = None
@@ -208,7 +208,7 @@ class Station:
     @property
     def limited(self) -> bool:
         """Whether requests may leave unserved."""
-        return self.capacity > 0 or self.patience_s is not None
+        return self.capacity is not None or self.patience_s is not None
 
 
 @dataclass(frozen=True, slots=True)

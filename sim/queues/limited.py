@@ -55,7 +55,7 @@ def check_limited(world: QueueWorld) -> None:
         raise InputError(f"patience_s: under policy {station.policy} no request waits")
     if station.retries is not None and not station.limited:
         raise InputError("retries: no request fails without capacity or patience_s")
-    if 0 < station.capacity < most_servers(world):
+    if station.capacity is not None and station.capacity < most_servers(world):
         raise InputError(f"capacity: {station.capacity} leaves some of {most_servers(world)} servers idle for ever")
     others = {
         "speeds": bool(station.speeds), "rates": bool(station.rates), "machine": world.machine is not None,
@@ -111,7 +111,7 @@ def serve_limits(world: QueueWorld, workload: Workload, way: Delays) -> LimitedL
         think_s=given.think_s,
         priority=given.priority,
         choice=stream(world.seed, "choices").random(m * n) if station.policy == "random" else None,
-        capacity=station.capacity,
+        capacity=station.capacity or 0,
         patience_s=patience_s,
         return_s=return_s,
         schedule=[(step.time_s, step.servers) for step in scaling.schedule] if scaling is not None else (),

@@ -128,8 +128,8 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("station", "patience_s"), problem)
     if station.retries is not None and not station.limited:
         yield FieldFault(("station", "retries"), "has no effect without capacity or patience_s: no request fails")
-    if 0 < station.capacity < most_servers(scenario):
-        problem = f"should be 0 or at least {most_servers(scenario)}, or some servers could never work"
+    if station.capacity is not None and station.capacity < most_servers(scenario):
+        problem = f"should be null or at least {most_servers(scenario)}, or some servers could never work"
         yield FieldFault(("station", "capacity"), problem, str(station.capacity))
     given = {
         ("station", "speeds"): bool(station.speeds), ("station", "rates"): bool(station.rates),
