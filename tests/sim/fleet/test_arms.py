@@ -2,11 +2,9 @@
 
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -30,6 +28,7 @@ from models.fleet.world import (
     World,
 )
 from models.platforms import PLATFORMS
+from scenarios.runs.parallel import processes
 from sim.fleet import arms, kernel, slots
 from sim.fleet.arms import NEVER, crossover, everywhere, nowhere, on_instances, on_machines, recorded, run_arm
 from sim.fleet.day import day_of, prepare, window_of_epoch
@@ -155,7 +154,7 @@ def test_with_every_mechanism_bits_do_not_depend_on_threads_blocks_or_the_proces
     simulations = "epochs", "events"
     expected = [everything(simulation, threads=1) for simulation in simulations]
     assert expected[0] != expected[1]
-    with ProcessPoolExecutor(1, get_context("forkserver")) as elsewhere:
+    with processes(1) as elsewhere:
         assert list(elsewhere.map(everything, simulations)) == expected
     assert [everything(simulation, threads=2) for simulation in simulations] == expected
     monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", 8)
