@@ -31,10 +31,12 @@ class DamagedError(WscError):
         self.cut_off = cut_off
 
 
-class _Source(Protocol):
+class ByteSource(Protocol):
     """Something that gives the bytes that there are."""
 
-    def read1(self, size: int, /) -> bytes: ...
+    def read1(self, size: int, /) -> bytes:
+        """Return at most so many bytes; none at the end."""
+        ...
 
 
 class _Unpacked(io.RawIOBase):
@@ -42,7 +44,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, packed: BinaryIO, *, zstd: bool = False) -> None:
         self._packed = packed
-        self._members: _Source
+        self._members: ByteSource
         if zstd:
             import pyarrow as pa
 
@@ -131,7 +133,7 @@ def is_packed(path: Path) -> bool:
     return begin[:2] == _GZIP or begin == _ZSTD
 
 
-def salvaged(stream: _Source, most: int | None = None) -> tuple[bytes, DamagedError | None]:
+def salvaged(stream: ByteSource, most: int | None = None) -> tuple[bytes, DamagedError | None]:
     """Return what can be read of a stream, and why no more of it."""
     content = io.BytesIO()
     try:
@@ -181,7 +183,7 @@ def unpacked(packed: bytes, name: str, largest: int = LARGEST_BYTES) -> bytes:
     return content
 
 
-def portions(stream: _Source, longest: int | None = None) -> Iterator[list[bytes]]:
+def portions(stream: ByteSource, longest: int | None = None) -> Iterator[list[bytes]]:
     """Yield the lines of a stream as they come, without their ends; a line that is longer than so many bytes is cut.
 
     Examples

@@ -151,29 +151,26 @@ def occupancy(
 ) -> None:
     """Find from a log how long requests waited, how busy the servers were, and what other servers would change.
 
-    A dash reads events from standard input as they come, lines of time,+1 and time,-1 for arrivals and departures.
+    A dash reads standard input: a log in any format, or events as they come, lines of time,+1 and time,-1 for arrivals
+    and departures.
     """
+    from scenarios.occupancy.standard_input import NAME, StandardInput
     from scenarios.runs.rundir import make_folder
 
-    if "-" in map(str, log):
+    if "-" in map(str, log) and len(log) > 1:
+        options.refuse("LOG", "is one where it is standard input, -", " ".join(map(str, log)))
+    piped = StandardInput(cast("BufferedIOBase", sys.stdin.buffer)) if str(log[0]) == "-" else None
+    if piped is not None and piped.events:
         given_too = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
         _refuse_all(given_too | {"--departure": departure, "--duration": duration, "--priority": priority})
         _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
-        _refuse_all({"--upstream": upstream or None, "LOG": None if len(log) == 1 else " ".join(map(str, log))})
-        _refuse_all({"--from": from_stamp, "--until": until_stamp})
-        _refuse_all(
-            {
-                "--scalability": scalability or None,
-                "--slo": slo,
-                "--by": by_column,
-                "--hosts": hosts_column,
-                "--where": rows_where,
-            }
-        )
+        _refuse_all({"--upstream": upstream or None, "--from": from_stamp, "--until": until_stamp, "--slo": slo})
+        _refuse_all({"--scalability": scalability or None, "--by": by_column, "--hosts": hosts_column})
+        _refuse_all({"--where": rows_where})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
-        stream.watch(cast("BufferedIOBase", sys.stdin.buffer), watched, stream.printer(json))
+        stream.watch(piped, watched, stream.printer(json))
         return
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
@@ -212,6 +209,10 @@ def occupancy(
         with folder("--out"):
             make_folder(out)
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
+    if piped is not None:
+        with piped.file() as copied:
+            answer(conclude(copied, query, said, out, name=NAME), json)
+        return
     files = log[0] if len(log) == 1 else log
     answer(conclude(files, query, said, out, given=given.log if given is not None else None), json)
 
@@ -230,4 +231,4 @@ def _refuse_all(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value is not None:
             text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
-            options.refuse(option, "is about files, not about events on standard input", text)
+            options.refuse(option, "is about logs, not about events on standard input", text)

@@ -430,6 +430,7 @@ def occupancy(
     out: Path | None = None,
     *,
     given: Log | None = None,
+    name: str | None = None,
 ) -> OccupancyConclusion:
     """Return what the laws say of a log file, of the files of its rotation, or of the folder of a run.
 
@@ -440,6 +441,7 @@ def occupancy(
     options : what the files do not say themselves
     out : folder for a picture
     given : the log, if it is no file: a stay of a fleet's run
+    name : what people call the file, if it is a copy
 
     Raises
     ------
@@ -460,7 +462,8 @@ def occupancy(
     if given is None:
         files = [_file_of(path) for path in files]
     said = options or LogOptions()
-    with faults_in(files[0]):
+    called = name or ", ".join(map(str, [log] if isinstance(log, Path) else log))
+    with faults_in(files[0] if name is None else Path(name)):
         rows, since_s, until_s = query.rows, None, None
         if rows is not None:
             said = replace(said, fields=said.fields or rows.reads_fields)
@@ -470,8 +473,7 @@ def occupancy(
         if rows is not None and rows.hosts is not None:
             hosts = tuple(_by_host(source, query))
             total = _summed(source, hosts, query)
-            name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
-            return replace(total, log=name, origin_s=source.origin_s)
+            return replace(total, log=called, origin_s=source.origin_s)
         cleaned = clean(source.table, query.servers, source.resolution_s)
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
@@ -479,8 +481,7 @@ def occupancy(
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
     notes = (*source.notes, *answer.notes, *doubts)
-    name = str(log) if isinstance(log, Path) else ", ".join(map(str, log))
-    answer = replace(answer, log=name, origin_s=source.origin_s, notes=notes)
+    answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
 
 

@@ -5,21 +5,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from io import BufferedIOBase
 
 import pandas as pd
 import typer
 
 from analysis.occupancy.logs.events import Batch, EventReader
 from analysis.occupancy.streaming import Stream
-from analysis.tables.bytes import portions
+from analysis.tables.bytes import ByteSource, portions
 from analysis.tables.faults import FileError
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.occupancy.standard_input import NAME
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Says, Section
 from scenarios.views.terminal import console, line, show
 
-NAME = "stdin"
 INTERVAL_S = 10.0
 _LONGEST = 4096
 """A line is cut there, so that memory is bounded."""
@@ -186,7 +185,7 @@ class _Total:
             self.sums[name] = sum(rows[name].tolist(), start=self.sums[name])
 
 
-def watch(source: BufferedIOBase, watched: Watched, say: Say) -> None:
+def watch(source: ByteSource, watched: Watched, say: Say) -> None:
     """Read events until the input ends or Ctrl-C, and say every finished interval, alert and fault at once.
 
     The total is said at the end. A faulty line is left out and counted; the first interval begins with the first event.
@@ -262,7 +261,7 @@ def printer(json: bool) -> Say:
     return say
 
 
-def _portions(source: BufferedIOBase) -> Iterator[list[str]]:
+def _portions(source: ByteSource) -> Iterator[list[str]]:
     """Yield lines as they come, with those that are there already."""
     for lines in portions(source, _LONGEST):
         yield [line.decode(errors="replace") for line in lines]

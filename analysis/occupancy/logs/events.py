@@ -17,6 +17,18 @@ _IN_A_ROW = 20
 _SHOWN = 60
 
 
+def begins_events(line: str) -> bool:
+    """Return whether a first line is an event or the header of events; nothing is the beginning of no events.
+
+    Examples
+    --------
+    >>> [begins_events(line) for line in ("0.5,+1", "time_ms,change", "", "arrival_s,departure_s", '{"ts": 1}')]
+    [True, True, True, False, False]
+    """
+    words = [word.strip() for word in line.strip().lstrip("\ufeff").split(",")]
+    return words == [""] or _names_events(words) or (len(words) == 2 and _number(words[0]) is not None)
+
+
 class Batch(NamedTuple):
     """Events of some lines, and the faults of those that hold none."""
 
@@ -82,7 +94,7 @@ class EventReader:
         if self._per_second:
             return False
         name = "" if _number(words[0]) is not None else words[0]
-        if name and (not name.lower().startswith("time") or words[1:] != ["change"]):
+        if name and not _names_events(words):
             shown = _shown(",".join(words))
             raise FileError([FileFault(self.line, 1, "line", "should be an event or the header time,change", shown)])
         unit = unit_of(name, np.empty(0), self.unit)[0] if name else self.unit or "s"
@@ -105,6 +117,10 @@ class EventReader:
             return FileFault(self.line, 1, "time", problem, _shown(words[0]))
         self._latest_s = max(time, self._latest_s) if self._latest_s == self._latest_s else time
         return time, change
+
+
+def _names_events(words: list[str]) -> bool:
+    return words[0].lower().startswith("time") and words[1:] == ["change"]
 
 
 def _number(text: str) -> float | None:

@@ -1,9 +1,11 @@
-"""`wsc occupancy -`: intervals, alerts and faults of events on standard input as they come, and totals at the end."""
+"""`wsc occupancy -`: a log as from its file; of events, intervals, alerts and faults as they come, then totals."""
 
+import gzip
 import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -11,6 +13,7 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
+from scenarios.occupancy.standard_input import StandardInput
 from scenarios.occupancy.stream import Watched, watch
 
 
@@ -135,15 +138,65 @@ def test_nothing_is_a_fault():
         told(io.BytesIO(b"\n\n"))
 
 
-def test_a_log_of_another_kind_is_refused_at_once():
-    done = wsc("arrival_s,departure_s\n0,1\n")
+@pytest.fixture(scope="module")
+def piped():
+    rows = pd.DataFrame({"arrival_s": [0.0, 1.0, 2.0], "departure_s": [2.0, 3.5, 4.0]})
+    parquet, table = io.BytesIO(), rows.to_csv(index=False).encode()
+    rows.to_parquet(parquet)
+    return {
+        "CSV": table,
+        "CSV after a blank line": b"\n" + table,
+        "gzip": gzip.compress(table),
+        "Parquet": parquet.getvalue(),
+        "JSON lines": rows.to_json(orient="records", lines=True).encode(),
+    }
+
+
+@pytest.mark.parametrize("form", ["CSV", "CSV after a blank line", "gzip", "Parquet", "JSON lines"])
+def test_a_log_on_standard_input_says_what_its_file_says(form, piped, tmp_path):
+    (tmp_path / "log").write_bytes(piped[form])
+    options = ["--servers", "2", "--to", "1,3", "--json"]
+    if form == "JSON lines":
+        options += ["--arrival", "arrival_s", "--departure", "departure_s"]
+    file, done = (
+        CliRunner().invoke(app, ["occupancy", str(name), *options], input=content)
+        for name, content in ((tmp_path / "log", None), ("-", piped[form]))
+    )
+    assert done.exit_code == 0
+    assert json.loads(done.stdout) == json.loads(file.stdout) | {"log": "stdin"}
+
+
+def test_a_copy_of_standard_input_holds_every_byte_and_is_gone_afterwards(piped):
+    for size in (1, 7, 5000):
+        content = piped["gzip"] + bytes(10_000)
+        given = StandardInput(Pipe(*[content[at : at + size] for at in range(0, len(content), size)]))
+        with given.file() as file:
+            assert (given.events, file.read_bytes()) == (False, content)
+        assert not file.parent.exists()
+
+
+def test_faults_of_a_log_on_standard_input_have_their_places():
+    done = wsc("arrival_s,departure_s\n0,2\n1,x\ny,3\n")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("stdin:1:1: line: should be an event or the header time,change")
+    assert done.stderr.splitlines() == [
+        'stdin:3:2: departure_s: should be a number, got "x"',
+        'stdin:4:1: arrival_s: should be a number, got "y"',
+    ]
+    assert wsc("a line\nof text\n").stderr.startswith("stdin:1:1: columns: ")
+
+
+def test_what_is_about_events_or_one_log_is_refused_with_another():
+    log = "arrival_s,departure_s\n0,2\n"
+    assert wsc(log, "--reorder", "3").stderr.startswith("--reorder: is about events")
+    assert wsc(log, "-").stderr.startswith("LOG:1:1: is one ")
 
 
 def test_input_without_line_ends_does_not_fill_the_memory():
     with pytest.raises(FaultsError, match="stdin:1:1: line"):
         told(Pipe(*[b"x" * 5000] * 3))
+    given = Pipe(*[b"x" * 5000] * 3)
+    assert not StandardInput(given).events
+    assert len(list(given.portions)) == 2
 
 
 @pytest.mark.parametrize(
@@ -153,7 +206,7 @@ def test_input_without_line_ends_does_not_fill_the_memory():
 def test_what_needs_a_file_is_refused(given):
     done = wsc("0,+1\n", *given)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"{given[0]}: is about files, not about events on standard input")
+    assert done.stderr.startswith(f"{given[0]}: is about logs, not about events on standard input")
 
 
 def test_times_since_1970_are_said_by_the_calendar():
