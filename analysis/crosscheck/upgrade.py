@@ -16,7 +16,7 @@ from analysis.crosscheck.check import FALSE_ALARM, Check
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import measurements
-from analysis.wsmeter.summaries import job_statistics
+from analysis.wsmeter.summaries import CodedMeasurements, Current, job_statistics
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import PredictionMethod, ServiceLog
@@ -88,28 +88,28 @@ def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, o
     >>> round(tried(pd.DataFrame({**stays, "wall_s": 1.0}), where, fleet, "a", "b").change, 3)
     0.492
     """
-    before, after = _sides(counters, instances, old, new)
+    sides = [CodedMeasurements.of(side) for side in _sides(counters, instances, old, new)]
+    before, after = (side.summary() for side in sides)
     estimator = WSMeter(current_is="sample")
     try:
         change = estimator.estimate(before, after, jobs).change
         error = np.hypot(
-            _jackknifed(before, lambda left: estimator.estimate(left, after, jobs).change),
-            _jackknifed(after, lambda left: estimator.estimate(before, left, jobs).change),
+            _jackknifed(sides[0], lambda left: estimator.estimate(left, after, jobs).change),
+            _jackknifed(sides[1], lambda left: estimator.estimate(before, left, jobs).change),
         )
     except NotEnoughDataError:
         return None
-    machines = min(side["machine"].nunique() for side in (before, after))
-    reach = float(error * student.isf(FALSE_ALARM / 2, machines - 1))
+    reach = float(error * student.isf(FALSE_ALARM / 2, min(side.machines for side in sides) - 1))
     return Change(change, change - reach, change + reach)
 
 
-def _jackknifed(side: pd.DataFrame, change: Callable[[pd.DataFrame], float]) -> float:
+def _jackknifed(side: CodedMeasurements, change: Callable[[Current], float]) -> float:
     """Return the standard error that the machines of one side make: the estimate without each of them (Tukey 1958)."""
-    machines = side["machine"].unique()
-    if len(machines) < 2:
-        raise NotEnoughDataError(2, len(machines), "machines")
-    without = np.array([change(side[side["machine"] != machine].reset_index(drop=True)) for machine in machines])
-    return float(np.sqrt((len(machines) - 1) * without.var()))
+    if side.machines < 2:
+        raise NotEnoughDataError(2, side.machines, "machines")
+    machines = pd.unique(side.machine)
+    without = np.array([change(side.summary(np.flatnonzero(side.machine != machine))) for machine in machines])
+    return float(np.sqrt((side.machines - 1) * without.var()))
 
 
 def covered(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, old: str, new: str) -> pd.DataFrame:
