@@ -230,17 +230,25 @@ def _middle(change: Floats, variance: Floats) -> float:
     return float(change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]])
 
 
+_CHI2_MEDIAN = float(chi2.ppf(0.5, 1))
+
+
 def _root(square: Floats, variance: Floats) -> float:
     """Return d so that the median of square / (variance + 2 d) is that of χ² with one degree of freedom; at least 0."""
-    middle = float(chi2.ppf(0.5, 1))
-    low, high = 0.0, float(np.median(square)) / middle + 1e-12
-    if float(np.median(square / variance)) <= middle:
+    low, high = 0.0, _median(square) / _CHI2_MEDIAN + 1e-12
+    if _median(square / variance) <= _CHI2_MEDIAN:
         return 0.0
     for _ in range(60):
         between = (low + high) / 2
-        above = float(np.median(square / (variance + 2 * between))) > middle
+        above = _median(square / (variance + 2 * between)) > _CHI2_MEDIAN
         low, high = (between, high) if above else (low, between)
     return high
+
+
+def _median(values: Floats) -> float:
+    """Return the median; of a hundred numbers in a tenth of the time of NumPy's, which looks for what is no number."""
+    middle = [(len(values) - 1) // 2, len(values) // 2]
+    return float(np.partition(values, middle)[middle].sum() / 2)
 
 
 def rolled_out(table: pd.DataFrame) -> pd.DataFrame:

@@ -206,6 +206,10 @@ def _expected(counted: Floats, count: Floats, block: Ints) -> Floats:
     return np.asarray(np.minimum(own, _ALL)[block], dtype=np.float64)
 
 
+_FEW = 8
+"""Columns up to which sums by place are quicker than a sparse product, with the same order of additions."""
+
+
 def summed(values: Floats, group: Ints, groups: int) -> Floats:
     """Return sums over rows of a group.
 
@@ -215,6 +219,11 @@ def summed(values: Floats, group: Ints, groups: int) -> Floats:
     group : (R,) number of each row's group
     groups : G
     """
+    columns = values.shape[1]
+    if columns <= _FEW:
+        place = (group[:, None] * columns + np.arange(columns)).ravel()
+        sums = np.bincount(place, values.ravel(), groups * columns)
+        return np.asarray(sums.reshape(groups, columns), dtype=np.float64)
     member = csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
     return np.asarray(member @ values, dtype=np.float64)
 

@@ -42,15 +42,16 @@ class Nested:
         shrinkage = 1.0 / (1.0 + load * lasting)
         return cls(weight, unit, block, shrinkage, load, summed(load * shrinkage, block, int(block.max()) + 1))
 
-    def levels(self, values: Floats) -> Floats:
-        """Return (B, F) levels of blocks by generalised least squares, of (R, F) values."""
-        return self._levels(self._inside(values))
-
     def weighted(self, values: Floats) -> Floats:
         """Return the inverse covariance times (R, F) values, levels projected out."""
-        inside = self._inside(values)
-        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * self._levels(inside)[self.block]
-        return np.asarray(self.weight * (values - own[self.unit]), dtype=np.float64)
+        return self.projected(values)[0]
+
+    def projected(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the same, and the (B, F) levels of blocks by generalised least squares."""
+        inside = summed(self.weight * values, self.unit, len(self.block))
+        levels = summed(inside * self.shrinkage, self.block, len(self.level)) / self.level
+        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[self.block]
+        return self.weight * (values - own[self.unit]), levels
 
     def square(self, acts: Floats) -> Floats:
         """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
@@ -60,12 +61,6 @@ class Nested:
         level = summed(inside * self.shrinkage, self.block, len(self.level))
         units = ((1.0 - self.shrinkage) * inside**2 / self.load).sum(axis=0)
         return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
-
-    def _inside(self, values: Floats) -> Floats:
-        return summed(self.weight * values, self.unit, len(self.block))
-
-    def _levels(self, inside: Floats) -> Floats:
-        return np.asarray(summed(inside * self.shrinkage, self.block, len(self.level)) / self.level, dtype=np.float64)
 
 
 def tied(own: Floats, drift: float) -> Floats:
@@ -199,7 +194,7 @@ def _solved(
     """Return the factor's logarithm, its information, and (N,) levels with deviations, by weighted least squares."""
     nested = Nested.of(weight[:, None], rows.lasting[:, None], rows.unit, rows.block)
     values = np.column_stack([acts, rows.later, wanted])
-    pulled, levels = nested.weighted(values), nested.levels(values)
+    pulled, levels = nested.projected(values)
     owner = rows.application[rows.block][rows.unit]
 
     def product(left: int, right: int) -> Floats:
