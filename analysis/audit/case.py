@@ -243,7 +243,7 @@ def contrast(
     jobs, groups = len(table.jobs), int(cluster.max()) + 1
     y = (table.relative if value is None else value)[among]
     job, arm, group = table.job[among], treated[among].astype(np.int64), cluster[table.machine[among]].astype(np.int64)
-    cell, of = np.unique((group * 2 + arm) * jobs + job, return_inverse=True)
+    cell, of = _cells((group * 2 + arm) * jobs + job, 2 * groups * jobs)
     n, s = np.bincount(of).astype(np.float64), np.bincount(of, y, len(cell))
     cell_job, cell_arm, cell_group = cell % jobs, cell // jobs % 2, cell // jobs // 2
     key = cell_arm * jobs + cell_job
@@ -277,6 +277,15 @@ def contrast(
         covered=float(table.quota[comparable].sum() / table.quota.sum()) * (1 - table.unseen),
         alone_error=float(np.sqrt(alone.sum())),
     )
+
+
+def _cells(code: Ints, codes: int) -> tuple[Ints, Ints]:
+    """Return the codes that occur, in order, and each row's place among them; without sorting if codes are few."""
+    if codes > 4 * len(code):
+        cell, of = np.unique(code, return_inverse=True)
+        return cell.astype(np.int64), of.astype(np.int64)
+    occurs = np.bincount(code, minlength=codes) > 0
+    return np.flatnonzero(occurs).astype(np.int64), (np.cumsum(occurs) - 1)[code].astype(np.int64)
 
 
 def study_contrast(table: Audited, value: Floats | None = None) -> Contrast | None:
