@@ -154,12 +154,12 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
     return Attained(places.attained, places.fits, places.rate)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _zeros(n: int) -> tuple[Ints, Floats, Floats]:
     return np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _vacate(places: RankedState, log: EventLog, first: int, last: int) -> int:
     """Let those leave that are in service when they are to; return how many are to leave."""
     departures = 0
@@ -174,7 +174,7 @@ def _vacate(places: RankedState, log: EventLog, first: int, last: int) -> int:
     return departures
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _occupy(places: RankedState, waiting: Ranks, serving: Ranks, batch: Instant) -> None:
     """Give free places to those that wait; who is to leave does at once."""
     state, busy = places.state, places.busy
@@ -192,7 +192,7 @@ def _occupy(places: RankedState, waiting: Ranks, serving: Ranks, batch: Instant)
         _drop(waiting, state, WAITING)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _leaving(log: EventLog) -> Ints:
     """Return the event with which each request leaves; as many as there are if it never does."""
     leaves = np.full(log.requests, len(log.job))
@@ -201,7 +201,7 @@ def _leaving(log: EventLog) -> Ints:
     return leaves
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _last_at_once(log: EventLog, first: int) -> int:
     """Return the last event at the time of the first."""
     last = first
@@ -210,7 +210,7 @@ def _last_at_once(log: EventLog, first: int) -> int:
     return last
 
 
-@njit(cache=True)
+@njit(cache=False)
 def _next(waiting: Ranks, leaves: Ints, state: Ints, newest: int) -> tuple[int, int]:
     """Take the first that waits, or whoever leaves first of it and the newest before it; return how many others."""
     best = heappop(waiting)

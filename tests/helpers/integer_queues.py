@@ -18,7 +18,7 @@ WAITING, SERVED, GONE = 1, 2, 3
 STATE, LEFT, PLACE, SLICE = range(4)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def take(policy, job, choice):
     """The waiting job that a free server takes, or -1; `choice[-1]` counts the choices used up."""
     state, left, place = job[STATE], job[LEFT], job[PLACE]
@@ -40,7 +40,7 @@ def take(policy, job, choice):
     return best
 
 
-@njit(cache=True)
+@njit(cache=False)
 def start(policy, job, choice, quantum):
     """Give a free server the next job, if there is one."""
     j = take(policy, job, choice)
@@ -49,7 +49,7 @@ def start(policy, job, choice, quantum):
     return j >= 0
 
 
-@njit(cache=True)
+@njit(cache=False)
 def serve(how, servers, work, choice, departure):
     """Fill in when each job leaves; `how` is policy and quantum, `work` arrivals and demands."""
     policy, quantum, (arrival, demand) = how[0], how[1], work
@@ -87,7 +87,7 @@ def serve(how, servers, work, choice, departure):
         now += 1
 
 
-@njit(cache=True)
+@njit(cache=False)
 def breaks(claim, arrival, departures, servers, to):
     """Whether departures with more servers break a claim."""
     before, after = departures

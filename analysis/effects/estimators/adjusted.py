@@ -770,7 +770,7 @@ def _grow(sums: CellSums, block: DrawBlock, errors: Errors, cell: int, growth: F
             growth[b] = several[j, b] / max(1.0 - count * per_instance[j, b], LEAST)
 
 
-@njit(cache=True)
+@njit(cache=False)
 def by_draw(residuals: Floats, weights: Floats) -> Floats:
     """Return of each variant and draw the clustered sum of squares, and the effective number of clusters; (2, H, B).
 
