@@ -40,6 +40,7 @@ def pair(rng: np.random.Generator, planted: str | None, machines: int = 150):
     persistent = rng.normal(0, 0.25, (machines, JOBS, SHARED + OWN))
     released = rng.normal(0, 0.1, (JOBS, SHARED + OWN)) * (rng.random((JOBS, SHARED + OWN)) < 0.15)
     compiled = np.log(0.97) + rng.normal(0, 0.05, (JOBS, SHARED + OWN))
+    functions = [names(job) for job in range(JOBS)]
     sides = []
     for later in (0, 1):
         drift = rng.normal(0, 0.03, (JOBS, SHARED + OWN))
@@ -57,12 +58,13 @@ def pair(rng: np.random.Generator, planted: str | None, machines: int = 150):
                     + compiled[job] * (tags["compiler"] == "clang-18")
                     + rng.normal(0, 0.1, SHARED + OWN)
                 )
-                act = np.array([acts(cause, tags, name, bool(later)) for name in names(job)])
-                w = np.exp(log) * np.where(act, cause.factor if cause else 1.0, 1.0)
+                weight = np.exp(log)
+                if acts(cause, tags, bool(later)):
+                    weight[functions[job].index(cause.function)] *= cause.factor
                 count = rng.poisson(SAMPLES * load[later, job] * JOBS / 3 * rng.gamma(4, 0.25))
-                for name, k in zip(names(job), rng.multinomial(count, w / w.sum()), strict=True):
-                    if k:
-                        rows.append((name, *tags.values(), m, k, k * 1000))
+                seen = rng.multinomial(count, weight / weight.sum()).tolist()
+                own = tuple(tags.values())
+                rows += [(name, *own, m, k, k * 1000) for name, k in zip(functions[job], seen, strict=True) if k]
         columns = ["function", "application", "revision", "compiler", "platform", "datacentre", "machine"]
         sides.append(pd.DataFrame(rows, columns=[*columns, "samples", "value"]))
     return sides[0], sides[1], cause
@@ -126,8 +128,8 @@ def choose(rng, dimension, builds):
     return Planted(dimension, value, "", shared, factor)
 
 
-def acts(cause, tags, function, later):
-    if cause is None or function != cause.function:
+def acts(cause, tags, later):
+    if cause is None:
         return False
     if cause.application and tags["application"] != cause.application:
         return False
