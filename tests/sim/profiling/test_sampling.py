@@ -15,7 +15,6 @@ from models.fleet.world import Feature, Fleet, Population, Recording, Rollout, W
 from models.platforms import PLATFORMS
 from models.profiling.programs import build_programs
 from models.profiling.world import Collector, Kernel, ProfileWorld, Profiling, Watch
-from sim.fleet import arms
 from sim.fleet.arms import Arm, Visits, recorded, run_arm
 from sim.fleet.day import prepare
 from sim.profiling.builds import build_builds, residence_release, software_factors
@@ -283,15 +282,6 @@ def test_visits_say_what_was_planned_and_measured(seen):
     assert (visits.overhead_cycles[visits.status != "ok"] == 0).all()
 
 
-def test_no_cut_into_blocks_changes_a_row(seen, monkeypatch):
-    monkeypatch.setattr(arms, "MACHINES_IN_FLIGHT", 8)
-    again = at_work(WORLD)
-    assert len(again.blocks) == 2
-    assert len(seen.blocks) == 1
-    for name in ("processes", "raw_samples", "raw_stacks", "visits"):
-        pd.testing.assert_frame_equal(getattr(again, name), getattr(seen, name))
-
-
 def test_a_watch_changes_no_sample_of_the_fleet(seen, joined):
     alone = at_work(
         replace(WORLD, profiling=replace(WORLD.profiling, collector=replace(WORLD.profiling.collector, watches=())))
@@ -319,13 +309,6 @@ def test_the_order_of_events_and_those_left_out_change_no_sample_of_the_others()
     first, second = table("cycles", "llc_misses"), table("llc_misses", "instructions", "cycles")
     assert len(first) > 100
     pd.testing.assert_series_equal(first, second)
-
-
-def test_another_collector_sees_the_same_fleet_elsewhere(seen):
-    other = replace(WORLD.profiling.collector, seed=1)
-    again = at_work(replace(WORLD, profiling=replace(WORLD.profiling, collector=other)))
-    assert np.array_equal(again.blocks[0].rows, seen.blocks[0].rows)
-    assert not np.array_equal(again.plan.epoch[:50], seen.plan.epoch[:50])
 
 
 def test_counted_events_can_be_few_and_stacks_none():
