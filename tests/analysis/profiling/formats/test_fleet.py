@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_a_level_is_no_count_over_time_and_refused_where_lengths_differ():
 
 @pytest.mark.statistical
 def test_intervals_hold_the_fleets_share_though_busier_kinds_are_visited_shorter():
-    """False alarms: 95% of 200 draws is 190 ± 3.1; the bound is 3.3 standard errors below, 1 in 2000."""
+    """False alarms: of a true 95% of 100 draws fewer than 88 hold in 1.5 of 1000 seeds."""
     rng = np.random.default_rng(7)
     kind = rng.random(2000) < 0.5
     rate = np.column_stack([np.where(kind, 40.0, 4.0), np.where(kind, 8.0, 20.0)]) * rng.lognormal(0, 0.3, (2000, 2))
@@ -139,7 +140,7 @@ def test_intervals_hold_the_fleets_share_though_busier_kinds_are_visited_shorter
         found = share_intervals(pd.DataFrame(rows).assign(value=value), cluster="visit").set_index("f").loc["f"]
         return found["low"] <= true <= found["high"]
 
-    assert sum(holds(np.where(kind, short, long)) for _ in range(200)) >= 180
+    assert sum(holds(np.where(kind, short, long)) for _ in range(100)) >= 88
     assert sum(holds(np.ones(2000)) for _ in range(20)) < 10  # counts alone: 3% in a longer trial
 
 
@@ -159,20 +160,27 @@ def wsc(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.fixture
-def halves(tmp_path):
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
     """Two drawn sets of machines, of which the later ones spend twice as much in one function; 24 machines each."""
+    folder = tmp_path_factory.mktemp("sets")
     rng = np.random.default_rng(5)
     for half, scale in (("before", 1), ("after", 2)):
         for machine in range(24):
             own = rng.lognormal(sigma=0.1, size=12) * (60 * scale, *range(100, 320, 20))
             lines = [f"main;{name} {count}\n" for name, count in zip("fghijklmnopq", own.astype(int), strict=True)]
-            (tmp_path / f"{half}-{machine}.folded").write_text("".join(lines))
-        done = wsc("profile", "import", *tmp_path.glob(f"{half}-*"), "--drawn-from", 480, "--out", tmp_path / half)
+            (folder / f"{half}-{machine}.folded").write_text("".join(lines))
+        done = wsc("profile", "import", *folder.glob(f"{half}-*"), "--drawn-from", 480, "--out", folder / half)
         assert done.exit_code == 0, done.output
         assert "each of 24 visits stands for 20 machines" in done.output
         assert re.search(r"^24 files: samples: [\d,]+ samples", done.output, re.MULTILINE)
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def halves(sets, tmp_path):
+    """A copy of the two sets, to write beside."""
+    return shutil.copytree(sets, tmp_path / "halves")
 
 
 def test_shares_of_drawn_files_have_intervals_and_a_more_expensive_function_is_found(halves):
