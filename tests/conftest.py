@@ -1,4 +1,4 @@
-"""What all tests share: examples are 50 and have no deadline, for code may be compiled in one; and a small profile."""
+"""What all tests share: examples are 30 and have no deadline, for code may be compiled in one; and a small profile."""
 
 import fcntl
 import gc
@@ -10,7 +10,7 @@ from numba.core.dispatcher import Dispatcher
 
 from tests.helpers import small_profile as profiles
 
-settings.register_profile("testbed", deadline=None, max_examples=50)
+settings.register_profile("testbed", deadline=None, max_examples=30)
 settings.load_profile("testbed")
 
 collect_ignore = ["interchange", "web"]

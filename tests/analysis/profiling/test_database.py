@@ -58,16 +58,21 @@ def by_pandas(rows, query):
     return [(*key, samples, value, value / total if total else 0.0) for key, (samples, value) in ordered]
 
 
+@cache
+def values(seed, name):
+    """Return the texts of a dimension that a profile has."""
+    known = made(seed)[3][name].unique()
+    return sorted({str(value).lower() if isinstance(value, bool | np.bool_) else str(value) for value in known})
+
+
 @st.composite
 def asked(draw):
     """Draw a seed of a profile and a query that it can answer."""
     seed = draw(st.integers(0, 5))
-    _, _, _, rows = made(seed)
     by = draw(st.lists(st.sampled_from(sorted(DIMENSIONS)), max_size=3, unique=True))
     where = []
     for name in draw(st.lists(st.sampled_from(sorted(DIMENSIONS)), max_size=2)):
-        known = sorted({str(value).lower() if isinstance(value, bool) else str(value) for value in rows[name]})
-        where.append((name, tuple(draw(st.lists(st.sampled_from(known), min_size=1, max_size=2)))))
+        where.append((name, tuple(draw(st.lists(st.sampled_from(values(seed, name)), min_size=1, max_size=2)))))
     since, until = draw(st.none() | st.floats(0, 1e5)), draw(st.none() | st.floats(2e5, 4e5))
     return seed, Query(draw(st.sampled_from(EVENTS)), tuple(by), tuple(where), since, until)
 
@@ -127,9 +132,10 @@ def test_callers_are_those_that_one_walks_by_hand(seed):
     tables, _, database, rows = made(seed)
     for application in rows["application"].unique():
         query = Query("cpu_time", ("job", "function"), (("job", (application,)),))
+        walks = list(walked(tables, restricted(rows, query)))
         for called in tables["locations"]["function"].unique():
             items = []
-            for path, samples, value in walked(tables, restricted(rows, query)):
+            for path, samples, value in walks:
                 above = ("[root]", *path)
                 callers = {above[at] for at, name in enumerate(path) if name == called}
                 items += [((application, caller), samples, value) for caller in callers]

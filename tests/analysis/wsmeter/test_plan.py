@@ -79,7 +79,7 @@ def test_table_2_with_the_normal_quantile_costs_67():
     assert plan(TABLE_2, 0.03, t=1.96).cost == 67
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(tables, st.integers(1, 60), st.integers(1, 5))
 def test_small_plans_cost_as_little_as_brute_force_says(jobs, percent, min_instances):
     margin, t = Fraction(percent, 100), 2
@@ -121,7 +121,7 @@ def test_the_continuous_optimum_is_what_a_general_optimiser_finds(seed):
     assert made.allocation["continuous"].to_numpy() == pytest.approx(found.x, rel=1e-2)
 
 
-@pytest.mark.parametrize("margin", [0.01, 0.003, 0.0012])
+@pytest.mark.parametrize("margin", [0.01, 0.0012])
 def test_five_thousand_jobs_are_planned_to_within_a_thousandth_of_the_continuous_bound(margin):
     table = many(5000, seed=1)
     found = plan(table, margin)

@@ -26,7 +26,7 @@ def traffic(seed, n=60, kinds=3):
     return rng, arrival_s, demand_s, cores, rates, kind, predicted_s
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(seed=SEEDS)
 def test_a_fixed_choice_is_a_station_for_each_machine_to_the_last_bit(seed):
     rng, arrival_s, demand_s, cores, rates, _, _ = traffic(seed)

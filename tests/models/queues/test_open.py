@@ -96,14 +96,14 @@ def both(policy, instance):
 
 
 @each
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(instance=instances())
 def test_every_job_starts_and_leaves_when_the_slow_loop_says(policy, instance):
     for fast, slow in both(policy, instance):
         np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(instance=instances())
 def test_first_come_first_served_is_right_to_the_last_bit(instance):
     for fast, slow in both("fcfs", instance):

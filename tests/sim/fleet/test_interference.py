@@ -69,7 +69,7 @@ def contention(bandwidth, *, share_llc=True, share_bandwidth=True, tolerance=1e-
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     count=st.integers(1, 16),

@@ -53,7 +53,7 @@ def worlds(draw, unit, top):
 
 
 @pytest.mark.parametrize("policy", TIES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(world=worlds(unit=0.25, top=8))
 def test_the_kernel_and_its_twin_agree_where_everything_ties(policy, world):
     arrival_s, demand_s, servers, extra = world
@@ -61,7 +61,7 @@ def test_the_kernel_and_its_twin_agree_where_everything_ties(policy, world):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), servers=st.integers(1, 4), what=st.sampled_from(["", "after", "speeds", "rates"]))
 def test_the_kernel_and_its_twin_agree_where_nothing_ties_but_batches(policy, seed, servers, what):
     rng, n = np.random.default_rng(seed), 30
@@ -85,7 +85,7 @@ def test_two_thousand_requests_of_sessions_agree(policy):
     assert (fast.departure_s - fast.arrival_s).mean() > 1.7
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32), servers=st.integers(1, 5))
 def test_fcfs_agrees_to_the_last_bit(seed, servers):
     rng = np.random.default_rng(seed)
