@@ -23,7 +23,7 @@ def audit(observations, jobs=None, about=None):
 
 @cache
 def _fleet():
-    return simulated(3, machines=200)
+    return simulated(3, machines=120)
 
 
 def fleet():

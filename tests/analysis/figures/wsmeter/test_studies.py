@@ -18,10 +18,10 @@ FEW_FAST = np.where(np.arange(60) == 59, 100.0, 0.065)
 
 @cache
 def as_it_is(row):
-    return {"fig17": fig17, "fig18": fig18}[row]()
+    return {"fig17": fig17, "fig18": fig18}[row](draws=300)
 
 
-def fig17(draws=300, **world):
+def fig17(draws=100, **world):
     made = fleet(**{**WORLD, "effect": 0.065, "seed": 3, **world})
     return studies.measure_fig17(made, draws=draws)
 
@@ -52,7 +52,7 @@ def test_fig17_fails_with_few_draws_whose_upper_ends_reach_anything():
     assert "includes_new_high_min" not in failing("wsmeter/fig17", fig17(draws=5, effect=FEW_FAST))
 
 
-def fig18(draws=300, ours=5, **world):
+def fig18(draws=100, ours=5, **world):
     made = fleet(**{**WORLD, "effect": 0.065, "machine_sd": 0.02, **world})
     return studies.measure_fig18(made, draws=draws, ours=ours)
 

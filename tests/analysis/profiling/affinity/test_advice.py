@@ -30,11 +30,11 @@ def test_an_assignment_from_a_million_samples_gains_nearly_all_and_keeps_the_cap
 
 @pytest.mark.statistical
 def test_shrinking_takes_the_curse_off_the_promise():
-    """30,000 samples: without shrinkage the promise exceeds the truth by 5 points, give or take 0.7, with it by 1."""
+    """30,000 samples: without shrinkage the promise exceeds the truth by 5 points, give or take 0.9, with it by 1."""
     excess = []
     for shrink in (False, True):
         settings, over = Settings(headroom=0.0, shrink=shrink), []
-        for seed in range(6):
+        for seed in range(4):
             truth = random_table(seed)
             advised = advise(AffinityTable.of(sampled(truth, seed, samples=30_000)), settings=settings)
             over.append(advised.saving - judge(aligned(advised, truth), truth).saving)

@@ -153,7 +153,7 @@ def predicted(rows, cell, structure, spread):
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_pairs_left_out_are_predicted_as_by_fitting_everything_else_anew(structure):
-    rows = modelled_rows(1, 14, departure=0.1)
+    rows = modelled_rows(1, 9, departure=0.1)
     table = AffinityTable.of(rows)
     found, spread = held_out(table, structure), fit(terms_of(table, structure))[0]
     several = rows["cpi"].notna() & (rows.groupby("job")["cpi"].transform("count") > 1)

@@ -201,13 +201,13 @@ def test_the_error_is_that_of_leaving_out_one_machine_at_a_time():
 
 @pytest.mark.statistical
 def test_machines_that_merely_differ_seldom_give_advice():
-    """No pair suffers; machines differ by 10%, visits of one machine are alike. Advice in over 4 of 40: 1 in 1,000."""
+    """No pair suffers; machines differ by 10%, visits of one machine are alike. Advice in over 3 of 20: 3 in 1,000."""
     calm = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = stream(seed, "machines differ")
         slow = {machine: (int(rng.integers(1, 12)), rng.lognormal(0, 0.1)) for machine in range(8)}
         calm += advised(visited(rng, slow, others=2, calm=40))[0] == "none"
-    assert calm >= 36
+    assert calm >= 17
 
 
 def test_without_interference_effects_are_shrunk_to_little():

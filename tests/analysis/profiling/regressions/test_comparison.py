@@ -44,21 +44,21 @@ def blame(before, after):
 
 @pytest.mark.statistical
 def test_the_right_cause_is_named_of_planted_regressions():
-    """12 pairs: function, tag and value are right at least 10 times; at the 95% or so that 400 pairs gave, 2%."""
+    """8 pairs: function, tag and value are right at least 6 times; at the 95% or so that 400 pairs gave, 0.6% have fewer."""
     right = 0
-    for number in range(12):
+    for number in range(8):
         before, after, planted = pair(stream(number, "planted"), DIMENSIONS[number % 4])
         found = alarms(before, after)
         if len(found):
             first = found.iloc[0][["dimension", "value", "application", "function"]].tolist()
             right += first == [planted.dimension, planted.value, planted.application, planted.function]
-    assert right >= 10
+    assert right >= 6
 
 
 @pytest.mark.statistical
 def test_healthy_pairs_with_roll_outs_and_other_mixes_raise_no_alarm():
-    """10 pairs, none or one alarm; at a chance of 1% for each pair, more than one has 0.4%."""
-    assert sum(blame(*pair(stream(number, "healthy"), None)[:2]) is not None for number in range(10)) <= 1
+    """6 pairs, none or one alarm; at a chance of 1% for each pair, more than one has 0.15%."""
+    assert sum(blame(*pair(stream(number, "healthy"), None)[:2]) is not None for number in range(6)) <= 1
 
 
 @pytest.mark.parametrize(

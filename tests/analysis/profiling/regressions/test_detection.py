@@ -35,22 +35,22 @@ def stated(comparison, criteria=None, share=0.01):
 
 @pytest.mark.statistical
 def test_growth_by_what_is_said_to_be_needed_is_mostly_reported_and_by_half_of_it_mostly_not():
-    """24 draws of 4 fleets, a function of 0.5 to 2%: of 80%, fewer than 14 named have 1.1%; of 50%, over 17 have 1.1%.
+    """14 draws of 2 fleets, a function of 0.5 to 2%: of 80%, fewer than 8 named have 1.2%; of 50%, over 11 have 0.6%.
 
     What is needed is worked out from a healthy pair, growth is planted in other pairs of the same fleet.
     """
     named = {"whole": 0, "half": 0}
-    for number in range(4):
+    for number in range(2):
         weights, rng = world(stream(number, "detection fleet")), stream(number, "detection")
         share = weights.ravel() / SERVICES
         factor = stated(CostComparison.of(profile(weights, rng), profile(weights, rng)))
-        for grown in rng.choice(np.flatnonzero((share > 0.005) & (share < 0.02)), 6).tolist():
+        for grown in rng.choice(np.flatnonzero((share > 0.005) & (share < 0.02)), 7).tolist():
             for size, multiple in (("whole", factor), ("half", 1.0 + (factor - 1.0) / 2.0)):
                 after = profile(weights, rng, grown=grown, factor=multiple)
                 found = CostComparison.of(profile(weights, rng), after).alarms()
                 named[size] += f"f{grown}" in found["function"].tolist()
-    assert named["whole"] >= 14
-    assert named["half"] <= 17
+    assert named["whole"] >= 8
+    assert named["half"] <= 11
 
 
 def test_more_machines_and_looser_criteria_find_less_growth():
