@@ -44,7 +44,7 @@ def blame(before, after):
 
 @pytest.mark.statistical
 def test_the_right_cause_is_named_of_planted_regressions():
-    """8 pairs: function, tag and value are right at least 6 times; at the 95% or so that 400 pairs gave, 0.6% have fewer."""
+    """8 pairs: function, tag and value are right at least 6 times; at the 95% or so that 400 pairs gave, 0.6% fail."""
     right = 0
     for number in range(8):
         before, after, planted = pair(stream(number, "planted"), DIMENSIONS[number % 4])
