@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from scenarios.effects.experiments import ExperimentsAnswer
     from scenarios.effects.monitor import MonitorAnswer
     from scenarios.effects.own_guards import GuardFunction
+    from scenarios.effects.rates import RatesAnswer
     from scenarios.effects.scorecard.scorecard import Scorecard
     from scenarios.effects.slots import SlotsAnswer
     from scenarios.files.catalogue import Shipped
@@ -97,6 +98,7 @@ __all__ = [  # noqa: RUF022  # in the order in which one needs them
     "estimate",
     "requests",
     "service",
+    "rates",
     "platforms",
     "profile",
     "affinity",
@@ -1005,6 +1007,53 @@ def service(log: "pd.DataFrame | str | Path | Run", platform: str, *, sheets: st
 
     source = log if isinstance(log, pd.DataFrame) else arguments.file("log", log, "a frame, a path or a run")
     return Service(source, platform, None if sheets is None else Path(sheets))
+
+
+@_judged
+def rates(
+    *tables: Table,
+    against: str | None = None,
+    jobs: "Table | None" = None,
+    metric: "MetricName | None" = None,
+    confidence: _Share = 0.95,
+    cluster: str = "machine",
+    sheets: str | Path | None = None,
+    **columns: Unpack[Columns],
+) -> "RatesAnswer":
+    """Return what one machine of a platform is worth in machines of another: ``wsc rates``.
+
+    `.frame()` has a row a platform, `.jobs()` one a job and platform.
+
+    Parameters
+    ----------
+    tables : observations with the column platform; or runs
+    against : the platform in whose machines others are told; that of most machines if left out
+    jobs : job, quota of the whole fleet
+    metric : of runs; that of the scenario if left out
+    confidence : of intervals
+    cluster : column of what counts as independent
+    sheets : YAML file of your own spec sheets
+    columns : as of `effect`
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"period": 0, "job": ["a", "b"] * 40, "machine": range(80), "weight": 1.0, "vcpus": 8})
+    >>> new = rows.index % 4 < 2
+    >>> table = rows.assign(platform="old", value=1 + 0.5 * new + 0.01 * (rows.index % 7))
+    >>> table.loc[new, "platform"] = "new"
+    >>> answer = rates(table, against="old")
+    >>> round(answer.frame()["worth"][0], 2), answer.jobs()["source"].tolist()
+    (1.49, ['measured', 'measured'])
+    """
+    from scenarios.effects.rates import RatesQuestion
+    from scenarios.effects.rates import rates as compared
+    from scenarios.runs import arguments
+
+    sources = arguments.observations(tables)
+    question = RatesQuestion(against, metric, confidence, cluster, None if sheets is None else Path(sheets))
+    with _progress("reading and comparing"):
+        return compared(sources, question, arguments.optional_table("jobs", jobs), _recipe(rates, columns, sources))
 
 
 @_judged

@@ -43,7 +43,10 @@ class Read:
 _COUNTED = tuple(Field(name, "real", required=False) for name in ("instructions", "l1_misses", "l2_misses"))
 TABLES = (
     Read(
-        "observations", "Observations of a fleet", "`wsc effect`, `audit`, `design`, `slots`, `monitor`", OBSERVATIONS
+        "observations",
+        "Observations of a fleet",
+        "`wsc effect`, `audit`, `design`, `slots`, `monitor`, `rates`",
+        OBSERVATIONS,
     ),
     Read("measurements", "Measurements of a fleet", "`wsc wsmeter estimate`", MEASUREMENTS),
     Read("jobs", "Jobs of a fleet", "`--jobs`, `wsc audit`", JOBS),

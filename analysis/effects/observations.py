@@ -37,6 +37,9 @@ FIELDS = (
     Field("mean_frequency_hz", "real", required=False),
     Field("clock_hz", "real", required=False),
     Field("cycles", "real", required=False),
+    Field("instructions", "real", above_zero=False, required=False),
+    Field("llc_misses", "real", above_zero=False, required=False),
+    Field("vcpus", "real", required=False),
 )
 """Columns of a table of observations; others are left alone."""
 _LENIENT = [replace(field, lenient=field.kind == "real" and field.name != "period") for field in FIELDS]

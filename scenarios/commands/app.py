@@ -16,7 +16,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         *("scenarios", "run", "report", "validate", "scorecard", "check", "crosscheck"),
     ),
     "Did a change help my fleet?": ("design", "slots", "effect", "monitor", "audit", "convert", "wsmeter"),
-    "Would more or other servers help my requests?": ("occupancy", "predict", "select", "platforms", "live"),
+    "Would more or other servers help my requests?": ("occupancy", "predict", "select", "rates", "platforms", "live"),
     "Where do my fleet's cycles go?": ("profile", "serve", "affinity"),
     "Redraw the papers' figures": ("reproduce",),
 }

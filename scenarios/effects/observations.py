@@ -37,6 +37,8 @@ _FEWEST_RACKS = 2
 _FARTHEST = 1e15
 """Values of one job that are farther apart are no measurements of one thing: a sum of both is that of the larger."""
 
+_COUNTED = ("instructions", "llc_misses")
+"""Counters of a run that are kept beside its metric."""
 _FIRST_LINE = 2
 """Of the rows of a table that has no file (`analysis.tables.cells.cells_of`)."""
 
@@ -503,6 +505,7 @@ def of_run(
     [[0.0, 3.0, 5.0, 3.0]]
     """
     columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]
+    columns += _COUNTED
     keep = [name for name in columns if name in counters or name in instances]
     rows = measurements(
         counters, instances, metric, list(windows["window"]), least_presence=0.0, busy=True, keep=keep
@@ -514,7 +517,7 @@ def of_run(
         treated=(state == 1.0).astype(np.int64)
     )
     names = ["period", "job", "machine", "weight", "value", "treated", "instance", "shard", "rack", "platform"]
-    names += ["present_s", "cpu_s", "exposure", *(["mean_frequency_hz"] if "mean_frequency_hz" in rows else [])]
+    names += ["present_s", "cpu_s", "exposure", *(name for name in ("mean_frequency_hz", *_COUNTED) if name in rows)]
     return rows.loc[np.isin(state, (0.0, 1.0)), names].reset_index(drop=True)
 
 

@@ -174,6 +174,37 @@ def draw_slots(balance: pd.DataFrame, changes: pd.DataFrame) -> Figure:
     return figure
 
 
+def draw_rates(fleet: pd.DataFrame, jobs: pd.DataFrame, reference: str) -> Figure:
+    """Return what platforms do beside a reference, with plain ratios of means, and the rates of single jobs.
+
+    Parameters
+    ----------
+    fleet : platform, rate, low, high, naive, a row on each line
+    jobs : job, platform, rate, low, high, source; those that were not measured on both are grey
+    reference : the platform
+
+    Examples
+    --------
+    >>> row = {"platform": ["new"], "rate": [1.2], "low": [1.1], "high": [1.3]}
+    >>> fleet, jobs = pd.DataFrame({**row, "naive": [1.6]}), pd.DataFrame({"job": ["search"], **row})
+    >>> len(draw_rates(fleet, jobs.assign(source="measured"), "old").axes)
+    2
+    """
+    figure, (whole, single) = panels(columns=2, height_inches=0.9 + 0.16 * max(len(jobs), 4))
+    for axes, table, names in (
+        (whole, fleet, fleet["platform"]),
+        (single, jobs, jobs["job"].astype(str) + (", " + jobs["platform"] if len(fleet) > 1 else "")),
+    ):
+        colours = [BLUE if source == "measured" else GREY for source in table.get("source", ["measured"] * len(table))]
+        axes.axvline(1.0, color=GREY, linewidth=0.6)
+        forest(axes, names.tolist(), *_ends(table.rename(columns={"rate": "change"})), colours=colours)
+    whole.plot(fleet["naive"], range(len(fleet))[::-1], "x", color=RED, label="plain ratio of means")
+    legend(whole)
+    label(whole, f"rate of the fleet's mix, {reference} = 1", "")
+    label(single, f"rate of a job, {reference} = 1", "", "grey: not measured enough on both")
+    return figure
+
+
 def _ends(table: pd.DataFrame, times: float = 1.0) -> tuple[list[float], list[float], list[float]]:
     change, low, high = ((times * table[name]).tolist() for name in ("change", "low", "high"))
     return change, low, high

@@ -1,0 +1,113 @@
+"""Under which conditions an instance ran: how busy its machine was, what neighbours are like, how fast its clock."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.effects.observations import numbered
+from models.arrays import Floats, Ints
+
+_SWEEPS = 20
+_LEAST_MISSES = 0.05
+"""Of the median rate: jobs that miss less often count as missing so often."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowConditions:
+    """Conditions of N rows, and what is not among them."""
+
+    table: pd.DataFrame
+    """(N, K): load (hardware threads that others keep busy, over those of the machine), traffic (what the others' jobs
+    miss the last-level cache, in deviations), clock (log, less what platform and load make expect)."""
+    notes: tuple[str, ...]
+
+
+def conditions_of(rows: pd.DataFrame) -> RowConditions:
+    """Return the conditions under which instances ran, as far as the table tells.
+
+    Neighbours count by who they are, not by what they did: traffic is their CPU time times what their jobs miss in a
+    second of it on average, platforms apart. What a platform does to neighbours is part of what it is worth.
+
+    Parameters
+    ----------
+    rows : period, machine, job, platform, weight, and perhaps cpu_s, present_s, vcpus (hardware threads of the
+        machine), llc_misses, mean_frequency_hz or clock_hz
+
+    Examples
+    --------
+    >>> row = {"period": 0, "machine": [1, 1, 2], "job": ["a", "b", "a"], "platform": "x", "weight": 1.0, "vcpus": 4}
+    >>> conditions_of(pd.DataFrame(row)).table["load"].tolist()
+    [0.25, 0.25, 0.0]
+    """
+    place, _ = numbered([rows["machine"], rows["period"]])
+    notes = list[str]()
+    length_s = rows.groupby("period")["present_s"].transform("max") if "present_s" in rows else None
+    if "cpu_s" in rows and length_s is not None:
+        used = np.asarray(rows["cpu_s"] / length_s, dtype=np.float64)
+    else:
+        present = 1.0 if length_s is None else rows["present_s"] / length_s
+        used = np.asarray(rows["weight"] * present, dtype=np.float64)
+        notes.append("no columns cpu_s and present_s: machines are as loaded as their quotas say")
+    threads = rows["vcpus"].to_numpy(np.float64) if "vcpus" in rows else _typical(rows, used, place)
+    if "vcpus" not in rows:
+        notes.append("no column vcpus: load is relative to the mean machine of the same platform")
+    columns = {"load": _others(place, used) / threads}
+    if "llc_misses" in rows and "cpu_s" in rows:
+        columns["traffic"] = _others(place, used * _miss_rates(rows)) / threads
+    else:
+        notes.append("no column llc_misses: neighbours count by their CPU time alone")
+    clock = next((name for name in ("mean_frequency_hz", "clock_hz") if name in rows), None)
+    if clock is not None:
+        log = np.log(rows[clock].to_numpy(np.float64))
+        columns["clock"] = _beyond(log, rows["platform"], np.column_stack(list(columns.values())))
+    varying = {name: column for name, column in columns.items() if np.ptp(column) > 1e-9 * np.abs(column).max()}
+    return RowConditions(pd.DataFrame(varying, index=rows.index), tuple(notes))
+
+
+def _others(place: Ints, of_row: Floats) -> Floats:
+    """Return what all other rows of the same machine and period sum to."""
+    return np.asarray(np.bincount(place, of_row)[place] - of_row)
+
+
+def _typical(rows: pd.DataFrame, used: Floats, place: Ints) -> Floats:
+    """Return the mean use of machines of the row's platform, in place of hardware threads."""
+    busy = pd.Series(np.bincount(place, used)[place])
+    return np.asarray(busy.groupby(rows["platform"].to_numpy()).transform("mean"), dtype=np.float64)
+
+
+def _miss_rates(rows: pd.DataFrame) -> Floats:
+    """Return what the row's job misses per CPU second, in standard deviations of rows, platforms apart.
+
+    Logarithms are sums of an effect of the job and one of the platform, fitted by turns.
+    """
+    job, platform = (pd.factorize(rows[name])[0].astype(np.int64) for name in ("job", "platform"))
+    count = int(platform.max()) + 1
+    cell = job * count + platform
+    cpu, missed = (
+        np.bincount(cell, rows[name].to_numpy(np.float64)).astype(np.float64) for name in ("cpu_s", "llc_misses")
+    )
+    cells = np.flatnonzero(cpu > 0)
+    rate = missed[cells] / cpu[cells]
+    log = np.log(np.maximum(rate, _LEAST_MISSES * float(np.median(rate)) + 1e-300))
+    weight, of_job, of_platform = cpu[cells], np.zeros(int(job.max()) + 1), np.zeros(count)
+    for _ in range(_SWEEPS):
+        of_job = _mean(cells // count, weight, log - of_platform[cells % count], len(of_job))
+        of_platform = _mean(cells % count, weight, log - of_job[cells // count], count)
+    of_row = np.exp(of_job)[job]
+    spread = float(of_row.std())
+    return np.asarray((of_row - of_row.mean()) / (spread if spread > 0 else 1.0))
+
+
+def _mean(of: Ints, weight: Floats, value: Floats, count: int) -> Floats:
+    total = np.bincount(of, weight, count).astype(np.float64)
+    return np.asarray(np.bincount(of, weight * value, count) / np.where(total > 0, total, 1.0))
+
+
+def _beyond(log: Floats, platform: "pd.Series[str]", x: Floats) -> Floats:
+    """Return what is left of a column when a line in `x` of each platform is taken out."""
+    left = log.copy()
+    for _, where in platform.reset_index(drop=True).groupby(platform.to_numpy()).indices.items():
+        design = np.column_stack([np.ones(len(where)), x[where]])
+        left[where] -= design @ np.linalg.lstsq(design, log[where], rcond=None)[0]
+    return left

@@ -1,0 +1,556 @@
+"""What a machine of one platform is worth in machines of another, from jobs that run on both.
+
+Schedulers put jobs on platforms for reasons, so means over platforms compare different jobs. Here each job is compared
+with itself. The mean of job j on platform p, at conditions x of a machine, is exp(a_jp + s_jt + x'b_p): a level of the
+job on the platform, what all of its instances did in common in period t, and slopes of conditions. Levels are fitted as
+a Poisson regression fits them (Santos Silva and Tenreyro 2006), so that they are logarithms of arithmetic means
+whatever the distribution; clusters are machines, with leverage corrected (Bell and McCaffrey 2002).
+
+A job's rate is exp(a_jX − a_jY) at the job's own mean conditions. Jobs of which little was measured are drawn towards
+what is expected of them, and jobs that never ran on both platforms are filled in by it (Fay and Herriot 1979): log
+rates are x'g + u, where x holds 1 and perhaps what a model predicts, and u has variance τ² (Paule and Mandel 1982).
+The rate of the fleet is Σ q_j r_j / Σ q_j with q_j the job's CPU quota: a ratio of sums of work, in units of Y's work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma
+from scipy.stats import t
+
+from analysis.statistics import NotEnoughDataError
+from models.arrays import Bools, Floats, Ints
+
+MEASURED, POOLED, FILLED = "measured", "pooled", "not seen"
+"""Where a job's rate is from: mostly its own machines, mostly what is expected of it, or that alone."""
+_SWEEPS, _CLOSE = 200, 1e-9
+_OWN_SLOPES: Final = 50
+"""Machines of every platform from which on each platform has slopes of its own."""
+_MOST_PRIOR: Final = 100.0
+"""Degrees of freedom that the spread of all jobs counts for, at most."""
+_LEAST_JOBS: Final = 12
+"""Jobs seen on both platforms from which on the slope of what a model predicts is fitted; with fewer it is 1."""
+_LEAST_LEFT: Final = 0.5
+"""Of the squared error that products over clusters give, what is left at least when cells' own are steadied."""
+_WIDEST: Final = 4.0
+"""Variance of log rates between jobs, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformRows:
+    """N observations of J jobs on P platforms in T periods, as codes."""
+
+    value: Floats
+    """(N,) performance as it was measured."""
+    weight: Floats
+    """(N,) CPU quota by presence."""
+    job: Ints
+    platform: Ints
+    period: Ints
+    cluster: Ints
+    """(N,) each: numbers of the row's job, platform, period, and of what counts as independent."""
+    conditions: Floats
+    """(N, K) conditions of the machine, less the fleet's mean."""
+    jobs: pd.Index
+    platforms: pd.Index
+    quota: Floats
+    """(J,) of the whole fleet."""
+
+    @classmethod
+    def of(
+        cls, rows: pd.DataFrame, jobs: pd.DataFrame | None = None, conditions: pd.DataFrame | None = None,
+        cluster: str = "machine",
+    ) -> "PlatformRows":  # fmt: skip
+        """Code the rows of a fleet.
+
+        Parameters
+        ----------
+        rows : period, job, machine, platform, weight, value, and perhaps present_s
+        jobs : job, quota of the whole fleet; without it a job weighs as its rows do
+        conditions : of the machine of each row, any number of columns
+        cluster : column of what counts as independent
+        """
+        (job, names), (platform, platforms), (period, periods), (number, _) = (
+            pd.factorize(rows[name], sort=True) for name in ("job", "platform", "period", cluster)
+        )
+        present = rows["present_s"].to_numpy(np.float64) if "present_s" in rows else np.ones(len(rows))
+        weight = rows["weight"].to_numpy(np.float64) * present / present.mean()
+        quota = np.bincount(job, weight) / len(periods)
+        if jobs is not None:
+            quota = jobs.set_index("job")["quota"].reindex(names).fillna(0.0).to_numpy(np.float64)
+        x = np.zeros((len(rows), 0)) if conditions is None else conditions.to_numpy(np.float64)
+        if x.size:
+            x = x - np.average(x, axis=0, weights=weight)
+        value = rows["value"].to_numpy(np.float64)
+        codes = (job.astype(np.int64), platform.astype(np.int64), period.astype(np.int64), number.astype(np.int64))
+        return cls(value, weight, *codes, x, pd.Index(names), pd.Index(platforms), quota)
+
+    @property
+    def cell(self) -> Ints:
+        """(N,) number of the row's job and platform."""
+        return self.job * len(self.platforms) + self.platform
+
+    @property
+    def stratum(self) -> Ints:
+        """(N,) number of the row's job and period."""
+        return self.job * self.periods + self.period
+
+    @property
+    def periods(self) -> int:
+        """T."""
+        return int(self.period.max()) + 1
+
+    @property
+    def clusters(self) -> int:
+        """How many there are."""
+        return int(self.cluster.max()) + 1
+
+    @cached_property
+    def machines(self) -> Ints:
+        """(P,) clusters of each platform."""
+        pairs = np.unique(self.platform * self.clusters + self.cluster)
+        return np.bincount(pairs // self.clusters, minlength=len(self.platforms))
+
+    def relative(self) -> Floats:
+        """Return (N,) performance relative to the mean of the job."""
+        return np.asarray(self.value / _sums(self.job, self.weight, self.value, len(self.jobs))[self.job])
+
+    def plain_mean(self) -> Floats:
+        """Return (P,) means over the rows of each platform, whatever their job."""
+        return _sums(self.platform, self.weight, self.value, len(self.platforms))
+
+
+def _sums(of: Ints, weight: Floats, value: Floats, count: int) -> Floats:
+    """Return weighted means by group; 0 where there is no weight."""
+    total = np.bincount(of, weight, count)
+    return np.asarray(np.bincount(of, weight * value, count) / np.where(total > 0, total, 1.0))
+
+
+def _total(of: Ints, value: Floats, count: int) -> Floats:
+    """Return sums by group, numbers even where there is no row."""
+    return np.asarray(np.bincount(of, value, count), dtype=np.float64)
+
+
+def _columns(of: Ints, by: Floats, columns: Floats, count: int) -> Floats:
+    """Return (count, K) sums of columns (N, K) times `by` (N,) by group."""
+    sums = [np.bincount(of, by * column, count) for column in columns.T]
+    return np.stack(sums, axis=-1) if sums else np.zeros((count, 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterErrors:
+    """A pairs of a cell (job on a platform) and a cluster that has rows of it: what it adds to the level's error."""
+
+    cell: Ints
+    cluster: Ints
+    error: Floats
+    """(A,) by the jackknife, so that products of a cluster's errors in two cells are right whatever they share."""
+    variance: Floats
+    """(cells,) squared errors of levels, but for those of slopes."""
+    freedom: Floats
+    """(cells,) degrees of freedom of these."""
+    beyond: Floats
+    """(cells,) `variance` less the squares of its errors."""
+    clusters: Ints
+    """(cells,)"""
+
+    @classmethod
+    def of(cls, rows: PlatformRows, fitted: Floats, residual: Floats) -> "ClusterErrors":
+        """Return them, given fitted and residual sums of rows.
+
+        The variance of a level is s² / n, with n the effective number of clusters (Kish 1965) and s² their spread; s²
+        is drawn towards that of all cells by as many degrees of freedom as their spread of s² allows (Smyth 2004).
+        """
+        count = len(rows.jobs) * len(rows.platforms)
+        meeting, place = np.unique(rows.cell * rows.clusters + rows.cluster, return_inverse=True)
+        cell, cluster = meeting // rows.clusters, meeting % rows.clusters
+        total = np.bincount(rows.cell, fitted, count)
+        share = np.bincount(place, fitted) / total[cell]
+        error = np.bincount(place, residual) / total[cell]
+        left = np.maximum(1.0 - share, 1e-6)
+        squares = np.bincount(cell, share**2, count)
+        effective = np.where(squares > 0, 1.0 / np.where(squares > 0, squares, 1.0), 0.0)
+        own_freedom = np.maximum(effective - 1.0, 0.0)
+        own_freedom[own_freedom < 1e-6] = 0.0
+        own = np.where(own_freedom > 0, np.bincount(cell, error**2 / left, count) * effective, 0.0)
+        pooled, prior = _spread(own[own_freedom > 0], own_freedom[own_freedom > 0])
+        freedom = own_freedom + prior
+        spread = (own_freedom * own + prior * pooled) / freedom
+        variance = np.where(effective > 0, spread / np.where(effective > 0, effective, 1.0), np.inf)
+        error = np.where(share < 1.0 - 1e-6, error / left, 0.0)
+        beyond = np.where(effective > 0, variance - np.bincount(cell, error**2, count), 0.0)
+        return cls(cell, cluster, error, variance, freedom, beyond, np.bincount(cell, minlength=count))
+
+
+def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
+    """Return the pooled variance of cells, and the degrees of freedom that it counts for (Smyth 2004, section 6.2)."""
+    positive = own > 0
+    if not positive.any():
+        return 0.0, 1.0
+    pooled = float(np.average(own[positive], weights=freedom[positive]))
+    half = freedom[positive] / 2
+    log = np.log(own[positive]) - digamma(half) + np.log(half)
+    weight = 1.0 / polygamma(1, half)
+    excess = float(np.average((log - np.average(log, weights=weight)) ** 2 - polygamma(1, half), weights=weight))
+    if excess <= float(polygamma(1, _MOST_PRIOR / 2)):
+        return pooled, _MOST_PRIOR
+    if excess >= float(polygamma(1, 0.5)):
+        return pooled, 1.0
+    prior = 2 * brentq(lambda value: float(polygamma(1, value)) - excess, 0.5, _MOST_PRIOR / 2)
+    centre = float(np.exp(np.average(log, weights=weight) + digamma(prior / 2) - np.log(prior / 2)))
+    return centre, float(prior)
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformLevels:
+    """The fitted levels of J jobs on P platforms, and what each cluster adds to their errors."""
+
+    rows: PlatformRows
+    level: Floats
+    """(J, P) logarithms of relative means at the fleet's mean conditions; NaN where the job was not seen."""
+    slopes: Floats
+    """(S, K) of conditions: of each platform, or of all together."""
+    inverse: Floats
+    """(S K, S K) inverse information of the slopes."""
+    scores: Floats
+    """(C, S K) what each cluster adds to the scores of the slopes."""
+    mean_x: Floats
+    """(J, P, S K) mean of the slopes' columns of a job on a platform."""
+    meetings: ClusterErrors
+
+    @classmethod
+    def fit(cls, rows: PlatformRows) -> "PlatformLevels":
+        """Fit levels of jobs on platforms, what a job's instances did in common in each period, and slopes."""
+        shape, cell = (len(rows.jobs), len(rows.platforms)), rows.cell
+        cells, count = shape[0] * shape[1], rows.conditions.shape[1]
+        slopes = shape[1] if rows.machines.min() >= _OWN_SLOPES else 1
+        columns = np.zeros((len(cell), slopes, count))
+        columns[np.arange(len(cell)), rows.platform if slopes > 1 else 0] = rows.conditions
+        x = columns.reshape(len(cell), slopes * count)
+        level, common, slope = _fitted(rows, x)
+        fitted = rows.weight * np.exp(level[cell] + common[rows.stratum] + x @ slope)
+        residual = rows.weight * rows.relative() - fitted
+        total = np.bincount(cell, fitted, cells)
+        mean_x = _columns(cell, fitted, x, cells) / np.where(total > 0, total, 1.0)[:, None]
+        apart = x - mean_x[cell]
+        return cls(
+            rows,
+            np.where(total > 0, level, np.nan).reshape(shape),
+            slope.reshape(slopes, count),
+            np.asarray(np.linalg.pinv((fitted[:, None] * apart).T @ apart, hermitian=True), dtype=np.float64),
+            _columns(rows.cluster, residual, apart, rows.clusters),
+            mean_x.reshape(*shape, slopes * count),
+            ClusterErrors.of(rows, fitted, residual),
+        )
+
+    @cached_property
+    def job_x(self) -> Floats:
+        """(J, K) mean conditions of each job, on all platforms together."""
+        rows, jobs = self.rows, len(self.rows.jobs)
+        return _columns(rows.job, rows.weight, rows.conditions, jobs) / np.bincount(rows.job, rows.weight)[:, None]
+
+    def at_own_conditions(self, platform: int) -> Floats:
+        """Return (J, S K) the columns of the slopes at each job's mean conditions on a platform."""
+        columns = np.zeros((len(self.job_x), *self.slopes.shape))
+        columns[:, platform if len(self.slopes) > 1 else 0] = self.job_x
+        return columns.reshape(len(self.job_x), -1)
+
+    def contrast(self, platform: int, reference: int) -> "PlatformContrast":
+        """Return how jobs do on a platform against another, each at its own mean conditions."""
+        jobs, count = self.level.shape
+        paired = np.isfinite(self.level[:, platform] + self.level[:, reference]) & self._together(platform, reference)
+        log, through = np.zeros(jobs), np.zeros((jobs, self.slopes.size))
+        for number, sign in ((platform, 1.0), (reference, -1.0)):
+            here = self.at_own_conditions(number)
+            log += sign * (self.level[:, number] + here @ self.slopes.ravel())
+            through += sign * (here - self.mean_x[:, number])
+        through = np.where(paired[:, None], through, 0.0) @ self.inverse
+        meetings = self.meetings
+        job, on = np.divmod(meetings.cell, count)
+        sign = (on == platform) * 1.0 - (on == reference)
+        cells = np.arange(jobs) * count
+        both = [(meetings.variance[cells + p], meetings.freedom[cells + p]) for p in (platform, reference)]
+        own = sum(variance for variance, _ in both)
+        crossed = _columns(job, sign * meetings.error, self.scores[meetings.cluster], jobs)
+        outer = self.scores.T @ self.scores
+        of_slopes = 2.0 * (through * crossed).sum(axis=1) + np.einsum("jk,kl,jl->j", through, outer, through)
+        square = np.where(paired, np.maximum(own + of_slopes, 0.5 * own), np.inf)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = own**2 / sum(variance**2 / freedom for variance, freedom in both)
+        beyond = np.stack([meetings.beyond[cells + number] for number in (platform, reference)])
+        return PlatformContrast(
+            self, np.where(paired, log, 0.0), square, np.where(paired, freedom, 1.0), paired,
+            paired[job] * sign, through, np.where(paired, beyond, 0.0),
+        )  # fmt: skip
+
+    def _together(self, platform: int, reference: int) -> Bools:
+        """Return (J,) which jobs ran on both platforms in one period."""
+        rows, count = self.rows, len(self.rows.jobs) * self.rows.periods
+        on = [np.bincount(rows.stratum, rows.platform == number, count) > 0 for number in (platform, reference)]
+        return np.asarray((on[0] & on[1]).reshape(-1, rows.periods).any(axis=1))
+
+
+def _fitted(rows: PlatformRows, x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return levels of cells, of strata, and slopes, by Newton steps of the slopes between sweeps over the levels."""
+    cell, stratum, weight, value = rows.cell, rows.stratum, rows.weight, rows.relative()
+    cells, strata = len(rows.jobs) * len(rows.platforms), len(rows.jobs) * rows.periods
+    level, common, slope = np.zeros(cells), np.zeros(strata), np.zeros(x.shape[1])
+    of_cell, of_stratum = _total(cell, weight * value, cells), _total(stratum, weight * value, strata)
+    for _ in range(_SWEEPS):
+        before = np.concatenate([level, common, slope])
+        along = np.exp(x @ slope)
+        level = _log_ratio(of_cell, _total(cell, weight * np.exp(common)[stratum] * along, cells))
+        if rows.periods > 1:
+            common = _log_ratio(of_stratum, _total(stratum, weight * np.exp(level)[cell] * along, strata))
+        fitted = weight * np.exp(level[cell] + common[stratum]) * along
+        if x.shape[1]:
+            total = np.bincount(cell, fitted, cells)
+            apart = x - (_columns(cell, fitted, x, cells) / np.where(total > 0, total, 1.0)[:, None])[cell]
+            information = (fitted[:, None] * apart).T @ apart
+            slope = slope + np.linalg.pinv(information, hermitian=True) @ (apart.T @ (weight * value - fitted))
+        if np.abs(np.concatenate([level, common, slope]) - before).max() < _CLOSE:
+            break
+    level = _log_ratio(of_cell, _total(cell, weight * np.exp(common[stratum] + x @ slope), cells))
+    return level, common, slope
+
+
+def _log_ratio(above: Floats, below: Floats) -> Floats:
+    """Return log(above / below), 0 where nothing is below."""
+    return np.asarray(np.log(np.where(below > 0, above, 1.0) / np.where(below > 0, below, 1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformContrast:
+    """Log rates of J jobs on a platform against a reference, as far as they were measured."""
+
+    levels: PlatformLevels
+    log: Floats
+    """(J,) 0 where the job was not seen on both."""
+    square: Floats
+    """(J,) squared error; infinite where not seen."""
+    freedom: Floats
+    """(J,) degrees of freedom of it."""
+    paired: Bools
+    """(J,) whether the job ran on both platforms in a period."""
+    sign: Floats
+    """(A,) of the levels' meetings: 1 on the platform, −1 on the reference, 0 elsewhere."""
+    through: Floats
+    """(J, S K) what the slopes' scores add to the log rate."""
+    beyond: Floats
+    """(2, J) what each side's level adds to the squared error that products over clusters do not."""
+
+    def by_cluster(self, weight: Floats) -> Floats:
+        """Return (C,) what each cluster adds to the error of Σ weight × log rate."""
+        meetings, levels = self.levels.meetings, self.levels
+        job = meetings.cell // len(levels.rows.platforms)
+        own = np.bincount(meetings.cluster, weight[job] * self.sign * meetings.error, levels.rows.clusters)
+        return np.asarray(own + levels.scores @ (weight @ self.through))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRates:
+    """Log rates of J jobs after those of which little was measured were drawn towards what is expected of them."""
+
+    log: Floats
+    """(J,)"""
+    square: Floats
+    """(J,) mean squared error of it."""
+    freedom: Floats
+    trust: Floats
+    """(J,) how much of it is the job's own measurement."""
+    rate: Floats
+    """(J,) mean of the rate itself, given what is known."""
+    by_measured: Floats
+    """(J, J) what each measured log rate moves each log rate by; columns of jobs that were not seen are 0."""
+    spread: float
+    """τ, standard deviation of log rates about what is expected."""
+
+    @classmethod
+    def of(
+        cls, contrast: PlatformContrast, predicted: Floats | None = None, share: Floats | None = None
+    ) -> "PooledRates":
+        """Pool measured log rates.
+
+        Parameters
+        ----------
+        contrast : as measured
+        predicted : (J,) log rates that a model says
+        share : (J,) of quota, by which predictions are centred
+
+        Raises
+        ------
+        NotEnoughDataError
+            If no job was seen on both platforms.
+        """
+        paired = contrast.paired
+        if not paired.any():
+            raise NotEnoughDataError(1, 0, "jobs that ran on both platforms")
+        y, v = contrast.log[paired], contrast.square[paired]
+        design, offset = np.ones((len(paired), 1)), np.zeros(len(paired))
+        if predicted is not None:
+            if paired.sum() >= _LEAST_JOBS:
+                design = np.column_stack([design, predicted - np.average(predicted, weights=share)])
+            else:
+                offset = predicted
+        x = design[paired]
+        tau2 = _between(y - offset[paired], v, x)
+        weight = 1.0 / (tau2 + v)
+        inverse = np.linalg.pinv((weight[:, None] * x).T @ x, hermitian=True)
+        to_slopes = inverse @ (weight[:, None] * x).T
+        trust = np.zeros(len(paired))
+        trust[paired] = tau2 / (tau2 + v)
+        moved = np.zeros((len(paired), len(paired)))
+        moved[:, paired] = (1.0 - trust)[:, None] * (design @ to_slopes)
+        moved[paired, paired] += trust[paired]
+        expected = offset + design @ (to_slopes @ (y - offset[paired]))
+        log = expected + trust * np.where(paired, contrast.log - expected, 0.0)
+        own = np.where(paired, trust * np.where(paired, contrast.square, 0.0), tau2)
+        of_slopes = (1.0 - trust) ** 2 * np.einsum("jk,kl,jl->j", design, inverse, design)
+        of_spread = np.zeros(len(paired))
+        of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * 2.0 / (weight**2).sum()
+        degrees = max(int(paired.sum()) - design.shape[1], 1)
+        freedom = 1.0 / (trust / contrast.freedom + (1.0 - trust) / degrees)
+        square = own + of_slopes + of_spread
+        return cls(log, square, freedom, trust, np.exp(log + own / 2), moved, float(np.sqrt(tau2)))
+
+
+def _between(y: Floats, square: Floats, x: Floats) -> float:
+    """Return the variance between jobs at which weighted squares are as many as degrees of freedom; 0 if never."""
+    degrees = len(y) - x.shape[1]
+    if degrees < 1:
+        return _WIDEST
+
+    def excess(spread: float) -> float:
+        weight: Floats = 1.0 / np.maximum(spread + square, 1e-300)
+        root = np.sqrt(weight)
+        slopes = np.linalg.lstsq(root[:, None] * x, root * y, rcond=None)[0]
+        residual: Floats = root * (y - x @ slopes)
+        return float(np.dot(residual, residual)) - float(degrees)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, _WIDEST)) if excess(_WIDEST) < 0 else _WIDEST
+
+
+@dataclass(frozen=True, eq=False)
+class PlatformRates:
+    """What machines of P − 1 platforms are worth in machines of a reference, per unit of CPU time."""
+
+    reference: str
+    confidence: float
+    fleet: pd.DataFrame
+    """A row a platform: platform, rate (over the fleet's mix), low, high, log_error, freedom, jobs (seen on both),
+    seen (share of the quota that these hold), naive (ratio of means over all rows), spread, machines."""
+    jobs: pd.DataFrame
+    """A row a job and platform: job, quota_share, platform, rate, low, high, log_error, source, trust, machines,
+    reference_machines."""
+    covariance: Floats
+    """(P − 1, P − 1) of the logarithms of the fleet's rates."""
+    slopes: Floats
+    """(S, K) of conditions."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: PlatformRows,
+        reference: str,
+        predicted: Mapping[str, Floats] | None = None,
+        confidence: float = 0.95,
+    ) -> "PlatformRates":
+        """Compare platforms.
+
+        Parameters
+        ----------
+        rows : observations
+        reference : a platform among them
+        predicted : (J,) log rates against the reference that a model says, by platform, where there is one
+        confidence : of intervals
+
+        Raises
+        ------
+        NotEnoughDataError
+            If no job ran on both platforms in a period.
+        """
+        levels, at = PlatformLevels.fit(rows), [*rows.platforms].index(reference)
+        share, plain = rows.quota / rows.quota.sum(), rows.plain_mean()
+        others = [number for number in range(len(rows.platforms)) if number != at]
+        fleet, jobs, clusters, moved = list[dict[str, object]](), list[pd.DataFrame](), list[Floats](), list[Floats]()
+        squares, of_reference = list[float](), list[Floats]()
+        for number in others:
+            name = str(rows.platforms[number])
+            contrast = levels.contrast(number, at)
+            pooled = PooledRates.of(contrast, (predicted or {}).get(name), share)
+            weight = share * pooled.rate
+            rate = float(weight.sum())
+            effective = weight @ pooled.by_measured / rate
+            by_cluster = contrast.by_cluster(effective)
+            apart = float((contrast.beyond @ effective**2).sum())
+            between = pooled.spread**2 * float(((effective - weight / rate) ** 2).sum())
+            products = float(by_cluster @ by_cluster)
+            square = max(products + apart, _LEAST_LEFT * products) + between
+            degrees = _freedom(by_cluster, square, between, int(contrast.paired.sum()))
+            half = float(t.ppf(0.5 + confidence / 2, degrees)) * np.sqrt(square)
+            clusters.append(by_cluster)
+            moved.append(effective)
+            squares.append(square)
+            of_reference.append(contrast.beyond[1])
+            fleet.append(
+                {
+                    "platform": name,
+                    "rate": rate,
+                    "low": rate * np.exp(-half),
+                    "high": rate * np.exp(half),
+                    "log_error": np.sqrt(square),
+                    "freedom": degrees,
+                    "jobs": int(contrast.paired.sum()),
+                    "seen": float(share[contrast.paired].sum()),
+                    "naive": float(plain[number] / plain[at]),
+                    "spread": pooled.spread,
+                    "machines": int(rows.machines[number]),
+                }
+            )
+            jobs.append(_jobs(contrast, pooled, (number, at), share, confidence))
+        sums, jobs_moved = np.array(clusters), np.array(moved)
+        covariance = sums @ sums.T + (jobs_moved * np.array(of_reference)) @ jobs_moved.T
+        np.fill_diagonal(covariance, squares)
+        return cls(
+            reference, confidence, pd.DataFrame(fleet), pd.concat(jobs, ignore_index=True), covariance, levels.slopes
+        )
+
+
+def _freedom(by_cluster: Floats, square: float, other: float, jobs: int) -> float:
+    """Return the degrees of freedom of a sum over clusters and of what jobs add (Satterthwaite 1946)."""
+    if square <= 0:
+        return 1.0
+    parts = float((by_cluster**4).sum()) + other**2 / max(jobs - 1, 1)
+    return max(square**2 / parts, 1.0) if parts > 0 else 1.0
+
+
+def _jobs(
+    contrast: PlatformContrast, pooled: PooledRates, pair: Sequence[int], share: Floats, confidence: float
+) -> pd.DataFrame:
+    """Return the rates of single jobs on the first platform of a pair against the second."""
+    levels = contrast.levels
+    rows, clusters = levels.rows, levels.meetings.clusters.reshape(levels.level.shape)
+    half = t.ppf(0.5 + confidence / 2, np.maximum(pooled.freedom, 1.0)) * np.sqrt(pooled.square)
+    source = np.where(~contrast.paired, FILLED, np.where(pooled.trust >= 0.5, MEASURED, POOLED))
+    return pd.DataFrame(
+        {
+            "job": rows.jobs,
+            "quota_share": share,
+            "platform": str(rows.platforms[pair[0]]),
+            "rate": np.exp(pooled.log),
+            "low": np.exp(pooled.log - half),
+            "high": np.exp(pooled.log + half),
+            "log_error": np.sqrt(pooled.square),
+            "source": source,
+            "trust": pooled.trust,
+            "machines": clusters[:, pair[0]],
+            "reference_machines": clusters[:, pair[1]],
+        }
+    )

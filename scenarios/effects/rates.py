@@ -1,0 +1,354 @@
+"""What a machine of one platform is worth in machines of another, for each job and the fleet's mix: `wsc rates`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.crossplatform.last_level import log_rates
+from analysis.effects.conditions import conditions_of
+from analysis.effects.rates import FILLED, MEASURED, POOLED, PlatformRates, PlatformRows
+from analysis.statistics import NotEnoughDataError
+from analysis.tables.cells import Source, name_of
+from analysis.tables.recipe import AS_IT_IS, Recipe
+from models.arrays import Floats
+from models.fleet.metrics import METRICS, MetricName
+from models.platforms import PLATFORMS, Platform
+from scenarios.effects.observations import Experiment, experiment
+from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.files.own_platforms import read_platforms
+from scenarios.files.schema import SCENARIO
+from scenarios.runs.rundir import open_run
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import closest, interval, number, plural, share
+from scenarios.views.section import Block, Says, Section, note_lines, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FEWEST = 2
+"""Platforms that can be compared."""
+_NAMED = 10
+"""Jobs that the text names, those with most quota."""
+_SOURCES: Mapping[str, str] = {MEASURED: "", POOLED: "drawn to other jobs", FILLED: "not seen on both"}
+
+
+@dataclass(frozen=True, slots=True)
+class RatesQuestion:
+    """How platforms are to be compared."""
+
+    against: str | None = None
+    """The platform in whose machines others are told; that of most machines if not said."""
+    metric: MetricName | None = None
+    """Of runs; that of their scenario if not said."""
+    confidence: float = 0.95
+    cluster: str = "machine"
+    """Column of what counts as independent."""
+    platforms: Path | None = None
+    """YAML file of own spec sheets."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RatesAnswer(Conclusion):
+    """What machines of each platform are worth in machines of one of them."""
+
+    question: RatesQuestion
+    rates: PlatformRates
+    threads: Mapping[str, float]
+    """Hardware threads of a machine by platform; none where they are not known of all."""
+    conditions: tuple[str, ...]
+    """Names of what rates are adjusted for."""
+    predicted: bool
+    """Whether a model from counters and spec sheets says what to expect of a job that was not seen on both."""
+    metric: MetricName | None
+    notes: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        """The platform in whose machines others are told."""
+        return self.rates.reference
+
+    def brief(self) -> str:
+        """Return what a machine of the first platform is worth."""
+        row = self.frame().iloc[0]
+        ends = interval(row["low"], row["high"], ".3f")
+        return f"one machine of {row['platform']} is worth {row['worth']:.3f} of {self.reference} ({ends})"
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row a platform: rate (per CPU second), worth (of a machine) with low and high, and more."""
+        fleet = self.rates.fleet
+        times = np.array([self._threads_ratio(name) for name in fleet["platform"]])
+        return fleet.assign(
+            rate_low=fleet["low"], rate_high=fleet["high"], worth=fleet["rate"] * times,
+            low=fleet["low"] * times, high=fleet["high"] * times, threads_ratio=times,
+        )  # fmt: skip
+
+    def jobs(self) -> pd.DataFrame:
+        """Return a row a job and platform, those with most quota first: rate per CPU second, interval, source."""
+        return self.rates.jobs.sort_values(
+            ["quota_share", "job"], ascending=[False, True], kind="stable", ignore_index=True
+        )
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "rates",
+            "reference": self.reference,
+            "confidence": self.question.confidence,
+            "metric": self.metric,
+            "cluster": self.question.cluster,
+            "adjusted_for": list(self.conditions),
+            "threads": dict(self.threads),
+            "platforms": self.frame().to_dict("records"),
+            "jobs": self.jobs().to_dict("records"),
+            "notes": list(self.notes),
+        }
+
+    def figure(self) -> "Figure":
+        """Return the rates of the fleet's mix beside plain ratios of means, and those of the jobs with most quota."""
+        from analysis.figures.effects.answers import draw_rates
+
+        return draw_rates(self.rates.fleet, self.jobs().head(_NAMED * len(self.rates.fleet)), self.reference)
+
+    def section(self) -> Section:
+        """Return the worth of each platform's machines, and the rates of the largest jobs."""
+        return Section("", tuple(self._blocks()))
+
+    def _threads_ratio(self, platform: str) -> float:
+        return self.threads[platform] / self.threads[self.reference] if self.threads else 1.0
+
+    def _blocks(self) -> Iterator[Block]:
+        fleet = self.frame()
+        for row in fleet.to_dict("records"):
+            threads = f", with {row['threads_ratio']:.4g} times the hardware threads" if self.threads else ""
+            yield Says(
+                f"one machine of {row['platform']} is worth {row['worth']:.3f} machines of {self.reference} "
+                f"({interval(row['low'], row['high'], '.3f')}){threads}",
+                "strong",
+            )
+        adjusted = f"; adjusted for {', '.join(self.conditions)}" if self.conditions else ""
+        yield Says(
+            f"jobs compared with themselves, weighted by quota{adjusted}; {self.question.confidence:.0%} intervals, "
+            f"{self.question.cluster}s are the clusters"
+        )
+        if self.metric is not None:
+            yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
+        headings = ("platform", "machines", "rate", "interval", "plain ratio", "jobs on both", "their quota")
+        rows = [
+            (
+                str(row["platform"]),
+                f"{row['machines']:,}",
+                number(row["rate"], ".3f"),
+                interval(row["rate_low"], row["rate_high"], ".3f"),
+                number(row["naive"], ".3f"),
+                f"{row['jobs']:,}",
+                share(row["seen"], 1),
+            )
+            for row in fleet.to_dict("records")
+        ]
+        yield table(
+            headings, rows, caption="rates are per unit of CPU time; the plain ratio is that of means over all rows"
+        )
+        yield self._of_jobs()
+        yield from note_lines(self.notes)
+
+    def _of_jobs(self) -> Block:
+        jobs = self.jobs()
+        several = len(self.rates.fleet) > 1
+        rows = [
+            (
+                str(row["job"]),
+                *([str(row["platform"])] if several else []),
+                share(row["quota_share"], 1),
+                f"{row['machines']:,} and {row['reference_machines']:,}",
+                number(row["rate"], ".3f"),
+                interval(row["low"], row["high"], ".3f"),
+                _SOURCES[row["source"]],
+            )
+            for row in jobs.head(_NAMED).to_dict("records")
+        ]
+        headings = ("job", *(["platform"] if several else []), "quota", "machines", "rate", "interval", "")
+        more = len(jobs) - len(rows)
+        caption = f"{plural(more, 'more row')}: --json, or wsc.rates(…).jobs()" if more > 0 else ""
+        return table(headings, rows, words=1 + several, keys=1 + several, caption=caption)
+
+
+def rates(
+    sources: Sequence[Source],
+    question: RatesQuestion,
+    jobs: Source | None = None,
+    recipe: Recipe = AS_IT_IS,
+) -> RatesAnswer:
+    """Return what machines of each platform are worth in machines of one of them.
+
+    Parameters
+    ----------
+    sources : tables of observations with the column platform, or folders of runs
+    question : how platforms are compared
+    jobs : job, quota of the whole fleet; without it jobs weigh as in the tables
+    recipe : how columns of the tables become ours
+
+    Raises
+    ------
+    FaultsError
+        With everything that is wrong with the tables or what is asked.
+    """
+    read = experiment(sources, jobs, question.metric, recipe)
+    rows, notes = _usable(read, sources)
+    sheets = _sheets(sources, question)
+    source = str(read.source)
+    reference = _checked(rows, question, source)
+    with faults_in(read.source):
+        threads, of_threads = _threads(rows, sheets)
+        rows = rows.assign(vcpus=rows["platform"].map(threads)) if threads and "vcpus" not in rows else rows
+        conditions = conditions_of(rows)
+        coded = PlatformRows.of(rows, read.jobs, conditions.table, question.cluster)
+        predicted = _predicted(coded, rows, sheets, reference)
+        try:
+            answer = PlatformRates.of(coded, reference, predicted, question.confidence)
+        except NotEnoughDataError as error:
+            raise FaultsError([Fault(source, 0, 0, "platform", str(error))]) from None
+    if read.jobs is None:
+        notes.append("no table of jobs: jobs weigh as in the tables")
+    return RatesAnswer(
+        question, answer, threads, tuple(conditions.table.columns), bool(predicted), read.metric,
+        (*read.notes, *notes, *of_threads, *conditions.notes, *_unseen(answer, bool(predicted))),
+    )  # fmt: skip
+
+
+def _usable(read: Experiment, sources: Sequence[Source]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows that count, each on the platform that its machine was, and notes."""
+    rows, notes = read.observations.estimable()
+    if "platform" not in rows:
+        problem = "column is missing: --column platform=EXPRESSION makes it of yours"
+        raise FaultsError([Fault(str(read.source), 0, 0, "platform", problem)])
+    becomes = dict[str, Mapping[str, str]]()
+    for source in sources:
+        if isinstance(source, Path) and source.is_dir() and open_run(source).manifest.get("kind") != "profile":
+            feature = open_run(source).world(SCENARIO).feature
+            if feature is not None and feature.platforms:
+                becomes[name_of(source)] = feature.platforms
+    treated = rows["treated"].to_numpy() == 1
+    rows = rows.assign(platform=rows["platform"].astype(str))
+    for name in ("instructions", "llc_misses"):
+        if name in rows and not np.isfinite(rows[name]).all():
+            notes.append(
+                f"{name}: {(~np.isfinite(rows[name])).sum():,} cells are no numbers, so the column is not used"
+            )
+            rows = rows.drop(columns=name)
+    for file, platforms in becomes.items():
+        here = treated & (rows["file"] == file).to_numpy()
+        rows.loc[here, "platform"] = rows.loc[here, "platform"].replace(dict(platforms))
+        treated &= ~here
+    if treated.any():
+        notes.append(f"{treated.sum():,} rows with a feature are left out")
+        rows = rows[~treated].reset_index(drop=True)
+    return rows, notes
+
+
+def _sheets(sources: Sequence[Source], question: RatesQuestion) -> Mapping[str, Platform]:
+    """Return the spec sheets that are known, those of runs among them."""
+    known = dict(PLATFORMS) if question.platforms is None else read_platforms(question.platforms)
+    for source in sources:
+        if isinstance(source, Path) and source.is_dir():
+            known |= open_run(source).sheets
+    return known
+
+
+def _checked(rows: pd.DataFrame, question: RatesQuestion, source: str) -> str:
+    """Return the reference platform; refuse everything that cannot be compared, all at once."""
+    faults = list[Fault]()
+    machines = rows.groupby("platform")["machine"].nunique().sort_values(ascending=False, kind="stable")
+    if len(machines) < _FEWEST:
+        faults.append(Fault(source, 0, 0, "platform", "two platforms are needed", ", ".join(machines.index) or "none"))
+    problem = "a machine should have one platform in a period"
+    faults += _differing(rows, ["machine", "period"], "platform", problem, source)
+    if "vcpus" in rows:
+        faults += _differing(rows, ["platform"], "vcpus", "machines of one platform should have as many", source)
+    if question.against is not None and question.against not in machines:
+        problem = f"no machine is a {question.against} ({closest(question.against, machines.index)})"
+        faults.append(Fault("", 0, 0, "against", problem))
+    if question.cluster not in rows:
+        faults.append(Fault(source, 0, 0, "cluster", f"no column {question.cluster}"))
+    if faults:
+        raise FaultsError(faults)
+    return question.against or str(machines.index[0])
+
+
+def _differing(rows: pd.DataFrame, keys: list[str], column: str, problem: str, source: str) -> Iterator[Fault]:
+    """Yield a fault if a column has several values, or none, where keys are the same; the first such place in words."""
+    values = rows.groupby(keys)[column].agg(["nunique", "count", "size"])
+    wrong = values.index[(values["nunique"] != 1) | (values["count"] < values["size"])]
+    if len(wrong):
+        first = wrong[0] if isinstance(wrong[0], tuple) else wrong[:1]
+        where = ", ".join(f"{key} {value}" for key, value in zip(keys, first, strict=True))
+        more = f" and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        yield Fault(source, 0, 0, column, problem, f"not so of {where}{more}")
+
+
+def _threads(rows: pd.DataFrame, sheets: Mapping[str, Platform]) -> tuple[Mapping[str, float], tuple[str, ...]]:
+    """Return hardware threads of a machine by platform: of the column vcpus, else of spec sheets; and a note."""
+    names = [str(name) for name in sorted(rows["platform"].unique())]
+    if "vcpus" in rows:
+        first = rows.groupby("platform")["vcpus"].first()
+        return {name: float(first[name]) for name in names}, ()
+    if all(name in sheets for name in names):
+        return {name: float(sheets[name].vcpus) for name in names}, ()
+    unknown = ", ".join(name for name in names if name not in sheets)
+    why = f"no column vcpus, and no spec sheet of {unknown}: machines count as having equally many hardware threads"
+    return {}, (why,)
+
+
+def _predicted(
+    coded: PlatformRows, rows: pd.DataFrame, sheets: Mapping[str, Platform], reference: str
+) -> dict[str, Floats]:
+    """Return (J,) log rates that counters and spec sheets say, by platform; none without instructions and misses."""
+    clock = next((name for name in ("mean_frequency_hz", "clock_hz") if name in rows), None)
+    if not {"instructions", "llc_misses", "cpu_s"} <= {*rows} or clock is None:
+        return {}
+    names = [str(name) for name in coded.platforms]
+    if any(name not in sheets for name in names):
+        return {}
+    count, cells = len(names), len(coded.jobs) * len(names)
+    columns = {
+        "instructions": rows["instructions"], "misses": rows["llc_misses"], "cpu_s": rows["cpu_s"],
+        "cycles": rows["cpu_s"] * rows[clock],
+    }  # fmt: skip
+    sums = {
+        name: np.bincount(coded.cell, column.to_numpy(np.float64), cells).reshape(-1, count)
+        for name, column in columns.items()
+    }
+    clocks = sums["cycles"].sum(axis=0) / sums["cpu_s"].sum(axis=0)
+    at = names.index(reference)
+    known = (sums["instructions"] > 0) & (sums["cycles"] > 0)
+    predicted = dict[str, Floats]()
+    for target, name in enumerate(names):
+        if target == at:
+            continue
+        total, log = np.zeros(len(coded.jobs)), np.zeros(len(coded.jobs))
+        for other, here in enumerate(names):  # from wherever the job ran, to both platforms
+            weight = np.where(known[:, other], sums["cpu_s"][:, other], 0.0)
+            instructions = np.where(known[:, other], sums["instructions"][:, other], 1.0)
+            cpi = np.where(known[:, other], sums["cycles"][:, other], 1.0) / instructions
+            misses = np.where(known[:, other], sums["misses"][:, other], 0.0) / instructions
+            to = [log_rates(sheets[here], sheets[there], (clocks[other], clocks[place]), cpi, misses)
+                  for place, there in ((target, name), (at, reference))]  # fmt: skip
+            log += weight * (to[0] - to[1])
+            total += weight
+        mean = float(log.sum() / total.sum())
+        predicted[name] = np.where(total > 0, log / np.where(total > 0, total, 1.0), mean)
+    return predicted
+
+
+def _unseen(answer: PlatformRates, predicted: bool) -> Iterator[str]:
+    """Yield of each platform how much of the quota is filled in, and by what."""
+    by = "their counters and spec sheets say, corrected by jobs seen on both" if predicted else "jobs seen on both do"
+    for row in answer.fleet.to_dict("records"):
+        if row["seen"] < 1.0:
+            yield (
+                f"{row['platform']}: jobs with {1 - row['seen']:.1%} of the quota were not seen on both platforms in "
+                f"one period; they are filled in by what {by}"
+            )

@@ -1,0 +1,89 @@
+"""`wsc rates`: tables and runs in, machines' worth out, everything that is wrong at once."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import wsc
+from scenarios.commands.app import app
+from scenarios.files.faults import FaultsError
+from tests.helpers.outside_rates import CONDITIONS, fleet
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["rates", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A fleet of three platforms, the newest of which has twice the hardware threads."""
+    rows, _, _ = fleet(CONDITIONS["three_platforms"], np.random.default_rng(5))
+    frame = pd.DataFrame(rows)
+    return frame.assign(vcpus=frame["platform"].map({"p0": 20, "p1": 20, "p2": 40}))
+
+
+def test_a_machine_is_worth_the_rate_times_the_threads(table):
+    answer = wsc.rates(table)
+    frame = answer.frame().set_index("platform")
+    assert answer.reference == "p0"
+    assert frame["worth"].tolist() == pytest.approx([frame["rate"]["p1"], 2 * frame["rate"]["p2"]])
+    assert (answer.frame()["low"] < answer.frame()["worth"]).all()
+    assert set(answer.jobs()["source"]) <= {"measured", "pooled", "not seen"}
+
+
+def test_another_reference_turns_rates_over(table):
+    """Rates of jobs are inverse but for what they are drawn to; those of the fleet but for the order of means."""
+    forward, back = (wsc.rates(table, against=name).rates.fleet.set_index("platform") for name in ("p0", "p1"))
+    assert forward["rate"]["p1"] * back["rate"]["p0"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_command_prints_what_python_answers(table, tmp_path):
+    file = tmp_path / "fleet.csv"
+    table.to_csv(file, index=False)
+    done = command(file, "--against", "p1", "--json")
+    assert done.exit_code == 0, done.output
+    payload = json.loads(done.output)
+    answer = wsc.rates(table, against="p1")
+    assert payload["kind"], payload["reference"] == ("rates", "p1")
+    assert [row["worth"] for row in payload["platforms"]] == pytest.approx(answer.frame()["worth"].tolist())
+    assert len(payload["jobs"]) == len(answer.jobs())
+    shown = command(file, "--against", "p1")
+    assert "one machine of p2 is worth" in shown.output
+
+
+def test_everything_that_is_wrong_is_told_at_once(table, tmp_path):
+    file = tmp_path / "fleet.csv"
+    table.assign(vcpus=np.arange(len(table)) % 2 + 1).to_csv(file, index=False)
+    done = command(file, "--against", "p7", "--cluster", "row")
+    assert done.exit_code == 2
+    assert (
+        f"{file}: vcpus: machines of one platform should have as many, got not so of platform p0 and 2 more"
+        in done.output
+    )
+    assert "--against: no machine is a p7 (known: p0, p1, p2)" in done.output
+    assert f"{file}: cluster: no column row" in done.output
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda rows: rows.drop(columns="platform"), "platform: column is missing: --column platform=EXPRESSION"),
+        (lambda rows: rows[rows["platform"] == "p0"], "platform: two platforms are needed, got p0"),
+        (
+            lambda rows: rows.assign(platform=["p0", "p1"] * (len(rows) // 2) + ["p0"] * (len(rows) % 2)),
+            "platform: a machine should have one platform in a period, got not so of machine",
+        ),
+    ],
+)
+def test_tables_that_cannot_be_compared_are_refused(table, change, problem):
+    with pytest.raises(FaultsError, match=problem):
+        wsc.rates(change(table))
+
+
+def test_rows_with_a_feature_are_left_out(table):
+    treated = table.assign(treated=(table.index % 10 == 0).astype(int))
+    answer = wsc.rates(treated)
+    assert any("rows with a feature are left out" in note for note in answer.notes)
