@@ -369,14 +369,14 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floa
     return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64), call)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def next_on_cores(shop: Shop) -> float:
     """Return when a request arrives or leaves, or a slice ends, next."""
     done, ended = _soonest(shop.cores)
     return float(min(_next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def happen_on_cores(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let what is due now happen: all departures, or one arrival, or the end of one slice.
 
@@ -400,7 +400,7 @@ def happen_on_cores(shop: Shop, now_s: float, preemptive: bool, key: NumberFunct
     pace_on_cores(shop, now_s)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def pace_on_cores(shop: Shop, now_s: float) -> None:
     """Let every busy core run from now on at the speed that it has now."""
     _settle(shop.cores, shop.station, now_s)
@@ -464,13 +464,13 @@ def _done_sharing(shop: Shared) -> float:
     return float(clock[NOW] + max(0.0, present.key[present.member[0]] - clock[ATTAINED]) / rate)
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def next_sharing(shop: Shared) -> float:
     """Return when a request arrives or leaves next."""
     return float(min(_next(shop.pending), _done_sharing(shop)))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def pass_sharing(shop: Shared, now_s: float) -> None:
     """Let everybody present attain what they do until now."""
     clock = shop.clock
@@ -478,7 +478,7 @@ def pass_sharing(shop: Shared, now_s: float) -> None:
     clock[NOW] = now_s
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def happen_sharing(shop: Shared) -> None:
     """Let the next request leave or arrive."""
     finish_s, arrival_s, clock, present = _done_sharing(shop), _next(shop.pending), shop.clock, shop.present
@@ -596,13 +596,13 @@ def _done_foreground(shop: Foreground) -> float:
     return float(shop.clock[NOW] + min(done_s, caught_s))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def next_foreground(shop: Foreground) -> float:
     """Return when a request arrives or leaves, or a group catches up with another, next."""
     return float(min(_next(shop.pending), _done_foreground(shop)))
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def pass_foreground(shop: Foreground, now_s: float) -> None:
     """Let whom the servers serve attain what they do until now."""
     served = _share_out(shop.groups, shop.station, shop.total)
@@ -610,7 +610,7 @@ def pass_foreground(shop: Foreground, now_s: float) -> None:
     shop.clock[NOW] = now_s
 
 
-@njit(error_model="numpy", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def happen_foreground(shop: Foreground) -> None:
     """Let the next request arrive or leave, or the next group catch up."""
     load, groups, clock = shop.load, shop.groups, shop.clock
