@@ -82,7 +82,6 @@ from sim.fleet.slots import (
     EPOCH_COLUMNS,
     FREQUENCY,
     INSTR,
-    JOB,
     KEY,
     NO_TRACE,
     NOWHERE,
@@ -93,13 +92,12 @@ from sim.fleet.slots import (
     STATION,
     THROTTLED,
     TRACE,
-    TRAITS,
     UNTIL_S,
     USE,
     WAITED,
 )
 from sim.fleet.stations import open_station, requests_happen, run_at
-from sim.fleet.turnover import enter, leave, switch, write_out
+from sim.fleet.turnover import enter, leave, renew, switch, write_out
 
 RESIDENTS, CONDITIONS, LOAD, LOOK, CLOCK, REQUESTS = 1, 2, 4, 8, 16, 32
 """Bits of what happens in one event; `CLOCK` is a look after which somebody's clock is another one, `REQUESTS` that
@@ -199,7 +197,7 @@ def _turn_over(host: EventHost, at_s: float) -> tuple[int, bool]:
     _open_stations(Residents(hot, mark, n), newcomers, inputs.stations, host.outputs.requests, at_s)
     for i in range(0 if begins else newcomers, n):
         if mark[SOFT_FROM, i] == epoch:
-            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+            renew(hot, mark, i, inputs)
     if inputs.switched.shape[0] > 0 and (begins or n > newcomers):
         switch(inputs, Residents(hot, mark, n), newcomers, machine, epoch)
     domain.residents[local], domain.upcoming[local] = n, following

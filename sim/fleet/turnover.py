@@ -35,7 +35,8 @@ def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
     """Set traits to those of a job's shard, whose data decide how it departs from its job's mean, under old code."""
     shard_key = mix(mix(inputs.settings[0].key + np.uint64(job)) + np.uint64(shard))
     spread = inputs.jobs[job, INPUT_SD]
-    traits[:] = inputs.jobs[job, :TRAITS]
+    for field in range(TRAITS):
+        traits[field] = inputs.jobs[job, field]
     traits[CORE] *= np.exp(spread * normal(shard_key, 0) - 0.5 * spread * spread)
     access_factor = np.exp(spread * normal(shard_key, 1) - 0.5 * spread * spread)
     for field in (FLOOR, GAIN1, GAIN2, AHEAD):
@@ -47,22 +48,31 @@ def enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -
     """Fill a slot with the stay that starts now."""
     job, key = stay.job, inputs.settings[0].key
     own_key = mix(mix(key ^ OWN) + np.uint64(stay.instance))
-    hot[TRAITS:, slot] = 0.0
+    for field in range(TRAITS, hot.shape[0]):
+        hot[field, slot] = 0.0
     _old_code(hot[:TRAITS, slot], job, stay.shard, inputs)
     mark[SHARD, slot], mark[SLICE, slot], mark[STATION, slot] = stay.shard, NOWHERE, stay.station
     hot[WANDER, slot], hot[UNTIL_S, slot] = normal(mix(own_key), stay.start), stay.end_s
     mark[JOB, slot], mark[END, slot], mark[SOFT_FROM, slot] = job, stay.end, stay.soft_from
     mark[ROW, slot], mark[TRACE, slot], mark[KEY, slot] = stay.row, stay.traced, np.int64(own_key)
     if stay.soft_from < stay.start:
-        hot[:TRAITS, slot] *= inputs.software[stay.job]
+        renew(hot, mark, slot, inputs)
+
+
+@njit(cache=False)
+def renew(hot: Floats, mark: Ints, slot: int, inputs: Inputs) -> None:
+    """Give a resident the new code of its job."""
+    for field in range(TRAITS):
+        hot[field, slot] *= inputs.software[mark[JOB, slot], field]
 
 
 @njit(cache=False)
 def write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> None:
     """Add a resident's sums to its row of the window, if any, and clear them."""
-    if window >= 0:
-        rows[mark[ROW, slot] + window] += hot[CYCLES:, slot]
-    hot[CYCLES:, slot] = 0.0
+    for field in range(CYCLES, hot.shape[0]):
+        if window >= 0:
+            rows[mark[ROW, slot] + window, field - CYCLES] += hot[field, slot]
+        hot[field, slot] = 0.0
 
 
 @njit(cache=False)
@@ -75,8 +85,10 @@ def leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
             continue
         write_out(hot, mark, slot, window, rows)
         n -= 1
-        hot[:, slot] = hot[:, n]
-        mark[:, slot] = mark[:, n]
+        for field in range(hot.shape[0]):
+            hot[field, slot] = hot[field, n]
+        for field in range(mark.shape[0]):
+            mark[field, slot] = mark[field, n]
     return int(n)
 
 
@@ -106,7 +118,7 @@ def switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, e
     for i in range(0 if switches(inputs, machine, epoch) else newcomers, n):
         _old_code(hot[:TRAITS, i], mark[JOB, i], mark[SHARD, i], inputs)
         if inputs.switched[machine, epoch]:
-            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+            renew(hot, mark, i, inputs)
 
 
 @njit(cache=False)
@@ -126,7 +138,7 @@ def turn_over(inputs: Inputs, rows: Floats, domain: PowerDomain, local: int, epo
         following += 1
     for i in range(n):
         if mark[SOFT_FROM, i] == epoch:
-            hot[:TRAITS, i] *= inputs.software[mark[JOB, i]]
+            renew(hot, mark, i, inputs)
     if inputs.switched.shape[0] > 0:
         switch(inputs, Residents(hot, mark, n), newcomers, domain.first + local, epoch)
     entering = inputs.stays[following].start if following < end else inputs.window_of_epoch.size
