@@ -50,12 +50,21 @@ def start(policy, job, choice, quantum):
 
 
 @njit(cache=False)
+def interrupt(state):
+    """Let everybody who is served wait again."""
+    for i in range(state.size):
+        if state[i] == SERVED:
+            state[i] = WAITING
+
+
+@njit(cache=False)
 def serve(how, servers, work, choice, departure):
     """Fill in when each job leaves; `how` is policy and quantum, `work` arrivals and demands."""
     policy, quantum, (arrival, demand) = how[0], how[1], work
     n = arrival.size
     job = np.zeros((4, n), np.int64)
-    job[LEFT], job[PLACE] = demand, np.arange(n)
+    for i in range(n):
+        job[LEFT, i], job[PLACE, i] = demand[i], i
     choice[-1] = 0
     state, now, arrived, gone, busy, tail = job[STATE], 0, 0, 0, 0, n
     while gone < n:
@@ -76,7 +85,7 @@ def serve(how, servers, work, choice, departure):
                 tail += 1
                 start(policy, job, choice, quantum)
         if policy == SRPT:
-            state[state == SERVED] = WAITING
+            interrupt(state)
             busy = 0
             for _ in range(servers):
                 busy += start(policy, job, choice, quantum)
@@ -91,17 +100,21 @@ def serve(how, servers, work, choice, departure):
 def breaks(claim, arrival, departures, servers, to):
     """Whether departures with more servers break a claim."""
     before, after = departures
-    one, two = np.sort(before), np.sort(after)
-    if claim == 0:
-        return (two > one).any()
+    n, last, later, slack = arrival.size, 0, False, 0
+    for i in range(n):
+        last = max(last, before[i], after[i])
+        later |= after[i] > before[i]
     if claim == 1:
-        return (after > before).any()
-    slack = 0
-    for t in range(max(one[-1], two[-1])):
-        few = ((arrival <= t) & (before > t)).sum()
-        more = ((arrival <= t) & (after > t)).sum()
+        return later
+    for t in range(last):
+        few = more = 0
+        for i in range(n):
+            few += arrival[i] <= t < before[i]
+            more += arrival[i] <= t < after[i]
+        if claim == 0 and more > few:
+            return True  # so fewer have left by then
         slack += max(few - servers, 0) - max(more - to, 0) - max(min(few, to) - servers, 0)
-    return slack < 0
+    return claim != 0 and slack < 0
 
 
 @njit(cache=True)
@@ -116,7 +129,8 @@ def count_broken(how, change, grid, choices):
     arrival, demand = work
     found = 0
     while True:
-        demand[:] = 1
+        for i in range(jobs):
+            demand[i] = 1
         while True:
             for c in range(choices.shape[0]):
                 serve(how, servers, work, choices[c], departures[0])
@@ -134,7 +148,8 @@ def count_broken(how, change, grid, choices):
             i -= 1
         if i <= 0:
             return found
-        arrival[i:] = arrival[i] + 1
+        for later in range(jobs - 1, i - 1, -1):
+            arrival[later] = arrival[i] + 1
 
 
 def broken_workloads(policy, claim, *, jobs, last, most, servers, to, quantum=1):
