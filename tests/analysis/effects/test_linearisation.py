@@ -94,7 +94,7 @@ def test_a_quantile_has_the_error_of_a_bootstrap_of_machines(kind):
 def test_the_past_brings_a_quantile_nearer_to_the_truth():
     """One job whose machines differ for good: the past takes most of that away, and its sign matters."""
     errors = []
-    for seed in range(8):
+    for seed in range(5):
         rng, (period, machine) = np.random.default_rng(seed), np.divmod(np.arange(160), 80)
         value = (1.0 + 0.05 * rng.standard_normal(80))[machine] + 0.005 * rng.standard_normal(160)
         treated = (period == 1) & (machine < 40)
@@ -162,10 +162,10 @@ def test_what_cannot_be_said_is_refused():
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["proportion", "p90"])
 def test_intervals_hold_the_truth_on_fleets_of_another_making(kind):
-    """25 small fleets, without a past: of a true 95% fewer than 19 hold it in 2 of 10,000 seeds."""
+    """15 small fleets, without a past: of a true 95% fewer than 11 hold it in 6 of 10,000 seeds."""
     small = Condition(machines=60, jobs=4, treated=30, before=0, study=1, change=0.2)
     metric = Metric(small, kind, Estimand.of(kind).change, 0.2)
-    found = np.array([answers(metric, 8, number, ["adjusted", "ratio"]) for number in range(25)])
+    found = np.array([answers(metric, 8, number, ["adjusted", "ratio"]) for number in range(15)])
     change, low, high, truth = np.moveaxis(found, -1, 0)
     assert np.isfinite(change).all()
-    assert (((low <= truth) & (truth <= high)).sum(axis=0) >= 19).all()
+    assert (((low <= truth) & (truth <= high)).sum(axis=0) >= 11).all()

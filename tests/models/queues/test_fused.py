@@ -82,8 +82,8 @@ def erlang_c(servers, offered):
 
 
 def means(policy, rate_per_s, demand, servers, column="response_s", **options):
-    """One mean of 200,000 requests for each of 12 seeds."""
-    runs = (simulate(policy, rate_per_s, demand, servers, 200_000, seed=seed, **options) for seed in range(12))
+    """One mean of 200,000 requests for each of 24 seeds."""
+    runs = (simulate(policy, rate_per_s, demand, servers, 200_000, seed=seed, **options) for seed in range(24))
     return [getattr(run, column) for run in runs]
 
 
@@ -92,7 +92,7 @@ def means(policy, rate_per_s, demand, servers, column="response_s", **options):
     ("policy", "servers"), [("fcfs", 1), ("fcfs", 2), ("fcfs", 8), ("ps", 1), ("ps", 2), ("ps", 8), ("rr", 2)]
 )
 def test_the_mean_response_is_that_of_erlang(policy, servers):
-    """False-alarm rate 1e-4 each, by Student's law over 12 seeds; starting empty biases by a twentieth of that at most.
+    """False-alarm rate 1e-4 each, by Student's law over 24 seeds; starting empty biases by a twentieth of that at most.
 
     Policies that do not look at demands share the birth-death chain of M/M/k, and so its mean.
     """
