@@ -520,12 +520,12 @@ def test_times_repeat_only_together():
 
 @pytest.mark.statistical
 def test_rows_of_perfect_logs_are_never_left_out_and_hardly_ever_reported():
-    """Level 0.001 with a margin of two: 72 logs give a false report in fewer than 1 of 14 runs; seeds are fixed."""
+    """Level 0.001 with a margin of two: 24 logs give a false report in fewer than 1 of 40 runs; seeds are fixed."""
     for seed, (rate, load, policy, tick_s) in enumerate(
         (rate, load, policy, tick_s)
         for rate in (10, 60, 1_000)
-        for load in (0.3, 0.6, 0.9)
-        for policy in ("fcfs", "ps", "srpt", "lcfs")
+        for load in (0.3, 0.9)
+        for policy in ("fcfs", "ps")
         for tick_s in (0.001, 1.0)
     ):
         rng = np.random.default_rng(seed)
