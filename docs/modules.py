@@ -1,6 +1,7 @@
 """Pages for the site: one for each package with its modules, made from the tree, and one of the commands."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def _package(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     packages = [path.parent for path in sorted(folder.glob("*/__init__.py")) if path.parts[-3:-1] != _COMMANDS.parts]
     text = _page(name, _purpose(folder / "__init__.py"), [f"{name}.{path.name}" for path in packages])
     for path in modules:
-        members = ", ".join(_members(path))
+        members = ", ".join(_parsed(path)[1])
         text += f"\n{_title(f'{name}.{path.stem}', '-')}.. automodule:: {name}.{path.stem}\n"
         text += f"   :members: {members}\n" if members else ""
     yield name, text
@@ -72,9 +73,15 @@ def commands() -> str:
     return text
 
 
-def _members(path: Path) -> Iterator[str]:
+@functools.cache
+def _parsed(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return what a module says of itself, and its members; each is parsed once."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return ast.get_docstring(tree) or "", tuple(_members(tree.body))
+
+
+def _members(body: list[ast.stmt]) -> Iterator[str]:
     """Yield what a module holds of its own for others: functions, classes, and constants that say what they are."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from [node.name] if node.name[0] != "_" else []
@@ -85,7 +92,7 @@ def _members(path: Path) -> Iterator[str]:
 
 
 def _purpose(path: Path) -> str:
-    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return _parsed(path)[0]
 
 
 def _page(title: str, text: str, inner: Iterator[str] | tuple[str, ...] | list[str]) -> str:

@@ -22,14 +22,14 @@ from scenarios.commands.app import app
 from scenarios.files.catalogue import shipped
 from scenarios.files.loader import load_each
 from scenarios.papers.reproduce import listing
-from tests.helpers.one_day_small import OVERRIDES
+from tests.helpers.report_pages import DAY
 
 EXAMPLES = ROOT / "docs" / "examples"
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = [command for block in BLOCKS for command in commands(block)]
 HEAVY = recipes()
 """Run by .ci/run, for what `make demo` makes; everything else is run here."""
-SHORTER = {"wsc run one_day": [shlex.quote(word) for each in OVERRIDES for word in ("--set", each)]}
+SHORTER = {"wsc run one_day": [shlex.quote(word) for each in DAY for word in ("--set", each)]}
 """What is run with fewer machines here, as no document shows what it prints."""
 SERVING = {command.text: command for command in COMMANDS if command.text.startswith(SERVES)}
 QUICK = [

@@ -190,15 +190,16 @@ def measuring_digest(paper: str) -> str:
 
     Functions that draw are left out, and so are comments, docstrings and the way code is laid out.
     """
-    digest, modules, known = blake2b(digest_size=16), [f"scenarios.papers.{paper}"], set[str]()
+    digest, modules, deciding = blake2b(digest_size=16), [f"scenarios.papers.{paper}"], dict[str, str]()
     while modules:
         module = modules.pop()
-        if module in known or module in _TELLING or not module.startswith(_MEASURING):
+        if module in deciding or module in _TELLING or not module.startswith(_MEASURING):
             continue
-        known.add(module)
-        modules += _imported(_tree(module))
-    for module in sorted(known):
-        digest.update(f"{module} {ast.dump(_deciding(module))}\n".encode())
+        tree = _tree(module)
+        modules += _imported(tree)
+        deciding[module] = ast.dump(_deciding(module, tree))
+    for module, code in sorted(deciding.items()):
+        digest.update(f"{module} {code}\n".encode())
     return digest.hexdigest()
 
 
@@ -223,9 +224,8 @@ def _is_module(name: str) -> bool:
     return stem.with_suffix(".py").is_file() or (stem / "__init__.py").is_file()
 
 
-def _deciding(module: str) -> ast.Module:
-    """Return the tree of a module without what draws and without docstrings."""
-    tree = _tree(module)
+def _deciding(module: str, tree: ast.Module) -> ast.Module:
+    """Return the tree of a module, which it changes, without what draws and without docstrings."""
     if module.startswith("analysis.figures."):
         tree.body = [node for node in tree.body if not (isinstance(node, ast.FunctionDef) and _draws(node))]
     for node in ast.walk(tree):

@@ -132,7 +132,7 @@ def balanced_error(
     if len(treated) <= aux.shape[1] + 2:
         raise NotEnoughDataError(aux.shape[1] + 3, len(treated), "machines")
     contributions = influence * np.where(treated, *count)
-    within = np.array([_centred(contributions, arms), *(_centred(column, arms) for column in aux.T)])
+    within = _centred(np.vstack([contributions, aux.T]), arms)
     slope, _, rank, _ = np.linalg.lstsq(within[1:].T, within[0])
     residual = within[0] - slope @ within[1:]
     machines = len(treated)
@@ -186,8 +186,8 @@ def _influences(cells: JobMachineSums, treated: Bools, covariates: int, change: 
 
 
 def _centred(values: Floats, arms: tuple[Bools, Bools]) -> Floats:
-    """Return values less their arm's mean."""
-    on, off = (values[arm].mean() for arm in arms)
+    """Return rows of values, one for each variable, less their arm's mean."""
+    on, off = (values.compress(arm, axis=1).mean(axis=1, keepdims=True) for arm in arms)
     centred: Floats = values - np.where(arms[0], on, off)
     return centred
 
