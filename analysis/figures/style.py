@@ -6,9 +6,12 @@ bands. Their labels begin with "published", hidden ones with "_published".
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
+from types import SimpleNamespace
 from typing import Any, Final, Literal, TypeAlias
 
 import pandas as pd
@@ -123,11 +126,29 @@ def write(figure: Figure, file: Path | BytesIO, kind: Kind) -> None:
 
 
 def _canvas(figure: Figure, kind: Kind) -> FigureCanvasBase:
-    if kind == "pdf":  # takes a third of a second to import
-        from matplotlib.backends.backend_pdf import FigureCanvasPdf
-
-        return FigureCanvasPdf(figure)
+    if kind == "pdf":
+        return _pdf()(figure)
     return FigureCanvasAgg(figure) if kind == "png" else FigureCanvasSVG(figure)
+
+
+@cache
+def _pdf() -> type[FigureCanvasBase]:
+    """Return what writes PDFs, which takes a third of a second to import; fonts in them get no tables of layout.
+
+    A PDF says where each letter stands, so nothing reads those tables, and to cut them takes half of a figure's time.
+    """
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+    fonts, subset = import_module("matplotlib.backends._backend_pdf_ps"), import_module("fontTools.subset")
+
+    def load_font(*arguments: object) -> object:
+        font = subset.load_font(*arguments)
+        for table in {"GDEF", "GPOS", "GSUB", "MATH", "kern"} & set(font.keys()):
+            del font[table]
+        return font
+
+    fonts.subset = SimpleNamespace(Options=subset.Options, Subsetter=subset.Subsetter, load_font=load_font)
+    return FigureCanvasPdf
 
 
 def panels(
