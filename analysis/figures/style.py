@@ -139,7 +139,8 @@ def _pdf() -> type[FigureCanvasBase]:
     """
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
-    fonts, subset = import_module("matplotlib.backends._backend_pdf_ps"), import_module("fontTools.subset")
+    fonts: Any = import_module("matplotlib.backends._backend_pdf_ps")
+    subset = import_module("fontTools.subset")
 
     def load_font(*arguments: object) -> object:
         font = subset.load_font(*arguments)
