@@ -1,6 +1,8 @@
 """A profile's folder: its Parquet tables, what their footers say, and how samples are written compactly."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from models.tables import SCHEMAS, TABLES
 
 NEEDED = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
 """Tables that every profile has."""
+_TABLES = tuple(name for name in TABLES if not name.startswith("truth_"))
 ROW_GROUP_ROWS = 1_000_000
 """Rows of samples in a row group: few enough to skip what a query does not ask for, many enough to pack well."""
 
@@ -57,7 +60,7 @@ class Folder:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables of `models.tables` that are there, those that hold the truth left out."""
-        return tuple(name for name in TABLES if not name.startswith("truth_") and self.file(name).is_file())
+        return tuple(name for name in _TABLES if self.file(name).is_file())
 
     @property
     def labelled(self) -> bool:
@@ -115,16 +118,15 @@ def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
 
 
 def identity(folders: Iterable[Folder]) -> Identity:
-    """Return what changes when a file of the profile does: paths, sizes and times of last change."""
+    """Return what changes when a file of the profile does or goes; asked before every answer."""
     files = []
     for folder in folders:
-        for table in (*folder.tables, *(["labels"] if folder.labelled else [])):
-            file = folder.file(table)
-            try:
-                state = file.stat()
-            except OSError as error:
-                raise ProfileError(f"{file}: {error.strerror}") from None
-            files.append((str(file.resolve()), state.st_size, state.st_mtime_ns))
+        place = os.path.abspath(folder.path)
+        for table in (*_TABLES, "labels"):
+            file = f"{place}/{table}.parquet"
+            with suppress(OSError):
+                state = os.stat(file)
+                files.append((file, state.st_size, state.st_mtime_ns))
     return tuple(files)
 
 
