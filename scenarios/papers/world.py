@@ -23,7 +23,7 @@ from analysis.wsmeter.summaries import job_statistics
 from scenarios.crossplatform.worlds import RIVALS
 from scenarios.files.schema import SCENARIO, Scenario, WSMeter
 from scenarios.papers import calibration as facts
-from scenarios.papers import epochs, rollouts, service_worlds, slots
+from scenarios.papers import epochs, rates, rollouts, service_worlds, slots
 from scenarios.papers.crossplatform import ALL, RUBIS
 from scenarios.papers.lone_jobs import SLOW_MEMORY
 from scenarios.papers.rows import COSTLY, ONE, WORLDS, ManyWorldsRow, MeasuredRow, Reproduction, Row, RunRow
@@ -344,6 +344,15 @@ ROWS: tuple[Row, ...] = (
         f"day, nothing has a feature; up to {slots.MOST} machines are exchanged in each of two clusters of "
         f"{slots.CLUSTERS}; points: difference of the newest platform's share there; told: the skew that the warning "
         "tells from the day before",
+        on=COSTLY,
+    ),
+    MeasuredRow(
+        "world/rates",
+        "what a new machine is worth, where the scheduler puts heavy jobs on new machines",
+        (rates.SCENARIO,),
+        rates.measure,
+        note=f"a day of 6,000 machines, half {rates.OLD} and half {rates.NEW}; truth: all machines of one, and of the "
+        "other, with the same instances; head: jobs with at least 1% of the quota",
         on=COSTLY,
     ),
     ManyWorldsRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
