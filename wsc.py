@@ -1018,6 +1018,7 @@ def rates(
     confidence: _Share = 0.95,
     cluster: str = "machine",
     sheets: str | Path | None = None,
+    prices: "Table | None" = None,
     **columns: Unpack[Columns],
 ) -> "RatesAnswer":
     """Return what one machine of a platform is worth in machines of another: ``wsc rates``.
@@ -1033,6 +1034,8 @@ def rates(
     confidence : of intervals
     cluster : column of what counts as independent
     sheets : YAML file of your own spec sheets
+    prices : platform, price, years, power_w, power_price, and perhaps carbon_kg, carbon_kg_per_kwh: `.costs` says what
+        work costs
     columns : as of `effect`
 
     Examples
@@ -1051,7 +1054,8 @@ def rates(
     from scenarios.runs import arguments
 
     sources = arguments.observations(tables)
-    question = RatesQuestion(against, metric, confidence, cluster, None if sheets is None else Path(sheets))
+    own, priced = None if sheets is None else Path(sheets), arguments.optional_table("prices", prices)
+    question = RatesQuestion(against, metric, confidence, cluster, own, priced)
     with _progress("reading and comparing"):
         return compared(sources, question, arguments.optional_table("jobs", jobs), _recipe(rates, columns, sources))
 

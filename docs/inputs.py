@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.economics import FIELDS as PRICES
 from analysis.effects.observations import FIELDS as OBSERVATIONS
 from analysis.profiling.affinity.table import FIELDS as AFFINITIES
 from analysis.tables.columns import Field
@@ -54,6 +55,7 @@ TABLES = (
     Read("machines", "Machines of a trace", "`wsc convert --machines`", MACHINES),
     Read("slots", "Slots of a fleet", "`wsc slots --previous`", SLOTS),
     Read("experiments", "Experiments on slots", "`wsc slots --experiments`", EXPERIMENTS),
+    Read("prices", "Prices of machines", "`--prices`", PRICES),
     Read("affinities", "Jobs on platforms", "`wsc affinity`", AFFINITIES),
     Read("scores", "Public scores", "`--benchmarks`", (*SCORES, *_COUNTED)),
     Read("trace", "A trace of requests", "`load.trace` of a scenario", TRACE),

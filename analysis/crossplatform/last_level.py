@@ -37,7 +37,7 @@ def log_rates(
     >>> from models.platforms import PLATFORMS
     >>> haswell, skylake = PLATFORMS["haswell_2698v3"], PLATFORMS["skylake_6148"]
     >>> log_rates(haswell, skylake, (2.8e9, 3.1e9), [1.0, 3.0], [0.0, 0.02]).round(2)
-    array([0.23, 0.23])
+    array([ 0.23, -0.4 ])
     """
     overlap = float(np.exp(Priors().overlap[0]))
     cpi, misses = np.asarray(cpi, np.float64), np.asarray(misses, np.float64)

@@ -9,8 +9,8 @@ from analysis.effects.observations import numbered
 from models.arrays import Floats, Ints
 
 _SWEEPS = 20
-_LEAST_MISSES = 0.05
-"""Of the median rate: jobs that miss less often count as missing so often."""
+_LEAST = 0.05
+"""Of the median ratio: jobs with less count as having so much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +26,9 @@ class RowConditions:
 def conditions_of(rows: pd.DataFrame) -> RowConditions:
     """Return the conditions under which instances ran, as far as the table tells.
 
-    Neighbours count by who they are, not by what they did: traffic is their CPU time times what their jobs miss in a
-    second of it on average, platforms apart. What a platform does to neighbours is part of what it is worth.
+    Neighbours count by who they are, not by what they did: each by the CPU time and the misses that an instance of its
+    job with such a quota has in that period on average, platforms apart. What a platform does to neighbours is part of
+    what it is worth: on a faster one they may need less CPU time, and slow the instance less.
 
     Parameters
     ----------
@@ -43,18 +44,21 @@ def conditions_of(rows: pd.DataFrame) -> RowConditions:
     place, _ = numbered([rows["machine"], rows["period"]])
     notes = list[str]()
     length_s = rows.groupby("period")["present_s"].transform("max") if "present_s" in rows else None
+    present = np.ones(len(rows)) if length_s is None else np.asarray(rows["present_s"] / length_s, dtype=np.float64)
+    quota = rows["weight"].to_numpy(np.float64) * present
+    used = quota
     if "cpu_s" in rows and length_s is not None:
-        used = np.asarray(rows["cpu_s"] / length_s, dtype=np.float64)
+        used = quota * _of_jobs(rows, np.asarray(rows["cpu_s"] / length_s, dtype=np.float64), quota)
     else:
-        present = 1.0 if length_s is None else rows["present_s"] / length_s
-        used = np.asarray(rows["weight"] * present, dtype=np.float64)
         notes.append("no columns cpu_s and present_s: machines are as loaded as their quotas say")
     threads = rows["vcpus"].to_numpy(np.float64) if "vcpus" in rows else _typical(rows, used, place)
     if "vcpus" not in rows:
         notes.append("no column vcpus: load is relative to the mean machine of the same platform")
     columns = {"load": _others(place, used) / threads}
     if "llc_misses" in rows and "cpu_s" in rows:
-        columns["traffic"] = _others(place, used * _miss_rates(rows)) / threads
+        rate = _of_jobs(rows, rows["llc_misses"].to_numpy(np.float64), rows["cpu_s"].to_numpy(np.float64))
+        spread = float(rate.std())
+        columns["traffic"] = _others(place, used * (rate - rate.mean()) / (spread if spread > 0 else 1.0)) / threads
     else:
         notes.append("no column llc_misses: neighbours count by their CPU time alone")
     clock = next((name for name in ("mean_frequency_hz", "clock_hz") if name in rows), None)
@@ -76,27 +80,29 @@ def _typical(rows: pd.DataFrame, used: Floats, place: Ints) -> Floats:
     return np.asarray(busy.groupby(rows["platform"].to_numpy()).transform("mean"), dtype=np.float64)
 
 
-def _miss_rates(rows: pd.DataFrame) -> Floats:
-    """Return what the row's job misses per CPU second, in standard deviations of rows, platforms apart.
+def _of_jobs(rows: pd.DataFrame, above: Floats, below: Floats) -> Floats:
+    """Return (N,) the ratio of two amounts that is typical of each row's job in its period, platforms apart.
 
-    Logarithms are sums of an effect of the job and one of the platform, fitted by turns.
+    Logarithms of ratios are sums of an effect of job and period and one of the platform, fitted by turns.
+
+    Parameters
+    ----------
+    rows : job, period, platform
+    above, below : (N,) amounts
     """
-    job, platform = (pd.factorize(rows[name])[0].astype(np.int64) for name in ("job", "platform"))
+    stratum, _ = numbered([rows["job"], rows["period"]])
+    platform = pd.factorize(rows["platform"])[0].astype(np.int64)
     count = int(platform.max()) + 1
-    cell = job * count + platform
-    cpu, missed = (
-        np.bincount(cell, rows[name].to_numpy(np.float64)).astype(np.float64) for name in ("cpu_s", "llc_misses")
-    )
-    cells = np.flatnonzero(cpu > 0)
-    rate = missed[cells] / cpu[cells]
-    log = np.log(np.maximum(rate, _LEAST_MISSES * float(np.median(rate)) + 1e-300))
-    weight, of_job, of_platform = cpu[cells], np.zeros(int(job.max()) + 1), np.zeros(count)
+    cell = stratum * count + platform
+    sums = [np.bincount(cell, amount).astype(np.float64) for amount in (above, below)]
+    cells = np.flatnonzero(sums[1] > 0)
+    ratio, weight = sums[0][cells] / sums[1][cells], sums[1][cells]
+    log = np.log(np.maximum(ratio, _LEAST * float(np.median(ratio)) + 1e-300))
+    of_stratum, of_platform = np.zeros(int(stratum.max()) + 1), np.zeros(count)
     for _ in range(_SWEEPS):
-        of_job = _mean(cells // count, weight, log - of_platform[cells % count], len(of_job))
-        of_platform = _mean(cells % count, weight, log - of_job[cells // count], count)
-    of_row = np.exp(of_job)[job]
-    spread = float(of_row.std())
-    return np.asarray((of_row - of_row.mean()) / (spread if spread > 0 else 1.0))
+        of_stratum = _mean(cells // count, weight, log - of_platform[cells % count], len(of_stratum))
+        of_platform = _mean(cells % count, weight, log - of_stratum[cells // count], count)
+    return np.asarray(np.exp(of_stratum)[stratum])
 
 
 def _mean(of: Ints, weight: Floats, value: Floats, count: int) -> Floats:

@@ -28,7 +28,9 @@ from models.arrays import Bools, Floats, Ints
 
 MEASURED, POOLED, FILLED = "measured", "pooled", "not seen"
 """Where a job's rate is from: mostly its own machines, mostly what is expected of it, or that alone."""
-_SWEEPS, _CLOSE = 200, 1e-9
+_SWEEPS, _CLOSE, _TURNS = 200, 1e-9, 5
+_LEAST_SLOPED: Final = 30
+"""Machines of a job from which on its own slopes are estimated."""
 _OWN_SLOPES: Final = 50
 """Machines of every platform from which on each platform has slopes of its own."""
 _MOST_PRIOR: Final = 100.0
@@ -194,9 +196,12 @@ def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
         return 0.0, 1.0
     pooled = float(np.average(own[positive], weights=freedom[positive]))
     half = freedom[positive] / 2
-    log = np.log(own[positive]) - digamma(half) + np.log(half)
-    weight = 1.0 / polygamma(1, half)
-    excess = float(np.average((log - np.average(log, weights=weight)) ** 2 - polygamma(1, half), weights=weight))
+    log, noise = np.log(own[positive]) - digamma(half) + np.log(half), polygamma(1, half)
+    excess, weight = 0.0, 1.0 / noise
+    for _ in range(_TURNS):
+        apart = (log - np.average(log, weights=weight)) ** 2 - noise
+        excess = max(float(np.average(apart, weights=weight)), 0.0)
+        weight = 1.0 / (noise + excess)
     if excess <= float(polygamma(1, _MOST_PRIOR / 2)):
         return pooled, _MOST_PRIOR
     if excess >= float(polygamma(1, 0.5)):
@@ -204,6 +209,51 @@ def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
     prior = 2 * brentq(lambda value: float(polygamma(1, value)) - excess, 0.5, _MOST_PRIOR / 2)
     centre = float(np.exp(np.average(log, weights=weight) + digamma(prior / 2) - np.log(prior / 2)))
     return centre, float(prior)
+
+
+@dataclass(frozen=True, eq=False)
+class JobSlopes:
+    """By how much conditions change each of J jobs more than all together: random slopes with known prior variance."""
+
+    mean: Floats
+    """(J, K)"""
+    covariance: Floats
+    """(J, K, K)"""
+    conditions: Floats
+    """(J, P, K) mean conditions of a job on a platform."""
+
+    @classmethod
+    def of(cls, rows: PlatformRows, fitted: Floats, residual: Floats) -> "JobSlopes":
+        """Return what is believed of slopes, given fitted and residual sums of rows.
+
+        A job with enough machines has slopes of its own, whose sandwich says how well they are known; variances
+        between jobs are those at which these are as unlike as they are (Paule and Mandel 1982).
+        """
+        jobs, platforms, count = len(rows.jobs), len(rows.platforms), rows.conditions.shape[1]
+        total = _total(rows.cell, fitted, jobs * platforms)
+        mean_z = _columns(rows.cell, fitted, rows.conditions, len(total)) / np.where(total > 0, total, 1.0)[:, None]
+        apart = rows.conditions - mean_z[rows.cell]
+        meeting, place = np.unique(rows.job * rows.clusters + rows.cluster, return_inverse=True)
+        job = meeting // rows.clusters
+        parts = _columns(place, residual, apart, len(meeting))
+        information, outer = (
+            _columns(of, by, (x[:, :, None] * x[:, None, :]).reshape(len(x), -1), jobs).reshape(jobs, count, count)
+            for of, by, x in ((rows.job, fitted, apart), (job, np.ones(len(job)), parts))
+        )
+        scores = _columns(rows.job, residual, apart, jobs)
+        inverse = np.linalg.pinv(information, hermitian=True)
+        own, square = np.einsum("jkl,jl->jk", inverse, scores), inverse @ outer @ inverse
+        enough = np.bincount(job, minlength=jobs) >= _LEAST_SLOPED
+        enough &= (np.diagonal(square, axis1=1, axis2=2) > 0).all(axis=1)
+        between = np.zeros(count)
+        if enough.sum() > 1:
+            none = np.zeros((int(enough.sum()), 0))
+            between = np.array([_between(own[enough, k], square[enough, k, k], none) for k in range(count)])
+        mean, covariance = np.zeros((jobs, count)), np.tile(np.diag(between), (jobs, 1, 1))
+        gain = covariance[enough] @ np.linalg.pinv(square[enough] + covariance[enough], hermitian=True)
+        mean[enough] = np.einsum("jkl,jl->jk", gain, own[enough])
+        covariance[enough] -= gain @ covariance[enough]
+        return cls(mean, covariance, mean_z.reshape(jobs, platforms, count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +272,7 @@ class PlatformLevels:
     mean_x: Floats
     """(J, P, S K) mean of the slopes' columns of a job on a platform."""
     meetings: ClusterErrors
+    job_slopes: JobSlopes
 
     @classmethod
     def fit(cls, rows: PlatformRows) -> "PlatformLevels":
@@ -246,6 +297,7 @@ class PlatformLevels:
             _columns(rows.cluster, residual, apart, rows.clusters),
             mean_x.reshape(*shape, slopes * count),
             ClusterErrors.of(rows, fitted, residual),
+            JobSlopes.of(rows, fitted, residual),
         )
 
     @cached_property
@@ -270,6 +322,9 @@ class PlatformLevels:
             log += sign * (self.level[:, number] + here @ self.slopes.ravel())
             through += sign * (here - self.mean_x[:, number])
         through = np.where(paired[:, None], through, 0.0) @ self.inverse
+        gap = self.job_slopes.conditions[:, reference] - self.job_slopes.conditions[:, platform]
+        log += (self.job_slopes.mean * gap).sum(axis=1)
+        of_job = np.einsum("jk,jkl,jl->j", gap, self.job_slopes.covariance, gap)
         meetings = self.meetings
         job, on = np.divmod(meetings.cell, count)
         sign = (on == platform) * 1.0 - (on == reference)
@@ -279,10 +334,10 @@ class PlatformLevels:
         crossed = _columns(job, sign * meetings.error, self.scores[meetings.cluster], jobs)
         outer = self.scores.T @ self.scores
         of_slopes = 2.0 * (through * crossed).sum(axis=1) + np.einsum("jk,kl,jl->j", through, outer, through)
-        square = np.where(paired, np.maximum(own + of_slopes, 0.5 * own), np.inf)
+        square = np.where(paired, np.maximum(own + of_slopes, 0.5 * own) + of_job, np.inf)
         with np.errstate(invalid="ignore", divide="ignore"):
             freedom = own**2 / sum(variance**2 / freedom for variance, freedom in both)
-        beyond = np.stack([meetings.beyond[cells + number] for number in (platform, reference)])
+        beyond = np.stack([meetings.beyond[cells + platform] + of_job, meetings.beyond[cells + reference]])
         return PlatformContrast(
             self, np.where(paired, log, 0.0), square, np.where(paired, freedom, 1.0), paired,
             paired[job] * sign, through, np.where(paired, beyond, 0.0),

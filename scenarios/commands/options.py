@@ -102,6 +102,13 @@ Platforms = Annotated[
     Path | None,
     typer.Option("--platforms", metavar="FILE", help="YAML file of your own platforms, beside the shipped ones."),
 ]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Table of platform, price, years, power_w, power_price, and perhaps carbon_kg and carbon_kg_per_kwh.",
+    ),
+]
 Ratio = Annotated[
     Sequence[float] | None,
     written(

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Jobs, Json, Metric, Platforms
+from scenarios.commands.options import Confidence, Jobs, Json, Metric, Platforms, Prices
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
@@ -30,6 +30,7 @@ def rates(
         str, typer.Option(metavar="COLUMN", help="Column of what counts as independent, such as rack.")
     ] = "machine",
     platforms: Platforms = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Say what one machine of a platform is worth in machines of another, for each job and for the fleet's mix."""
@@ -37,7 +38,7 @@ def rates(
     from scenarios.effects.rates import rates as compared
     from scenarios.views.terminal import progress
 
-    question = RatesQuestion(against, metric, confidence, cluster, platforms)
+    question = RatesQuestion(against, metric, confidence, cluster, platforms, prices)
     with progress(quiet=json) as tell:
         tell("reading and comparing", 0.0)
         conclusion = compared(tables.sources, question, jobs, tables.recipe)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.crossplatform.last_level import log_rates
+from analysis.economics import Believed, costs_of_work
 from analysis.effects.conditions import conditions_of
 from analysis.effects.rates import FILLED, MEASURED, POOLED, PlatformRates, PlatformRows
 from analysis.statistics import NotEnoughDataError
@@ -20,9 +21,11 @@ from models.platforms import PLATFORMS, Platform
 from scenarios.effects.observations import Experiment, experiment
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.own_platforms import read_platforms
+from scenarios.files.prices import priced
 from scenarios.files.schema import SCENARIO
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.economics import cost_blocks
 from scenarios.views.numbers import closest, interval, number, plural, share
 from scenarios.views.section import Block, Says, Section, note_lines, table
 
@@ -49,6 +52,8 @@ class RatesQuestion:
     """Column of what counts as independent."""
     platforms: Path | None = None
     """YAML file of own spec sheets."""
+    prices: Source | None = None
+    """What machines, their power and its carbon cost: `analysis.economics.FIELDS`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -64,6 +69,8 @@ class RatesAnswer(Conclusion):
     predicted: bool
     """Whether a model from counters and spec sheets says what to expect of a job that was not seen on both."""
     metric: MetricName | None
+    costs: pd.DataFrame | None
+    """Of work, by platform, as `analysis.economics.costs_of_work`; None without prices."""
     notes: tuple[str, ...]
 
     @property
@@ -104,6 +111,7 @@ class RatesAnswer(Conclusion):
             "threads": dict(self.threads),
             "platforms": self.frame().to_dict("records"),
             "jobs": self.jobs().to_dict("records"),
+            "costs": None if self.costs is None else self.costs.to_dict("records"),
             "notes": list(self.notes),
         }
 
@@ -118,7 +126,7 @@ class RatesAnswer(Conclusion):
         return Section("", tuple(self._blocks()))
 
     def _threads_ratio(self, platform: str) -> float:
-        return self.threads[platform] / self.threads[self.reference] if self.threads else 1.0
+        return threads_ratio(self.threads, platform, self.reference)
 
     def _blocks(self) -> Iterator[Block]:
         fleet = self.frame()
@@ -152,6 +160,8 @@ class RatesAnswer(Conclusion):
         yield table(
             headings, rows, caption="rates are per unit of CPU time; the plain ratio is that of means over all rows"
         )
+        if self.costs is not None:
+            yield from cost_blocks(self.costs, self.reference)
         yield self._of_jobs()
         yield from note_lines(self.notes)
 
@@ -174,6 +184,11 @@ class RatesAnswer(Conclusion):
         more = len(jobs) - len(rows)
         caption = f"{plural(more, 'more row')}: --json, or wsc.rates(…).jobs()" if more > 0 else ""
         return table(headings, rows, words=1 + several, keys=1 + several, caption=caption)
+
+
+def threads_ratio(threads: Mapping[str, float], platform: str, reference: str) -> float:
+    """Return how many times the hardware threads of a reference a machine has; 1 where they are not known."""
+    return threads[platform] / threads[reference] if threads else 1.0
 
 
 def rates(
@@ -201,6 +216,7 @@ def rates(
     sheets = _sheets(sources, question)
     source = str(read.source)
     reference = _checked(rows, question, source)
+    prices = None if question.prices is None else priced(question.prices, sorted(rows["platform"].unique()))
     with faults_in(read.source):
         threads, of_threads = _threads(rows, sheets)
         rows = rows.assign(vcpus=rows["platform"].map(threads)) if threads and "vcpus" not in rows else rows
@@ -211,12 +227,31 @@ def rates(
             answer = PlatformRates.of(coded, reference, predicted, question.confidence)
         except NotEnoughDataError as error:
             raise FaultsError([Fault(source, 0, 0, "platform", str(error))]) from None
+    costs = None
+    if prices is not None:
+        costs = costs_of_work(prices, _believed(answer, threads), reference, question.confidence)
     if read.jobs is None:
         notes.append("no table of jobs: jobs weigh as in the tables")
     return RatesAnswer(
-        question, answer, threads, tuple(conditions.table.columns), bool(predicted), read.metric,
+        question,
+        answer,
+        threads,
+        tuple(conditions.table.columns),
+        bool(predicted),
+        read.metric,
+        costs,
         (*read.notes, *notes, *of_threads, *conditions.notes, *_unseen(answer, bool(predicted))),
-    )  # fmt: skip
+    )
+
+
+def _believed(answer: PlatformRates, threads: Mapping[str, float]) -> Believed:
+    """Return what machines are worth, the reference first."""
+    fleet = answer.fleet
+    times = np.array([threads_ratio(threads, name, answer.reference) for name in fleet["platform"]])
+    worth, low, high = (np.append(1.0, fleet[name].to_numpy(np.float64) * times) for name in ("rate", "low", "high"))
+    covariance = np.zeros((len(times) + 1, len(times) + 1))
+    covariance[1:, 1:] = answer.covariance
+    return Believed((answer.reference, *fleet["platform"]), worth, low, high, covariance)
 
 
 def _usable(read: Experiment, sources: Sequence[Source]) -> tuple[pd.DataFrame, list[str]]:

@@ -27,8 +27,8 @@ from sim.fleet.timeline import from_placement
 SCENARIO: Final = "today"
 OLD, NEW = "broadwell_2698v4", "skylake_6148"
 """With equally many hardware threads, so that the same instances load both alike."""
-STEEPNESS: Final = 3.0
-"""Log odds by which the job with most quota runs rather on new machines than that with least, by rank."""
+STEEPNESS: Final = 0.5
+"""Log odds by which a job runs rather on new machines than one with 1 / e of its quota."""
 FULLER: Final = 0.1
 """By how much more of their hardware threads new machines have placed than old ones."""
 LOOKED_AT: Final = 3
@@ -46,7 +46,7 @@ def measure(sources: Sources) -> Reproduction:
     sources.progress("simulating a day of a fleet of two platforms", 0.0)
     day = _day(replace(world, seed=sources.world))
     table = observations(day, nowhere(day)).assign(vcpus=float(day.machines.vcpus[0]))
-    quotas = job_quotas(day)
+    quotas = job_quotas(day).astype({"job": str})
     answer = rates([table.drop(columns="domain")], RatesQuestion(OLD), quotas)
     sources.progress("simulating it with one platform, and with the other", 0.3)
     truth = _truth(day)
@@ -87,10 +87,9 @@ def _described(jobs: pd.DataFrame, head: "pd.Series[bool]", fleet: "pd.Series[fl
         }
         for name, part in parts.items()
     ]
-    whole = {"of": "fleet", "jobs": int(fleet["jobs"]), "quota": fleet["seen"], "bias": fleet["rate"] / true - 1.0}
-    return pd.DataFrame(
-        [{**whole, "rmse": abs(whole["bias"]), "log_error": fleet["log_error"], "covered": np.nan}, *rows]
-    )
+    bias = float(fleet["rate"]) / true - 1.0
+    whole = {"of": "fleet", "jobs": int(fleet["jobs"]), "quota": fleet["seen"], "bias": bias, "rmse": abs(bias)}
+    return pd.DataFrame([{**whole, "log_error": fleet["log_error"], "covered": np.nan}, *rows])
 
 
 def _day(world: Scenario) -> Day:
@@ -116,7 +115,7 @@ def _truth(day: Day) -> pd.DataFrame:
         rows = observations(fleet, everywhere(fleet))
         sums = rows.assign(part=rows["present_s"] * rows["value"]).groupby("job")[["part", "present_s"]].sum()
         means.append((sums["part"] / sums["present_s"]).rename(str(number)))
-    return (means[0] / means[1]).rename("true").rename_axis("job").reset_index()
+    return (means[0] / means[1]).rename("true").rename_axis("job").reset_index().astype({"job": str})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,13 +136,13 @@ def placed(machines: Machines, jobs: Jobs, rng: np.random.Generator) -> PlacedIn
     jobs : in order of falling quota
     rng : of which platform, and which machines are looked at
     """
-    rank = np.linspace(0.5, -0.5, jobs.count)
+    size = np.log(jobs.quota_vcpu)
     share = jobs.quota_vcpu / jobs.quota_vcpu.sum()
     sizes = np.bincount(machines.platform, minlength=2) * (1.0 + FULLER * np.array([-0.5, 0.5]))
     wanted = sizes[1] / sizes.sum()
 
     def chance(level: float) -> Floats:
-        return np.asarray(1.0 / (1.0 + np.exp(-(level + STEEPNESS * rank))))
+        return np.asarray(1.0 / (1.0 + np.exp(-(level + STEEPNESS * (size - size.max())))))
 
     of_job = chance(brentq(lambda level: float(share @ chance(level)) - wanted, -20.0, 20.0))
     job = rng.permutation(np.repeat(np.arange(jobs.count), jobs.instances))

@@ -87,3 +87,17 @@ def test_rows_with_a_feature_are_left_out(table):
     treated = table.assign(treated=(table.index % 10 == 0).astype(int))
     answer = wsc.rates(treated)
     assert any("rows with a feature are left out" in note for note in answer.notes)
+
+
+PRICES = {"platform": ["p0", "p1", "p2"], "price": [1000.0, 1500.0, 4000.0], "years": 5.0, "power_w": 300.0}
+
+
+def test_work_costs_less_on_machines_that_are_worth_more(table):
+    prices = pd.DataFrame(PRICES).assign(power_price=0.1)
+    answer = wsc.rates(table, prices=prices)
+    costs = answer.costs.set_index("platform")
+    worth = answer.frame().set_index("platform")["worth"]
+    assert costs.loc["p1", "cost"] == pytest.approx((1500 / (5 * 8766) + 0.03) / worth["p1"])
+    assert costs["cost_low"].between(0, costs["cost"]).all()
+    with pytest.raises(FaultsError, match=r"platform: should have a row for p2, got p0, p1"):
+        wsc.rates(table, prices=prices.head(2))
