@@ -12,7 +12,7 @@ from analysis.tables.columns import Field
 from analysis.traces.totals import MACHINES
 from analysis.wsmeter.measurements import JOBS, MEASUREMENTS, PLAN
 from scenarios.crossplatform.calibration import SCORES
-from scenarios.effects.experiments import FIELDS as EXPERIMENTS
+from scenarios.effects.slot_plan import FIELDS as EXPERIMENTS
 from scenarios.effects.slots import FIELDS as SLOTS
 from scenarios.files.traces import COLUMNS as TRACE
 

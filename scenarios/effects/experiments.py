@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from analysis.audit.findings import MATERIAL, Finding
@@ -16,14 +15,14 @@ from analysis.effects.overlaps import Overlap, SlotExperiment, interaction, over
 from analysis.effects.slots import StratifiedFleet
 from analysis.statistics import Statistic
 from analysis.tables.cells import Source, name_of
-from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from analysis.wsmeter.measurements import read_jobs
 from models.fleet.metrics import MetricName
 from scenarios.effects.effect import EffectAnswer, effect
 from scenarios.effects.observations import jobs_of_run, observed
+from scenarios.effects.slot_plan import listed_slots, read_plan
 from scenarios.effects.slots import in_order, read_slots
-from scenarios.files.faults import Fault, FaultsError, faults_in, shown
+from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Cell, Says, Section, finding_lines, note_lines, table
@@ -31,15 +30,6 @@ from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FIELDS = (
-    Field("experiment", "text"),
-    Field("slot", "text"),
-    Field("treated", "flag"),
-    Field("since", "real", above_zero=False, required=False),
-)
-_NAMED = 5
-"""Names that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class ExperimentsQuestion:
     plan: Source
     """experiment, slot, treated (0 or 1), and perhaps since (the first period with the feature). Without it an
     experiment begins with the first period in which the tables have a machine of its treated slots as treated. An
-    experiment without controls has all slots as controls that no experiment treats."""
+    experiment without controls has all slots as controls that no experiment treats and that have no treated row."""
     estimator: str = RECOMMENDED
     """A name of those of `wsc effect`."""
     confidence: float = 0.95
@@ -107,8 +97,8 @@ class SlotEffect:
         says = "no verdict" if not self.trusted else "zero is ruled out" if of.zero_ruled_out else "zero is possible"
         return (
             self.experiment.name,
-            _slots(self.experiment.treated),
-            _slots(self.experiment.controls),
+            listed_slots(self.experiment.treated),
+            listed_slots(self.experiment.controls),
             f"{of.change:+.2%}",
             interval(of.low, of.high, "+.2%"),
             Cell(says, "" if self.trusted else "bad"),
@@ -267,13 +257,14 @@ def experiments(
     cut = read_slots(question.slots)
     rows = reading.table.drop(columns="file")
     rows["slot"] = rows["machine"].astype(str).map(cut)
-    planned = _planned(question.plan, rows, cut)
+    planned, against, of_plan = read_plan(question.plan, rows, cut)
     whole = _fleet(sources, jobs)
     effects, faults = list[SlotEffect](), list[Fault]()
     for place, experiment in enumerate(planned):
         tell(f"estimating {experiment.name}", place / len(planned))
         try:
-            effects.append(_effect(experiment, rows, whole, question))
+            of = _effect(experiment, rows, whole, question)
+            effects.append(replace(of, findings=(*against[place], *of.findings)))
         except FaultsError as error:
             where = f"{name_of(question.plan)}, {experiment.name}"
             faults += [replace(fault, file=where, line=0, column=0) for fault in error.faults]
@@ -285,7 +276,11 @@ def experiments(
     effects = [_beside_others(of, meetings) for of in effects]
     tell("estimating", 1.0)
     unplaced = int(rows.loc[rows["slot"].isna(), "machine"].nunique())
-    notes = [*reading.notes, *([f"{plural(unplaced, 'machine')} of the tables are in no slot"] if unplaced else [])]
+    notes = [
+        *reading.notes,
+        *of_plan,
+        *([f"{plural(unplaced, 'machine')} of the tables are in no slot"] if unplaced else []),
+    ]
     pairs = len(planned) * (len(planned) - 1) // 2
     return ExperimentsAnswer(tuple(effects), meetings, pairs, question.confidence, tuple(notes))
 
@@ -297,46 +292,6 @@ def _fleet(sources: Sequence[Source], jobs: Source | None) -> pd.DataFrame | Non
             return read_jobs(jobs).table
     alone = sources[0] if len(sources) == 1 else None
     return jobs_of_run(alone) if isinstance(alone, Path) and alone.is_dir() else None
-
-
-def _planned(plan: Source, rows: pd.DataFrame, cut: "pd.Series[str]") -> list[SlotExperiment]:
-    """Return the experiments of a plan, or everything that is wrong with it."""
-    with faults_in(Path(name_of(plan))):
-        read = read_rows(plan, FIELDS, lambda _: ("experiment", "slot"), remedies=Remedies(missing=BY_SELECT))
-    entries, name = read.table, name_of(plan)
-    known, column = set(cut), 1 + list(entries.columns).index("slot")
-    faults = [
-        Fault(
-            name, int(read.lines[row]), column, "slot", "should be a slot of the cut", shown(entries["slot"].iloc[row])
-        )
-        for row in np.flatnonzero(~entries["slot"].isin(known).to_numpy())
-    ]
-    filled, free = set(rows["slot"].dropna()), known - set(entries.loc[entries["treated"] == 1, "slot"])
-    planned = list[SlotExperiment]()
-    for experiment, own in entries.groupby("experiment", sort=False):
-        treated = frozenset(own.loc[own["treated"] == 1, "slot"])
-        controls = frozenset(own.loc[own["treated"] != 1, "slot"]) or frozenset(free)
-        since = _since(own, rows[rows["slot"].isin(treated)])
-        problems = (
-            ("treated", not treated, "should be 1 for a slot"),
-            ("slot", not controls, "names no controls (treated 0), and no slot is without a feature"),
-            ("slot", not treated & filled or not controls & filled, "should have rows in the tables, in both arms"),
-            ("since", math.isnan(since), "is needed: the tables have nothing as treated in its slots"),
-        )
-        wrong = next(((field, problem) for field, is_so, problem in problems if is_so), None)
-        if wrong is not None and not faults:
-            faults.append(Fault(f"{name}, {experiment}", 0, 0, *wrong))
-        planned.append(SlotExperiment(str(experiment), treated, controls, since))
-    if faults:
-        raise FaultsError(faults)
-    return planned
-
-
-def _since(own: pd.DataFrame, rows: pd.DataFrame) -> float:
-    """Return the first period of an experiment, by its plan or by the rows of its treated slots; NaN: neither says."""
-    if "since" in own:
-        return float(own["since"].min())
-    return float(rows.loc[rows["treated"] == 1, "period"].min())
 
 
 def _effect(
@@ -407,9 +362,3 @@ def _beside_others(of: SlotEffect, meetings: Sequence[MeetingExperiments]) -> Sl
     remedy = "give each arm the same share of every other feature, or slots of its own"
     finding = Finding("uneven_overlap", "error", what, {"off": total}, remedy)
     return replace(of, findings=(*of.findings, finding))
-
-
-def _slots(names: frozenset[str]) -> str:
-    """Return slots in words, many of them by their number."""
-    ordered = in_order([*names])
-    return ", ".join(ordered) if len(ordered) <= _NAMED else plural(len(ordered), "slot")

@@ -11,6 +11,7 @@ from scenarios.commands.app import app
 from scenarios.effects.effect import effect
 from scenarios.effects.experiments import ExperimentsQuestion
 from scenarios.effects.experiments import experiments as experiments_of
+from scenarios.effects.slot_plan import read_plan
 from scenarios.files.faults import FaultsError
 from tests.scenarios.effects.test_slots import cut, fleet, quiet
 
@@ -114,17 +115,60 @@ def test_slots_whose_machines_were_exchanged_are_named_with_the_skew(study):
 
 
 WRONG = {
-    "slot": ({"slot": ["1", "x"]}, 'table:3:2: slot: should be a slot of the cut, got "x"'),
-    "treated": ({"treated": [0, 0]}, "table, a: treated: should be 1 for a slot"),
-    "since": ({"slot": ["6", "7"]}, "table, a: since: is needed: the tables have nothing as treated in its slots"),
-    "twice": ({"slot": ["1", "1"]}, "should be there once"),
+    "slot": ({"slot": ["1", "x"]}, ['table:3:2: slot: should be a slot of the cut, got "x"']),
+    "treated": ({"treated": [0, 0]}, ["table:2:3: treated: should be 1 for a slot of a"]),
+    "since": (
+        {"slot": ["6", "7"]},
+        ["table:2:1: since: is needed: the tables have nothing as treated in the slots of a"],
+    ),
+    "twice": ({"slot": ["1", "1"]}, ["should be there once"]),
+    "several": (
+        {"slot": ["1", "x"], "since": [1.0, 2.0], "treated": [0, 0]},
+        [
+            "table:2:3: treated: should be 1 for a slot of a",
+            'table:3:2: slot: should be a slot of the cut, got "x"',
+            "table:3:4: since: should be 1 as in line 2: a begins once, got 2",
+        ],
+    ),
+    "outside": ({"since": [7.0, None]}, ["table:2:4: since: should be in the tables' periods, 0 to 2, got 7"]),
 }
 
 
-@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_with_a_plan_is_said(study, change, message):
+@pytest.mark.parametrize(("change", "messages"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_with_a_plan_is_said_at_once(study, change, messages):
     table, slots, _ = study
     plan = pd.DataFrame({"experiment": "a", "slot": ["1", "2"], "treated": [1, 0]}).assign(**change)
     with pytest.raises(FaultsError) as caught:
         experiments_of([table], ExperimentsQuestion(slots, plan), None, quiet)
-    assert message in str(caught.value)
+    said = str(caught.value).splitlines()
+    assert len(said) == len(messages)
+    assert all(message in line for message, line in zip(messages, said, strict=True))
+
+
+AGAINST = {
+    "swapped": ([("c", "8", 1), ("c", "5", 0)], 2.0, {"other_slots": {"treated slot 8": 0.0, "control slot 5": 1.0}}),
+    "late": ([("c", "5", 1), ("c", "6", 0)], 1.0, {"other_since": {"since": 1.0, "first_treated": 2.0}}),
+    "explained": ([("a", "1", 1), ("a", "2", 1), ("a", "3", 0), ("b", "3", 1), ("b", "2", 0)], np.nan, {}),
+    "unexplained": ([("a", "1", 1), ("a", "3", 0)], np.nan, {"other_slots": {"control slot 3": 1.0}}),
+}
+
+
+@pytest.mark.parametrize(("entries", "since", "found"), AGAINST.values(), ids=AGAINST)
+def test_a_plan_is_held_against_what_the_tables_have_as_treated(study, entries, since, found):
+    table, slots, _ = study
+    rows = table.assign(slot=table["machine"].map(slots.set_index("machine")["slot"]))
+    plan = pd.DataFrame(entries, columns=["experiment", "slot", "treated"]).assign(since=since)
+    _, findings, _ = read_plan(plan, rows, slots.set_index("machine")["slot"])
+    assert {finding.code: finding.evidence for finding in findings[0]} == found
+
+
+def test_slots_treated_elsewhere_are_no_controls_unless_they_are_named(study):
+    table, slots, _ = study
+    plan = pd.DataFrame({"experiment": ["c"], "slot": ["5"], "treated": [1]})
+    answer = experiments_of([table], ExperimentsQuestion(slots, plan), None, quiet)
+    assert answer.effects[0].experiment.controls == frozenset("4678")
+    assert answer.notes == ("c: slots 1, 2, 3: no controls, as the tables have treated rows there",)
+    swapped = pd.DataFrame({"experiment": "c", "slot": ["8", "5"], "treated": [1, 0], "since": 2.0})
+    answer = experiments_of([table], ExperimentsQuestion(slots, swapped), None, quiet)
+    assert not answer.trusted
+    assert "no verdict" in answer._repr_html_()
