@@ -26,7 +26,7 @@ def faults_of(distribution: Distribution, keys: Keys = ()) -> Iterator[FieldFaul
 
     Parameters
     ----------
-    asked : the distribution
+    distribution : as the file has it
     keys : the way to it in its file
     """
     needed = FIELDS[distribution.kind]

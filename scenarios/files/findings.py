@@ -180,9 +180,10 @@ def findings(scenario: "AnyScenario", faulty: Set[str] = frozenset()) -> list[Fi
 def checked(
     checks: Mapping[Check[_S], Sequence[str]], scenario: _S, faulty: Set[str] = frozenset()
 ) -> list[FieldFault]:
-    """Return what some checks find, each with the dotted paths of the fields that it needs."""
+    """Return what some checks find, each with the dotted paths of the fields that it needs; a faulty one not again."""
     able = (check for check, needs in checks.items() if not any(_overlap(a, b) for a in needs for b in faulty))
-    return [finding for check in able for finding in check(scenario)]
+    every = (finding for check in able for finding in check(scenario))
+    return [finding for finding in every if ".".join(map(str, finding.keys)) not in faulty]
 
 
 def repeated(items: Sequence[_T]) -> Iterator[tuple[int, _T]]:

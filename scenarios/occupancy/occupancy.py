@@ -24,6 +24,7 @@ from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.objective import Objective, ReplayStation, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import Replay, explained, replay
+from analysis.occupancy.servers import said_servers
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -31,6 +32,7 @@ from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, LogSlice, by_host, chosen_rows, class_times, cut, stretch
+from scenarios.occupancy.unserved import elsewhere
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
@@ -459,7 +461,10 @@ def occupancy(
     (3.0, 1.0, 2)
     """
     files = [log] if isinstance(log, Path) else list(log)
+    unlike = ""
     if given is None:
+        unlike = next(filter(None, map(elsewhere, (path for path in files if (path / RUN_TABLE).exists()))), "")
+        _refuse_elsewhere(query, unlike)
         files = [_file_of(path) for path in files]
     said = options or LogOptions()
     called = name or ", ".join(map(str, [log] if isinstance(log, Path) else log))
@@ -480,7 +485,8 @@ def occupancy(
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
-    notes = (*source.notes, *answer.notes, *doubts)
+    of_others = (f"what other servers or another load would change {unlike}",) if unlike else ()
+    notes = (*source.notes, *answer.notes, *doubts, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
 
@@ -547,7 +553,7 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
     stated = Discipline(query.servers, query.policy, query.quantum_s)
     discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
     shown, notes = completion_rates(log), list(discipline.notes)
-    test = servers_test(log, shown, query.servers, total.peak)
+    test = said_servers(log, servers_test(log, shown, query.servers, total.peak), query.servers)
     if test.verdict == "contradicted" and not any(test.reason.startswith(flaw.name) for flaw in log.findings):
         notes.append(test.reason)
     notes += caveats(discipline, query.to, query.speed)
@@ -729,6 +735,19 @@ def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
         yield f"the number of servers was not tested: {test.reason}"
     elif test.verdict == "cannot tell":
         yield f"whether {servers} is the number of servers cannot be decided: {test.reason}"
+
+
+def _refuse_elsewhere(query: OccupancyQuery, why: str) -> None:
+    """Raise the faults of options about other servers or another load, if a run says nothing of them."""
+    asked = {
+        "--to": ",".join(map(str, query.to)),
+        "--speed": ",".join(f"{speed:g}" for speed in query.speed),
+        "--policy": "auto" if query.identify else query.policy or "",
+        "--slo": "" if query.objective is None else query.objective.name,
+    }
+    faults = [Fault(option, 0, 0, "", why, text) for option, text in asked.items() if why and text]
+    if faults:
+        raise FaultsError(faults)
 
 
 def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:

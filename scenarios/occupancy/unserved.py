@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
-from scenarios.runs.rundir import Run
+from scenarios.runs.rundir import Run, open_run
+from scenarios.views.numbers import plural
 from scenarios.views.section import Block, table
 
 
@@ -69,6 +71,28 @@ def unserved(run: Run, log: pd.DataFrame, within_s: float | None) -> Unserved:
         math.nan if within_s is None else within_s,
         in_time,
     )
+
+
+def elsewhere(folder: Path) -> str:
+    """Return why a queue's run tells nothing of other servers, or of another load; empty if it does.
+
+    Parameters
+    ----------
+    folder : of the run
+    """
+    if not (folder / "manifest.json").exists():
+        return ""  # a log that somebody put there
+    run = open_run(folder)
+    counts: Mapping[str, int] = run.manifest["counts"]
+    lost = counts.get("refused", 0) + counts.get("gave_up", 0)
+    if lost:
+        return (
+            f"cannot be answered where requests were refused or gave up ({plural(lost, 'attempt')} here): who would "
+            "be, on other servers, does not follow from those that were served"
+        )
+    if run.has("servers"):
+        return "cannot be answered where the number of servers changed: no one number made this log"
+    return ""
 
 
 def _first_sent(run: Run, log: pd.DataFrame) -> "pd.Series[float]":

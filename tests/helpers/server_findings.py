@@ -8,7 +8,7 @@ servers at 50, 70 and 85% mean load under fcfs and ps; the rate of arrivals move
 - policies by their names: healthy logs under nine policies, with six laws of demands (exponential and lognormal ones,
   uniform, gamma, nearly constant, constant, hyperexponential), at 70 and 90%, where demands follow load in every other.
 - *wrong number*: off by 30%, at least one, up and down, in logs in which at least 500 arrivals met all servers busy. It
-  is reported if `servers_test` contradicts it, or, with ``--policy auto`` (first two repeats), if another number or
+  is reported if `said_servers` contradicts it, or, with ``--policy auto`` (first two repeats), if another number or
   nothing is answered. The limit is 90%.
 - *half unusable*: half of the servers take no request during a third of the log (4 and 16 servers).
 - *hosts mixed*: the log of two machines with half of the servers each, said as one.
@@ -26,6 +26,7 @@ import pandas as pd
 from analysis.occupancy.identification import identify
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.rates import completion_rates, servers_test
+from analysis.occupancy.servers import said_servers
 from models.queues.serve import ChangingRates, serve
 
 REQUESTS, SERVERS, LOADS, POLICIES = 6_000, (1, 4, 16), (0.5, 0.7, 0.85), ("fcfs", "ps")
@@ -56,8 +57,8 @@ def judged(arrival, departure, servers):
     """Return the findings about servers and the verdict on their number."""
     log = clean(pd.DataFrame({"arrival_s": arrival, "departure_s": departure}), servers)
     peak = int((np.arange(len(arrival)) + 1 - np.searchsorted(np.sort(departure), arrival)).max())
-    verdict = servers_test(log, completion_rates(log), servers, peak).verdict
-    return [finding.name for finding in log.findings], verdict
+    test = servers_test(log, completion_rates(log), servers, peak)
+    return [finding.name for finding in log.findings], said_servers(log, test, servers).verdict
 
 
 def waited(arrival, departure, servers):
@@ -158,8 +159,8 @@ def judge_pool(tally, policy, servers, load, repeat):
         if said >= 1 and waited(arrival, departure, servers) >= 500:
             way = "more" if said > servers else "fewer"
             verdict = judged(arrival, departure, said)[1]
-            tally.add(f"wrong number, {way} said: contradicted", verdict == "contradicted")
-            tally.add(f"wrong number, {way} said: confirmed", verdict == "not contradicted")
+            tally.add(f"wrong number, {way} said, {policy}: contradicted", verdict == "contradicted")
+            tally.add(f"wrong number, {way} said, {policy}: confirmed", verdict == "not contradicted")
             if repeat < WITH_AUTO:
                 answer = identify(arrival, departure, policies=POLICIES, expected_servers=said)
                 reported = answer.policy is None or answer.servers != said

@@ -136,6 +136,7 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         ("machine",): scenario.machine is not None, ("replays",): bool(scenario.replays),
         ("load", "clients"): scenario.load.clients is not None,
         ("observation", "background_share"): scenario.observation.background_share > 0,
+        ("analyses", "occupancy", "to"): bool(scenario.analyses.occupancy.to) and cause != "scaling",
     }  # fmt: skip
     for keys, used in given.items():
         if used:
@@ -156,18 +157,35 @@ def scaling(scenario: QueueScenario) -> Iterator[FieldFault]:
         if step.time_s <= before.time_s:
             problem = f"should be greater than {before.time_s:g}, the time of the step before"
             yield FieldFault(("scaling", "schedule", i, "time_s"), problem, f"{step.time_s:g}")
+    for i, step in enumerate(given.schedule):
+        if step.time_s >= scenario.horizon_s:
+            problem = f"should be less than horizon_s = {scenario.horizon_s:g}"
+            yield FieldFault(("scaling", "schedule", i, "time_s"), problem, f"{step.time_s:g}")
     if scenario.analyses.occupancy.to:
         problem = "cannot be given beside scaling: the laws are about servers whose number stays"
         yield FieldFault(("analyses", "occupancy", "to"), problem)
     if rule is None:
         return
     way = ("scaling", "autoscaler")
-    if not rule.least <= servers <= rule.most:
+    if rule.least > rule.most:
+        yield FieldFault((*way, "most"), f"should be at least {rule.least}, the least", str(rule.most))
+    elif not rule.least <= servers <= rule.most:
         problem = f"should be from {rule.least} to {rule.most}, the least and the most of scaling.autoscaler"
         yield FieldFault(("station", "servers"), problem, str(servers))
     if rule.rule == "utilisation" and rule.target > 1.0:
         yield FieldFault((*way, "target"), "should be at most 1, a utilisation", f"{rule.target:g}")
-    if scenario.horizon_s / rule.look_s > MOST_STEPS:
+
+
+def looks(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """An autoscaler looks within the horizon, and not more often than can be counted or remembered."""
+    rule = None if scenario.scaling is None else scenario.scaling.autoscaler
+    if rule is None:
+        return
+    way = ("scaling", "autoscaler")
+    if rule.look_s >= scenario.horizon_s:
+        problem = f"should be less than horizon_s = {scenario.horizon_s:g}, or nothing is ever changed"
+        yield FieldFault((*way, "look_s"), problem, f"{rule.look_s:g}")
+    elif scenario.horizon_s / rule.look_s > MOST_STEPS:
         problem = f"should be at least {scenario.horizon_s / MOST_STEPS:.6g}, {MOST_STEPS} looks in horizon_s"
         yield FieldFault((*way, "look_s"), problem, f"{rule.look_s:g}")
     elif rule.hold_s / rule.look_s * rule.most > MOST_LOOKS:
@@ -355,8 +373,16 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     background: ("station", "replays", "observation.background_share"),
     listener: ("observation",),
     contention: ("station", "contention", "observation"),
-    limits: ("load", "station", "scaling", "replays", "machine", "contention", "observation"),
-    scaling: ("station.servers", "scaling", "horizon_s", "analyses.occupancy.to"),
+    limits: ("load", "station", "scaling", "replays", "machine", "contention", "observation", "analyses.occupancy.to"),
+    scaling: (
+        "station.servers",
+        "scaling.schedule",
+        *(f"scaling.autoscaler.{name}" for name in ("rule", "least", "most")),
+        "scaling.autoscaler.target",
+        "horizon_s",
+        "analyses.occupancy.to",
+    ),
+    looks: ("scaling.autoscaler", "horizon_s"),
     closed_cycle: ("load",),
     size: ("load", "horizon_s", "station.servers", "observation"),
     counter: ("observation", "horizon_s"),

@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.occupancy.objective import Objective
+from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load, overrides
 from scenarios.occupancy.measure import measure, numbers
+from scenarios.occupancy.occupancy import OccupancyQuery, occupancy
 from scenarios.occupancy.steady import unsteady
 from scenarios.occupancy.unserved import unserved
 from scenarios.runs.execution import obtain
@@ -40,6 +43,21 @@ def test_a_run_says_who_was_not_served_and_the_laws_hold_for_those_who_were(tmp_
     assert any("who is refused or gives up" in note for note in answer.occupancy.notes)
     assert dict(numbers(answer))["never served"] == answer.unserved.unanswered / answer.unserved.requests
     assert not answer.occupancy.percentiles.waiting
+
+
+def test_the_log_of_a_run_with_limits_says_nothing_of_other_servers(tmp_path):
+    run, _ = ran(tmp_path, "queue_impatient", horizon_s=300.0)
+    lost = run.manifest["counts"]["gave_up"]
+    asked = OccupancyQuery(4, to=(3,), speed=(2.0,), policy="fcfs", objective=Objective(0.9, 3.0))
+    with pytest.raises(FaultsError) as error:
+        occupancy(run.path, asked)
+    assert [fault.file for fault in error.value.faults] == ["--policy", "--slo", "--speed", "--to"]
+    assert {fault.problem for fault in error.value.faults} == {
+        f"cannot be answered where requests were refused or gave up ({lost} attempts here): who would be, on other "
+        "servers, does not follow from those that were served"
+    }
+    [note] = [note for note in occupancy(run.path, OccupancyQuery(4)).notes if "gave up" in note]
+    assert note.startswith("what other servers or another load would change cannot be answered")
 
 
 def test_requests_that_come_again_are_timed_from_when_they_were_first_sent(tmp_path):

@@ -190,7 +190,7 @@ def test_contention_and_coherence_are_in_text_json_and_a_picture_of_their_own(lo
     shown = wsc(log, "--servers", 2, "--scalability", "--out", tmp_path)
     assert "off a queue of 2 servers" in shown.stdout
     assert (tmp_path / "scalability.png").exists()
-    assert wsc("-", "--servers", 2, "--scalability").stderr.startswith("--scalability: is about files")
+    assert wsc("-", "--servers", 2, "--scalability").stderr.startswith("--scalability: is about logs")
 
 
 def test_a_policy_that_contradicts_the_log_is_not_replayed_and_the_note_says_why(log):

@@ -12,6 +12,7 @@ from models.queues.machine import ServingMachine
 from models.queues.policies import MOST_SLICES
 from models.queues.world import (
     Arrivals,
+    Autoscaler,
     Clients,
     Contention,
     Distribution,
@@ -20,6 +21,8 @@ from models.queues.world import (
     LoadPoint,
     Observation,
     RequestType,
+    ServerScaling,
+    ServerStep,
     Sessions,
     Station,
     Trace,
@@ -50,6 +53,41 @@ def test_a_plain_queue_has_no_faults():
     assert told(load=Load(clients=Clients(), types=TYPES)) == []
 
 
+RULE = Autoscaler("utilisation", 0.7, look_s=15.0)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "ways"),
+    [
+        (ServerScaling(autoscaler=RULE), []),
+        (ServerScaling(autoscaler=replace(RULE, least=5, most=3, target=1.5)), ["target", "most"]),
+        (ServerScaling(autoscaler=replace(RULE, look_s=400.0)), ["look_s"]),
+    ],
+    ids=["sound", "every fault at once", "looks after the end"],
+)
+def test_autoscalers_that_cannot_be_followed_are_faults_where_they_are_wrong(scaling, ways):
+    assert sorted(told(scaling=scaling, horizon_s=400.0)) == sorted(f"scaling.autoscaler.{name}" for name in ways)
+
+
+def test_steps_after_the_end_and_answers_about_other_servers_are_faults_beside_what_changes_servers():
+    late = ServerScaling(schedule=(ServerStep(0.0, 3), ServerStep(400.0, 4)))
+    assert told(scaling=late, horizon_s=400.0) == ["scaling.schedule.1.time_s"]
+    laws = QueueAnalyses(occupancy=Occupancy(to=(3,)))
+    assert told(station=Station(servers=4, capacity=9), analyses=laws) == ["analyses.occupancy.to"]
+
+
+def test_a_value_that_is_wrong_by_itself_is_not_missed_as_well(tmp_path):
+    file = tmp_path / "rush.yaml"
+    file.write_text(
+        "kind: queue\nload: {arrivals: {rate_per_s: 1}, types: [{name: a, demand_s: {kind: exponential, mean: -1}}]}\n"
+    )
+    with pytest.raises(FaultsError) as error:
+        load(str(file))
+    assert [(fault.field, fault.problem) for fault in error.value.faults] == [
+        ("load.types.0.demand_s.mean", "should be at least 0")
+    ]
+
+
 def test_a_policy_of_ones_own_that_cannot_be_compiled_is_a_fault(tmp_path):
     (tmp_path / "mine.py").write_text(
         "\ndef mine(arrival_s, demand_s, remaining_s, priority):\n    raise ValueError(3)\n"
@@ -59,7 +97,10 @@ def test_a_policy_of_ones_own_that_cannot_be_compiled_is_a_fault(tmp_path):
     assert "mine.py:3: mine: should return a number, but does nothing else than raise an error" in fault.problem
 
 
-@pytest.mark.parametrize(("kind", "scenario"), [("fleet", Scenario(name="a")), ("queue", QueueScenario(name="a"))])
+@pytest.mark.parametrize(
+    ("kind", "scenario"),
+    [("fleet", Scenario(name="a")), ("queue", QueueScenario(name="a", scaling=ServerScaling(autoscaler=RULE)))],
+)
 def test_every_need_of_a_check_is_a_field(kind, scenario):
     needs = {need for needs in KINDS[kind].checks.values() for need in needs}
     for need in needs - {"feature.platforms", "feature.software"}:
