@@ -303,9 +303,9 @@ def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:
         return query, (f"no replay: demands cannot be reconstructed under a policy of your own ({name})",)
     if policy and (station.speeds or station.rates):
         return replace(query, policy=None, identify=False), ("no replay: the servers differ in speed",)
-    if policy and station.limited:
+    if station.limited:
         why = "no replay: who is refused or gives up on other servers, or another day, does not follow from this log"
-        return replace(query, policy=None, identify=False), (why,)
+        return replace(query, policy=None, identify=False, to=()), (why,)
     if policy and scenario.machine is not None:
         return replace(query, policy=None, identify=False), ("no replay: the machine's speed changes",)
     return query, ()

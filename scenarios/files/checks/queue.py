@@ -136,7 +136,6 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         ("machine",): scenario.machine is not None, ("replays",): bool(scenario.replays),
         ("load", "clients"): scenario.load.clients is not None,
         ("observation", "background_share"): scenario.observation.background_share > 0,
-        ("analyses", "occupancy", "to"): bool(scenario.analyses.occupancy.to) and cause != "scaling",
     }  # fmt: skip
     for keys, used in given.items():
         if used:
@@ -373,7 +372,7 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     background: ("station", "replays", "observation.background_share"),
     listener: ("observation",),
     contention: ("station", "contention", "observation"),
-    limits: ("load", "station", "scaling", "replays", "machine", "contention", "observation", "analyses.occupancy.to"),
+    limits: ("load", "station", "scaling", "replays", "machine", "contention", "observation"),
     scaling: (
         "station.servers",
         "scaling.schedule",

@@ -28,7 +28,7 @@ def ran(tmp_path, name, **values):
 
 
 def test_a_run_says_who_was_not_served_and_the_laws_hold_for_those_who_were(tmp_path):
-    run, scenario = ran(tmp_path, "queue_impatient", horizon_s=900.0)
+    run, scenario = ran(tmp_path, "queue_impatient", horizon_s=900.0, analyses__occupancy__to=[3])
     answer = measure(scenario, run, tmp_path, silent)
     log, failed = run.table("requests"), run.table("unserved")
     counts = run.manifest["counts"]
@@ -43,6 +43,7 @@ def test_a_run_says_who_was_not_served_and_the_laws_hold_for_those_who_were(tmp_
     assert any("who is refused or gives up" in note for note in answer.occupancy.notes)
     assert dict(numbers(answer))["never served"] == answer.unserved.unanswered / answer.unserved.requests
     assert not answer.occupancy.percentiles.waiting
+    assert answer.occupancy.capacity == ()
 
 
 def test_the_log_of_a_run_with_limits_says_nothing_of_other_servers(tmp_path):

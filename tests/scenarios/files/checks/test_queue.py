@@ -69,11 +69,9 @@ def test_autoscalers_that_cannot_be_followed_are_faults_where_they_are_wrong(sca
     assert sorted(told(scaling=scaling, horizon_s=400.0)) == sorted(f"scaling.autoscaler.{name}" for name in ways)
 
 
-def test_steps_after_the_end_and_answers_about_other_servers_are_faults_beside_what_changes_servers():
+def test_steps_after_the_end_are_faults():
     late = ServerScaling(schedule=(ServerStep(0.0, 3), ServerStep(400.0, 4)))
     assert told(scaling=late, horizon_s=400.0) == ["scaling.schedule.1.time_s"]
-    laws = QueueAnalyses(occupancy=Occupancy(to=(3,)))
-    assert told(station=Station(servers=4, capacity=9), analyses=laws) == ["analyses.occupancy.to"]
 
 
 def test_a_value_that_is_wrong_by_itself_is_not_missed_as_well(tmp_path):
