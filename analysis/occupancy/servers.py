@@ -75,11 +75,11 @@ def _waited(log: Cleaned, servers: int) -> int:
 
 def _other(candidates: pd.DataFrame, servers: int) -> int | None:
     """Return the servers of the likeliest candidate, if that serves in turn and is likely enough."""
-    said = candidates["servers"].eq(servers)
-    others = candidates[~said & candidates["crowded"].ge(WAITED)]
-    if others.empty or not said.any():
+    own = candidates["servers"].eq(servers)
+    others = candidates[~own & candidates["crowded"].ge(WAITED)]
+    if others.empty or not own.any():
         return None
     best = others.iloc[int(others["log_likelihood"].to_numpy().argmax())]
-    gain = float(best["log_likelihood"]) - float(candidates.loc[said, "log_likelihood"].max())
+    gain = float(best["log_likelihood"]) - float(candidates.loc[own, "log_likelihood"].max())
     clear = gain >= max(GAIN, GAIN_EACH * float(best["crowded"]))
     return int(best["servers"]) if best["policy"] == "fcfs" and clear else None

@@ -739,13 +739,13 @@ def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
 
 def _refuse_elsewhere(query: OccupancyQuery, why: str) -> None:
     """Raise the faults of options about other servers or another load, if a run says nothing of them."""
-    asked = {
+    texts = {
         "--to": ",".join(map(str, query.to)),
         "--speed": ",".join(f"{speed:g}" for speed in query.speed),
         "--policy": "auto" if query.identify else query.policy or "",
         "--slo": "" if query.objective is None else query.objective.name,
     }
-    faults = [Fault(option, 0, 0, "", why, text) for option, text in asked.items() if why and text]
+    faults = [Fault(option, 0, 0, "", why, text) for option, text in texts.items() if why and text]
     if faults:
         raise FaultsError(faults)
 
