@@ -481,6 +481,7 @@ def effect(
     target: 'Literal["instances", "quota", "sums"] | None' = None,
     metric_kind: str = "rate",
     change: 'Literal["relative", "absolute"] | None' = None,
+    prices: "Table | None" = None,
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
     """Return by how much a feature changed a fleet's performance, and what would make that false: ``wsc effect``.
@@ -498,6 +499,7 @@ def effect(
     target : within a job each instance counts alike (instances), or by its quota; or a ratio of sums over all jobs
     metric_kind : rate (positive), mean (any numbers), proportion (0 to 1), ratio (value / exposure) or such as p99
     change : relative, or absolute as of a mean or a proportion if left out
+    prices : of machines, rows `without` and `with` in place of platforms, as of `rates`: `.costs` says what work costs
     columns : expressions by our names, and what else a `Recipe` says
 
     Returns
@@ -533,6 +535,7 @@ def effect(
             target=target,
             metric_kind=metric_kind,
             change=change,
+            prices=arguments.optional_table("prices", prices),
         )
 
 
@@ -948,6 +951,8 @@ class Service:
         method: _Method | None = None,
         instruction_ratio: Sequence[float] | None = None,
         clock_hz: Mapping[str, float] | None = None,
+        *,
+        prices: "Table | None" = None,
     ) -> "SelectConclusion":
         """Return platforms by throughput per watt within a bound on mean response time: ``wsc select``.
 
@@ -955,11 +960,14 @@ class Service:
         ----------
         bound_s : seconds
         to, method, instruction_ratio, clock_hz : as of `predict`
+        prices : as of `rates`: `.costs` says what requests cost
         """
         from scenarios.crossplatform.select import select
+        from scenarios.runs import arguments
 
+        priced = arguments.optional_table("prices", prices)
         with self._question(to, method, instruction_ratio, clock_hz) as question, _progress("predicting"):
-            return select(question, bound_s)
+            return select(question, bound_s, priced)
 
     @contextmanager
     def _question(

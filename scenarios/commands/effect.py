@@ -50,6 +50,12 @@ def effect(
         ),
     ] = None,
     guards: Guards = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Prices of machines: rows `without` and `with` in place of platforms, as of wsc rates."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Estimate by how much a feature changed a fleet's performance, and warn of what would make the answer false."""
@@ -72,6 +78,7 @@ def effect(
             target=target,
             metric_kind=metric_kind,
             change=change,
+            prices=prices,
         )
         tell("reading and estimating", 1.0)
     answer(conclusion, json)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Ratio, ServiceLog, written
+from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Prices, Ratio, ServiceLog, written
 from scenarios.files import options
 
 
@@ -36,6 +36,7 @@ def select(
     method: Annotated[str | None, typer.Option(help="Method of prediction, as in wsc predict.")] = None,
     instruction_ratio: Ratio = None,
     clock: Clocks = None,
+    prices: Prices = None,
     json: Json = False,
 ) -> None:
     """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
@@ -44,7 +45,7 @@ def select(
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
     question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {})
-    selection = choices.select(question, bound)
+    selection = choices.select(question, bound, prices)
     answer(selection, json)
     if not selection.feasible:
         raise typer.Exit(1)

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.crossplatform.choice import compare
+from analysis.crossplatform.evidence import NORMAL_90
+from analysis.economics import Believed, costs_of_work
+from analysis.tables.cells import Source
 from scenarios.crossplatform.calibration import (
     AboutLog,
     Calibrated,
@@ -22,8 +25,10 @@ from scenarios.crossplatform.calibration import (
     refuse_log,
     unsaid,
 )
+from scenarios.files.prices import priced
 from scenarios.runs.stays import is_served
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.economics import cost_blocks
 from scenarios.views.section import Block, Says, Section, says, table
 
 if TYPE_CHECKING:
@@ -46,6 +51,9 @@ class SelectConclusion(Conclusion):
     not_ranked: tuple[str, ...]
     """Platforms to which the log's instruction counts do not carry over."""
     notes: tuple[str, ...]
+    costs: pd.DataFrame | None = None
+    """Of what one machine of `reference` serves, as `analysis.economics.costs_of_work`; None without prices."""
+    reference: str = ""
 
     def brief(self) -> str:
         """Return the best platform, with its throughput within the bound."""
@@ -83,6 +91,7 @@ class SelectConclusion(Conclusion):
             Says(f"{self.log}; mean response within {milliseconds(self.bound_s)}"),
             *says("" if self.feasible else _none_within(self.bound_s), mark="strong"),
             table(headings, rows, numbers=(True, False, True, True, True, True, True), keys=2),
+            *(() if self.costs is None else cost_blocks(self.costs, self.reference)),
             *(Says(f"note: {note}") for note in self.notes if self.feasible or note != _none_within(self.bound_s)),
         )
         return Section("", blocks)
@@ -101,6 +110,8 @@ class SelectConclusion(Conclusion):
             "bound_s": self.bound_s,
             "platforms": self.platforms.to_dict("records"),
             "not_ranked": list(self.not_ranked),
+            "costs": None if self.costs is None else self.costs.to_dict("records"),
+            "reference": self.reference or None,
             "notes": list(self.notes),
         }
 
@@ -121,11 +132,11 @@ _COLUMNS = (
 )
 
 
-def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
+def select(question: ServiceQuestion, bound_s: float, prices: Source | None = None) -> SelectConclusion:
     """Return platforms by throughput per watt within a bound on mean response time, at the log's own mix.
 
     Without platforms all that are known are ranked; those to which instruction counts do not carry over are left out
-    unless there are no others.
+    unless there are no others. With prices it says what requests cost on each platform that serves any.
 
     Raises
     ------
@@ -156,7 +167,24 @@ def select(question: ServiceQuestion, bound_s: float) -> SelectConclusion:
         *_notes(ranked, rate_per_s(log), bound_s),
     )
     not_ranked = tuple(platform.name for platform in fitted.foreign)
-    return SelectConclusion(about(fitted), bound_s, ranked, not_ranked, notes)
+    costs, reference = (None, "") if prices is None else _costs(ranked, fitted.evidence.calibration, prices)
+    return SelectConclusion(about(fitted), bound_s, ranked, not_ranked, notes, costs, reference)
+
+
+def _costs(ranked: pd.DataFrame, origin: str, prices: Source) -> tuple[pd.DataFrame | None, str]:
+    """Return what requests cost on platforms that serve any, and in whose requests: the log's own, else the best's."""
+    rows = ranked[ranked["throughput_per_s"] > 0].reset_index(drop=True)
+    table = priced(prices, rows["platform"].tolist())
+    if rows.empty:
+        return None, ""
+    at = int((rows["platform"] == origin).to_numpy().argmax())
+    worth = rows[["throughput_per_s", "low", "high"]].to_numpy(np.float64) / rows["throughput_per_s"].iloc[at]
+    usable = (worth[:, 1] > 0) & np.isfinite(worth[:, 2])
+    ends = np.where(usable[:, None], worth[:, 1:], np.nan)
+    sd = np.nan_to_num(np.log(ends[:, 1] / ends[:, 0]) / (2 * NORMAL_90))
+    believed = Believed(tuple(rows["platform"]), worth[:, 0], ends[:, 0], ends[:, 1], np.diag(sd**2))
+    reference = believed.names[at]
+    return costs_of_work(table, believed, reference), reference
 
 
 def _slowed(fitted: Calibrated) -> Iterator[str]:

@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
+from analysis.economics import Believed, costs_of_work
 from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.linearisation import Linearised
@@ -37,8 +39,10 @@ from scenarios.effects.observations import Experiment, clustered_by, experiment,
 from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
+from scenarios.files.prices import priced
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.economics import cost_blocks
 from scenarios.views.numbers import interval, plural
 from scenarios.views.section import Block, Says, Section, Table, finding_lines, note_lines, table
 from scenarios.wsmeter.measurements import in_words, recorded_change
@@ -51,6 +55,8 @@ _TARGETS: Mapping[Target, str] = {
     "quota": "; within jobs instances count by their quota",
     "sums": "; a ratio of sums: all values by their exposure",
 }
+_ARMS = ("without", "with")
+"""Of a table of prices: machines without the feature and with it."""
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -77,6 +83,8 @@ class EffectAnswer(Conclusion):
     per_job: pd.DataFrame | None
     """As `analysis.effects.per_job.per_job`, jobs with most quota first; None where it was not asked for."""
     read_notes: tuple[str, ...]
+    costs: pd.DataFrame | None = None
+    """Of what a machine without the feature does, as `analysis.economics.costs_of_work`; None without prices."""
 
     @property
     def change(self) -> float:
@@ -169,6 +177,8 @@ class EffectAnswer(Conclusion):
         }
         if self.per_job is not None:
             payload["per_job"] = self.per_job.to_dict("records")
+        if self.costs is not None:
+            payload["costs"] = self.costs.to_dict("records")
         return payload | {"notes": list(self.notes)}
 
     def frame(self) -> pd.DataFrame:
@@ -204,6 +214,8 @@ class EffectAnswer(Conclusion):
         if self.metric is not None:
             yield Says(in_words(self.metric, self.true_change))
         yield Says(self._beside_published())
+        if self.costs is not None:
+            yield from cost_blocks(self.costs, _ARMS[0])
         if self.per_job is not None and self.trusted:
             yield _named_jobs(self.per_job)
             counts = self.per_job["verdict"].value_counts()
@@ -243,6 +255,7 @@ def effect(
     target: Target | None = None,
     metric_kind: str = "rate",
     change: ChangeKind | None = None,
+    prices: Source | None = None,
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -263,6 +276,7 @@ def effect(
     target : the mean over a job's instances, or by their quota, with jobs weighed by quota; or a ratio of sums
     metric_kind : rate, mean, proportion, ratio, or a quantile such as p99
     change : relative or absolute; as `analysis.effects.estimand.Estimand.of` says if left out
+    prices : of machines `without` the feature and `with` it, as `analysis.economics.FIELDS`; of a relative change
 
     Raises
     ------
@@ -271,6 +285,9 @@ def effect(
     """
     chosen = method(estimator) if estimator in of_tables() else estimator_of(estimator)
     estimand = Estimand.of(metric_kind, change, target)
+    priced_arms = None if prices is None else priced(prices, _ARMS)
+    if prices is not None and estimand.change != "relative":
+        raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {_kind(estimand)}")])
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster), estimand)
     stated = read_about(about) if about else About()
@@ -325,7 +342,24 @@ def effect(
         audit=audited,
         per_job=jobs_effects,
         read_notes=(*notes, *of_truth, *audited.silent),
+        costs=None if priced_arms is None else _costs(priced_arms, estimate, confidence),
     )
+
+
+def _costs(prices: pd.DataFrame, effect: Effect, confidence: float) -> pd.DataFrame:
+    """Return what work costs without and with the feature, given its relative change.
+
+    Raises
+    ------
+    FaultsError
+        If the change, or an end of its interval, leaves nothing of the performance.
+    """
+    worth, low, high = (np.array([1.0, 1.0 + end]) for end in (effect.change, effect.low, effect.high))
+    if not (low > 0).all() or not np.isfinite(high).all():
+        problem = f"need a change whose interval is above -100%, got {effect.low:+.1%} to {effect.high:+.1%}"
+        raise FaultsError([Fault("", 0, 0, "prices", problem)])
+    error = np.diag([0.0, float(np.nan_to_num(effect.error) / worth[1]) ** 2])
+    return costs_of_work(prices, Believed(_ARMS, worth, low, high, error), _ARMS[0], confidence)
 
 
 def _estimated(

@@ -101,3 +101,20 @@ def test_work_costs_less_on_machines_that_are_worth_more(table):
     assert costs["cost_low"].between(0, costs["cost"]).all()
     with pytest.raises(FaultsError, match=r"platform: should have a row for p2, got p0, p1"):
         wsc.rates(table, prices=prices.head(2))
+
+
+def test_a_change_costs_less_if_its_price_is_less_than_it_gains():
+    """20% faster for 10% more: work costs 1.1 / 1.2, and nothing is saved that pays back where power is free."""
+    rows = pd.DataFrame(
+        {"period": [0, 1] * 40, "job": "a", "machine": [f"m{i // 2}" for i in range(80)], "weight": 2.0}
+    )
+    rows = rows.assign(treated=(rows["period"] == 1) & (rows.index < 40))
+    rows["value"] = 1.0 + 0.2 * rows["treated"] + 0.001 * (rows.index % 7)
+    prices = pd.DataFrame({"platform": ["without", "with"], "price": [1000.0, 1100.0], "years": 4.0, "power_w": 0.0})
+    answer = wsc.effect(rows, prices=prices.assign(power_price=0.1))
+    costs = answer.costs.set_index("platform")
+    assert costs.loc["with", "cost"] / costs.loc["without", "cost"] == pytest.approx(1.1 / (1 + answer.change))
+    assert costs.loc["with", "cost_low"] < costs.loc["with", "cost"] < costs.loc["with", "cost_high"]
+    assert np.isinf(costs.loc["with", "payback_years"])
+    with pytest.raises(FaultsError, match="prices: are of a relative change, not the absolute change of a mean"):
+        wsc.effect(rows, prices=prices.assign(power_price=0.1), metric_kind="mean")
