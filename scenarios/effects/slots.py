@@ -33,6 +33,12 @@ COLUMNS = ("machine", "slot")
 FIELDS = (Field("machine", "text"), Field("slot", "text"))
 _NAMED = 5
 """Names that a message lists."""
+_MOST_GONE = 0.5
+"""Share of a former cut's machines that may be gone. Beyond it the tables are of another fleet or of a part of it, and
+most of the assignment would be lost."""
+_FEWEST_MACHINES = 4
+"""Machines of a slot from which there is a noise floor: errors of two slots of three rest on four degrees of freedom at
+most, and covariates take of these."""
 _LISTED = 6
 """Things that slots are balanced by, the worst of which a table shows."""
 
@@ -113,8 +119,14 @@ class SlotsAnswer(Conclusion):
     left: int
     """Machines of the former cut that are no more in the fleet."""
     floors: tuple[MetricFloor, ...]
-    """None where the past does not reach for one."""
-    notes: tuple[str, ...]
+    no_floor: str
+    """Why there is none."""
+    read_notes: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of the tables and of the cut."""
+        return (*self.read_notes, *([f"no noise floor: {self.no_floor}"] if self.no_floor else []))
 
     @property
     def slots(self) -> int:
@@ -124,12 +136,11 @@ class SlotsAnswer(Conclusion):
     def brief(self) -> str:
         """Return what was cut, and what a pair can tell apart."""
         floor = f"; noise floor of a pair ±{share(self.floors[0].half_widths[1])}" if self.floors else ""
-        return f"{plural(self.slots, 'slot')} of {self._sizes()} machines{floor}"
+        return f"{plural(self.slots, 'slot')} of {self._sizes()}{floor}"
 
     def frame(self) -> pd.DataFrame:
         """Return which machine is in which slot, as ``--out`` writes it."""
-        slot = np.array(self.names, dtype=object)[self.cut.slot]
-        return pd.DataFrame({"machine": self.cut.machines.names, "slot": slot})
+        return _assignment(self.cut, self.names)
 
     def pairs(self) -> pd.DataFrame:
         """Return the noise floor of every pair: metric, slot, other, difference, error, half_width."""
@@ -160,7 +171,8 @@ class SlotsAnswer(Conclusion):
             ],
             "balance": self.cut.imbalance().to_dict("records"),
             "moves": moves,
-            "noise_floor": [floor.payload() for floor in self.floors],
+            "noise_floor": None if self.no_floor else [floor.payload() for floor in self.floors],
+            "no_noise_floor": self.no_floor or None,
             "written": None if self.question.out is None else str(self.question.out),
             "notes": list(self.notes),
         }
@@ -180,7 +192,7 @@ class SlotsAnswer(Conclusion):
     def _blocks(self) -> Iterator[Block]:
         strata = len(self.cut.machines.strata)
         within = f", {strata} combinations of platform and cluster" if strata > 1 else ""
-        yield Says(f"{plural(self.slots, 'slot')} of {self._sizes()} machines: {len(self.cut.slot):,} machines{within}")
+        yield Says(f"{plural(self.slots, 'slot')} of {self._sizes()}: {plural(len(self.cut.slot), 'machine')}{within}")
         yield table(("counts of slots", "differ by", "least possible"), self._counts())
         yield self._balance()
         if self.question.previous is not None:
@@ -221,7 +233,8 @@ class SlotsAnswer(Conclusion):
         proven = "no even cut moves fewer" if cut.moved == cut.fewest else f"an even cut moves {cut.fewest:,} at least"
         return Says(
             f"{plural(cut.moved, 'machine')} ({share(self._moved_share)}) moved to another slot; {proven}. "
-            f"{cut.newcomers:,} machines were new, {self.left:,} of the former cut are no more there."
+            f"{plural(cut.newcomers, 'machine')} of the tables had no slot, {self.left:,} of the former cut "
+            f"{'is' if self.left == 1 else 'are'} gone."
         )
 
     @property
@@ -230,7 +243,9 @@ class SlotsAnswer(Conclusion):
 
     def _sizes(self) -> str:
         size = np.bincount(self.cut.slot, minlength=self.slots)
-        return f"{size.min():,}" if size.min() == size.max() else f"{size.min():,} or {size.max():,}"
+        if size.min() == size.max():
+            return plural(int(size.min()), "machine")
+        return f"{size.min():,} or {plural(int(size.max()), 'machine')}"
 
 
 def slots(
@@ -274,16 +289,33 @@ def slots(
         raise FaultsError([Fault("", 0, 0, "slots", problem, str(len(names)))])
     done = cut(machines, len(names), question.seed, former, question.most_moved)
     tell("estimating the noise floor", 0.6)
-    floors = list[MetricFloor]()
-    if len(pasts[0].periods) < 2:
-        notes.append("no noise floor: it needs two periods in which nothing has the feature")
-    else:
+    no_floor, floors = _no_floor(pasts[0], done), list[MetricFloor]()
+    if not no_floor:
         of_metrics = zip(pasts, metrics or (run_metric(sources),), strict=True)
         floors += [_floor(past, metric, done, names, question) for past, metric in of_metrics]
+        if any(math.isnan(floor.half_widths[1]) for floor in floors):
+            no_floor, floors = "values do not differ enough between machines for the pairs' errors", []
     if question.out is not None:
-        write_plan(SlotsAnswer(question, done, names, left, (), ()).frame(), question.out, "out")
+        write_plan(_assignment(done, names), question.out, "out")
     tell("estimating the noise floor", 1.0)
-    return SlotsAnswer(question, done, names, left, tuple(floors), tuple(notes))
+    return SlotsAnswer(question, done, names, left, tuple(floors), no_floor, tuple(notes))
+
+
+def _assignment(done: Cut, names: Sequence[str]) -> pd.DataFrame:
+    """Return machine and slot."""
+    return pd.DataFrame({"machine": done.machines.names, "slot": np.array(names, dtype=object)[done.slot]})
+
+
+def _no_floor(past: Past, done: Cut) -> str:
+    """Return why slots have no noise floor; empty if they have one."""
+    size, machines = int(np.bincount(done.slot, minlength=done.slots).min()), len(done.slot)
+    if len(past.periods) < 2:
+        return "it needs two periods in which nothing has the feature"
+    if size < _FEWEST_MACHINES:
+        most = machines // _FEWEST_MACHINES
+        mend = f"cut {most} slots at most" if most > 1 else f"{2 * _FEWEST_MACHINES} are needed for two slots"
+        return f"{plural(size, 'machine')} a slot {'is' if size == 1 else 'are'} too few; {mend}"
+    return ""
 
 
 def read_slots(source: Source) -> "pd.Series[str]":
@@ -338,11 +370,15 @@ def _former(question: SlotsQuestion, machines: StratifiedFleet) -> tuple[tuple[s
     place = {name: number for number, name in enumerate(names)}
     known = machines.names.astype(str)
     former = before.map(place).reindex(known).fillna(UNASSIGNED).to_numpy().astype(np.int64)
-    if (former == UNASSIGNED).all():
-        first = ", ".join(shown(name) for name in before.index[:_NAMED])
-        problem = "should name machines of the tables"
+    gone = before.index[~before.index.isin(known)]
+    if len(gone) > _MOST_GONE * len(before):
+        problem = (
+            f"should name machines of the tables, but {len(gone):,} of {len(before):,} are not there: is it the cut of "
+            f"another fleet? If more than {_MOST_GONE:.0%} are gone, cut anew (--slots)"
+        )
+        first = ", ".join(shown(name) for name in gone[:_NAMED])
         raise FaultsError([Fault(name_of(question.previous), 0, 0, "machine", problem, first)])
-    return names, former, int((~before.index.isin(known)).sum())
+    return names, former, len(gone)
 
 
 def _on_machines(machines: StratifiedFleet, past: Past) -> Iterator[str]:

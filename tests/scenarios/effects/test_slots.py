@@ -84,7 +84,9 @@ def test_people_read_counts_balance_moves_and_the_noise_floor(file, tmp_path):
     assert "past performance" in text
     assert "two slots without any difference are within ±" in text
     text = " ".join(invoke("slots", file, "--previous", out, "--where", "machine <> 'm7'").output.split())
-    assert "moved to another slot; no even cut moves fewer. 0 machines were new, 1 of the former cut" in text
+    assert (
+        "moved to another slot; no even cut moves fewer. 0 machines of the tables had no slot, 1 of the former" in text
+    )
 
 
 def test_a_conclusion_has_a_frame_pairs_and_a_figure():
@@ -106,6 +108,39 @@ def test_one_period_has_no_noise_floor_and_tables_without_places_say_so():
     notes = " ".join(answer.notes)
     assert "no noise floor: it needs two periods" in notes
     assert "no column platform and no column cluster" in notes
+
+
+@pytest.mark.parametrize(("slots", "no_floor"), [(60, "1 machine a slot is too few; cut 15 slots at most"), (15, None)])
+def test_slots_of_too_few_machines_have_no_noise_floor(slots, no_floor):
+    answer = cut(fleet(), slots=slots)
+    said = answer.payload()
+    assert said["no_noise_floor"] == no_floor
+    assert (said["noise_floor"] is None) == (no_floor is not None)
+    assert (f"no noise floor: {no_floor}" in answer.notes) == (no_floor is not None)
+    assert "± of each other" not in answer._repr_html_()
+
+
+@pytest.mark.parametrize(("others", "gone"), [(31, True), (30, False)])
+def test_a_former_cut_of_which_most_machines_are_gone_is_refused(others, gone):
+    former = pd.DataFrame({"machine": [f"m{number}" for number in range(60)], "slot": ["1", "2"] * 30})
+    former.loc[former.index < others, "machine"] += "old"
+    if not gone:
+        assert cut(fleet(periods=1), previous=former).left == 30
+        return
+    with pytest.raises(FaultsError, match=r'31 of 60 are not there.*got "m0old", "m1old"'):
+        cut(fleet(periods=1), previous=former)
+
+
+CUT = ("--out", "x.csv"), ("--slots", 2), ("--most-moved", 0.1), ("--seed", 3), ("--metrics", "ips,ipc")
+
+
+def test_options_of_the_cut_and_of_the_estimate_do_not_go_together(file, tmp_path):
+    plan = tmp_path / "plan.csv"
+    words = [word for pair in CUT for word in pair]
+    result = invoke("slots", file, "--previous", plan, "--experiments", plan, *words)
+    assert result.exit_code == 2
+    assert [line.partition(":")[0] for line in result.output.splitlines()] == sorted(pair[0] for pair in CUT)
+    assert "--estimator: is of --experiments" in invoke("slots", file, "--slots", 2, "--estimator", "cuped").output
 
 
 def test_periods_with_the_feature_are_no_past():
@@ -136,7 +171,7 @@ WRONG = {
     "few machines": ({"slots": 61}, "slots: should be at most the 60 machines of the tables, got 61"),
     "others": (
         {"previous": pd.DataFrame({"machine": ["x", "y"], "slot": [1, 2]})},
-        'machine: should name machines of the tables, got "x", "y"',
+        "machine: should name machines of the tables, but 2 of 2 are not there",
     ),
     "twice": (
         {"previous": pd.DataFrame({"machine": ["m1", "m1"], "slot": [1, 2]})},
