@@ -160,6 +160,10 @@ class ClusterErrors:
     """(cells,) `variance` less the squares of its errors."""
     clusters: Ints
     """(cells,)"""
+    share: Floats
+    """(A,) of the cell's weight that the cluster holds."""
+    common: float
+    """Variance that cells of one cluster share, from cells of several clusters."""
 
     @classmethod
     def of(cls, rows: PlatformRows, fitted: Floats, residual: Floats) -> "ClusterErrors":
@@ -186,7 +190,13 @@ class ClusterErrors:
         variance = np.where(effective > 0, spread / np.where(effective > 0, effective, 1.0), np.inf)
         error = np.where(share < 1.0 - 1e-6, error / left, 0.0)
         beyond = np.where(effective > 0, variance - np.bincount(cell, error**2, count), 0.0)
-        return cls(cell, cluster, error, variance, freedom, beyond, np.bincount(cell, minlength=count))
+        relative, several = error / share, share < 1.0 - 1e-6
+        sums, own_squares, numbers = (
+            _total(cluster, part * several, rows.clusters) for part in (relative, relative**2, np.ones(len(cell)))
+        )
+        pairs = float((numbers * (numbers - 1.0)).sum())
+        common = max(float((sums**2 - own_squares).sum()) / pairs, 0.0) if pairs > 0 else 0.0
+        return cls(cell, cluster, error, variance, freedom, beyond, np.bincount(cell, minlength=count), share, common)
 
 
 def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
@@ -406,6 +416,22 @@ class PlatformContrast:
         own = np.bincount(meetings.cluster, weight[job] * self.sign * meetings.error, levels.rows.clusters)
         return np.asarray(own + levels.scores @ (weight @ self.through))
 
+    def of_lone(self, weight: Floats) -> float:
+        """Return what products over clusters miss of cells with one cluster, whose residuals are 0: what these share.
+
+        Parameters
+        ----------
+        weight : (J,) of the log rates in a sum
+        """
+        meetings, levels = self.levels.meetings, self.levels
+        part = weight[meetings.cell // len(levels.rows.platforms)] * self.sign * meetings.share
+        lone = meetings.clusters[meetings.cell] == 1
+        alone, squares, others = (
+            _total(meetings.cluster, np.where(rows, amount, 0.0), levels.rows.clusters)
+            for rows, amount in ((lone, part), (lone, part**2), (~lone, part))
+        )
+        return float(meetings.common * (alone**2 - squares + 2.0 * alone * others).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class PooledRates:
@@ -544,7 +570,7 @@ class PlatformRates:
             rate = float(weight.sum())
             effective = weight @ pooled.by_measured / rate
             by_cluster = contrast.by_cluster(effective)
-            apart = float((contrast.beyond @ effective**2).sum())
+            apart = float((contrast.beyond @ effective**2).sum()) + contrast.of_lone(effective)
             between = pooled.spread**2 * float(((effective - weight / rate) ** 2).sum())
             products = float(by_cluster @ by_cluster)
             square = max(products + apart, _LEAST_LEFT * products) + between
