@@ -49,10 +49,13 @@ def shifted_clocks(case: Case) -> list[Finding] | None:
     moved = float(np.median(table.periods[abs(shift) :] - table.periods[: -abs(shift)])) * float(np.sign(shift))
     evidence = {"shift": moved, "correlation": best, "unshifted": best - apart, "chance": exceeding / (_DRAWS + 1)}
     what = (
-        f"the arms' clocks differ: jobs' courses agree (correlation {best:.2f}, {best - apart:.2f} as given) if the "
-        f"periods of machines with the feature are moved by {moved:+g}"
+        "the arms' clocks differ: in period, rows of machines with the feature are "
+        f"{abs(moved):g} too {'late' if moved < 0 else 'early'}; once that is mended, jobs' courses agree "
+        f"(correlation {best:.2f}, {best - apart:.2f} as given)"
     )
-    return [Finding("shifted_clocks", "error", what, evidence, "set the times of both arms by one clock")]
+    change = f"{'subtract' if moved < 0 else 'add'} {abs(moved):g} {'from' if moved < 0 else 'to'} period"
+    remedy = f"set the times of both arms by one clock: {change} in these rows, or the reverse in the others"
+    return [Finding("shifted_clocks", "error", what, evidence, remedy)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

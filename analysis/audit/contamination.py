@@ -1,6 +1,7 @@
 """Controls that have the feature, though no row says so."""
 
 import numpy as np
+from scipy.special import expit
 
 from analysis.audit.case import Case
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
@@ -13,6 +14,8 @@ _DRAWS = 499
 """Random divisions of the machines; with the given one, the least chance that they can tell is `ALPHA`."""
 _SHARES = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
 """Shares of the controls that might have the feature."""
+_NAMED = 10
+"""Machines that the text names, the likeliest ones."""
 _STEPS = 12
 """Sizes of the jump that are tried, from half of the plain estimate to the same effect under the largest share."""
 
@@ -29,7 +32,8 @@ def contaminated_controls(case: Case) -> list[Finding] | None:
     if table.crossover or plain is None or table.study.all() or not table.study.any():
         return None
     change, series = changes_of_machines(table, ~table.study, table.study)
-    treated, controls = (change[(series > 0) & arm] for arm in (table.ever, table.never & ~table.ever))
+    machines = [np.flatnonzero((series > 0) & arm) for arm in (table.ever, table.never & ~table.ever)]
+    treated, controls = (change[arm] for arm in machines)
     if min(len(treated), len(controls)) < _LEAST_MACHINES:
         return None
     jumps = plain.change * np.geomspace(0.5, 1.0 / (1.0 - _SHARES[-1]), _STEPS)
@@ -45,9 +49,16 @@ def contaminated_controls(case: Case) -> list[Finding] | None:
             return []
     evidence = {"share": share, "jump": jump, "machines": len(controls), "chance": exceeding / (_DRAWS + 1)}
     evidence["moved_in_half_widths"] = plain.half_widths(share * jump)
+    odds = likely_changed(controls, treated, share, jump)
+    likeliest = {
+        str(table.machines[machines[1][place]]): float(odds[place]) for place in np.argsort(-odds, kind="stable")
+    }
+    likely = {name: chance for name, chance in likeliest.items() if chance > 0.5}
+    evidence |= {f"machine {name}": chance for name, chance in likely.items()}
+    named = ", ".join([*likely][:_NAMED]) + (f" and {len(likely) - _NAMED:,} others" if len(likely) > _NAMED else "")
     what = (
         f"of the machines without the feature some {share:.0%} change by {jump:+.1%} against the others when the study "
-        "begins, as if they had it"
+        "begins, as if they had it" + (f"; likeliest {named}" if likely else "")
     )
     remedy = "find out which machines really have the feature; correct treated, or leave them out"
     return [Finding("contaminated_controls", "error", what, evidence, remedy)]
@@ -76,3 +87,23 @@ def _mixture(controls: Floats, treated: Floats, jumps: Floats) -> tuple[float, f
     ratios = mixed + len(everything) * (0.5 + np.log(variance**0.5 / sd))
     best = int(ratios.argmax())
     return float(ratios[best]), float(share[best]), float(jump[best])
+
+
+def likely_changed(controls: Floats, treated: Floats, share: float, jump: float) -> Floats:
+    """Return (C,) the chance of each control to be of the part that jumps, by the odds of the mixture.
+
+    Parameters
+    ----------
+    controls, treated : (C,), (T,) changes less their arm's mean
+    share, jump : of the mixture
+
+    Examples
+    --------
+    >>> changes = np.array([-0.5, -0.5, 0.5, 0.5])
+    >>> likely_changed(changes, np.array([-0.1, 0.1]), 0.5, 0.9).round(3).tolist()
+    [0.0, 0.0, 1.0, 1.0]
+    """
+    everything = np.concatenate([controls, treated])
+    variance = float((everything**2).mean()) - len(controls) / len(everything) * share * (1.0 - share) * jump**2
+    logit = np.log(share / (1.0 - share)) + jump * (controls + share * jump - jump / 2) / variance
+    return np.asarray(expit(logit), dtype=np.float64)

@@ -14,6 +14,7 @@ from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.findings import Finding
 from analysis.economics import Believed, costs_of_work
+from analysis.effects.controls_step import controls_step
 from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.linearisation import Linearised
@@ -234,10 +235,14 @@ class EffectAnswer(Conclusion):
         gives = f"WSMeter as published, against {baseline}, gives {published.change:+.2%}"
         if published.high - published.low <= ROUNDING:
             return f"{gives} without an interval, as values do not differ"
-        agrees = published.low - ROUNDING <= self.effect.change <= published.high + ROUNDING
-        return f"{gives} ({published.low:+.2%} to {published.high:+.2%})" + (
-            "" if agrees else ", which disagrees with the estimate above"
+        gives = f"{gives} ({published.low:+.2%} to {published.high:+.2%})"
+        if published.low - ROUNDING <= self.effect.change <= published.high + ROUNDING:
+            return gives
+        apart = published.change - self.effect.change
+        why = (
+            "it counts as effect what all machines do meanwhile" if self.periods_before else "it takes no past as help"
         )
+        return f"{gives}, {100 * abs(apart):.2f} points {'above' if apart > 0 else 'below'} the estimate: {why}"
 
 
 def effect(
@@ -321,7 +326,11 @@ def effect(
         clustered = (by_rack(chosen) if counted != "machine" else None) or chosen
         with read.faults():
             study, estimate = _estimated(rows, read.jobs, clustered, estimand, confidence)
-    notes += [*_table_notes(read, audited), *_design_notes(rows, coded)]
+    notes += [
+        *_table_notes(read, audited),
+        *_design_notes(rows, coded),
+        *(_step_notes(coded) if estimand.plain else ()),
+    ]
     true_change, of_truth = _true(sources, read.metric, recipe) if estimand.plain else (math.nan, ())
     why_not = _no_jobs(study, counted, estimand) if by_job else ""
     jobs_effects = None
@@ -418,6 +427,17 @@ def _table_notes(read: Experiment, audited: Audit) -> Iterator[str]:
     if read.metric is not None and any(finding.code == "ipc_across_frequencies" for finding in audited.errors):
         yield "the metric ips measures the run in instructions per CPU second"
     yield from read.not_looking()
+
+
+def _step_notes(coded: Observations) -> Iterator[str]:
+    """Yield that the machines without the feature changed, too, when it begins."""
+    step = controls_step(coded)
+    if step is not None and step.stands_out:
+        yield (
+            f"machines without the feature change by {step.change:+.1%} in period {step.period:g}, in which it begins, "
+            f"and by {step.largest_other:.1%} at most from one period to the next at other times: if they have the "
+            "feature, too, its effect is not in the estimate"
+        )
 
 
 def _design_notes(rows: pd.DataFrame, coded: Observations) -> Iterator[str]:

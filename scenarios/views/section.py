@@ -154,6 +154,10 @@ def note_lines(lines: Iterable[str]) -> Iterator[Says]:
     yield from (Says(f"note: {line}") for line in lines)
 
 
+_MOST_NUMBERS = 15
+"""Numbers of evidence that a line shows."""
+
+
 def finding_lines(findings: "Iterable[Finding]", *, evidence: bool = False) -> Iterator[Says]:
     """Yield a line for each finding of a guard, its evidence if that is wanted, and what to do about it.
 
@@ -170,7 +174,9 @@ def finding_lines(findings: "Iterable[Finding]", *, evidence: bool = False) -> I
     for finding in findings:
         yield Says(f"{finding.severity} {finding.code}: {finding.what}", _MARKS[finding.severity])
         if evidence and finding.evidence:
-            yield Says("  " + ", ".join(f"{name} {_amount(value)}" for name, value in finding.evidence.items()))
+            numbers = [f"{name} {_amount(value)}" for name, value in finding.evidence.items()]
+            more = len(numbers) - _MOST_NUMBERS
+            yield Says("  " + ", ".join(numbers[:_MOST_NUMBERS]) + (f" and {more:,} more (--json)" if more > 0 else ""))
         if finding.remedy:
             yield Says(f"  remedy: {finding.remedy}")
 

@@ -664,3 +664,17 @@ def test_values_of_another_kind_of_metric_are_counted_and_the_kind_is_named(tmp_
         if finding["code"] == "unusable_values"
     )
     assert told in remedy
+
+
+def test_it_notes_that_controls_jump_when_the_feature_begins():
+    """Three periods before and after; all machines gain 30% in the study, or none does."""
+    rng = np.random.default_rng(1)
+    period, machine = (part.ravel() for part in np.indices((6, 40)))
+    row = {"period": period, "job": machine % 2, "machine": machine, "weight": 1.0}
+    table = pd.DataFrame(row).assign(treated=((machine < 20) & (period >= 3)).astype(int))
+    value = rng.normal(1.0, 0.02, 40)[machine] * rng.normal(1.0, 0.01, 240)
+    for gain in (0.3, 0.0):
+        answer = effect_of([table.assign(value=value * (1.0 + gain * (period >= 3)))])
+        notes = [note for note in answer.notes if "in period 3, in which it begins" in note]
+        assert len(notes) == (gain > 0)
+        assert ("points above the estimate" in answer._repr_html_()) == (gain > 0)
