@@ -346,6 +346,8 @@ class Audit:
     checked: tuple[str, ...]
     silent: tuple[str, ...] = ()
     """Notes on guards of other people that had too little to look at."""
+    unchecked: tuple[str, ...] = ()
+    """The codes of the guards that lacked a column, a statement, a design of their kind or enough data."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -405,4 +407,4 @@ def examine(
     findings = [finding for own in results.values() for finding in own or ()]
     findings.sort(key=lambda finding: _GRAVITY[finding.severity])
     checked = tuple(code for code, own in results.items() if own is not None)
-    return Audit(tuple(findings), checked, tuple(silent))
+    return Audit(tuple(findings), checked, tuple(silent), tuple(code for code in guards if code not in checked))

@@ -55,23 +55,9 @@ class NoiseFloor:
         length, known = periods // 2, pd.Series(slot, index=machines)
         before, now = past.between(periods - 2 * length, periods - length), past.between(periods - length, periods)
         cells = potential(before, now, now, past.jobs)
-        estimator = method(RECOMMENDED)
-        answers = estimator.many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
-        table = pd.concat([before, now.assign(treated=1)], ignore_index=True)
-        of_row = known.reindex(table["machine"]).to_numpy()
-        first, other = np.triu_indices(slots, 1)
-        rows = list[tuple[float, ...]]()
-        for pair in np.unique(np.linspace(0, len(first) - 1, _ALONE).round().astype(int)):
-            chosen = (of_row == first[pair]) | (of_row == other[pair])
-            part = table[chosen].assign(treated=table["treated"][chosen] * (of_row[chosen] == first[pair]))
-            try:
-                study = Study.of(part, past.jobs)
-            except NotEnoughDataError:
-                continue
-            alone = estimator.many(study.cells, study.treated[None])
-            rows.append((first[pair], other[pair], *(float(numbers[0]) for numbers in alone)))
-        columns = ["slot", "other", "difference", "error", "freedom"]
-        return cls(length, length, *answers, alone=pd.DataFrame(rows, columns=columns).dropna())
+        answers = method(RECOMMENDED).many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
+        alone = _studied_alone(pd.concat([before, now.assign(treated=1)], ignore_index=True), past.jobs, known)
+        return cls(length, length, *answers, alone=alone)
 
     def pairs(self, confidence: float = 0.95) -> pd.DataFrame:
         """Return every pair of slots, k < l.
@@ -111,10 +97,40 @@ class NoiseFloor:
             half_width=half_width(self.alone["error"].to_numpy(), self.alone["freedom"].to_numpy(), confidence)
         ).set_index(["slot", "other"])
         place = pd.MultiIndex.from_frame(pairs[["slot", "other"]]).get_indexer(known.index)
+        pairs["error"] *= _times_larger(known["error"], pairs["error"].iloc[place])
+        pairs["half_width"] *= _times_larger(known["half_width"], pairs["half_width"].iloc[place])
         for name in ("difference", "error", "half_width"):
-            if name != "difference" and len(known):
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    larger = np.log(known[name].to_numpy() / pairs[name].to_numpy()[place])
-                pairs[name] *= float(np.exp(np.mean(larger[np.isfinite(larger)]))) if np.isfinite(larger).any() else 1.0
             pairs.loc[place, name] = known[name].to_numpy()
         return pairs
+
+
+def _times_larger(alone: pd.Series, among_all: pd.Series) -> float:
+    """Return the geometric mean of the ratios that are known; 1 without one."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        larger = np.log(alone.to_numpy() / among_all.to_numpy())
+    known = np.isfinite(larger)
+    return float(np.exp(np.mean(larger[known]))) if known.any() else 1.0
+
+
+def _studied_alone(table: pd.DataFrame, jobs: pd.DataFrame | None, slot: "pd.Series[int]") -> pd.DataFrame:
+    """Return what the estimator says of up to `_ALONE` pairs of slots without the others.
+
+    Parameters
+    ----------
+    table : observations, with all of the study's as treated
+    jobs : job, quota of the whole fleet
+    slot : of each machine, 0 to N - 1
+    """
+    of_row, estimator = slot.reindex(table["machine"]).to_numpy(), method(RECOMMENDED)
+    first, other = np.triu_indices(int(slot.max()) + 1, 1)
+    rows = list[tuple[float, ...]]()
+    for pair in np.unique(np.linspace(0, len(first) - 1, _ALONE).round().astype(int)):
+        chosen = (of_row == first[pair]) | (of_row == other[pair])
+        part = table[chosen].assign(treated=table["treated"][chosen] * (of_row[chosen] == first[pair]))
+        try:
+            study = Study.of(part, jobs)
+        except NotEnoughDataError:
+            continue
+        answer = estimator.many(study.cells, study.treated[None])
+        rows.append((first[pair], other[pair], *(float(numbers[0]) for numbers in answer)))
+    return pd.DataFrame(rows, columns=["slot", "other", "difference", "error", "freedom"]).dropna()

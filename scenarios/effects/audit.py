@@ -79,7 +79,8 @@ class AuditAnswer(Conclusion):
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
         notes = [*self.notes, *self.audit.silent]
-        return {"kind": "audit", **self.audit.payload(), "metric": self.metric, **({"notes": notes} if notes else {})}
+        looked = {**self.audit.payload(), "unchecked": list(self.audit.unchecked)}
+        return {"kind": "audit", **looked, "metric": self.metric, **({"notes": notes} if notes else {})}
 
     def frame(self) -> pd.DataFrame:
         """Return the findings, a row each."""
@@ -87,11 +88,13 @@ class AuditAnswer(Conclusion):
 
     def section(self) -> Section:
         """Return the findings, each with its evidence and its remedy, and which guards could look."""
-        checked = self.audit.checked
+        checked, unchecked = self.audit.checked, self.audit.unchecked
+        lacks = f"{len(unchecked)} did not look, for want of a column, a statement, another design or enough data"
         lines = (
             "" if self.metric is None else f"measured: {METRICS[self.metric].words} ({self.metric})",
             "" if self.audit.findings else "nothing found",
             f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
+            f"{lacks}: {', '.join(unchecked)}" if unchecked else "",
         )
         told = (
             *finding_lines(self.audit.findings, evidence=True),

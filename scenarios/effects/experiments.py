@@ -348,17 +348,23 @@ def _beside_others(of: SlotEffect, meetings: Sequence[MeetingExperiments]) -> Sl
 
     That is, if one arm has all of another feature, or if others together set its change off by half of its margin.
     """
-    name, biases, confounded = of.experiment.name, dict[str, float](), False
+    name, biases, inseparable = of.experiment.name, dict[str, float](), list[str]()
     for meeting in meetings:
         names = meeting.overlap.first, meeting.overlap.second
         if meeting.overlap.meeting in {"uneven", "confounded"} and name in names:
             place = names.index(name)
             biases[names[1 - place]] = meeting.biases[place]
-            confounded |= meeting.overlap.meeting == "confounded"
-    total = sum(biases.values())
-    if not (confounded or abs(total) > MATERIAL * of.answer.effect.margin):
+            inseparable += [names[1 - place]] if meeting.overlap.meeting == "confounded" else []
+    total, margin = sum(biases.values()), of.answer.effect.margin
+    if inseparable:
+        what = f"cannot be told apart from {', '.join(inseparable)}: one arm has that feature, the other has not"
+    elif abs(total) > MATERIAL * margin:
+        what = (
+            f"not evenly in both arms: {', '.join(biases)}; if effects add up, the change is {total:+.2%} off, beyond "
+            f"half of its margin of {margin:.2%}"
+        )
+    else:
         return of
-    what = f"{', '.join(biases)} not evenly in both arms: if effects add up, they set its change {total:+.2%} off"
     remedy = "give each arm the same share of every other feature, or slots of its own"
     finding = Finding("uneven_overlap", "error", what, {"off": total}, remedy)
     return replace(of, findings=(*of.findings, finding))

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import wsc
+from analysis.audit.guards import GUARDS
 from scenarios.effects.audit import GuardList
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
@@ -45,7 +46,9 @@ def test_a_healthy_table_has_status_0(tmp_path, name):
     answer = audit_of([written(tmp_path, table(), name)])
     payload = answer.payload()
     assert answer.clean
-    assert set(payload) == {"kind", "findings", "checked", "metric"}
+    assert set(payload) == {"kind", "findings", "checked", "unchecked", "metric"}
+    assert not set(payload["checked"]) & set(payload["unchecked"])
+    assert set(payload["checked"]) | set(payload["unchecked"]) == set(GUARDS)
     assert (payload["kind"], GuardList().payload()["kind"]) == ("audit", "guards")
     assert json.loads(json.dumps(payload)) == payload
 

@@ -96,6 +96,8 @@ def test_others_that_stand_unevenly_in_its_arms_take_the_verdict_away(study):
     (of_d,) = (of for of in answer.effects if of.experiment.name == "d")
     assert not of_d.trusted
     assert [finding.code for finding in of_d.findings if finding.severity == "error"] == ["uneven_overlap"]
+    (what,) = (finding.what for finding in of_d.findings if finding.severity == "error")
+    assert what == "cannot be told apart from a: one arm has that feature, the other has not"
     assert "no verdict" in answer._repr_html_()
 
 
