@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
     from models.arrays import Floats
 
-_SIZES = (0.0001, 0.001, 0.01)
+_SIZES, _LARGER = (0.0001, 0.001, 0.01), (0.03, 0.1, 0.3)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
 FACTORS_END = 64.0
@@ -224,7 +224,7 @@ class ProfileWatch(Conclusion):
     def could_find(self) -> str:
         """Return in words by how much functions of some sizes must grow to be found within a day."""
         if not self.detectable:
-            sizes = ", ".join(f"{100 * size:.2g}%" for size in _SIZES)
+            sizes = ", ".join(f"{100 * size:.2g}%" for size in (*_SIZES, *_LARGER))
             return f"what could have been found is not known: no function has about {sizes} of {self.event}"
         parts: list[str] = []
         never: list[str] = []
@@ -264,7 +264,7 @@ def _table(changes: Iterable[WatchedChange]) -> Table:
             "function": f"{change.function}{' with callees' * change.with_callees}",
             "change": change.kind,
             "since": typed("TIME", change.since_s),
-            "until": "" if change.until_s is None else typed("TIME", change.until_s),
+            "until": "the end" if change.until_s is None else typed("TIME", change.until_s),
             "goes_with": change.goes_with(),
             "factor": change.factor,
             "low": change.low,
@@ -274,7 +274,7 @@ def _table(changes: Iterable[WatchedChange]) -> Table:
         for change in changes
     ]
     table = pd.DataFrame(rows)
-    if not table["until"].any():
+    if table["until"].eq("the end").all():
         table = table.drop(columns="until")
     return of_rows(table, {"cost_share": "cost", "change": "change", "goes_with": "goes with"})
 
@@ -327,7 +327,7 @@ def watch_database(
     FaultsError, QueryError
         As `watch`.
     """
-    from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria, detectable
+    from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria
     from analysis.profiling.changes.series import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
@@ -354,11 +354,19 @@ def watch_database(
         bins=series.clock.bins,
         width_s=series.clock.width_s,
         changes=tuple(change for change in changed if change.function != UNKNOWN),
-        detectable=tuple(detectable(series, criteria, watched.tests, _SIZES)),
+        detectable=tuple(_growth(series, criteria, watched.tests)),
         probability=PROBABILITY,
         lacking=_lacking(series),
         notes=(*_without_symbols(changed), *_limits(watched, event)),
     )
+
+
+def _growth(series: "CountSeries", criteria: "WatchCriteria", tests: int) -> "Sequence[DetectableGrowth]":
+    """Return what could have been found of functions of the usual sizes, or of larger ones where there are none."""
+    from analysis.profiling.changes.detection import detectable
+
+    usual = detectable(series, criteria, tests, _SIZES)
+    return usual or detectable(series, criteria, tests, _LARGER)
 
 
 def span_faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":

@@ -210,7 +210,7 @@ def _listed(
             "function": _name(change),
             **({"change": _VERBS[change.kind]} if kinds else {}),
             "since": moment_text(change.since_s),
-            **({"until": "" if change.until_s is None else moment_text(change.until_s)} if until else {}),
+            **({"until": "the end" if change.until_s is None else moment_text(change.until_s)} if until else {}),
             "goes with": change.goes_with(),
             "factor": change.factor,
             "interval": f"{change.low:.3g} to {change.high:.3g}",

@@ -2,6 +2,8 @@
 
 import io
 import json
+import math
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -120,10 +122,14 @@ def test_where_nothing_can_be_compared_that_is_said_and_fails(healthy):
     assert ran.exit_code == 0
 
 
-def test_where_no_function_has_the_sizes_that_are_judged_that_is_said(tmp_path):
+def test_where_no_function_is_small_what_could_be_found_is_said_of_larger_ones(tmp_path):
     answer = watch([small_profile.write(tmp_path / "small")], "cycles", span=WatchSpan(width_s=86400.0))
-    assert (answer.bins, answer.lacking, answer.detectable) == (4, "", ())
-    assert "no function has about 0.01%, 0.1%, 1% of cycles" in shown(answer)
+    assert (answer.bins, answer.lacking) == (4, "")
+    [size] = answer.detectable
+    assert (size.share, size.functions) == (0.1, 8)
+    assert f"growth of a function of 10% of cycles by {math.ceil(100 * size.factor) / 100:g} ×" in shown(answer)
+    none = replace(answer, detectable=())
+    assert "no function has about 0.01%, 0.1%, 1%, 3%, 10%, 30% of cycles" in shown(none)
 
 
 def test_bins_of_days_say_that_hours_are_not_compared(grown):
