@@ -1054,8 +1054,8 @@ def rates(
     >>> table = rows.assign(platform="old", value=1 + 0.5 * new + 0.01 * (rows.index % 7))
     >>> table.loc[new, "platform"] = "new"
     >>> answer = rates(table, against="old")
-    >>> round(answer.frame()["worth"][0], 2), answer.jobs()["source"].tolist()
-    (1.49, ['measured', 'measured'])
+    >>> round(float(answer.frame()["worth"][0]), 2), answer.jobs()["source"].tolist()
+    (1.49, ['pooled', 'pooled'])
     """
     from scenarios.effects.rates import RatesQuestion
     from scenarios.effects.rates import rates as compared

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.effects.slots import StratifiedFleet
+from analysis.effects.strata import StratifiedFleet
 from models.arrays import Bools, Floats
 
 _ROUNDED = 1.0

@@ -1,24 +1,17 @@
 """A fleet cut into slots, equivalent subsets of its machines any two of which can be compared, and kept up to date."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
-from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
+from scipy.optimize import linear_sum_assignment
 
-from analysis.effects.cube import balancing_variables
-from analysis.statistics import ROUNDING
+from analysis.effects.even_counts import even, least_moved
+from analysis.effects.strata import UNASSIGNED, StratifiedFleet
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
-HEAVYWEIGHTS = 20
-"""Jobs with most quota whose quota is balanced one by one."""
-UNASSIGNED = -1
 MOST_MOVED = 0.02
 """Share of the machines that may move to mend a former cut, unless counts require more."""
 CLOSE = 0.5
@@ -29,89 +22,6 @@ _VAIN = 3
 """Times that each slot is tried in vain before the exchange ends."""
 _SWEEPS = 3
 """Times that every round of dealing is dealt again, given all others."""
-_LONGEST_S = 30.0
-"""Time that the search for the fewest moves may take."""
-_PLATFORM = "platform "
-"""What columns of `balancing_variables` begin with that counts balance exactly."""
-
-
-@dataclass(frozen=True, eq=False)
-class StratifiedFleet:
-    """M machines, each of one of S strata (a platform in a cluster), and p numbers to balance them by."""
-
-    names: pd.Index
-    stratum: Ints
-    """(M,)"""
-    platform: Ints
-    """(S,) of each stratum."""
-    cluster: Ints
-    """(S,) of each stratum."""
-    strata: tuple[str, ...]
-    variables: tuple[str, ...]
-    """Names of the numbers, p of them."""
-    levels: Floats
-    """(M, p) the numbers, in their own units."""
-    several: int = 0
-    """Machines that were of several strata over time; the last one counts."""
-
-    @classmethod
-    def of(cls, past: pd.DataFrame, heavyweights: int = HEAVYWEIGHTS) -> "StratifiedFleet":
-        """Return the machines of observations in which nothing has the feature.
-
-        Parameters
-        ----------
-        past : period, job, machine, weight, value, and perhaps platform, cluster, cpu_s
-        heavyweights : jobs with most quota that are balanced one by one
-
-        Examples
-        --------
-        >>> rows = pd.DataFrame({"period": 0, "job": "a", "machine": ["m1", "m2"], "weight": 1.0, "value": [1.0, 3.0]})
-        >>> machines = StratifiedFleet.of(rows)
-        >>> machines.strata, machines.variables, machines.levels[:, 1].tolist()
-        (('all machines',), ('quota', 'past performance', 'quota of job a'), [-0.5, 0.5])
-        """
-        known = balancing_variables(past, heavyweights).set_index("machine")
-        known = known[[name for name in known.columns if not str(name).startswith(_PLATFORM)]]
-        known.columns = pd.Index([_in_words(str(name)) for name in known.columns])
-        columns = [name for name in ("cluster", "platform") if name in past]
-        ordered = past.sort_values("period", kind="stable") if columns else past
-        rows = ordered[["machine", *columns]].drop_duplicates(keep="last").astype(dict.fromkeys(columns, str))
-        places = rows.drop_duplicates("machine", keep="last").set_index("machine").reindex(known.index)
-        if not columns:
-            places["all"] = "all machines"
-        stratum, combinations = pd.factorize(pd.MultiIndex.from_frame(places), sort=True)
-        values = pd.DataFrame([*combinations], columns=places.columns)
-        of_stratum = {
-            name: pd.factorize(values[name])[0] if name in values else np.zeros(len(values), dtype=np.int64)
-            for name in ("platform", "cluster")
-        }
-        return cls(
-            names=pd.Index(known.index),
-            stratum=stratum.astype(np.int64),
-            platform=of_stratum["platform"].astype(np.int64),
-            cluster=of_stratum["cluster"].astype(np.int64),
-            strata=tuple(", ".join(row) for row in values.itertuples(index=False)),
-            variables=tuple(known.columns),
-            levels=known.to_numpy(dtype=np.float64),
-            several=int(rows["machine"].duplicated().groupby(rows["machine"]).any().sum()) if columns else 0,
-        )
-
-    @cached_property
-    def scaled(self) -> Floats:
-        """(M, p) the numbers less the mean of their stratum, in standard deviations; columns that do not vary are 0."""
-        size = np.bincount(self.stratum, minlength=len(self.strata))
-        means = np.stack([np.bincount(self.stratum, column) / size for column in self.levels.T], axis=1)
-        apart = self.levels - means[self.stratum]
-        spread = apart.std(axis=0)
-        varies = spread > ROUNDING * np.abs(self.levels).max(axis=0)
-        scaled: Floats = np.divide(apart, spread, out=np.zeros_like(apart), where=varies)
-        return scaled
-
-    def counts(self, slot: Ints, slots: int) -> Ints:
-        """Return how many machines of each stratum each slot has, (N, S); machines without a slot are in none."""
-        strata, placed = len(self.strata), slot != UNASSIGNED
-        number = slot[placed] * strata + self.stratum[placed]
-        return np.bincount(number, minlength=slots * strata).reshape(slots, strata).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,104 +139,6 @@ def cut(
     return Cut(machines, slots, slot, before, fewest)
 
 
-def even(machines: StratifiedFleet, slots: int, rng: np.random.Generator, wanting: Bools | None = None) -> Ints:
-    """Return how many machines of each stratum each slot is to have, (N, S), drawn at random.
-
-    Every count, by stratum, platform, cluster and in all, is the fleet's share rounded down or up.
-
-    Parameters
-    ----------
-    machines : the fleet
-    slots : N
-    rng : where the draws come from
-    wanting : (N, S) which slots are first to have one beyond the share of a stratum, as far as possible in turn
-    """
-    left = np.bincount(machines.stratum, minlength=len(machines.strata)).astype(np.int64)
-    counts = np.zeros((slots, len(left)), dtype=np.int64)
-    for place, slot in enumerate(rng.permutation(slots)):
-        price = rng.integers(1000, size=len(left))
-        if wanting is not None:
-            price -= 1000 * wanting[slot]
-        counts[slot] = _share(machines, left, slots - place, price)
-        left = left - counts[slot]
-    return counts
-
-
-def least_moved(machines: StratifiedFleet, holds: Ints, rng: np.random.Generator) -> tuple[Ints, int]:
-    """Return counts as even as those of `even` with the fewest moves from a former cut, and a bound on moves.
-
-    One whole-number programme over all slots: which slots have one machine of a stratum beyond its share.
-
-    Parameters
-    ----------
-    machines : the fleet
-    holds : (N, S) machines of each stratum that each slot has
-    rng : of the draw that stands where the programme takes longer than `_LONGEST_S`
-
-    Returns
-    -------
-    (N, S) array, and how many machines any cut as even moves at least: as many as this one if that was proven.
-    """
-    slots, strata = holds.shape
-    share, beyond = np.divmod(np.bincount(machines.stratum, minlength=strata).astype(np.int64), slots)
-    wanting = holds > share
-    limits = [LinearConstraint(sparse.kron(np.ones((1, slots)), sparse.identity(strata)), beyond, beyond)]
-    for of in (machines.platform, machines.cluster, np.zeros(strata, dtype=np.int64)):
-        groups = sparse.csr_array((np.ones(strata), (of, np.arange(strata))))
-        total, low = groups @ (slots * share + beyond), groups @ share
-        ends = np.tile(total // slots - low, slots), np.tile(-(-total // slots) - low, slots)
-        limits.append(LinearConstraint(sparse.kron(sparse.identity(slots), groups), *ends))
-    solved = milp(
-        -wanting.ravel().astype(np.float64),
-        constraints=limits,
-        bounds=Bounds(0, np.tile((beyond > 0).astype(np.float64), slots)),
-        integrality=np.ones(slots * strata),
-        options={"time_limit": _LONGEST_S},
-    )
-    surplus = int(np.maximum(holds - share, 0).sum())
-    alone = surplus - int(np.minimum(beyond, wanting.sum(axis=0)).sum())
-    bound = solved.mip_dual_bound
-    fewest = alone if bound is None or not np.isfinite(bound) else max(alone, math.ceil(surplus + bound - 1e-6))
-    if solved.x is None:
-        return even(machines, slots, rng, wanting), fewest
-    return share + np.round(solved.x).astype(np.int64).reshape(slots, strata), fewest
-
-
-def _share(machines: StratifiedFleet, left: Ints, slots: int, price: Ints) -> Ints:
-    """Return how many machines of each stratum one slot gets, at least cost; (S,).
-
-    Parameters
-    ----------
-    machines : the fleet
-    left : (S,) machines for this slot and those after it
-    slots : this one and those after it
-    price : (S,) of a machine beyond the share of a stratum
-    """
-    share, beyond = np.divmod(left, slots)
-    clusters, platforms = int(machines.cluster.max()) + 1, int(machines.platform.max()) + 1
-    source, sink = clusters + platforms, clusters + platforms + 1
-    supply = np.zeros(sink + 1, dtype=np.int64)
-    supply[source] = -(-int(left.sum()) // slots) - int(share.sum())
-    supply[sink] = -supply[source]
-    network = SimpleMinCostFlow()
-    arcs = network.add_arcs_with_capacity_and_unit_cost(
-        machines.cluster, clusters + machines.platform, (beyond > 0).astype(np.int64), price
-    )
-    for of, first, count, sign in ((machines.cluster, 0, clusters, 1), (machines.platform, clusters, platforms, -1)):
-        total, low = (np.bincount(of, numbers, count).astype(np.int64) for numbers in (left, share))
-        least, most = total // slots - low, -(-total // slots) - low
-        nodes, end = first + np.arange(count), np.full(count, source if sign > 0 else sink)
-        supply[nodes] += sign * least
-        supply[end[0]] -= sign * least.sum()
-        network.add_arcs_with_capacity_and_unit_cost(
-            *((end, nodes) if sign > 0 else (nodes, end)), most - least, np.zeros(count, dtype=np.int64)
-        )
-    network.set_nodes_supplies(np.arange(sink + 1), supply)
-    if network.solve() != network.OPTIMAL:
-        raise AssertionError("a two-way table has a controlled rounding")
-    return np.asarray(share + network.flows(arcs), dtype=np.int64)
-
-
 def _released(machines: StratifiedFleet, slot: Ints, surplus: Ints, rng: np.random.Generator) -> Ints:
     """Return slots without the machines that their slot has too many of; those go whose going balances it best."""
     scaled, slots = machines.scaled, len(surplus)
@@ -437,8 +249,3 @@ def _sums(slot: Ints, scaled: Floats, slots: int) -> Floats:
 
 def _means(of: Ints, values: Floats) -> Floats:
     return np.asarray(np.bincount(of, values) / np.bincount(of))
-
-
-def _in_words(name: str) -> str:
-    """Return what a balancing variable is called here."""
-    return {"residual": "past performance"}.get(name, f"quota of {name}" if name.startswith("job ") else name)

@@ -12,7 +12,7 @@ from analysis.audit.findings import MATERIAL, Finding
 from analysis.effects.methods import RECOMMENDED, method, of_tables
 from analysis.effects.mixes import MixDifference, mix_difference
 from analysis.effects.overlaps import Overlap, SlotExperiment, interaction, overlaps
-from analysis.effects.slots import StratifiedFleet
+from analysis.effects.strata import StratifiedFleet
 from analysis.statistics import Statistic
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe

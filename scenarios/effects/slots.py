@@ -11,7 +11,8 @@ import pandas as pd
 
 from analysis.effects.noise_floor import NoiseFloor
 from analysis.effects.past import Past
-from analysis.effects.slots import MOST_MOVED, UNASSIGNED, Cut, StratifiedFleet, cut
+from analysis.effects.slots import MOST_MOVED, Cut, cut
+from analysis.effects.strata import UNASSIGNED, StratifiedFleet
 from analysis.tables.cells import Source, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.recipe import AS_IT_IS, Recipe

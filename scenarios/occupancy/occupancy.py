@@ -24,7 +24,7 @@ from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.objective import Objective, ReplayStation, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import Replay, explained, replay
-from analysis.occupancy.servers import said_servers
+from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
 from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -553,7 +553,9 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
     stated = Discipline(query.servers, query.policy, query.quantum_s)
     discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
     shown, notes = completion_rates(log), list(discipline.notes)
-    test = said_servers(log, servers_test(log, shown, query.servers, total.peak), query.servers)
+    test = servers_test(log, shown, query.servers, total.peak)
+    if len(log.arrival_s) > WAITED:
+        test = said_servers(log, test, query.servers)
     if test.verdict == "contradicted" and not any(test.reason.startswith(flaw.name) for flaw in log.findings):
         notes.append(test.reason)
     notes += caveats(discipline, query.to, query.speed)

@@ -10,7 +10,8 @@ import pandas as pd
 from analysis.effects.cells import JobMachineSums, of_machines
 from analysis.effects.methods import RECOMMENDED, method
 from analysis.effects.mixes import mix_difference
-from analysis.effects.slots import StratifiedFleet, cut
+from analysis.effects.slots import cut
+from analysis.effects.strata import StratifiedFleet
 from analysis.effects.study import potential
 from analysis.figures.criteria import numbers
 from models.arrays import Bools, Ints

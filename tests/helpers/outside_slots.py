@@ -23,7 +23,8 @@ from scipy.linalg import hadamard
 from analysis.effects.cells import of_machines
 from analysis.effects.methods import method
 from analysis.effects.overlaps import SlotExperiment
-from analysis.effects.slots import StratifiedFleet, cut
+from analysis.effects.slots import cut
+from analysis.effects.strata import StratifiedFleet
 from analysis.effects.study import Study, potential
 from tests.helpers.outside_fleets import CONDITIONS, fleet
 

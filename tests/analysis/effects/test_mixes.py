@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from analysis.effects.mixes import mix_difference
-from analysis.effects.slots import StratifiedFleet, cut
+from analysis.effects.slots import cut
+from analysis.effects.strata import StratifiedFleet
 
 
 def fleet(machines=200):

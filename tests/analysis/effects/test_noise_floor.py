@@ -10,7 +10,8 @@ from analysis.effects import noise_floor
 from analysis.effects.methods import method
 from analysis.effects.noise_floor import NoiseFloor
 from analysis.effects.past import Past
-from analysis.effects.slots import StratifiedFleet, cut
+from analysis.effects.slots import cut
+from analysis.effects.strata import StratifiedFleet
 from analysis.effects.study import Study, potential
 from analysis.statistics import NotEnoughDataError
 from tests.helpers.outside_fleets import CONDITIONS

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.effects import slots as slots_module
-from analysis.effects.slots import CLOSE, UNASSIGNED, StratifiedFleet, cut, even, least_moved
+from analysis.effects.even_counts import even, least_moved
+from analysis.effects.slots import CLOSE, cut
+from analysis.effects.strata import UNASSIGNED, StratifiedFleet
 from models.errors import InputError
 
 THREE = (3, 2)
