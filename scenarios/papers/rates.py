@@ -27,8 +27,8 @@ from sim.fleet.timeline import from_placement
 SCENARIO: Final = "today"
 OLD, NEW = "broadwell_2698v4", "skylake_6148"
 """With equally many hardware threads, so that the same instances load both alike."""
-STEEPNESS: Final = 0.5
-"""Log odds by which a job runs rather on new machines than one with 1 / e of its quota."""
+STEEPNESS: Final = {"": 0.5, "strict_": 1.5}
+"""Log odds by which a job runs rather on new machines than one with 1 / e of its quota, of either scheduler."""
 FULLER: Final = 0.1
 """By how much more of their hardware threads new machines have placed than old ones."""
 LOOKED_AT: Final = 3
@@ -39,16 +39,25 @@ EPOCH_S: Final = 900.0
 
 
 def measure(sources: Sources) -> Reproduction:
-    """Return how far rates are from the truth in a day of a fleet with half of the machines of either platform."""
+    """Return how far rates are from the truth in a day of a fleet of two platforms, under each of two schedulers."""
     world = load(SCENARIO)
     if not isinstance(world, Scenario):
         raise InputError(f"{SCENARIO} is no fleet")
     sources.progress("simulating a day of a fleet of two platforms", 0.0)
-    day = _day(replace(world, seed=sources.world))
+    whole, tables = dict[str, float](), list[pd.DataFrame]()
+    for number, (name, steepness) in enumerate(STEEPNESS.items()):
+        measured, table = _judged(_day(replace(world, seed=sources.world), steepness))
+        whole |= {name + what: value for what, value in measured.items() if not (name and what == "machines")}
+        tables.append(table.assign(scheduler=steepness))
+        sources.progress("simulating it with one platform, and with the other", (1.0 + number) / len(STEEPNESS))
+    return Reproduction(numbers(**whole), table=pd.concat(tables, ignore_index=True))
+
+
+def _judged(day: Day) -> tuple[dict[str, float], pd.DataFrame]:
+    """Return how far rates of a day are from the truth, and a table of it."""
     table = observations(day, nowhere(day)).assign(vcpus=float(day.machines.vcpus[0]))
     quotas = job_quotas(day).astype({"job": str})
     answer = rates([table.drop(columns="domain")], RatesQuestion(OLD), quotas)
-    sources.progress("simulating it with one platform, and with the other", 0.3)
     truth = _truth(day)
     jobs = answer.rates.jobs.merge(truth, on="job")
     share = quotas.set_index("job")["quota"].reindex(truth["job"]).to_numpy()
@@ -58,18 +67,18 @@ def measure(sources: Sources) -> Reproduction:
     jobs["covered"] = (jobs["low"] <= jobs["true"]) & (jobs["true"] <= jobs["high"])
     head, filled = jobs["quota_share"] >= HEAD, jobs["source"] == FILLED
     covered, of_filled = (float(jobs.loc[rows, "covered"].mean()) for rows in (~filled, filled))
-    measured = numbers(
-        machines=float(day.machines.count),
-        naive=abs(float(fleet["naive"]) / true - 1.0),
-        fleet=abs(float(fleet["rate"]) / true - 1.0),
-        fleet_held=float(fleet["low"] <= true <= fleet["high"]),
-        head=float(np.sqrt((jobs.loc[head, "error"] ** 2).mean())),
-        coverage_min=covered,
-        coverage_max=covered,
-        filled_min=of_filled,
-        filled_max=of_filled,
-    )
-    return Reproduction(measured, table=_described(jobs, head, fleet, true))
+    measured = {
+        "machines": float(day.machines.count),
+        "naive": abs(float(fleet["naive"]) / true - 1.0),
+        "fleet": abs(float(fleet["rate"]) / true - 1.0),
+        "fleet_held": float(fleet["low"] <= true <= fleet["high"]),
+        "head": float(np.sqrt((jobs.loc[head, "error"] ** 2).mean())),
+        "coverage_min": covered,
+        "coverage_max": covered,
+        "filled_min": of_filled,
+        "filled_max": of_filled,
+    }
+    return measured, _described(jobs, head, fleet, true)
 
 
 def _described(jobs: pd.DataFrame, head: "pd.Series[bool]", fleet: "pd.Series[float]", true: float) -> pd.DataFrame:
@@ -92,7 +101,7 @@ def _described(jobs: pd.DataFrame, head: "pd.Series[bool]", fleet: "pd.Series[fl
     return pd.DataFrame([{**whole, "log_error": fleet["log_error"], "covered": np.nan}, *rows])
 
 
-def _day(world: Scenario) -> Day:
+def _day(world: Scenario, steepness: float) -> Day:
     """Return the day of a fleet of two platforms on which instances were placed by `placed`."""
     platforms = {OLD: 0.5, NEW: 0.5}
     windows = Recording(windows=(Window("day", 0.0, world.horizon_s),))
@@ -102,7 +111,7 @@ def _day(world: Scenario) -> Day:
     )  # fmt: skip
     machines = build_machines(world)
     jobs = build_jobs(world, machines)
-    instances = placed(machines, jobs, stream(world.seed, "heavy jobs on new machines"))
+    instances = placed(machines, jobs, steepness, stream(world.seed, "heavy jobs on new machines"))
     return day_of(world, machines, jobs, from_placement(world, machines.count, instances.job, instances.machine))
 
 
@@ -127,13 +136,14 @@ class PlacedInstances:
     """(I,) each."""
 
 
-def placed(machines: Machines, jobs: Jobs, rng: np.random.Generator) -> PlacedInstances:
+def placed(machines: Machines, jobs: Jobs, steepness: float, rng: np.random.Generator) -> PlacedInstances:
     """Place all instances: heavy jobs rather on the last platform, each on the least loaded of a few machines.
 
     Parameters
     ----------
     machines : of two platforms with equally many hardware threads
     jobs : in order of falling quota
+    steepness : log odds by which a job runs rather on new machines than one with 1 / e of its quota
     rng : of which platform, and which machines are looked at
     """
     size = np.log(jobs.quota_vcpu)
@@ -142,7 +152,7 @@ def placed(machines: Machines, jobs: Jobs, rng: np.random.Generator) -> PlacedIn
     wanted = sizes[1] / sizes.sum()
 
     def chance(level: float) -> Floats:
-        return np.asarray(1.0 / (1.0 + np.exp(-(level + STEEPNESS * (size - size.max())))))
+        return np.asarray(1.0 / (1.0 + np.exp(-(level + steepness * (size - size.max())))))
 
     of_job = chance(brentq(lambda level: float(share @ chance(level)) - wanted, -20.0, 20.0))
     job = rng.permutation(np.repeat(np.arange(jobs.count), jobs.instances))

@@ -352,8 +352,8 @@ ROWS: tuple[Row, ...] = (
         (rates.SCENARIO,),
         rates.measure,
         note=f"a day of 6,000 machines, half {rates.OLD} and half {rates.NEW}; truth: all machines of one, and of the "
-        "other, with the same instances; head: jobs with at least 1% of the quota",
-        on=COSTLY,
+        "other, with the same instances; head: jobs with at least 1% of the quota; strict: log odds of 1.5 for each "
+        "factor e of quota, else 0.5",
     ),
     ManyWorldsRow("world/planner", "whether what a plan predicts is what happens on later days", (), _planner),
     ManyWorldsRow(
