@@ -1,11 +1,12 @@
 """Another number of servers, which served in turn: it explains a log far better than the said one."""
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.occupancy.identification import identify
 from analysis.occupancy.logs.log import Cleaned, counted
-from analysis.occupancy.logs.rates import ServersTest
+from analysis.occupancy.logs.rates import ServersTest, conserves_work
 from models.queues.policies import PolicyName
 
 WAITED = 100
@@ -15,6 +16,10 @@ LOOKED_AT = 6_000
 GAIN, GAIN_EACH = 50.0, 0.1
 """So much likelier, as a natural logarithm, and so much for each departure while somebody waited, must first come first
 served be on another number of servers than any policy on the said one."""
+NEAR = 2.0
+"""Numbers that are further from the said one than by this factor show in the completion rates, if they are right."""
+VARY = 0.5
+"""Demands of a smaller coefficient of variation leave in turn under any policy, so their order tells no policy."""
 _RIVALS: tuple[PolicyName, ...] = ("fcfs", "ps", "srpt", "lcfs_pr")
 
 
@@ -48,7 +53,7 @@ def said_servers(log: Cleaned, test: ServersTest, servers: int) -> ServersTest:
     >>> said_servers(log, ServersTest("cannot tell", ""), 3).reason
     'first come first served on 2 servers explains the log far better than any policy on 3'
     """
-    if test.verdict == "contradicted" or not log.paired or log.coarse or _waited(log, servers) < WAITED:
+    if test.verdict == "contradicted" or not log.paired or log.coarse or np.count_nonzero(_met(log) >= servers) < WAITED:
         return test
     candidates = identify(
         log.arrival_s,
@@ -59,18 +64,34 @@ def said_servers(log: Cleaned, test: ServersTest, servers: int) -> ServersTest:
         most=LOOKED_AT,
     ).candidates
     number = _other(candidates, servers)
-    if number is None:
+    if number is None or _contradicted(log, number, servers):
         return test
     on = counted(number, "server")
     reason = f"first come first served on {on} explains the log far better than any policy on {servers}"
     return ServersTest("contradicted", reason)
 
 
-def _waited(log: Cleaned, servers: int) -> int:
-    """Return how many arrivals met all servers busy."""
+def _met(log: Cleaned) -> npt.NDArray[np.int64]:
+    """Return how many requests each one met."""
+    order = np.argsort(log.arrival_s, kind="stable")
     gone = np.sort(log.departure_s[~np.isnan(log.departure_s)])
-    before = np.searchsorted(gone, np.sort(log.arrival_s), side="right")
-    return int(np.count_nonzero(np.arange(len(before)) - before >= servers))
+    met = np.empty(len(order), dtype=np.int64)
+    met[order] = np.arange(len(order)) - np.searchsorted(gone, log.arrival_s[order], side="right")
+    return met
+
+
+def _contradicted(log: Cleaned, servers: int, said: int) -> bool:
+    """Return whether demands that are known without a policy contradict a number of servers, too, or tell nothing.
+
+    Where there are too few of them to compare, and they vary little, requests leave in turn under any policy.
+    """
+    comparisons = conserves_work(log.arrival_s, log.departure_s, servers)
+    if comparisons:
+        return any(comparison.against for comparison in comparisons)
+    free = _met(log) < min(servers, said)
+    stay_s = (log.departure_s - log.arrival_s)[free]
+    stay_s = stay_s[~np.isnan(stay_s)]
+    return len(stay_s) == 0 or float(stay_s.std()) < VARY * float(stay_s.mean())
 
 
 def _other(candidates: pd.DataFrame, servers: int) -> int | None:
@@ -81,5 +102,7 @@ def _other(candidates: pd.DataFrame, servers: int) -> int | None:
         return None
     best = others.iloc[int(others["log_likelihood"].to_numpy().argmax())]
     gain = float(best["log_likelihood"]) - float(candidates.loc[own, "log_likelihood"].max())
-    clear = gain >= max(GAIN, GAIN_EACH * float(best["crowded"]))
-    return int(best["servers"]) if best["policy"] == "fcfs" and clear else None
+    number = int(best["servers"])
+    near = abs(number - servers) == 1 or max(number / servers, servers / number) < NEAR
+    clear = near and gain >= max(GAIN, GAIN_EACH * float(best["crowded"]))
+    return number if best["policy"] == "fcfs" and clear else None

@@ -7,6 +7,7 @@ servers at 50, 70 and 85% mean load under fcfs and ps; the rate of arrivals move
   limit is 2%.
 - policies by their names: healthy logs under nine policies, with six laws of demands (exponential and lognormal ones,
   uniform, gamma, nearly constant, constant, hyperexponential), at 70 and 90%, where demands follow load in every other.
+- *stamps of 20%*: the same, and wrong numbers under fcfs, with stamps rounded down to that share of the mean demand.
 - *wrong number*: off by 30%, at least one, up and down, in logs in which at least 500 arrivals met all servers busy. It
   is reported if `said_servers` contradicts it, or, with ``--policy auto`` (first two repeats), if another number or
   nothing is answered. The limit is 90%.
@@ -38,6 +39,8 @@ FITTING = {
     "cut off": ("responses end at one value",),
 }
 """Names of findings that say what is wrong."""
+TICKS = (0.01, 0.05, 0.2)
+"""Resolutions of stamps, in mean demands."""
 WITH_AUTO = 2
 """Repeats in which the policy is identified, which takes most of the time."""
 
@@ -59,6 +62,11 @@ def judged(arrival, departure, servers):
     peak = int((np.arange(len(arrival)) + 1 - np.searchsorted(np.sort(departure), arrival)).max())
     test = servers_test(log, completion_rates(log), servers, peak)
     return [finding.name for finding in log.findings], said_servers(log, test, servers).verdict
+
+
+def rounded(times, tick_s):
+    """Round stamps down."""
+    return np.floor(times / tick_s) * tick_s
 
 
 def waited(arrival, departure, servers):
@@ -161,6 +169,10 @@ def judge_pool(tally, policy, servers, load, repeat):
             verdict = judged(arrival, departure, said)[1]
             tally.add(f"wrong number, {way} said, {policy}: contradicted", verdict == "contradicted")
             tally.add(f"wrong number, {way} said, {policy}: confirmed", verdict == "not contradicted")
+            for tick in TICKS if policy == "fcfs" else ():
+                coarse = [rounded(times, tick * demand.mean()) for times in (arrival, departure)]
+                wrong = judged(*coarse, said)[1] == "contradicted"
+                tally.add(f"wrong number, {way} said, {policy}, stamps of {tick:.0%}: contradicted", wrong)
             if repeat < WITH_AUTO:
                 answer = identify(arrival, departure, policies=POLICIES, expected_servers=said)
                 reported = answer.policy is None or answer.servers != said
@@ -178,6 +190,10 @@ def judge_others(tally, servers, load, repeat):
     for policy, came, left in healthy(rng, servers, load, repeat):
         findings, verdict = judged(came, left, servers)
         tally.add(f"{policy}: false finding", findings or verdict == "contradicted")
+        tally.add("right number: contradicted", verdict == "contradicted")
+        for tick in TICKS:
+            coarse = [rounded(times, tick * servers * load * came[-1] / len(came)) for times in (came, left)]
+            tally.add(f"right number, stamps of {tick:.0%}: contradicted", judged(*coarse, servers)[1] == "contradicted")
 
 
 def main(repeats):

@@ -36,6 +36,24 @@ def test_the_right_number_is_not_contradicted(policy):
         assert said_servers(log(policy, servers, load=0.9, seed=servers), OPEN, servers) == OPEN
 
 
+@pytest.mark.parametrize("servers", [2, 4])
+def test_a_right_number_is_not_contradicted_by_constant_demands(servers):
+    """Where demands hardly vary requests leave in turn under any policy, and rounding hides the rest."""
+    arrival = day(np.random.default_rng(servers), servers, 0.9, 2.0, 0)[0][:3000]
+    demand = np.ones(len(arrival))
+    for policy, options, tick_s in (("ps", {}, 0.05), ("rr", {"quantum_s": 0.1}, 0.05), ("rr", {"quantum_s": 0.1}, 0.0)):
+        times = arrival, serve(policy, arrival, demand, servers, **options).departure_s
+        coarse = [np.floor(stamps / tick_s) * tick_s for stamps in times] if tick_s else times
+        assert said_servers(Cleaned(*coarse, (), 0, paired=True, tick_s=tick_s), OPEN, servers) == OPEN
+
+
+@pytest.mark.parametrize("said", [11, 21])
+def test_rounded_stamps_still_contradict_a_wrong_number(said):
+    exact = log("fcfs", 16)
+    coarse = (np.floor(times / 0.05) * 0.05 for times in (exact.arrival_s, exact.departure_s))
+    assert said_servers(Cleaned(*coarse, (), 0, paired=True, tick_s=0.05), OPEN, said).verdict == "contradicted"
+
+
 def test_nothing_is_asked_of_a_log_that_cannot_answer():
     full = log("fcfs", 4)
     assert said_servers(full, ServersTest("contradicted", "before"), 5).reason == "before"
