@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.occupancy.identification import identify
+from analysis.occupancy.identification import MISFITS, identify
 from analysis.occupancy.logs.log import Cleaned, counted
 from analysis.occupancy.logs.rates import ServersTest, conserves_work
 from models.queues.policies import PolicyName
@@ -104,5 +104,5 @@ def _other(candidates: pd.DataFrame, servers: int) -> int | None:
     gain = float(best["log_likelihood"]) - float(candidates.loc[own, "log_likelihood"].max())
     number = int(best["servers"])
     near = abs(number - servers) == 1 or max(number / servers, servers / number) < NEAR
-    clear = near and gain >= max(GAIN, GAIN_EACH * float(best["crowded"]))
+    clear = near and best["misfits"] <= MISFITS and gain >= max(GAIN, GAIN_EACH * float(best["crowded"]))
     return number if best["policy"] == "fcfs" and clear else None
