@@ -53,7 +53,9 @@ def said_servers(log: Cleaned, test: ServersTest, servers: int) -> ServersTest:
     >>> said_servers(log, ServersTest("cannot tell", ""), 3).reason
     'first come first served on 2 servers explains the log far better than any policy on 3'
     """
-    if test.verdict == "contradicted" or not log.paired or log.coarse or np.count_nonzero(_met(log) >= servers) < WAITED:
+    if test.verdict == "contradicted" or not log.paired or log.coarse:
+        return test
+    if np.count_nonzero(_met(log) >= servers) < WAITED:
         return test
     candidates = identify(
         log.arrival_s,

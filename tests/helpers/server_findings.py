@@ -193,7 +193,8 @@ def judge_others(tally, servers, load, repeat):
         tally.add("right number: contradicted", verdict == "contradicted")
         for tick in TICKS:
             coarse = [rounded(times, tick * servers * load * came[-1] / len(came)) for times in (came, left)]
-            tally.add(f"right number, stamps of {tick:.0%}: contradicted", judged(*coarse, servers)[1] == "contradicted")
+            wrong = judged(*coarse, servers)[1] == "contradicted"
+            tally.add(f"right number, stamps of {tick:.0%}: contradicted", wrong)
 
 
 def main(repeats):

@@ -41,8 +41,8 @@ def test_a_right_number_is_not_contradicted_by_constant_demands(servers):
     """Where demands hardly vary requests leave in turn under any policy, and rounding hides the rest."""
     arrival = day(np.random.default_rng(servers), servers, 0.9, 2.0, 0)[0][:3000]
     demand = np.ones(len(arrival))
-    for policy, options, tick_s in (("ps", {}, 0.05), ("rr", {"quantum_s": 0.1}, 0.05), ("rr", {"quantum_s": 0.1}, 0.0)):
-        times = arrival, serve(policy, arrival, demand, servers, **options).departure_s
+    for policy, tick_s in (("ps", 0.05), ("rr", 0.05), ("rr", 0.0)):
+        times = arrival, serve(policy, arrival, demand, servers).departure_s
         coarse = [np.floor(stamps / tick_s) * tick_s for stamps in times] if tick_s else times
         assert said_servers(Cleaned(*coarse, (), 0, paired=True, tick_s=tick_s), OPEN, servers) == OPEN
 
