@@ -82,7 +82,7 @@ def _met(log: Cleaned) -> npt.NDArray[np.int64]:
     return met
 
 
-def _contradicted(log: Cleaned, servers: int, said: int) -> bool:
+def _contradicted(log: Cleaned, servers: int, claimed: int) -> bool:
     """Return whether demands that are known without a policy contradict a number of servers, too, or tell nothing.
 
     Where there are too few of them to compare, and they vary little, requests leave in turn under any policy.
@@ -90,7 +90,7 @@ def _contradicted(log: Cleaned, servers: int, said: int) -> bool:
     comparisons = conserves_work(log.arrival_s, log.departure_s, servers)
     if comparisons:
         return any(comparison.against for comparison in comparisons)
-    free = _met(log) < min(servers, said)
+    free = _met(log) < min(servers, claimed)
     stay_s = (log.departure_s - log.arrival_s)[free]
     stay_s = stay_s[~np.isnan(stay_s)]
     return len(stay_s) == 0 or float(stay_s.std()) < VARY * float(stay_s.mean())
