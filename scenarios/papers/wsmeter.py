@@ -57,7 +57,8 @@ class OnHalves(Row):
         if self.also is None:
             return Reproduction(measured, self.draw, self.note, self.table and self.table(measured))
         other = self.also(sources.halves(self.scenarios[0], "ips"))
-        other = other[other["x"].isna()].assign(series=lambda table: table["series"] + PER_SECOND)
+        other = other[other["x"].isna()]
+        other = other.assign(series=[f"{name}{PER_SECOND}" for name in other["series"]])
         shown = [name.removesuffix(PER_SECOND) for name in other["series"]]
         cells = [{"": name, "IPC": number(measured, name)} for name in shown]
         table = pd.DataFrame(cells).assign(IPS=other["value"].to_numpy())
