@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.crossplatform import mix
+from analysis.crossplatform.alignment import ShiftedColumn, shifted_columns
 from analysis.crossplatform.evidence import Evidence, PredictionMethod, Predictor, ServiceLog
 from analysis.crossplatform.instruction_ratio import translated
 from analysis.crossplatform.logs import read
@@ -26,7 +28,7 @@ from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.runs.rundir import RunError, open_run
 from scenarios.runs.stays import is_served, log_on
 from scenarios.views.conclusion import Payload
-from scenarios.views.numbers import closest
+from scenarios.views.numbers import closest, listed
 
 BY_ITSELF = "testbed"
 """The method that is taken if none is asked for."""
@@ -309,6 +311,18 @@ def _notes(evidence: Evidence) -> Iterator[str]:
     verdict = mix.fit(evidence.log.counts, evidence.log.instructions)
     if not verdict.identified:
         yield f"{verdict.verdict}; the prediction is for this mix, not for others"
+    for shift, columns in groupby(sorted(shifted_columns(evidence.log), key=_shift), key=_shift):
+        names, which = listed([column.column for column in columns], 4), "earlier" if shift > 0 else "later"
+        intervals = "one interval" if abs(shift) == 1 else f"{abs(shift)} intervals"
+        yield (
+            f"{names}: numbers follow the requests {intervals} {which} far better than those of their own row; put "
+            "together the rows of the same times"
+        )
+
+
+def _shift(column: ShiftedColumn) -> int:
+    """Return by how many intervals."""
+    return column.intervals
 
 
 def rate_per_s(log: ServiceLog) -> float:

@@ -153,6 +153,18 @@ def test_a_stationary_mix_is_told(tmp_path):
     assert note.endswith("; the prediction is for this mix, not for others")
 
 
+def test_exports_that_were_put_together_a_row_off_are_told(tmp_path):
+    table = log_table()
+    counters = ["instructions", "l1_misses", "l2_misses"]
+    table[counters] = table[counters].shift(1)
+    table.dropna().to_csv(tmp_path / "late.csv", index=False)
+    notes = predicted(ServiceQuestion(tmp_path / "late.csv", "piii", ("pres",)))["notes"]
+    assert [note for note in notes if "own row" in note] == [
+        "instructions, l1_misses, l2_misses: numbers follow the requests one interval earlier far better than those of "
+        "their own row; put together the rows of the same times"
+    ]
+
+
 def test_public_scores_come_from_a_file(log, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text("platform,score_per_s,instructions\npiii,10,4e7\npres,40,\n")
