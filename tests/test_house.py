@@ -197,7 +197,7 @@ def test_every_dependency_has_its_reason():
 def test_the_four_folders_import_what_is_declared_and_all_of_it():
     used = {name for each in sources().values() for name in each.imports} - {*FOLDERS, *sys.stdlib_module_names}
     known = {each.name.partition(".")[0].replace("-", "_") for each in RUNTIME}
-    belongs = {"pydantic_core": "pydantic", "sklearn": "scikit_learn"}
+    belongs = {"pydantic_core": "pydantic", "sklearn": "scikit_learn", "elftools": "pyelftools"}
     assert {belongs.get(name, name) for name in used} == known
 
 

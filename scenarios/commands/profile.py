@@ -103,6 +103,13 @@ def import_(
     service_from: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="The same for the service (application).")
     ] = None,
+    binary: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Program, library or debug file that names the addresses of files without symbols; may be repeated.",
+        ),
+    ] = None,
     drawn_from: Annotated[
         int | None, count(help="Number of machines of which those in the files are a random sample.")
     ] = None,
@@ -130,6 +137,7 @@ def import_(
             append=append,
             machine_from=machine_from,
             service_from=service_from,
+            binaries=binary or (),
         )
     answer(payload, json)
 

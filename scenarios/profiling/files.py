@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.errors import InputError
+from models.errors import InputError, WscError
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.runs.disk import hidden, whole
 from scenarios.runs.rundir import FolderError, make_folder
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.formats.appending import ImportRecord
+    from analysis.profiling.formats.binaries import Binary
     from analysis.profiling.formats.foreign import ForeignProfile, Origin
     from analysis.profiling.formats.tables import FileTotal
 
@@ -136,6 +137,7 @@ def import_files(
     append: bool = False,
     machine_from: str | None = None,
     service_from: str | None = None,
+    binaries: Sequence[Path] = (),
 ) -> Imported:
     """Read profiles of other tools into a profile directory, which appears or changes when it is complete.
 
@@ -150,6 +152,7 @@ def import_files(
     equal_lengths : of drawn machines, whether all were profiled equally long, where the files do not say how long
     append : whether files are added to those of an earlier import, if `out` is there; it must not be there otherwise
     machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`
+    binaries : programs, libraries and debug files that name the addresses of files without symbols
 
     Raises
     ------
@@ -169,6 +172,7 @@ def import_files(
     12
     """
     from analysis.profiling.formats.appending import ImportRecord, appended, tables_of
+    from analysis.profiling.formats.binaries import symbolised
     from analysis.profiling.formats.origins import located
     from analysis.profiling.formats.reading import notes_on, without_copies
     from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, to_tables, totals
@@ -178,11 +182,13 @@ def import_files(
     if out.exists() and not append:
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
     machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
+    sampled = _binaries(binaries)
     record = _recorded(out)
     digests, read, notes = _read_all(paths, record.files, progress)
     profiles, copies = without_copies(read)
     profiles = [located(profile, machine, service) for profile in profiles]
-    notes += [*copies, *notes_on(profiles)]
+    profiles, told = symbolised(profiles, sampled)
+    notes += [*copies, *notes_on(profiles), *told]
     tables = tables_of(out) if out.exists() else {}
     if profiles:
         origin_s = origin_of(profiles) if record.origin_s is None else record.origin_s
@@ -218,6 +224,24 @@ def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origi
         return reader_of(source)
     except InputError as error:
         raise FaultsError([Fault(option, 0, 0, "", str(error), shown(source))]) from None
+
+
+def _binaries(paths: Sequence[Path]) -> list["Binary"]:
+    """Return binaries, or raise the faults of all that are none."""
+    from analysis.profiling.formats.binaries import read_binary
+
+    read, faults = list["Binary"](), list[Fault]()
+    for path in paths:
+        if problem := _no_file(path):
+            faults.append(Fault("--binary", 0, 0, "", f"{path} {problem}"))
+            continue
+        try:
+            read.append(read_binary(path))
+        except (WscError, OSError) as error:
+            faults.append(Fault("--binary", 0, 0, "", str(error)))
+    if faults:
+        raise FaultsError(faults)
+    return read
 
 
 def _recorded(out: Path) -> "ImportRecord":

@@ -5,14 +5,23 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.profiling.formats.foreign import DEEPEST, ForeignProfile, Frame, FrameBudget, Measure, Sample
-from analysis.tables.faults import plain, refusal
+from analysis.profiling.formats.foreign import (
+    DEEPEST,
+    ForeignProfile,
+    FrameBudget,
+    Loaded,
+    Measure,
+    Sample,
+    loaded_by,
+    unnamed,
+)
+from analysis.tables.faults import refusal
 
 _LAYOUTS = tuple((order, code, width) for order in "<>" for code, width in (("Q", 8), ("I", 4)))
 _HEADER_WORDS = 5
 _LARGEST_PERIOD_US = 10**9
 _MAP = re.compile(
-    r"(?P<start>[0-9a-f]{1,16})-(?P<end>[0-9a-f]{1,16})\s+..x.\s+[0-9a-f]+\s+\S+\s+[0-9]+\s*(?P<image>.*)"
+    r"(?P<start>[0-9a-f]{1,16})-(?P<end>[0-9a-f]{1,16})\s+..x.\s+(?P<offset>[0-9a-f]+)\s+\S+\s+[0-9]+\s*(?P<image>.*)"
 )
 
 
@@ -96,15 +105,12 @@ def _layout(data: bytes) -> tuple[str, str, int] | None:
     return None
 
 
-def _images(text: bytes) -> list[tuple[int, int, str]]:
-    """Return start, end and name of the executable parts of memory, from the text of /proc/self/maps."""
-    lines = map(_MAP.fullmatch, text.decode(errors="replace").splitlines())
-    return [(int(line["start"], 16), int(line["end"], 16), plain(line["image"].strip())) for line in lines if line]
+def _images(text: bytes) -> list[Loaded]:
+    """Return the executable parts of memory, from the text of /proc/self/maps."""
+    return list(loaded_by(map(_MAP.fullmatch, text.decode(errors="replace").splitlines())))
 
 
-def _profile(
-    counts: dict[tuple[int, ...], int], period_ns: int, images: list[tuple[int, int, str]], name: str
-) -> ForeignProfile:
+def _profile(counts: dict[tuple[int, ...], int], period_ns: int, images: list[Loaded], name: str) -> ForeignProfile:
     frames: dict[int, int] = {}
     samples = []
     for addresses, count in counts.items():
@@ -113,13 +119,9 @@ def _profile(
         samples.append(Sample(stack, (count, count * period_ns)))
     return ForeignProfile(
         (Measure("samples"), Measure("cpu", "nanoseconds", period_ns)),
-        tuple(Frame("", _image(address, images), address=address) for address in frames),
+        tuple(unnamed(address, images) for address in frames),
         tuple(samples),
         name=name,
-        main=next((image for _, _, image in images), ""),
+        main=next((part.image for part in images), ""),
         notes=("it has no symbols: functions are [unknown]",),
     )
-
-
-def _image(address: int, images: list[tuple[int, int, str]]) -> str:
-    return next((image for start, end, image in images if start <= address < end), "")

@@ -1,10 +1,12 @@
 """A profile as the formats of other tools have it: measures, frames, and samples with a value of each measure."""
 
 import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from analysis.tables.faults import refusal
+from analysis.tables.faults import plain, refusal
 
 UNKNOWN = "[unknown]"
 """Function of a frame that no symbol covers."""
@@ -28,6 +30,45 @@ class Frame(NamedTuple):
     function_line: int = 0
     line: int = 0
     address: int = 0
+    file_address: int = -1
+    """Byte of the image's file that the address was loaded from; −1: unknown."""
+
+
+class Loaded(NamedTuple):
+    """A part of an image in memory; what is unknown is empty or 0."""
+
+    image: str = ""
+    build_id: str = ""
+    start: int = 0
+    end: int = 0
+    offset: int = -1
+    """Byte of the image's file that `start` was loaded from; −1: unknown."""
+
+    def file_address(self, address: int) -> int:
+        """Return the byte of the file that an address was loaded from; −1: unknown, or outside of the part.
+
+        Examples
+        --------
+        >>> part = Loaded("a.out", start=0x4000, end=0x5000, offset=0x1000)
+        >>> hex(part.file_address(0x4010)), part.file_address(0x6000)
+        ('0x1010', -1)
+        """
+        inside = self.offset >= 0 and self.start <= address < self.end
+        return address - self.start + self.offset if inside else -1
+
+
+def loaded_by(lines: Iterable[re.Match[str] | None]) -> Iterator[Loaded]:
+    """Yield the parts of a memory map, from matched lines with `start`, `end`, `image` and perhaps `offset`."""
+    for line in lines:
+        if line is not None:
+            start, end, offset = (int(line[name] or "-1", 16) for name in ("start", "end", "offset"))
+            yield Loaded(plain(line["image"].strip()), "", start, end, offset)
+
+
+def unnamed(address: int, images: Sequence[Loaded]) -> Frame:
+    """Return the frame of an address without a symbol."""
+    part = next((part for part in images if part.start <= address < part.end), Loaded())
+    return Frame("", part.image, address=address, file_address=part.file_address(address))
 
 
 class Measure(NamedTuple):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Loaded, Measure, loaded_by, unnamed
 from analysis.profiling.formats.stack_sums import StackSums
 from analysis.tables.faults import Faults, plain, refusal
 
@@ -26,7 +26,10 @@ _GO_SYMBOL = re.compile(
 _JAVA_SYMBOL = re.compile(
     r"(?P<address>0x[0-9a-f]+) (?P<function>\S.*?)(?: \((?P<file>[^:()]*):(?P<line>\d+)\)| \(.*\))?$"
 )
-_MAP = re.compile(r"(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+):? +(?:[-rwxsp]{4} +[0-9a-f]+ +\S+ +\d+ *)?(?P<image>.*)$")
+_MAP = re.compile(
+    r"(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+):? +"
+    r"(?:[-rwxsp]{4} +(?P<offset>[0-9a-f]+) +\S+ +\d+ *)?(?P<image>.*)$"
+)
 _ADDRESS = re.compile(r"0x([0-9a-f]+)")
 _MAPS = ("--- Memory map: ---", "MAPPED_LIBRARIES:")
 _SAME = "[same as previous thread]"
@@ -87,7 +90,7 @@ def read_legacy(data: bytes, name: str = "heap.txt") -> ForeignProfile:
         raise refusal(name, "records", "should be at least one", "none")
     bare = not any(frame.function for frame in sums.frames)
     notes = ("it has no symbols: functions are [unknown]",) if bare else ()
-    main = images[0][2] if images else ""
+    main = images[0].image if images else ""
     return ForeignProfile(measures, tuple(sums.frames), sums.samples(), name=name, main=main, notes=notes)
 
 
@@ -214,11 +217,10 @@ class _LegacyReader:
                     frames.append(frame)
         return symbols
 
-    def images(self) -> list[tuple[int, int, str]]:
-        """Return start, end and name of what was in memory."""
+    def images(self) -> list[Loaded]:
+        """Return what was in memory."""
         begin = next((at for at, line in enumerate(self.lines) if line in _MAPS), len(self.lines))
-        maps = map(_MAP.match, self.lines[begin + 1 :])
-        return [(int(line["start"], 16), int(line["end"], 16), plain(line["image"].strip())) for line in maps if line]
+        return list(loaded_by(map(_MAP.match, self.lines[begin + 1 :])))
 
 
 def _scaled(count: int, size: int, period: int) -> tuple[int, ...]:
@@ -231,11 +233,8 @@ def _scaled(count: int, size: int, period: int) -> tuple[int, ...]:
     return int(count * scale), int(size * scale)
 
 
-def _frame(
-    address: int, symbols: dict[int, list[Frame]], images: Sequence[tuple[int, int, str]], *, exact: bool
-) -> Frame:
+def _frame(address: int, symbols: dict[int, list[Frame]], images: Sequence[Loaded], *, exact: bool) -> Frame:
     """Return the frame of an address; unless that is exact, it is where a call returns to, and the call before it."""
     place = address if exact else max(address - 1, 0)
-    image = next((image for start, end, image in images if start <= place < end), "")
-    known = symbols.get(address)
-    return known[0]._replace(image=image) if known else Frame("", image, address=place)
+    frame, known = unnamed(place, images), symbols.get(address)
+    return known[0]._replace(image=frame.image) if known else frame

@@ -10,6 +10,7 @@ from analysis.profiling.formats.foreign import (
     ForeignProfile,
     Frame,
     FrameBudget,
+    Loaded,
     Measure,
     Origin,
     Sample,
@@ -109,7 +110,7 @@ class _MessageReader:
             samples,
             origins or (Origin(),),
             name=self.wire.name,
-            main=next(iter(images.values()), ("", ""))[0],
+            main=next(iter(images.values()), Loaded()).image,
             start_s=_signed(self.root.number(9)) / _NS if self.root.number(9) else float("nan"),
             length_s=max(_signed(self.root.number(10)), 0) / _NS,
             default=default,
@@ -159,22 +160,23 @@ class _MessageReader:
             return {at: self._function(message) for at, message in enumerate(self._messages(5, _FUNCTION), 1)}
         return self._by_id(5, _FUNCTION, self._function)
 
-    def _image(self, message: Message) -> tuple[str, str]:
+    def _image(self, message: Message) -> Loaded:
         file, build_id = (self._text(message.number(key), "mapping", message.offset) for key in (5, 6))
-        return file, build_id
+        start, end, offset = (message.number(key) for key in (2, 3, 4))
+        return Loaded(file, build_id, start, end, offset)
 
     def _function(self, message: Message) -> tuple[str, str, int]:
         name, system, file = (self._text(message.number(key), "function", message.offset) for key in (2, 3, 4))
         return name or system, file, _line(message.number(5))
 
     def _location(
-        self, message: Message, images: Mapping[int, tuple[str, str]], functions: Mapping[int, tuple[str, str, int]]
+        self, message: Message, images: Mapping[int, Loaded], functions: Mapping[int, tuple[str, str, int]]
     ) -> tuple[int, ...]:
         """Return a location's frames, the innermost inlined function first."""
         place, mapping = message.offset, message.number(2)
         if mapping and mapping not in images:
             self.faults.tell("location.mapping_id", "should be a mapping's id", mapping, byte=place)
-        image, build_id = images.get(mapping, ("", ""))
+        loaded = images.get(mapping, Loaded())
         address = message.number(3)
         lines = [self.wire.message(_LINE, *part) for part in message.lengths.get(4, [])]
         frames = []
@@ -183,9 +185,10 @@ class _MessageReader:
                 self.faults.tell("location.line.function_id", "should be a function's id", line.number(1), byte=place)
                 continue
             function, file, begin = functions[line.number(1)]
-            frames.append(Frame(function, image, build_id, file, begin, _line(line.number(2)), address))
+            at = _line(line.number(2))
+            frames.append(Frame(function, loaded.image, loaded.build_id, file, begin, at, address))
         if not lines:
-            frames.append(Frame("", image, build_id, address=address))
+            frames.append(Frame("", loaded.image, loaded.build_id, "", 0, 0, address, loaded.file_address(address)))
         return tuple(self.frames.setdefault(frame, len(self.frames)) for frame in frames)
 
     def _samples(

@@ -31,8 +31,8 @@ def write_pprof(profile: ForeignProfile) -> bytes:
     --------
     >>> from analysis.profiling.formats.pprof import read_pprof
     >>> profile = ForeignProfile((Measure("cycles"),), (Frame("f", "a.out", line=3),), (Sample((0,), (10,)),))
-    >>> read_pprof(write_pprof(profile)).frames[0]
-    Frame(function='f', image='a.out', build_id='', file='', function_line=0, line=3, address=0)
+    >>> read_pprof(write_pprof(profile)).frames[0] == profile.frames[0]
+    True
     """
     for measure in profile.measures:
         total = profile.total(measure.event)

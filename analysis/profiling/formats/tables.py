@@ -307,7 +307,7 @@ class _Tables:
         if frame.image or frame.build_id:
             self._build(frame.image, frame.build_id, _kind(frame.image, main))
         function = frame.function or UNKNOWN
-        known = frame._replace(function=function, address=0)
+        known = frame._replace(function=function, address=0, file_address=-1)
         return self.locations.setdefault(known, len(self.locations))
 
     def _build(self, image: str, build_id: str, kind: str) -> int:

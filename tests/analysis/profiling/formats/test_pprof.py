@@ -91,7 +91,7 @@ def small(**changes):
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=6)
 LINES = st.integers(0, 2**31 - 1)
 FRAMES = st.lists(
-    st.builds(Frame, NAMES, NAMES, NAMES, NAMES, LINES, LINES, st.integers(0, 2**64 - 1)).map(
+    st.builds(Frame, NAMES, NAMES, NAMES, NAMES, LINES, LINES, st.integers(0, 2**64 - 1), st.just(-1)).map(
         lambda frame: frame if frame.function else Frame("", frame.image, frame.build_id, address=frame.address)
     ),
     min_size=1,
