@@ -78,9 +78,7 @@ def populations(rows: Iterable[Told]) -> Iterator[str]:
     for row in rows:
         other = row["population"]
         if other and other["verdict"]:
-            says = (
-                f"{other['used']} | {row['verdict']} | {other['other']} | {other['verdict']} ({other['worlds']} worlds)"
-            )
+            says = f"{other['used']} | {row['verdict']} | {other['other']} | {other['verdict']} ({other['worlds']})"
             yield f"| `{row['id']}` | {says} |"
 
 
