@@ -110,6 +110,9 @@ def import_(
             help="Program, library or debug file that names the addresses of files without symbols; may be repeated.",
         ),
     ] = None,
+    source_root: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the source files, whose text is kept to be annotated.")
+    ] = None,
     drawn_from: Annotated[
         int | None, count(help="Number of machines of which those in the files are a random sample.")
     ] = None,
@@ -138,6 +141,7 @@ def import_(
             machine_from=machine_from,
             service_from=service_from,
             binaries=binary or (),
+            source_root=source_root,
         )
     answer(payload, json)
 

@@ -138,6 +138,7 @@ def import_files(
     machine_from: str | None = None,
     service_from: str | None = None,
     binaries: Sequence[Path] = (),
+    source_root: Path | None = None,
 ) -> Imported:
     """Read profiles of other tools into a profile directory, which appears or changes when it is complete.
 
@@ -153,6 +154,7 @@ def import_files(
     append : whether files are added to those of an earlier import, if `out` is there; it must not be there otherwise
     machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`
     binaries : programs, libraries and debug files that name the addresses of files without symbols
+    source_root : folder in which the source files lie whose text is kept beside the profile
 
     Raises
     ------
@@ -175,10 +177,13 @@ def import_files(
     from analysis.profiling.formats.binaries import symbolised
     from analysis.profiling.formats.origins import located
     from analysis.profiling.formats.reading import notes_on, without_copies
+    from analysis.profiling.formats.sources import with_sources
     from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, to_tables, totals
 
     if not paths:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
+    if source_root is not None and not source_root.is_dir():
+        raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
     if out.exists() and not append:
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
     machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
@@ -209,6 +214,10 @@ def import_files(
         if record.drawn_from is not None:
             tables, told = _drawn(profiles, tables, record)
             notes += told
+    if source_root is not None and tables:
+        tables, told = with_sources(tables, source_root)
+        notes += told
+    if profiles or (source_root is not None and tables):
         _write_folder(tables, record, out)
     of_files = [total for profile in profiles for total in totals(profile)]
     return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)

@@ -73,7 +73,7 @@ def digest_of(path: Path) -> str:
 
 def tables_of(folder: Path) -> dict[str, pd.DataFrame]:
     """Return the tables of a folder that files were imported into."""
-    names = [*NAMES, *(["labels"] if (folder / "labels.parquet").is_file() else [])]
+    names = [*NAMES, *(name for name in ("labels", "sources") if (folder / f"{name}.parquet").is_file())]
     return {name: pq.read_table(folder / f"{name}.parquet").to_pandas() for name in names}
 
 
