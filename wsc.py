@@ -841,6 +841,7 @@ def requests(
     zone: str | None = None,
     slo: str | None = None,
     load: _Positive = 1.0,
+    hourly: bool = False,
     scalability: bool = False,
     by: str | None = None,
     hosts: str | None = None,
@@ -865,6 +866,7 @@ def requests(
     zone : of stamps without one, such as Europe/Berlin
     slo : objective on a percentile of response, such as p99=300ms: the fewest servers and the largest load that meet it
     load : that the objective is asked for, as a multiple of the log's
+    hourly : whether it is asked for each hour of the day or week, too, on the clock of `zone`: `.slo.by_hour()`
     scalability : whether contention and coherence are fitted to the completion rates
     by : column of classes to compare
     hosts : column of machines, each a queue with `servers` of its own
@@ -898,6 +900,7 @@ def requests(
         identify=policy == "auto",
         objective=None if slo is None else Objective.parse(slo),
         load=load,
+        hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )

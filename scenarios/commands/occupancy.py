@@ -81,6 +81,14 @@ def occupancy(
     load: Annotated[
         float, number(help="Load that the objective is asked for, as a multiple of the log's.", panel=_CHANGES)
     ] = 1.0,
+    hourly: Annotated[
+        bool,
+        typer.Option(
+            "--hourly",
+            rich_help_panel=_CHANGES,
+            help="Ask --slo for each hour of the day, or of the week in logs of two weeks, on the clock of --zone.",
+        ),
+    ] = False,
     scalability: Annotated[
         bool,
         typer.Option(
@@ -166,7 +174,7 @@ def occupancy(
         _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
         _refuse_all({"--upstream": upstream or None, "--from": from_stamp, "--until": until_stamp, "--slo": slo})
         _refuse_all({"--scalability": scalability or None, "--by": by_column, "--hosts": hosts_column})
-        _refuse_all({"--where": rows_where})
+        _refuse_all({"--where": rows_where, "--hourly": hourly or None})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -185,6 +193,8 @@ def occupancy(
         options.refuse("--scalability", "is about one queue and should not be given beside --hosts", hosts_column)
     if load != 1.0 and slo is None:
         options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
+    if hourly and slo is None:
+        options.refuse("--hourly", "is about an objective: say --slo, too", "--hourly")
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
     if log[0].is_dir() or service is not None or stay is not None:
@@ -202,6 +212,7 @@ def occupancy(
         alert=alert,
         objective=None if slo is None else options.objective("--slo", slo),
         load=load,
+        hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import pandas as pd
 
+from analysis.occupancy.hours import Hour, HourNeeds, least_requests, needs_by_hour
 from analysis.occupancy.load import recorded
 from analysis.occupancy.logs.log import Cleaned
 from analysis.occupancy.objective import Fewest, Largest, Objective, ReplayStation
@@ -13,6 +15,7 @@ from analysis.occupancy.replay import explained
 from models.arrays import Floats
 from models.queues.policies import POLICIES, PolicyName
 from scenarios.views.conclusion import Payload
+from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Table, table
 
 _SAME = 0.02
@@ -43,6 +46,10 @@ class SloAnswer:
     needs: tuple[PolicyNeeds, ...]
     """One policy if it is known, else every policy that fits."""
     note: str = ""
+    hours: tuple[HourNeeds, ...] = ()
+    """If they were asked about."""
+    clock: str = ""
+    """The zone whose hours they are; empty: hours count from the log's own 0."""
 
     @property
     def met(self) -> bool:
@@ -69,7 +76,12 @@ class SloAnswer:
             "met": self.met,
             "needs": rows,
             "note": self.note,
+            **({"hours": [asdict(row) for row in self.hours], "clock": self.clock} if self.hours else {}),
         }
+
+    def by_hour(self) -> pd.DataFrame:
+        """Return what each hour needs, a row each; no rows if that was not asked."""
+        return pd.DataFrame([asdict(row) for row in self.hours], columns=list(HourNeeds.__slots__))
 
     def blocks(self) -> Iterator[Block]:
         """Yield what people read."""
@@ -79,6 +91,28 @@ class SloAnswer:
             yield self._table()
         if self.note:
             yield Says(f"note: {self.note}")
+        if self.hours:
+            yield from self._hours()
+
+    def _hours(self) -> Iterator[Block]:
+        """Yield what each hour needs, and of which the log is too short to tell."""
+        headings = ("hour", "times", "requests", self.now.name, "servers", "surely", "largest load", "surely")
+        whose = f"in {self.clock}" if self.clock else "from the log's own 0"
+        caption = f"what the objective needs by hour, {whose}" + (f", load × {self.load:g}" if self.load != 1 else "")
+        yield table(headings, [_hour_cells(row) for row in self.hours], caption)
+        if len(self.needs) > 1:
+            yield Says("note: each hour under the worst of these policies")
+        short = sum(not row.known for row in self.hours)
+        if short:
+            least = least_requests(self.objective)
+            yield Says(
+                f"note: {short} of {len(self.hours)} hours have fewer than {least:,} requests, too few for "
+                f"{self.now.name}: a longer log tells"
+            )
+        once = sum(row.times == 1 for row in self.hours if row.known)
+        if once:
+            how = "how days or weeks differ in it" if once == 1 else "how days or weeks differ in them"
+            yield Says(f"note: seen once: {plural(once, 'hour')}; {how} is not in the log")
 
     def _table(self) -> Table:
         times = "this load" if self.load == 1 else f"load × {self.load:g}"
@@ -97,6 +131,14 @@ def _cells(row: PolicyNeeds) -> tuple[str, ...]:
     servers = (_count(row.fewest.servers), _count(row.fewest.surely))
     loads = tuple(_factor(value) for value in (row.largest.load, row.largest.surely))
     return row.policy, str(row.at_load), *servers, *loads
+
+
+def _hour_cells(row: HourNeeds) -> tuple[str, ...]:
+    if not row.known:
+        return row.hour, f"{row.times:,}", f"{row.requests:,}", *["cannot tell"] * 5
+    servers = (_count(row.fewest), _count(row.surely))
+    loads = (_factor(row.largest_load), _factor(row.largest_load_surely))
+    return row.hour, f"{row.times:,}", f"{row.requests:,}", _time(row.percentile_s), *servers, *loads
 
 
 def _count(servers: int | None) -> str:
@@ -119,7 +161,15 @@ def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats,
 
 
 def slo_answer(
-    log: Cleaned, objective: Objective, servers: int, *, load: float, station: ReplayStation | None, quantum_s: float
+    log: Cleaned,
+    objective: Objective,
+    servers: int,
+    *,
+    load: float,
+    station: ReplayStation | None,
+    quantum_s: float,
+    calendar: tuple[Hour, ...] = (),
+    clock: str = "",
 ) -> SloAnswer:
     """Return what an objective needs, under the policy if it is known, else under every policy that fits the log.
 
@@ -131,6 +181,8 @@ def slo_answer(
     load : the load that is asked about, as a multiple of the recorded one
     station : what the requests are served by, if the policy is known
     quantum_s : slice of round robin
+    calendar : the hours that are asked about, too
+    clock : the zone whose hours they are; empty: none
     """
     (now,) = percentiles(log.departure_s - log.arrival_s, log.arrival_s, [objective.level])
     stations = [station] if station is not None else list(_fitting(log, servers, objective, now.value_s, quantum_s))
@@ -147,7 +199,12 @@ def slo_answer(
     if station is None:
         names = ", ".join(each.policy for each in stations) or "none"
         note = f"no policy known: these fit the log: {names}; the truth may lie between them, and --policy settles it"
-    return SloAnswer(objective, servers, load, now, needs, note)
+    by_hour: tuple[HourNeeds, ...] = ()
+    if calendar and stations:
+        order = np.argsort(log.arrival_s, kind="stable")
+        response_s = (log.departure_s - log.arrival_s)[order]
+        by_hour = tuple(needs_by_hour(calendar, stations, objective, servers, response_s, factor=load))
+    return SloAnswer(objective, servers, load, now, needs, note, by_hour, clock if by_hour else "")
 
 
 def _fitting(

@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.occupancy.bounds import Bounds, faster, others
 from analysis.occupancy.catalogue import divides_queueing, never_more_work, proved
 from analysis.occupancy.curve import Curve, curve
+from analysis.occupancy.hours import hours
 from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
@@ -81,6 +82,8 @@ class OccupancyQuery:
     """A percentile of response time and its bound."""
     load: float = 1.0
     """The load that the objective is asked for, as a multiple of the recorded one."""
+    hourly: bool = False
+    """Whether the objective is asked about for each hour of the day or week, too."""
     scalability: bool = False
     """Whether contention and coherence are fitted to the completion rates."""
     rows: LogSlice | None = None
@@ -483,7 +486,7 @@ def occupancy(
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
-    answer = laws(cleaned, present, query)
+    answer = laws(cleaned, present, query, source.origin_s, said.zone)
     doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
     of_others = (f"what other servers or another load would change {unlike}",) if unlike else ()
     notes = (*source.notes, *answer.notes, *doubts, *of_others)
@@ -545,8 +548,19 @@ def _file_of(path: Path) -> Path:
     raise FaultsError([Fault(str(path), 0, 0, "", problem)])
 
 
-def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclusion:
-    """Return what the laws say of a log that is fit for them."""
+def laws(
+    log: Cleaned, present: Curve, query: OccupancyQuery, origin_s: float = 0.0, zone: str | None = None
+) -> OccupancyConclusion:
+    """Return what the laws say of a log that is fit for them.
+
+    Parameters
+    ----------
+    log : requests
+    present : their occupancy
+    query : what is asked
+    origin_s : what the log's times count from, in seconds since 1970; 0: they are its own
+    zone : whose hours of the day are meant; None: UTC
+    """
     total = law(present, query.servers)
     interval_s = query.interval_s or _handy(present.end_s - present.start_s)
     parts = intervals(present, query.servers, interval_s)
@@ -567,7 +581,14 @@ def laws(log: Cleaned, present: Curve, query: OccupancyQuery) -> OccupancyConclu
     if query.objective is not None:
         if log.paired:
             answered = slo_answer(
-                log, query.objective, query.servers, load=query.load, station=station, quantum_s=query.quantum_s
+                log,
+                query.objective,
+                query.servers,
+                load=query.load,
+                station=station,
+                quantum_s=query.quantum_s,
+                calendar=hours(present.start_s, present.end_s, origin_s, zone) if query.hourly else (),
+                clock=(zone or "UTC") if origin_s else "",
             )
         else:
             notes.append("no answer about the objective: departures belong to no arrivals")
@@ -781,12 +802,14 @@ def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> Occupan
     """Return an answer with the files of its pictures; none, with a note, of a log without length."""
     if answer.intervals.empty:
         return replace(answer, figures=(), notes=(*answer.notes, "the log is one instant: no picture"))
-    from analysis.figures.occupancy.occupancy import draw_occupancy, draw_scalability
+    from analysis.figures.occupancy.occupancy import draw_hours, draw_occupancy, draw_scalability
     from scenarios.runs.disk import save
 
     files = save(draw_occupancy(present, answer.servers, answer.intervals), out / "occupancy")
     if answer.scalability is not None and answer.scalability.law is not None:
         files += save(draw_scalability(answer.scalability.rates, answer.servers), out / "scalability")
+    if answer.slo is not None and any(row.known for row in answer.slo.hours):
+        files += save(draw_hours(answer.slo.by_hour(), answer.servers), out / "hours")
     return replace(answer, figures=tuple(map(str, files)))
 
 

@@ -125,6 +125,32 @@ def draw_scalability(rates: pd.DataFrame, servers: int) -> Figure:
     return figure
 
 
+def draw_hours(needs: pd.DataFrame, servers: int) -> Figure:
+    """Return the fewest servers for an objective by hour, and the largest load that those of the log carry.
+
+    Parameters
+    ----------
+    needs : rows of `hours.HourNeeds`; a gap where the log cannot tell
+    servers : k >= 1 of the log
+    """
+    figure, (above, below) = panels(rows=2, height_inches=3.4)
+    at = np.arange(len(needs))
+    for axes, (point, surely), recorded, unit in (
+        (above, ("fewest", "surely"), servers, "servers"),
+        (below, ("largest_load", "largest_load_surely"), 1.0, "largest load"),
+    ):
+        for column, colour, text in ((point, BLUE, "as recorded"), (surely, SKY, "surely")):
+            value = needs[column].to_numpy(dtype=np.float64)
+            axes.plot(at, value, drawstyle="steps-mid", marker=".", color=colour, linewidth=1.2, label=text)
+        axes.axhline(recorded, color=RED, linewidth=0.8, label="in the log")
+        axes.set_ylim(bottom=0.0)
+        shown = at[:: max(1, len(at) // 12)]
+        axes.set_xticks(shown, needs["hour"].iloc[shown].tolist())
+        label(axes, "hour", unit)
+    legend(above, columns=3, above=True)
+    return figure
+
+
 def draw_response(intervals: pd.DataFrame, what_if: pd.DataFrame, requests: int) -> Figure:
     """Return mean response time by interval, and the queueing time of a request with other numbers of servers.
 

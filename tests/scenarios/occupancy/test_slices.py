@@ -99,6 +99,7 @@ def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
         (("--from", "2024-01-01"), "--from: should be a number of seconds, as the log has"),
         (("--from", "9e9"), "--from: leaves no request"),
         (("--slo", "p99"), "--slo: should be a percentile and a time, such as p99=300ms"),
+        (("--hourly",), "--hourly: is about an objective: say --slo, too"),
         (("--load", "1.3"), "--load: is about an objective: say --slo, too"),
     ],
 )
@@ -118,6 +119,20 @@ def test_an_objective_names_servers_and_load_under_each_policy_that_fits(log):
     assert {"fcfs", "ps"} <= {row["policy"] for row in fits["needs"]}
     assert fits["note"].startswith("no policy known: these fit the log: ")
     assert fits["now"] == known["now"]
+
+
+def test_an_objective_is_answered_by_hour_and_drawn(log, tmp_path):
+    options = ("--where", "host = 'a'", "--slo", "p90=6s", "--policy", "fcfs", "--hourly")
+    answer = asked(log, *options, "--out", str(tmp_path))["slo"]
+    assert answer["clock"] == ""
+    (row,) = answer["hours"]
+    (whole,) = answer["needs"]
+    assert (row["hour"], row["times"], row["requests"]) == ("00", 1, 1_500)
+    assert (row["fewest"], row["largest_load"]) == (whole["fewest_servers"], whole["largest_load"])
+    assert (tmp_path / "hours.svg").stat().st_size > 1_000
+    result = CliRunner().invoke(app, ["occupancy", str(log), "--servers", "2", *options])
+    assert "what the objective needs by hour, from the log's own 0" in result.output
+    assert "seen once: 1 hour; how days or weeks differ in it is not in the log" in result.output
 
 
 def test_percentiles_stand_in_the_answer(log):
