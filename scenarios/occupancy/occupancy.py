@@ -466,7 +466,7 @@ def occupancy(
     files = [log] if isinstance(log, Path) else list(log)
     unlike = ""
     if given is None:
-        unlike = next(filter(None, map(elsewhere, (path for path in files if (path / RUN_TABLE).exists()))), "")
+        unlike = next(filter(None, map(elsewhere, filter(_beside_manifest, files))), "")
         _refuse_elsewhere(query, unlike)
         files = [_file_of(path) for path in files]
     said = options or LogOptions()
@@ -536,6 +536,12 @@ def _summed(
         notes=(*source.notes, note),
         hosts=hosts,
     )
+
+
+def _beside_manifest(path: Path) -> bool:
+    """Return whether a log may be of a run: the folder that it is, or lies in, has a manifest."""
+    folder = path if path.is_dir() else path.resolve().parent
+    return (folder / "manifest.json").exists() and (path.is_file() or (path / RUN_TABLE).exists())
 
 
 def _file_of(path: Path) -> Path:

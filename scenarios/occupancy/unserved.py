@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from scenarios.runs.rundir import Run, open_run
+from scenarios.runs.rundir import Run, RunError, open_run
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, table
 
@@ -73,16 +73,16 @@ def unserved(run: Run, log: pd.DataFrame, within_s: float | None) -> Unserved:
     )
 
 
-def elsewhere(folder: Path) -> str:
+def elsewhere(path: Path) -> str:
     """Return why a queue's run tells nothing of other servers, or of another load; empty if it does.
 
     Parameters
     ----------
-    folder : of the run
+    path : folder of the run or one of its tables, or a log that lies beside some manifest
     """
-    if not (folder / "manifest.json").exists():
-        return ""  # a log that somebody put there
-    run = open_run(folder)
+    run = _run_of(path)
+    if run is None:
+        return ""
     counts: Mapping[str, int] = run.manifest["counts"]
     lost = counts.get("refused", 0) + counts.get("gave_up", 0)
     if lost:
@@ -93,6 +93,17 @@ def elsewhere(folder: Path) -> str:
     if run.has("servers"):
         return "cannot be answered where the number of servers changed: no one number made this log"
     return ""
+
+
+def _run_of(path: Path) -> Run | None:
+    """Return the run that a folder is, or that a file is a table of; None: a log that somebody put there."""
+    if path.is_dir():
+        return open_run(path)
+    try:
+        run = open_run(path.resolve().parent)
+    except RunError:
+        return None  # the manifest is of another program
+    return run if path.resolve().stem in run.manifest["tables"] else None
 
 
 def _first_sent(run: Run, log: pd.DataFrame) -> "pd.Series[float]":

@@ -61,6 +61,36 @@ def test_the_log_of_a_run_with_limits_says_nothing_of_other_servers(tmp_path):
     assert note.startswith("what other servers or another load would change cannot be answered")
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "why"),
+    [
+        ("queue_impatient", {}, "cannot be answered where requests were refused or gave up"),
+        (
+            "queue_autoscaled",
+            {"load__arrivals__load": [], "station__servers": 4},
+            "cannot be answered where the number",
+        ),
+    ],
+)
+def test_the_file_of_a_run_is_refused_as_its_folder_is(tmp_path, name, values, why):
+    run, _ = ran(tmp_path, name, horizon_s=300.0, **values)
+    file = run.path / "requests.parquet"
+    with pytest.raises(FaultsError) as of_folder:
+        occupancy(run.path, OccupancyQuery(4, to=(3,)))
+    with pytest.raises(FaultsError, match=why) as of_file:
+        occupancy(file, OccupancyQuery(4, to=(3,)))
+    assert str(of_file.value) == str(of_folder.value)
+    (tmp_path / "link.parquet").symlink_to(file)
+    with pytest.raises(FaultsError, match=why):
+        occupancy([tmp_path / "link.parquet"], OccupancyQuery(4, to=(3,)))
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "log.parquet").write_bytes(file.read_bytes())
+    for manifest in ("", "{}", json.dumps({"tables": {}, "counts": {"refused": 5}})):  # of another program
+        (copy / "manifest.json").write_text(manifest)
+        assert len(occupancy(copy / "log.parquet", OccupancyQuery(4, to=(3,))).capacity) == 1
+
+
 def test_requests_that_come_again_are_timed_from_when_they_were_first_sent(tmp_path):
     run, _ = ran(tmp_path, "queue_impatient", horizon_s=900.0, station__retries={"most": 2})
     log, failed = run.table("requests"), run.table("unserved")
