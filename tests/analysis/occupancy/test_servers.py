@@ -7,7 +7,7 @@ from analysis.occupancy.logs.log import Cleaned
 from analysis.occupancy.logs.rates import ServersTest
 from analysis.occupancy.servers import WAITED, said_servers
 from models.queues.serve import serve
-from tests.helpers.server_findings import day
+from tests.helpers.server_findings import day, healthy
 
 OPEN = ServersTest("cannot tell", "before")
 
@@ -45,6 +45,22 @@ def test_a_right_number_is_not_contradicted_by_constant_demands(servers):
         times = arrival, serve(policy, arrival, demand, servers).departure_s
         coarse = [np.floor(stamps / tick_s) * tick_s for stamps in times] if tick_s else times
         assert said_servers(Cleaned(*coarse, (), 0, paired=True, tick_s=tick_s), OPEN, servers) == OPEN
+
+
+def test_a_likelier_number_far_off_is_not_enough():
+    """First come first served on one server is likelier than all policies on four, which share by attained service."""
+    drawn = healthy(np.random.default_rng([40, 4, 70, 7]), 4, 0.7, 40)
+    times = next((arrival, departure) for name, arrival, departure in drawn if name == "fb")
+    assert said_servers(Cleaned(*times, (), 0, paired=True), OPEN, 4) == OPEN
+
+
+def test_a_likelier_number_that_departures_contradict_is_not_enough():
+    """A log rounded to ticks that nobody recognised: 27 servers are likelier than 16, against 8% of the departures."""
+    rng = np.random.default_rng([62, 16, 70, 7])
+    day(rng, 16, 0.7, 1.0, 0)
+    drawn = next((arrival, departure) for name, arrival, departure in healthy(rng, 16, 0.7, 62) if name == "ps")
+    coarse = (np.floor(times / 0.05) * 0.05 for times in drawn)
+    assert said_servers(Cleaned(*coarse, (), 0, paired=True), OPEN, 16) == OPEN
 
 
 @pytest.mark.parametrize("said", [11, 21])
