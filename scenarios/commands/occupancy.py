@@ -187,10 +187,10 @@ def occupancy(
     from scenarios.occupancy.occupancy import occupancy as conclude
     from scenarios.occupancy.slices import LogSlice
 
-    if by_column is not None and hosts_column is not None:
-        options.refuse("--hosts", "should not be given beside --by", hosts_column)
-    if scalability and hosts_column is not None:
-        options.refuse("--scalability", "is about one queue and should not be given beside --hosts", hosts_column)
+    if hosts_column is not None:
+        of_one: dict[str, object] = {"--by": by_column, "--to": to, "--speed": speed, "--policy": policy, "--slo": slo}
+        of_one |= {"--out": out, "--alert": alert, "--scalability": scalability or None}
+        _refuse_beside_hosts([option for option, value in of_one.items() if value is not None])
     if load != 1.0 and slo is None:
         options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
     if hourly and slo is None:
@@ -235,6 +235,15 @@ def _needed(servers: int | None) -> int:
     from scenarios.files.faults import Fault, FaultsError
 
     raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
+
+
+def _refuse_beside_hosts(given: Sequence[str]) -> None:
+    """Refuse options that are about one queue where each host is a queue of its own."""
+    from scenarios.files.faults import Fault, FaultsError
+
+    problem = "is about one queue and should not be given beside --hosts; choose a host with --where"
+    if given:
+        raise FaultsError([Fault(option, 0, 0, "", problem) for option in given])
 
 
 def _refuse_all(given: Mapping[str, object]) -> None:

@@ -516,7 +516,8 @@ def _summed(
         replace(flaw, evidence=f"{name}: {flaw.evidence}") for name, answer in hosts for flaw in answer.findings
     )
     own = f"each of {len(answers)} hosts is a queue with {query.servers} servers of its own"
-    note = f"{own}; intervals and rates are those of {hosts[0][0]}"
+    busiest = next(name for name, answer in hosts if answer is first)
+    note = f"{own}; intervals and rates are those of {busiest}"
     whole = source.table[["arrival_s", "departure_s"]].to_numpy(dtype=np.float64)
     return replace(
         first,

@@ -91,11 +91,8 @@ def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
         (("--where", "host ="), "--where: should be a condition such as"),
         (("--where", "host = 'z'"), "--where: is true of no request"),
         (("--by", "colour"), "--by: should be a column of the log"),
-        (("--hosts", "host", "--by", "path"), "--hosts: should not be given beside --by"),
-        (
-            ("--hosts", "host", "--scalability"),
-            "--scalability: is about one queue and should not be given beside --hosts",
-        ),
+        (("--hosts", "host", "--by", "path"), "--by: is about one queue and should not be given beside --hosts"),
+        (("--hosts", "host", "--scalability"), "--scalability: is about one queue"),
         (("--from", "2024-01-01"), "--from: should be a number of seconds, as the log has"),
         (("--from", "9e9"), "--from: leaves no request"),
         (("--slo", "p99"), "--slo: should be a percentile and a time, such as p99=300ms"),
@@ -105,6 +102,20 @@ def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
 )
 def test_what_cannot_be_chosen_is_a_fault(log, options, fault):
     assert fault in asked(log, *options, code=2)
+
+
+def test_questions_about_one_queue_are_not_left_out_beside_hosts(log, tmp_path):
+    """They were: totals of all hosts stood beside no other servers, and no picture was drawn."""
+    questions = ("--to", "4", "--speed", "2", "--policy", "fcfs", "--slo", "p99=1s", "--out", str(tmp_path / "out"))
+    told = asked(log, "--hosts", "host", *questions, code=2)
+    assert [line.split(":")[0] for line in told.splitlines()] == ["--out", "--policy", "--slo", "--speed", "--to"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_intervals_are_said_to_be_of_the_host_that_they_are_of(log):
+    answer = asked(log, "--hosts", "host")
+    busiest = max(answer["hosts"].items(), key=lambda item: item[1]["requests"])[0]
+    assert answer["notes"][-1].endswith(f"intervals and rates are those of {busiest}")
 
 
 def test_an_objective_names_servers_and_load_under_each_policy_that_fits(log):
