@@ -17,13 +17,20 @@ GROWN = 12
 
 
 def write(
-    folder: Path, rng: np.random.Generator, factor: float = 1.0, machines: int | None = 400, grown: str = ""
+    folder: Path,
+    rng: np.random.Generator,
+    factor: float = 1.0,
+    machines: int | None = 400,
+    *,
+    grown: str = "",
+    unnamed: int = 0,
 ) -> Path:
     """Write two days of twelve machines each; from the second on one function costs `factor` times as much.
 
     Parameters
     ----------
     grown : another name of that function
+    unnamed : machines whose files have no symbols on the first day
     """
     files, names = [], [f"f{i}" for i in range(len(WEIGHTS))]
     names[GROWN] = grown or names[GROWN]
@@ -31,8 +38,9 @@ def write(
         cost = WEIGHTS * rng.lognormal(0.0, 0.15, len(WEIGHTS))
         cost[GROWN] *= factor if day else 1.0
         seen = rng.multinomial(500, cost / cost.sum())
+        known = day > 0 or machine >= unnamed
         stacks = [
-            ((Frame(names[i], "a"), Frame(f"mid{i % 4}", "a"), Frame("main", "a")), (k, 10 * k))
+            (tuple(Frame(name * known, "a") for name in (names[i], f"mid{i % 4}", "main")), (k, 10 * k))
             for i, k in enumerate(seen.tolist())
             if k
         ]

@@ -299,7 +299,7 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
             return None
         until, kind, first = int(np.append(parts.start, len(counts))[peak + 1]), "transient", peak
     start, stop = int(parts.start[first]), len(counts) if until is None else until
-    moved = _moved(series, row, (int(parts.start[1]), start, stop))
+    moved = moved_between(series, row, (int(parts.start[1]), start, stop))
     return SeriesChange(
         series=row,
         kind=kind,
@@ -315,7 +315,7 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class LevelChange:
     """By how much a series changed between two times that are known."""
 
     log_factor: float
@@ -324,7 +324,7 @@ class _Moved:
     cost_error: float
 
 
-def _moved(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly: bool = False) -> _Moved:
+def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly: bool = False) -> LevelChange:
     """Return by how much a series changed from the bins before the first edge to those between the other two.
 
     Parameters
@@ -357,7 +357,7 @@ def _moved(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly
     error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (earlier + 0.5))))
     share = observed * float(series.weight[row]) / max(float(series.everything[inside].sum()), 1.0)
     rest = share * float(np.exp(-log_factor))
-    return _Moved(log_factor, error, share - rest, rest * error)
+    return LevelChange(log_factor, error, share - rest, rest * error)
 
 
 def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -> float:
@@ -430,15 +430,15 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
     best, greatest = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
     for row in near:
         edges = (change.start, change.start, series.clock.bins)
-        evidence = _took_over(_moved(series, row, edges), change)
+        evidence = _took_over(moved_between(series, row, edges), change)
         if evidence > greatest and _compared_by_weeks(series, change.start):
-            evidence = min(evidence, _took_over(_moved(series, row, edges, weekly=True), change))
+            evidence = min(evidence, _took_over(moved_between(series, row, edges, weekly=True), change))
         if evidence > greatest:
             best, greatest = row, evidence
     return best
 
 
-def _took_over(moved: _Moved, change: SeriesChange) -> float:
+def _took_over(moved: LevelChange, change: SeriesChange) -> float:
     """Return twice the log likelihood of "it took over the cost" less that of "no change"; 0: not as much."""
     net = moved.cost + change.cost
     if abs(net) > 2.0 * _NET * abs(change.cost):

@@ -9,7 +9,9 @@ import pandas as pd
 
 from analysis.profiling.changes.causes import Explanation, explanations
 from analysis.profiling.changes.course import course
+from analysis.profiling.changes.coverage import NamedParts, by_names
 from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, shifts
+from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import CountSeries, WatchSpan, days_of, programs, read
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
@@ -81,11 +83,14 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     paths_event = _with_paths(database, event)
     subtrees = drifting(read(database, paths_event, span, subtrees=True)) if paths_event else None
     tests = len(series.functions) + (len(subtrees.functions) if subtrees else 0)
-    own = shifts(series, changes(series, criteria, tests))
+    bound = threshold(tests, len(series.geometry.lengths) * series.clock.bins, criteria.false_alarms)
+    own = by_names(series, shifts(series, changes(series, criteria, tests)), NamedParts(database, series).of, bound)
     findings = [_finding(series, change, subtree=False) for change in own]
     if subtrees is not None:
         paths = _Paths.of(database, paths_event)
-        above = [_finding(subtrees, change, subtree=True) for change in changes(subtrees, criteria, tests, nested=True)]
+        nested = changes(subtrees, criteria, tests, nested=True)
+        nested = by_names(subtrees, nested, NamedParts(database, subtrees).of, bound)
+        above = [_finding(subtrees, change, subtree=True) for change in nested]
         findings = _once(paths, subtrees, findings, above)
     if findings:
         cells = {False: _Cells.read(database, event, series)}

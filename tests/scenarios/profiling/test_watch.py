@@ -54,6 +54,21 @@ def test_samples_without_symbols_are_no_function_that_grew(tmp_path):
     assert "from 1d on" in note
 
 
+def test_functions_that_got_a_name_did_not_grow(tmp_path):
+    """They seemed to, all at once: the first day's build had no symbols, so that its samples were of no function."""
+    answer = watch([write(tmp_path, stream(3, "watched profile"), unnamed=12)], "cpu")
+    assert not answer.alarms
+    shifts = [change for change in answer.changes if change.kind == "shift"]
+    assert len(shifts) > 20
+    assert {change.partners for change in shifts} == {("[unknown]",)}
+
+
+def test_growth_beyond_what_names_explain_is_told(tmp_path):
+    """A quarter of the first day has no symbols, so that all functions seem to grow; one does by nine besides."""
+    answer = watch([write(tmp_path, stream(1, "watched profile"), 9.0, unnamed=3)], "cpu")
+    assert [change.function for change in answer.alarms] == [f"f{GROWN}"]
+
+
 def test_nothing_found_says_what_could_have_been(healthy):
     answer = watch([healthy], "cpu")
     assert not answer.changes

@@ -1,0 +1,118 @@
+"""Growth that is none: a function whose image had no symbols before was there, but had no name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.profiling.changes.detection import SeriesChange, moved_between
+from analysis.profiling.changes.series import CountSeries, days_of, programs
+from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
+from analysis.profiling.symbolise import GENERATED, UNKNOWN
+from models.arrays import Floats
+
+if TYPE_CHECKING:
+    from analysis.profiling.database import Database
+    from analysis.profiling.query import Query
+
+_ANY = "*"
+"""All images together."""
+LEAST_CHANGE = 0.02
+"""Change of the part of an image's samples that have a name from which names are said to have come or gone."""
+LEAST_EXPECTED = 10.0
+"""Samples that a function should have had before, with a name, to be compared at all."""
+
+
+@dataclass(slots=True, eq=False)
+class NamedParts:
+    """Which part of each image's samples has a name, by application and time; each image is asked about once."""
+
+    database: "Database"
+    series: CountSeries
+    _images: dict[str, Floats] = field(default_factory=dict)
+
+    def of(self, function: str) -> Floats | None:
+        """Return (S, T) the named part of the samples of a function's image; None: it has no image.
+
+        A function that was never sampled itself, but called others that were, goes by all images together.
+        """
+        image = self._image(function)
+        if image in ("", GENERATED):
+            return None
+        if image not in self._images:
+            query = of_fleet(self.database, self.series.event, ("application",))
+            query = query if image == _ANY else query.restricted("image", image)
+            every, unnamed = self._samples(query), self._samples(query.restricted("function", UNKNOWN))
+            self._images[image] = 1.0 - unnamed / np.maximum(every, 1.0)
+        return self._images[image]
+
+    def _image(self, function: str) -> str:
+        """Return the image in which a function has most samples."""
+        query = of_fleet(self.database, self.series.event, ("image",))
+        images = self.database.query(query.restricted("function", function))
+        return str(images.sort_values("samples").iloc[-1]["image"]) if len(images) else _ANY
+
+    def _samples(self, query: "Query") -> Floats:
+        """Return (S, T) samples of an application in each bin, the same in all of its strata."""
+        clock, visits = self.series.clock, visits_of_fleet(self.database).set_index("visit")
+        nameless = set(self.database.values("collection"))
+        applications, places = np.unique(self.series.strata["application"].astype(str), return_inverse=True)
+        counts = np.zeros((len(applications), clock.bins))
+        for since_s, until_s in days_of(visits):
+            rows = self.database.clustered(replace(query, since_s=since_s, until_s=until_s), "visit")
+            names = programs(rows["application"], nameless).astype(str)
+            row = pd.Index(applications).get_indexer(pd.Index(names))
+            at = clock.bin_of(visits.loc[rows["visit"], "start_s"].to_numpy(np.float64))
+            inside = (row >= 0) & (at >= 0) & (at < clock.bins)
+            np.add.at(counts, (row[inside], at[inside]), rows["samples"].to_numpy(np.float64)[inside])
+        return np.asarray(counts[places])
+
+
+def by_names(
+    series: CountSeries, named: Sequence[SeriesChange], part: Callable[[str], Floats | None], bound: float
+) -> list[SeriesChange]:
+    """Return changes; those that names explain, which came or went with a build's symbols, only moved cost as such.
+
+    Samples in an image without symbols are `[unknown]`. When a build with symbols replaces one without, all functions
+    of the image seem to come into being. So a function is compared anew with the samples in which it could have had a
+    name. If its change then is within the bound of all changes, whose times were chosen as the clearest, or if it
+    should have had too few samples before to tell, its cost moved from `[unknown]`, or to it.
+
+    Parameters
+    ----------
+    series : of functions
+    named : of `analysis.profiling.changes.detection.changes`
+    part : which part of the samples of a function's image has a name, (S, T); None: it has no image
+    bound : standard errors beyond which a change is worth an alarm, over all functions and times
+    """
+    if UNKNOWN not in series.functions:
+        return list(named)
+    return [_moved_name(series, change, part, bound) for change in named]
+
+
+def _moved_name(
+    series: CountSeries, change: SeriesChange, part: Callable[[str], Floats | None], bound: float
+) -> SeriesChange:
+    """Return a change, or the shift that it is if names explain it."""
+    function = str(series.functions[change.series])
+    if change.kind == "shift" or function == UNKNOWN or (parts := part(function)) is None:
+        return change
+    bins = np.arange(series.clock.bins)
+    stop = len(bins) if change.end is None else change.end
+    inside, before = (bins >= change.start) & (bins < stop), bins < change.start
+    cells = series.of(change.series)
+    mine = np.repeat(cells.sum(axis=1, keepdims=True), len(bins), axis=1) > 0
+    weight = series.exposure * mine
+    levels = [float((parts * weight)[:, side].sum() / max(weight[:, side].sum(), 1e-300)) for side in (before, inside)]
+    if abs(levels[1] - levels[0]) < LEAST_CHANGE:
+        return change
+    could = replace(series, exposure=series.exposure * np.where(mine, parts, 1.0))
+    again = moved_between(could, change.series, (change.start, change.start, stop))
+    share = cells[:, inside].sum() / max(float((could.exposure * mine)[:, inside].sum()), 1e-300)
+    expected = share * float((could.exposure * mine)[:, before].sum())
+    if expected >= LEAST_EXPECTED and abs(again.log_factor) > bound * again.error:
+        return change
+    unnamed = np.flatnonzero(series.functions == UNKNOWN)
+    return replace(change, kind="shift", partners=tuple(unnamed.tolist()))
