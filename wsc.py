@@ -884,7 +884,8 @@ def requests(
     from analysis.occupancy.objective import Objective
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES
-    from scenarios.occupancy.occupancy import OccupancyQuery, occupancy
+    from scenarios.occupancy.occupancy import occupancy
+    from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
 
     known = next((name for name in POLICIES if name == policy), None)

@@ -183,18 +183,11 @@ def occupancy(
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
     from analysis.occupancy.logs.reading import LogOptions
-    from scenarios.occupancy.occupancy import OccupancyQuery
     from scenarios.occupancy.occupancy import occupancy as conclude
+    from scenarios.occupancy.occupancy import refuse_together
+    from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
 
-    if hosts_column is not None:
-        of_one: dict[str, object] = {"--by": by_column, "--to": to, "--speed": speed, "--policy": policy, "--slo": slo}
-        of_one |= {"--out": out, "--alert": alert, "--scalability": scalability or None}
-        _refuse_beside_hosts([option for option, value in of_one.items() if value is not None])
-    if load != 1.0 and slo is None:
-        options.refuse("--load", "is about an objective: say --slo, too", f"{load:g}")
-    if hourly and slo is None:
-        options.refuse("--hourly", "is about an objective: say --slo, too", "--hourly")
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
     if log[0].is_dir() or service is not None or stay is not None:
@@ -217,6 +210,7 @@ def occupancy(
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     if out is not None:
+        refuse_together(query, out)  # before the folder is there
         with folder("--out"):
             make_folder(out)
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
@@ -235,15 +229,6 @@ def _needed(servers: int | None) -> int:
     from scenarios.files.faults import Fault, FaultsError
 
     raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
-
-
-def _refuse_beside_hosts(given: Sequence[str]) -> None:
-    """Refuse options that are about one queue where each host is a queue of its own."""
-    from scenarios.files.faults import Fault, FaultsError
-
-    problem = "is about one queue and should not be given beside --hosts; choose a host with --where"
-    if given:
-        raise FaultsError([Fault(option, 0, 0, "", problem) for option in given])
 
 
 def _refuse_all(given: Mapping[str, object]) -> None:

@@ -25,7 +25,8 @@ from scenarios.files.traces import read_trace
 from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.machine import PushedBack, pushed_back
-from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OccupancyQuery, OtherServers, laws
+from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OtherServers, laws
+from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scaled import ScaledConclusion, measure_scaled
 from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth

@@ -22,7 +22,7 @@ from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
 from analysis.occupancy.logs.reading import LogOptions, read_logs
-from analysis.occupancy.objective import Objective, ReplayStation, days_for
+from analysis.occupancy.objective import ReplayStation, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.servers import WAITED, said_servers
@@ -31,9 +31,10 @@ from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
+from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
-from scenarios.occupancy.slices import ClassTimes, LogSlice, by_host, chosen_rows, class_times, cut, stretch
-from scenarios.occupancy.unserved import elsewhere
+from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, stretch
+from scenarios.occupancy.unserved import elsewhere, refuse_elsewhere
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
@@ -48,6 +49,7 @@ NOTHING = "says nothing"
 OTHERWISE = (
     "a policy that you know is replayed without being identified, if the log does not contradict it: --policy fcfs"
 )
+_OF_AN_OBJECTIVE = "is about an objective: say --slo, too"
 _HUGE = 100.0
 """An interval for fewer servers that begins at today's queueing and ends at so many response times says nothing."""
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
@@ -57,37 +59,6 @@ _LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
 _WORST = 5
 """Intervals that people see."""
-
-
-@dataclass(frozen=True, slots=True)
-class OccupancyQuery:
-    """What is asked of a log."""
-
-    servers: int
-    """Servers that the log was made with."""
-    to: tuple[int, ...] = ()
-    """Other numbers of servers."""
-    speed: tuple[float, ...] = ()
-    """Other speeds, in that of the log's servers."""
-    interval_s: float | None = None
-    """Length of the intervals; None: the shortest handy one of which there are not too many."""
-    policy: PolicyName | None = None
-    """Policy that the log is replayed under; None: bounds only."""
-    identify: bool = False
-    """Whether the policy is to be found out."""
-    quantum_s: float = 0.1
-    alert: float | None = None
-    """Queueing over service time from which an interval is told."""
-    objective: Objective | None = None
-    """A percentile of response time and its bound."""
-    load: float = 1.0
-    """The load that the objective is asked for, as a multiple of the recorded one."""
-    hourly: bool = False
-    """Whether the objective is asked about for each hour of the day or week, too."""
-    scalability: bool = False
-    """Whether contention and coherence are fitted to the completion rates."""
-    rows: LogSlice | None = None
-    """Which of the log's rows count, and the classes that are compared; None: all rows, one class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,11 +434,13 @@ def occupancy(
     >>> answer.service_time_s, answer.queueing_time_s, answer.peak
     (3.0, 1.0, 2)
     """
+    refuse_together(query, out)
     files = [log] if isinstance(log, Path) else list(log)
     unlike = ""
     if given is None:
         unlike = next(filter(None, map(elsewhere, filter(_beside_manifest, files))), "")
-        _refuse_elsewhere(query, unlike)
+        if unlike:
+            refuse_elsewhere(query, unlike)
         files = [_file_of(path) for path in files]
     said = options or LogOptions()
     called = name or ", ".join(map(str, [log] if isinstance(log, Path) else log))
@@ -767,15 +740,19 @@ def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
         yield f"whether {servers} is the number of servers cannot be decided: {test.reason}"
 
 
-def _refuse_elsewhere(query: OccupancyQuery, why: str) -> None:
-    """Raise the faults of options about other servers or another load, if a run says nothing of them."""
-    texts = {
-        "--to": ",".join(map(str, query.to)),
-        "--speed": ",".join(f"{speed:g}" for speed in query.speed),
-        "--policy": "auto" if query.identify else query.policy or "",
-        "--slo": "" if query.objective is None else query.objective.name,
-    }
-    faults = [Fault(option, 0, 0, "", why, text) for option, text in texts.items() if why and text]
+def refuse_together(query: OccupancyQuery, out: Path | None) -> None:
+    """Raise the faults of questions that have no answer together, which else would be left out without a word."""
+    faults, no_objective = list[Fault](), query.objective is None
+    if query.rows is not None and query.rows.hosts is not None:
+        of_one = query.of_other_servers() | {"--by": query.rows.by or "", "--out": "" if out is None else str(out)}
+        of_one |= {"--alert": "" if query.alert is None else f"{query.alert:g}"}
+        of_one |= {"--scalability": "--scalability" * query.scalability}
+        problem = "is about one queue and should not be given beside --hosts; choose a host with --where"
+        faults = [Fault(option, 0, 0, "", problem, text) for option, text in of_one.items() if text]
+    if no_objective and query.load != 1.0:
+        faults.append(Fault("--load", 0, 0, "", _OF_AN_OBJECTIVE, f"{query.load:g}"))
+    if no_objective and query.hourly:
+        faults.append(Fault("--hourly", 0, 0, "", _OF_AN_OBJECTIVE))
     if faults:
         raise FaultsError(faults)
 

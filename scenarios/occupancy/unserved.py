@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from scenarios.files.faults import Fault, FaultsError
+from scenarios.occupancy.question import OccupancyQuery
 from scenarios.runs.rundir import Run, RunError, open_run
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, table
@@ -93,6 +95,19 @@ def elsewhere(path: Path) -> str:
     if run.has("servers"):
         return "cannot be answered where the number of servers changed: no one number made this log"
     return ""
+
+
+def refuse_elsewhere(query: OccupancyQuery, why: str) -> None:
+    """Raise the faults of options about other servers or another load, if a run says nothing of them.
+
+    Parameters
+    ----------
+    query : what is asked
+    why : the run says nothing; empty if it does
+    """
+    faults = [Fault(option, 0, 0, "", why, text) for option, text in query.of_other_servers().items() if why and text]
+    if faults:
+        raise FaultsError(faults)
 
 
 def _run_of(path: Path) -> Run | None:

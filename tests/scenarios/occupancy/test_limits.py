@@ -10,7 +10,8 @@ from analysis.occupancy.objective import Objective
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load, overrides
 from scenarios.occupancy.measure import measure, numbers
-from scenarios.occupancy.occupancy import OccupancyQuery, occupancy
+from scenarios.occupancy.occupancy import occupancy
+from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.steady import unsteady
 from scenarios.occupancy.unserved import unserved
 from scenarios.runs.execution import obtain

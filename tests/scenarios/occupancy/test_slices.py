@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import wsc
 from models.queues.serve import serve
 from scenarios.commands.app import app
+from scenarios.files.faults import FaultsError
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,14 @@ def test_questions_about_one_queue_are_not_left_out_beside_hosts(log, tmp_path):
     told = asked(log, "--hosts", "host", *questions, code=2)
     assert [line.split(":")[0] for line in told.splitlines()] == ["--out", "--policy", "--slo", "--speed", "--to"]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_library_refuses_what_the_command_does(log):
+    with pytest.raises(FaultsError, match="to: is about one queue") as told:
+        wsc.requests(log, servers=2, hosts="host", to=4, slo="p99=1s")
+    assert {fault.field for fault in told.value.faults} == {"to", "slo"}
+    with pytest.raises(FaultsError, match="hourly: is about an objective"):
+        wsc.requests(log, servers=2, hourly=True)
 
 
 def test_intervals_are_said_to_be_of_the_host_that_they_are_of(log):
