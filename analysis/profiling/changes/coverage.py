@@ -22,7 +22,9 @@ _ANY = "*"
 LEAST_CHANGE = 0.02
 """Change of the part of an image's samples that have a name from which names are said to have come or gone."""
 LEAST_EXPECTED = 10.0
-"""Samples that a function should have had before, with a name, to be compared at all."""
+"""Samples that a function should have had on the other side, with a name, to be compared at all."""
+LEFT = 0.75
+"""Part of a change, as a logarithm, from which on names explain too little of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,8 +79,8 @@ def by_names(
 
     Samples in an image without symbols are `[unknown]`. When a build with symbols replaces one without, all functions
     of the image seem to come into being. So a function is compared anew with the samples in which it could have had a
-    name. If its change then is within the bound of all changes, whose times were chosen as the clearest, or if it
-    should have had too few samples before to tell, its cost moved from `[unknown]`, or to it.
+    name. Its cost moved from `[unknown]`, or to it, if a quarter of its change is gone then and what is left is within
+    the bound of all changes, whose times were chosen as the clearest; or if too few samples could have had its name.
 
     Parameters
     ----------
@@ -106,13 +108,16 @@ def _moved_name(
     mine = np.repeat(cells.sum(axis=1, keepdims=True), len(bins), axis=1) > 0
     weight = series.exposure * mine
     levels = [float((parts * weight)[:, side].sum() / max(weight[:, side].sum(), 1e-300)) for side in (before, inside)]
-    if abs(levels[1] - levels[0]) < LEAST_CHANGE:
+    came = levels[1] - levels[0]
+    if abs(came) < LEAST_CHANGE or came * change.log_factor < 0.0:
         return change
     could = replace(series, exposure=series.exposure * np.where(mine, parts, 1.0))
-    again = moved_between(could, change.series, (change.start, change.start, stop))
-    share = cells[:, inside].sum() / max(float((could.exposure * mine)[:, inside].sum()), 1e-300)
-    expected = share * float((could.exposure * mine)[:, before].sum())
-    if expected >= LEAST_EXPECTED and abs(again.log_factor) > bound * again.error:
-        return change
+    sides = (inside, before) if change.log_factor > 0.0 else (before, inside)
+    plenty, few = (float((could.exposure * mine)[:, side].sum()) for side in sides)
+    if cells[:, sides[0]].sum() * few >= LEAST_EXPECTED * plenty:
+        edges = (change.start, change.start, stop)
+        raw, again = (moved_between(each, change.series, edges) for each in (series, could))
+        if abs(again.log_factor) > min(bound * again.error, LEFT * abs(raw.log_factor)):
+            return change
     unnamed = np.flatnonzero(series.functions == UNKNOWN)
     return replace(change, kind="shift", partners=tuple(unnamed.tolist()))

@@ -123,5 +123,5 @@ def _profile(counts: dict[tuple[int, ...], int], period_ns: int, images: list[Lo
         tuple(samples),
         name=name,
         main=next((part.image for part in images), ""),
-        notes=("it has no symbols: functions are [unknown]",),
+        notes=("it has no symbols: functions are [unknown], unless --binary names them",),
     )

@@ -89,7 +89,7 @@ def read_legacy(data: bytes, name: str = "heap.txt") -> ForeignProfile:
     if not sums.sums:
         raise refusal(name, "records", "should be at least one", "none")
     bare = not any(frame.function for frame in sums.frames)
-    notes = ("it has no symbols: functions are [unknown]",) if bare else ()
+    notes = ("it has no symbols: functions are [unknown], unless --binary names them",) if bare else ()
     main = images[0].image if images else ""
     return ForeignProfile(measures, tuple(sums.frames), sums.samples(), name=name, main=main, notes=notes)
 

@@ -63,9 +63,10 @@ def test_functions_that_got_a_name_did_not_grow(tmp_path):
     assert {change.partners for change in shifts} == {("[unknown]",)}
 
 
-def test_growth_beyond_what_names_explain_is_told(tmp_path):
-    """A quarter of the first day has no symbols, so that all functions seem to grow; one does by nine besides."""
-    answer = watch([write(tmp_path, stream(1, "watched profile"), 9.0, unnamed=3)], "cpu")
+@pytest.mark.parametrize(("factor", "unnamed", "seed"), [(9.0, 3, 1), (2.5, 2, 2)])
+def test_growth_beyond_what_names_explain_is_told(tmp_path, factor, unnamed, seed):
+    """Some machines have no symbols on the first day, so that all functions seem to grow; one does besides."""
+    answer = watch([write(tmp_path, stream(seed, "watched profile"), factor, unnamed=unnamed)], "cpu")
     assert [change.function for change in answer.alarms] == [f"f{GROWN}"]
 
 

@@ -75,7 +75,10 @@ def test_heaps_that_are_not_sampled_are_as_they_are(read, head, values):
     profile = read(text)
     assert totals(profile) == values
     assert [(frame.address, frame.image) for frame in profile.frames] == [(0x100F, "/bin/a"), (0x101F, "/bin/a")]
-    assert (profile.main, profile.notes) == ("/bin/a", ("it has no symbols: functions are [unknown]",))
+    assert (profile.main, profile.notes) == (
+        "/bin/a",
+        ("it has no symbols: functions are [unknown], unless --binary names them",),
+    )
 
 
 def test_contention_is_scaled_by_its_period_and_the_clock(read):
