@@ -116,7 +116,7 @@ def _moved_name(
     plenty, few = (float((could.exposure * mine)[:, side].sum()) for side in sides)
     if cells[:, sides[0]].sum() * few >= LEAST_EXPECTED * plenty:
         edges = (change.start, change.start, stop)
-        raw, again = (moved_between(each, change.series, edges) for each in (series, could))
+        raw, again = (moved_between(counts, change.series, edges) for counts in (series, could))
         if abs(again.log_factor) > min(bound * again.error, LEFT * abs(raw.log_factor)):
             return change
     unnamed = np.flatnonzero(series.functions == UNKNOWN)
