@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.special import gammaln
 from scipy.stats import binomtest, norm, t
 
-from analysis.audit.case import Audited, Case, contrast
+from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, contrast, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -22,7 +22,7 @@ _WHAT: Mapping[str, str] = {
 }
 
 
-def selection_optimised(case: Case) -> list[Finding] | None:
+def selection_optimised(case: Case) -> list[Finding] | str:
     """Find machines that were selected by the jobs on them, so that they are no random sample.
 
     Instances, jobs and quota of the treated machines before the study and the jobs that they cover together are
@@ -35,11 +35,19 @@ def selection_optimised(case: Case) -> list[Finding] | None:
         what = f"machines were not drawn but selected ({selection}): their error is not that of a random draw"
         return [Finding("selection_optimised", "error", what, {}, remedy)]
     treated, unit = table.ever, table.units()
-    if selection == "probabilities" or treated.all() or len(np.unique(unit)) < 8:
-        return None
+    needs = unmet(
+        (selection == "probabilities", "machines that were not drawn with probabilities of their own (selection)"),
+        (bool(treated.all()), "machines that never have the feature"),
+        (
+            (units := len(np.unique(unit))) < _LEAST_MACHINES,
+            f"{_LEAST_MACHINES} machines (or racks), where {units} are",
+        ),
+    )
+    if needs:
+        return needs
     tests = dict(_composition(table, treated, unit))
     if not tests:
-        return None
+        return "a platform of which some machines have the feature and some do not"
     worst = max(tests, key=lambda name: abs(tests[name]))
     chance = float(min(2 * norm.sf(abs(tests[worst])) * len(tests), 1.0))
     if chance > ALPHA:
@@ -117,14 +125,21 @@ def none_drawn(holders: Floats, total: int, n: int) -> Floats:
     return np.asarray(np.where(fits, np.exp(log), 0.0), dtype=np.float64)
 
 
-def imbalance_before(case: Case) -> list[Finding] | None:
+def imbalance_before(case: Case) -> list[Finding] | str:
     """Find arms that differed before anything had the feature.
 
     It alarms at a chance of `ALPHA` and if the difference is `MATERIAL` half-widths of the plain estimate.
     """
     prior, plain = case.prior, case.plain
-    if prior is None or plain is None or case.table.crossover or not prior.error > 0:
-        return None
+    needs = unmet(
+        (case.table.crossover, STEADY),
+        (plain is None, COMPARED),
+        (prior is None, f"{PAST} with a job that two machines of each arm have"),
+    )
+    if needs or prior is None or plain is None:
+        return needs
+    if not prior.error > 0:
+        return "machines that differ before the feature"
     chance = float(2 * t.sf(abs(prior.change) / prior.error, prior.freedom))
     ratio = plain.half_widths(prior.change)
     if chance > ALPHA or ratio <= MATERIAL:
@@ -135,7 +150,7 @@ def imbalance_before(case: Case) -> list[Finding] | None:
     return [Finding("imbalance_before", "error" if ratio > 1 else "warning", what, evidence, remedy)]
 
 
-def sample_ratio(case: Case) -> list[Finding] | None:
+def sample_ratio(case: Case) -> list[Finding] | str:
     """Find that more or fewer machines have the feature than were planned, in all or on a platform.
 
     Exact binomial tests of the machines of the study (racks, if whole racks were drawn), overall and by platform.
@@ -143,8 +158,15 @@ def sample_ratio(case: Case) -> list[Finding] | None:
     """
     table, planned = case.table, case.about.planned_share
     platform, names = table.platforms()
-    if table.crossover or (planned is None and len(names) == 1):
-        return None
+    needs = unmet(
+        (table.crossover, STEADY),
+        (
+            planned is None and len(names) == 1,
+            "planned_share among the facts about the experiment (YAML), or several values of platform",
+        ),
+    )
+    if needs:
+        return needs
     unit, known = table.units(), table.ever | table.never
     first = np.zeros(len(known), dtype=np.bool_)
     first[np.unique(np.where(known, unit, -1), return_index=True)[1]] = True
@@ -187,7 +209,7 @@ _LEAST = 0.02
 """Difference of shares, or relative difference of rows, from which churn is told."""
 
 
-def churn(case: Case) -> list[Finding] | None:
+def churn(case: Case) -> list[Finding] | str:
     """Find arms whose instances arrive, leave or are absent more often than those of the other arm.
 
     Compared are, for each machine, the share of its rows in the study whose instance it did not hold before, the share
@@ -198,12 +220,12 @@ def churn(case: Case) -> list[Finding] | None:
     """
     table = case.table
     if table.crossover:
-        return None
+        return STEADY
     tests = dict(_compared(table))
     if table.windows_apart() > _ALIKE:
         tests = {name: test for name, test in tests.items() if name not in _OVER_TIME}
     if not tests:
-        return None
+        return f"{PAST} (or column present_s), and 3 machines of each arm that are in them and in the study"
     level = ALPHA / len(tests)
     far = {name: test for name, test in tests.items() if test[1] <= level and abs(test[0]) > _LEAST}
     if not far:
@@ -328,15 +350,16 @@ def _drift(table: Audited) -> float | None:
     return None if drifted is None else drifted.change
 
 
-def different_windows(case: Case) -> list[Finding] | None:
+def different_windows(case: Case) -> list[Finding] | str:
     """Find arms that were observed at different times, and how far that alone shifts their difference.
 
     The shift is what the change of the untreated from period to period adds to a comparison that pools periods. In a
     crossover each machine is its own control within the same periods, so that it is not looked at.
     """
     table, plain = case.table, case.plain
-    if plain is None or table.crossover:
-        return None
+    needs = unmet((table.crossover, STEADY), (plain is None, COMPARED))
+    if needs or plain is None:
+        return needs
     shares, level = list[Floats](), np.ones(len(table.periods))
     for arm in (~table.treated, table.treated):
         weight = np.bincount(table.period, table.weight * (arm & table.study), len(table.periods))
@@ -356,7 +379,7 @@ def different_windows(case: Case) -> list[Finding] | None:
     return [Finding("different_windows", "error" if ratio > 1 else "warning", what, evidence, remedy)]
 
 
-def carry_over(case: Case) -> list[Finding] | None:
+def carry_over(case: Case) -> list[Finding] | str:
     """Find, in crossovers, that a period's performance depends on the machine's state in the period before.
 
     A regression of machines' mean values, relative and less their job's mean, on the state now and before, with
@@ -364,11 +387,20 @@ def carry_over(case: Case) -> list[Finding] | None:
     a chance of `ALPHA` and if the shift is `MATERIAL` half-widths.
     """
     table, plain = case.table, case.plain
-    if plain is None or not table.crossover or table.switching.sum() < _LEAST_MACHINES:
-        return None
+    switching = int(table.switching.sum())
+    needs = unmet(
+        (not table.crossover, "a crossover, in which most machines with the feature are seen without it, too"),
+        (
+            table.crossover and switching < _LEAST_MACHINES,
+            f"{_LEAST_MACHINES} machines that switch, where {switching} do",
+        ),
+        (table.crossover and plain is None, COMPARED),
+    )
+    if needs or plain is None:
+        return needs
     lagged = _lagged(table)
     if lagged is None:
-        return None
+        return f"{4 * _LEAST_MACHINES} periods of machines, after which some stay in their state and some do not"
     carried, error, freedom, missed = lagged
     chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
     shift = carried * missed

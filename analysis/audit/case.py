@@ -1,7 +1,7 @@
 """An experiment under audit: its rows, the plain estimate that harm is measured against, and what guards find in it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -50,16 +50,9 @@ class Audited(Observations):
             If nothing can be used, or nothing has the feature.
         """
         rows = flagged.audited()
-        if not len(rows):
-            none = "no row has a value and a weight above 0" if flagged.estimand.metric_kind == "rate" else ""
-            raise ObservationsError(
-                "; ".join([none or f"every row has {flagged.estimand.lacking}", *flagged.outside()])
-            )
         coded = Observations.of(rows)
-        if not coded.treated.any() and (flagged.table["treated"] == 1).any():
-            raise ObservationsError("no row with the feature has a value and a weight above 0")
         if not coded.treated.any():
-            raise ObservationsError(NO_FEATURE)
+            raise ObservationsError("; ".join(_without_treated(flagged)))
         value = rows["value"].to_numpy(dtype=np.float64)
         racks = coded.of_machines("rack")
         quota, unseen = _quota(coded, jobs)
@@ -135,6 +128,25 @@ class Audited(Observations):
         if self.rack is not None and (self.by_rack or self.whole_racks()):
             return self.rack
         return np.arange(len(self.machines))
+
+
+def _without_treated(flagged: FlaggedRows) -> Iterator[str]:
+    """Yield all that is wrong with rows of which none can be used that has the feature."""
+    usable, kind, bad = "value and a weight above 0", flagged.estimand.metric_kind, int(flagged.unusable.sum())
+    rows, having = len(flagged.table), (flagged.table["treated"] == 1).any()
+    if not having:
+        yield NO_FEATURE
+    if bad == rows:
+        yield f"no row has a {usable}" if kind == "rate" else f"every row has {flagged.estimand.lacking}"
+    elif having:
+        yield (
+            f"no row with the feature has a {usable}"
+            if kind == "rate"
+            else (f"every row with the feature has {flagged.estimand.lacking}")
+        )
+    elif bad:
+        yield f"{bad:,} of {rows:,} rows {'have' if bad > 1 else 'has'} {flagged.estimand.lacking}"
+    yield from flagged.outside()
 
 
 def _scale(coded: Observations, value: Floats) -> Floats:
@@ -329,9 +341,27 @@ class Case:
         return cls(flagged, table, about, study_contrast(table), contrast_before(table))
 
 
-Guard = Callable[[Case], list[Finding] | None]
-"""A guard's findings; None if the case lacks what it looks at."""
+Guard = Callable[[Case], list[Finding] | str]
+"""A guard's findings; or, if it cannot look, what it needs to be able to."""
+COMPARED = "a job that two machines of each arm have in the study"
+STEADY = "a study in which machines keep their arm, where most of these switch"
+PAST = "periods before the feature"
 _GRAVITY: Mapping[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+
+
+def unmet(*needs: tuple[bool, str]) -> str:
+    """Return in words all that a case lacks; nothing if it lacks nothing.
+
+    Parameters
+    ----------
+    needs : whether the case lacks it, and what it is
+
+    Examples
+    --------
+    >>> unmet((True, "column rack"), (False, PAST), (True, COMPARED))
+    'column rack; a job that two machines of each arm have in the study'
+    """
+    return "; ".join(need for missing, need in needs if missing)
 
 
 class TooLittleError(WscError):
@@ -346,8 +376,8 @@ class Audit:
     checked: tuple[str, ...]
     silent: tuple[str, ...] = ()
     """Notes on guards of other people that had too little to look at."""
-    unchecked: tuple[str, ...] = ()
-    """The codes of the guards that lacked a column, a statement, a design of their kind or enough data."""
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    """What the other guards need to be able to look (a column, a statement, a design, data), by their codes."""
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -393,18 +423,22 @@ def examine(
     >>> report = examine(pd.DataFrame(rows), about=About(looks=14), guards=GUARDS)
     >>> [str(finding) for finding in report.findings]
     ['error: peeking: 14 looks at an interval for one look: 22% false positives in place of 5%']
-    >>> "peeking" in report.checked, "carry_over" in report.checked
-    (True, False)
+    >>> "peeking" in report.checked, report.unchecked["whole_racks"]
+    (True, 'column rack')
     """
     flagged = observations if isinstance(observations, FlaggedRows) else FlaggedRows.of(observations)
     case = Case.of(flagged, jobs, about)
-    results, silent = dict[str, Sequence[Finding] | None](), list[str]()
+    results, silent, unchecked = dict[str, Sequence[Finding]](), list[str](), dict[str, str]()
     for code, guard in guards.items():
         try:
-            results[code] = guard(case)
+            outcome = guard(case)
         except TooLittleError as error:
             silent.append(f"guard {code} has too little to look at: {error}")
-    findings = [finding for own in results.values() for finding in own or ()]
+            outcome = str(error)
+        if isinstance(outcome, str):
+            unchecked[code] = outcome
+        else:
+            results[code] = outcome
+    findings = [finding for own in results.values() for finding in own]
     findings.sort(key=lambda finding: _GRAVITY[finding.severity])
-    checked = tuple(code for code, own in results.items() if own is not None)
-    return Audit(tuple(findings), checked, tuple(silent), tuple(code for code in guards if code not in checked))
+    return Audit(tuple(findings), tuple(results), tuple(silent), unchecked)

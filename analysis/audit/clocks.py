@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from analysis.audit.case import Audited, Case
+from analysis.audit.case import STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, Finding
 from models.arrays import Bools, Floats
 
@@ -21,7 +21,7 @@ _JOBS = 50
 """Jobs with the most rows, whose courses are compared."""
 
 
-def shifted_clocks(case: Case) -> list[Finding] | None:
+def shifted_clocks(case: Case) -> list[Finding] | str:
     """Find an arm whose courses agree with the other's only if its times are moved.
 
     A course is a job's mean over an arm, period by period. Its steps from one period to the next are compared, once as
@@ -31,13 +31,18 @@ def shifted_clocks(case: Case) -> list[Finding] | None:
     that without a shift. Where jobs have no course in common nothing can be seen.
     """
     table = case.table
-    reach = min((len(table.periods) - 1) // 3, _MOST)
-    if table.crossover or reach < 1:
-        return None
-    courses = Courses.of(table)
+    periods = len(table.periods)
+    reach = min((periods - 1) // 3, _MOST)
     having = np.bincount(table.units(), table.ever) > 0
-    if min(having.sum(), len(having) - having.sum()) < _LEAST_UNITS:
-        return None
+    fewest = int(min(having.sum(), len(having) - having.sum()))
+    needs = unmet(
+        (table.crossover, STEADY),
+        (reach < 1, f"4 periods, where {periods} {'is' if periods == 1 else 'are'}"),
+        (fewest < _LEAST_UNITS, f"{_LEAST_UNITS} machines (or racks) in each arm, where the smaller has {fewest}"),
+    )
+    if needs:
+        return needs
+    courses = Courses.of(table)
     shift, best, apart = courses.agreement(having, reach)
     if best < _LEAST or best - apart > best / 2:
         return []

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from analysis.audit.case import Case
+from analysis.audit.case import COMPARED, PAST, STEADY, Case, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from analysis.audit.recorded_feature import changes_of_machines
 from models.arrays import Floats
@@ -20,7 +20,7 @@ _STEPS = 12
 """Sizes of the jump that are tried, from half of the plain estimate to the same effect under the largest share."""
 
 
-def contaminated_controls(case: Case) -> list[Finding] | None:
+def contaminated_controls(case: Case) -> list[Finding] | str:
     """Find controls of which a part jumps, at the study's start, as machines with the feature do.
 
     Compared are the controls' changes from before to the study, as a mixture of two normal laws a jump apart and as one
@@ -29,13 +29,16 @@ def contaminated_controls(case: Case) -> list[Finding] | None:
     is `MATERIAL` half-widths of the plain estimate. Where all controls have the feature nothing can be seen.
     """
     table, plain = case.table, case.plain
-    if table.crossover or plain is None or table.study.all() or not table.study.any():
-        return None
+    needs = unmet((table.crossover, STEADY), (plain is None, COMPARED), (bool(table.study.all()), PAST))
+    if needs or plain is None:
+        return needs
     change, series = changes_of_machines(table, ~table.study, table.study)
     machines = [np.flatnonzero((series > 0) & arm) for arm in (table.ever, table.never & ~table.ever)]
     treated, controls = (change[arm] for arm in machines)
-    if min(len(treated), len(controls)) < _LEAST_MACHINES:
-        return None
+    if (fewest := min(len(treated), len(controls))) < _LEAST_MACHINES:
+        return (
+            f"{_LEAST_MACHINES} machines of each arm with rows before and in the study, where the smaller has {fewest}"
+        )
     jumps = plain.change * np.geomspace(0.5, 1.0 / (1.0 - _SHARES[-1]), _STEPS)
     controls, treated = controls - controls.mean(), treated - treated.mean()
     ratio, share, jump = _mixture(controls, treated, jumps)

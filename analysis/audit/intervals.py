@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import chi2, norm, t
 
 from analysis.audit.arms import none_drawn
-from analysis.audit.case import Case, Contrast
+from analysis.audit.case import COMPARED, STEADY, Case, Contrast, unmet
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, MATERIAL, Finding, Severity
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -23,18 +23,24 @@ _FEWEST = 8
 _ARMS = ("with the feature", "without it")
 
 
-def whole_racks(case: Case) -> list[Finding] | None:
+def whole_racks(case: Case) -> list[Finding] | str:
     """Find a feature that was given to whole racks, while errors are computed by single machines.
 
     How much that matters is Moulton's (1986) factor on the variance: 1 + (machines a rack − 1) · ρ of the feature
     · ρ of performance, both within racks. Clumping is tested at a chance of `ALPHA` (chi-squared over racks).
     """
     table, plain = case.table, case.plain
-    if table.rack is None or table.crossover or plain is None or case.about.clusters == "rack":
-        return None
+    needs = unmet(
+        (table.rack is None, "column rack"),
+        (table.crossover, STEADY),
+        (plain is None, COMPARED),
+        (case.about.clusters == "rack", "errors that do not count racks already (clusters)"),
+    )
+    if needs or table.rack is None:
+        return needs
     racks, size = len(np.unique(table.rack)), np.bincount(table.rack)
     if racks < 3 or size.max() < 2 or table.ever.all():
-        return None
+        return "3 racks, one with several machines, and a machine without the feature"
     having = np.bincount(table.rack, table.ever)
     share = float(table.ever.mean())
     scale = share * (1 - share) * len(table.ever) / (len(table.ever) - 1)
@@ -95,7 +101,7 @@ def _correlation(value: Floats, group: Ints) -> float:
     return (between - within) / total if total > 0 else 0.0
 
 
-def few_clusters(case: Case) -> list[Finding] | None:
+def few_clusters(case: Case) -> list[Finding] | str:
     """Find arms with too few clusters to estimate an error.
 
     Counted are effective clusters, 1 / Σ share², of what each carries of its arm's mean (Kish 1965).
@@ -104,13 +110,13 @@ def few_clusters(case: Case) -> list[Finding] | None:
     if case.plain is not None:
         untreated, treated = (float(clusters) for clusters in case.plain.clusters)
     elif table.crossover or not (table.ever.any() and table.never.any()):
-        return None
+        return COMPARED
     else:
         unit = table.units()
         untreated, treated = (float(len(np.unique(unit[arm]))) for arm in (table.never, table.ever))
     least = min(untreated, treated)
     if least >= _FEW:
-        return [] if case.plain is not None else None
+        return [] if case.plain is not None else COMPARED
     by_rack = table.rack is not None and (table.by_rack or table.whole_racks())
     column = case.flagged.cluster
     named = "machines" if not by_rack else "racks" if column == "rack" else f"clusters by {column}"
@@ -131,11 +137,15 @@ def _normal_covers(clusters: float) -> float:
     return float(1 - 2 * t.sf(1.96, max(clusters - 1, 0.5)))
 
 
-def instances_independent(case: Case) -> list[Finding] | None:
+def instances_independent(case: Case) -> list[Finding] | str:
     """Find errors that take rows of one machine as independent, by the design effect (Kish 1965)."""
     plain = case.plain
-    if plain is None or case.about.clusters in {"machine", "rack"}:
-        return None
+    needs = unmet(
+        (plain is None, COMPARED),
+        (case.about.clusters in {"machine", "rack"}, "errors that do not count machines or racks already (clusters)"),
+    )
+    if needs or plain is None:
+        return needs
     effect = plain.design_effect
     covers = coverage(1 / np.sqrt(max(effect, 1e-9)))
     if covers >= LEAST_COVERAGE:
@@ -156,7 +166,7 @@ def instances_independent(case: Case) -> list[Finding] | None:
     ]
 
 
-def finite_population(case: Case) -> list[Finding] | None:
+def finite_population(case: Case) -> list[Finding] | str:
     """Find a finite-population correction of a difference between arms, which makes intervals too narrow.
 
     The machines that did not get the feature say nothing of what it does to them: drawn without replacement or not,
@@ -165,7 +175,7 @@ def finite_population(case: Case) -> list[Finding] | None:
     hold 1 − s and s of the whole where machines vary alike: (1 − s)² + s².
     """
     if case.about.finite_population_correction is None:
-        return None
+        return "finite_population_correction among the facts about the experiment (YAML)"
     if not case.about.finite_population_correction:
         return []
     share = float(case.table.ever.mean())
@@ -177,7 +187,7 @@ def finite_population(case: Case) -> list[Finding] | None:
     return [Finding("finite_population", severity, what, evidence, "leave the correction out")]
 
 
-def heavy_tails(case: Case) -> list[Finding] | None:
+def heavy_tails(case: Case) -> list[Finding] | str:
     """Find arms with too few machines for heavy tails: rare machines, far from all others, make intervals false.
 
     An arm that happens to hold none of them has a mean that is off and an error that is too small, both at once. How
@@ -187,8 +197,10 @@ def heavy_tails(case: Case) -> list[Finding] | None:
     """
     plain = case.plain
     if plain is None:
-        return None
-    return _found(*_parts(plain))
+        return COMPARED
+    parts, counts = _parts(plain)
+    findings = _found(parts, counts)
+    return f"{_FEWEST} machines, 2 in each arm, where {len(parts)} are" if findings is None else findings
 
 
 def heavy_tails_of_samples(current: Floats, new: Floats, *, whole: bool = False) -> list[Finding]:
@@ -335,11 +347,11 @@ _BY_LOOKS = (0.05, 0.083, 0.107, 0.126, 0.142, 0.193, 0.248, 0.320, 0.374)
 _MOST_FALSE = 0.10
 
 
-def peeking(case: Case) -> list[Finding] | None:
+def peeking(case: Case) -> list[Finding] | str:
     """Find a result that was looked at several times with an interval that is made for one look."""
     looks = case.about.looks
     if looks is None:
-        return None
+        return "looks among the facts about the experiment (YAML)"
     if looks == 1 or case.about.interval == "always-valid":
         return []
     chance = false_positives(looks)
@@ -361,7 +373,7 @@ _TOLD = 5
 """Machines of each arm from which on a job's noise is known well enough to be weighed by."""
 
 
-def weights_renormalised(case: Case) -> list[Finding] | None:
+def weights_renormalised(case: Case) -> list[Finding] | str:
     """Find jobs without data in one arm: reweighting the others changes what is estimated.
 
     How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
@@ -369,10 +381,14 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     `adjusted` has the spread in its error.
     """
     plain, table = case.plain, case.table
-    if plain is None or case.about.weights == "full":
-        return None
-    lacking = 1 - plain.covered
-    if lacking <= _SOME:
+    needs = unmet(
+        (plain is None, COMPARED),
+        (case.about.weights == "full", "weights that are not those of the whole fleet already"),
+    )
+    if needs or plain is None:
+        return needs
+    uncovered = 1 - plain.covered
+    if uncovered <= _SOME:
         return []
     spread = _spread(case)
     shares = table.quota / table.quota.sum() * (1 - table.unseen)
@@ -382,7 +398,7 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
         * spread
     )
     unknown, ratio = math.isnan(moved), 0.0 if math.isnan(moved) else plain.half_widths(2 * moved)
-    if lacking <= _MUCH and ratio <= MATERIAL:
+    if uncovered <= _MUCH and ratio <= MATERIAL:
         return []
     evidence = {"covered": plain.covered}
     evidence |= {} if unknown else {"spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
@@ -393,7 +409,7 @@ def weights_renormalised(case: Case) -> list[Finding] | None:
     remedy = (
         "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
     )
-    much = lacking > _MUCH or ratio > MATERIAL or unknown
+    much = uncovered > _MUCH or ratio > MATERIAL or unknown
     severity: Severity = "error" if ratio > 1 else "warning" if much else "note"
     return [Finding("weights_renormalised", severity, what, evidence, remedy)]
 
@@ -434,7 +450,7 @@ def _mean_variance(case: Case, rows: Bools) -> Floats:
     return np.asarray(np.where(machines > 1, squares * machines / np.maximum(machines - 1, 1), np.nan))
 
 
-def missing_jobs(case: Case) -> list[Finding] | None:
+def missing_jobs(case: Case) -> list[Finding] | str:
     """Find jobs that one arm lacks although a random arm would have them, and jobs without any measurement.
 
     A job on k of N machines is missing from all n of an arm by chance (1 − n / N) (1 − n / (N − 1)) …; with all jobs
@@ -442,7 +458,7 @@ def missing_jobs(case: Case) -> list[Finding] | None:
     """
     table = case.table
     if case.plain is None:
-        return None
+        return COMPARED
     findings = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
     if table.crossover:
         return findings

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import fisher_exact, t
 
-from analysis.audit.case import Audited, Case
+from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
 from models.arrays import Bools, Floats, Ints
 
@@ -14,7 +14,7 @@ _LEAST = 0.02
 """Difference of shares of machines from which it is told that they vanish."""
 
 
-def early_feature(case: Case) -> list[Finding] | None:
+def early_feature(case: Case) -> list[Finding] | str:
     """Find machines that move away from the others before they are recorded to have the feature.
 
     For each period before the study: by how much machines that get the feature changed from the periods before it to
@@ -23,11 +23,16 @@ def early_feature(case: Case) -> list[Finding] | None:
     estimate. A feature that was active in all periods before the study cannot be seen.
     """
     table, periods = case.table, np.unique(case.table.period[~case.table.study])
-    if table.crossover or case.plain is None or len(periods) < 2:
-        return None
+    needs = unmet(
+        (table.crossover, STEADY),
+        (case.plain is None, COMPARED),
+        (len(periods) < 2, f"2 {PAST}, where {len(periods)} {'is' if len(periods) == 1 else 'are'}"),
+    )
+    if needs or case.plain is None:
+        return needs
     shifts = {int(since): shift for since in periods[1:] if (shift := _shift(table, since)) is not None}
     if not shifts:
-        return None
+        return f"{_LEAST_MACHINES} machines of each arm that differ, with rows in two {PAST}"
     since, (apart, chance) = min(shifts.items(), key=lambda item: item[1][1])
     if chance > ALPHA / len(shifts) or case.plain.half_widths(apart) < MATERIAL:
         return []
@@ -86,7 +91,7 @@ def changes_of_machines(table: Audited, before: Bools, after: Bools) -> tuple[Fl
     return np.asarray(sums / np.maximum(both, 1), dtype=np.float64), both
 
 
-def spill_over(case: Case) -> list[Finding] | None:
+def spill_over(case: Case) -> list[Finding] | str:
     """Find machines without the feature that change with the share of their neighbours that have it.
 
     Neighbours share a `domain`, or else a rack. The mean change of a domain's machines without the feature, from before
@@ -98,8 +103,14 @@ def spill_over(case: Case) -> list[Finding] | None:
     column, domains = "domain", table.of_machines("domain")
     if domains is None:
         column, domains = case.flagged.cluster, table.of_machines("rack")
-    if domains is None or table.crossover or case.plain is None or table.study.all():
-        return None
+    needs = unmet(
+        (domains is None, "column domain or rack"),
+        (table.crossover, STEADY),
+        (case.plain is None, COMPARED),
+        (bool(table.study.all()), PAST),
+    )
+    if needs or domains is None or case.plain is None:
+        return needs
     domain = pd.factorize(domains, sort=True)[0]
     changes, series = changes_of_machines(table, ~table.study, table.study & ~table.treated)
     series = series * (table.never & ~table.ever)
@@ -109,7 +120,8 @@ def spill_over(case: Case) -> list[Finding] | None:
     mean = np.bincount(domain, series * changes, len(sizes)) / np.maximum(count, 1)
     compared = count > 0
     if compared.sum() < _LEAST_MACHINES or not np.ptp(share[compared]) > 0:
-        return None
+        unlike = "whose shares of machines with the feature are unlike"
+        return f"{_LEAST_MACHINES} values of {column} {unlike}, where {compared.sum()} can be compared"
     slope, error = _regression(share[compared], mean[compared], count[compared])
     chance = float(2 * t.sf(abs(slope) / error, compared.sum() - 2)) if error > 0 else 1.0
     moved = slope * float(np.average(share[compared], weights=count[compared]))
@@ -135,7 +147,7 @@ def _regression(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
     return slope, float(np.sqrt(residual / square))
 
 
-def vanished_machines(case: Case) -> list[Finding] | None:
+def vanished_machines(case: Case) -> list[Finding] | str:
     """Find arms of which more machines vanish in the study: seen in a period of it, but not in its last one.
 
     Fisher's exact test over machines, at a chance of `ALPHA`, from a difference of 2% on. Those that vanish because the
@@ -143,8 +155,9 @@ def vanished_machines(case: Case) -> list[Finding] | None:
     """
     table = case.table
     periods = np.unique(table.period[table.study])
-    if table.crossover or len(periods) < 2:
-        return None
+    needs = unmet((table.crossover, STEADY), (len(periods) < 2, "2 periods in the study, where 1 is"))
+    if needs:
+        return needs
     present, last = (
         np.bincount(table.machine[rows], minlength=len(table.machines)) > 0
         for rows in (table.study, table.study & (table.period == periods[-1]))
@@ -153,7 +166,7 @@ def vanished_machines(case: Case) -> list[Finding] | None:
     gone = [int((arm & ~last).sum()) for arm in arms]
     machines = [int(arm.sum()) for arm in arms]
     if min(machines) < _LEAST_MACHINES:
-        return None
+        return f"{_LEAST_MACHINES} machines in each arm, where the smaller has {min(machines)}"
     shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
     remaining = [count - lost for lost, count in zip(gone, machines, strict=True)]
     chance = float(fisher_exact(np.array([gone, remaining]))[1])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from analysis.audit.case import Audited, Case, Contrast, contrast, study_contrast
+from analysis.audit.case import COMPARED, Audited, Case, Contrast, contrast, study_contrast, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
 from analysis.effects.observations import repeated
 from models.arrays import Bools, Floats, Ints
@@ -376,7 +376,7 @@ def _left_out(case: Case) -> list[Finding]:
     return [Finding("unusable_values", severity, what, evidence, "find out why their cells cannot be used")]
 
 
-def frozen_values(case: Case) -> list[Finding] | None:
+def frozen_values(case: Case) -> list[Finding] | str:
     """Find values that stay the same to the last digit from a period to the next: a sensor that hangs.
 
     A series is an instance on a machine, or a job's one row there. Nothing is said where values are coarse, so that
@@ -391,13 +391,20 @@ def frozen_values(case: Case) -> list[Finding] | None:
     rows = rows[~rows.duplicated([*names, "period"], keep=False).to_numpy()].sort_values([*names, "period"])
     last = rows.groupby(names, observed=True, sort=False)[["period", "value"]].shift()
     followed = (rows["period"] - last["period"] == 1).to_numpy()
-    if not followed.any() or rows.duplicated(["period", "job", "value"], keep=False).mean() > _ALIKE_ROWS:
-        return None
+    alike = float(rows.duplicated(["period", "job", "value"], keep=False).mean())
+    needs = unmet(
+        (not followed.any(), "rows of an instance (or of a job on a machine) in two periods that follow each other"),
+        (alike > _ALIKE_ROWS, f"finer values: {alike:.0%} of the rows have one that another machine has, too"),
+    )
+    if needs:
+        return needs
     same = followed & (rows["value"] == last["value"]).to_numpy()
     study, treated = rows["study"].to_numpy(), rows["treated"].to_numpy()
     shares = [_share(same, followed & study & arm) for arm in (~treated, treated)]
     if min(shares) > _CONSTANT:
-        return None
+        return (
+            f"values of single periods: {min(shares):.0%} of the rows of either arm, or more, repeat the period before"
+        )
     worst = max(shares)
     if worst <= _FEW:
         return []
@@ -438,7 +445,7 @@ _PER_CYCLE = {"ipc", "cpi", "instructions_per_cycle", "cycles_per_instruction"}
 _LEAST_CHANGE = 0.002
 
 
-def ipc_across_frequencies(case: Case) -> list[Finding] | None:
+def ipc_across_frequencies(case: Case) -> list[Finding] | str:
     """Find instructions per cycle compared between arms whose mean frequencies differ.
 
     At a higher clock memory is further away in cycles: IPC falls where performance rises (Eyerman and Eeckhout 2010).
@@ -446,7 +453,7 @@ def ipc_across_frequencies(case: Case) -> list[Finding] | None:
     difference of frequencies is `MATERIAL` half-widths of the plain estimate.
     """
     if case.about.metric is None:
-        return None
+        return "metric among the facts about the experiment (YAML)"
     if case.about.metric.lower() not in _PER_CYCLE:
         return []
     clock = _clock_hz(case.table)
@@ -456,7 +463,7 @@ def ipc_across_frequencies(case: Case) -> list[Finding] | None:
         return [Finding("ipc_across_frequencies", "note", what, {}, remedy)]
     speed = study_contrast(case.table, clock / clock.mean())
     if speed is None:
-        return None
+        return COMPARED
     chance = (
         float(2 * t.sf(abs(speed.change) / speed.error, speed.freedom)) if speed.error > 0 else float(speed.change == 0)
     )

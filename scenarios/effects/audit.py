@@ -79,7 +79,7 @@ class AuditAnswer(Conclusion):
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
         notes = [*self.notes, *self.audit.silent]
-        looked = {**self.audit.payload(), "unchecked": list(self.audit.unchecked)}
+        looked = {**self.audit.payload(), "unchecked": dict(self.audit.unchecked)}
         return {"kind": "audit", **looked, "metric": self.metric, **({"notes": notes} if notes else {})}
 
     def frame(self) -> pd.DataFrame:
@@ -87,14 +87,14 @@ class AuditAnswer(Conclusion):
         return pd.DataFrame([asdict(finding) for finding in self.audit.findings])
 
     def section(self) -> Section:
-        """Return the findings, each with its evidence and its remedy, and which guards could look."""
+        """Return the findings, each with its evidence and its remedy, which guards looked, and what the others need."""
         checked, unchecked = self.audit.checked, self.audit.unchecked
-        lacks = f"{len(unchecked)} did not look, for want of a column, a statement, another design or enough data"
         lines = (
             "" if self.metric is None else f"measured: {METRICS[self.metric].words} ({self.metric})",
             "" if self.audit.findings else "nothing found",
-            f"{len(checked)} guards found the columns that they need: {', '.join(checked)}",
-            f"{lacks}: {', '.join(unchecked)}" if unchecked else "",
+            f"{plural(len(checked), 'guard')} found what they need: {', '.join(checked)}",
+            f"{plural(len(unchecked), 'guard')} did not look:" if unchecked else "",
+            *(f"  {code} needs {needs}" for code, needs in unchecked.items()),
         )
         told = (
             *finding_lines(self.audit.findings, evidence=True),

@@ -60,7 +60,7 @@ class OwnGuard:
         It gets copies of the tables, so that it cannot change what is estimated.
         """
 
-        def looked(case: Case) -> list[Finding] | None:
+        def looked(case: Case) -> list[Finding] | str:
             rows, fleet = case.table.rows.copy(), None if jobs is None else jobs.copy()
             try:
                 with _at_work(self.part):

@@ -94,6 +94,32 @@ def test_what_was_checked_is_told():
     assert set(made.payload()) == {"findings", "checked"}
 
 
+def test_a_guard_that_did_not_look_says_what_it_needs():
+    rows = {"period": 1, "job": "a", "machine": range(6), "weight": 1.0, "value": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]}
+    needs = examine(pd.DataFrame(rows | {"treated": [0, 1] * 3}), guards=GUARDS).unchecked
+    assert needs["whole_racks"] == "column rack"
+    assert needs["spill_over"] == "column domain or rack; periods before the feature"
+    assert needs["early_feature"] == "2 periods before the feature, where 0 are"
+    assert needs["vanished_machines"] == "2 periods in the study, where 1 is"
+    assert needs["selection_optimised"] == "8 machines (or racks), where 6 are"
+    assert (
+        needs["shifted_clocks"] == "4 periods, where 1 is; 8 machines (or racks) in each arm, where the smaller has 3"
+    )
+    assert needs["heavy_tails"] == "8 machines, 2 in each arm, where 6 are"
+    assert needs["peeking"] == "looks among the facts about the experiment (YAML)"
+    assert needs["carry_over"].startswith("a crossover")
+    single = examine(pd.DataFrame(rows | {"treated": [1] + [0] * 5}), guards=GUARDS).unchecked
+    assert single["different_windows"] == "a job that two machines of each arm have in the study"
+    alternating = pd.concat(
+        [pd.DataFrame(rows | {"period": at, "treated": [at % 2, 1 - at % 2] * 3}) for at in range(4)]
+    )
+    crossed = examine(alternating, guards=GUARDS).unchecked
+    assert crossed["carry_over"] == "8 machines that switch, where 6 do"
+    steady = "a study in which machines keep their arm, where most of these switch"
+    for code in ("churn", "vanished_machines", "imbalance_before", "contaminated_controls", "different_windows"):
+        assert crossed[code].startswith(steady)
+
+
 def test_what_cannot_be_audited_is_refused():
     rows = {"period": 1, "job": "a", "machine": [1, 2], "weight": 1.0, "value": 2.0}
     with pytest.raises(ObservationsError, match="treated"):

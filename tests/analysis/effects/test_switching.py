@@ -190,8 +190,12 @@ def test_what_a_course_adds_to_the_error_is_the_delta_method_s(first, share):
 
     slope = (change(1e-5) - change(-1e-5)) / 2e-5
     expected = share * slope**2 * off.var(ddof=1) / 12
-    cells = Study.of(pd.DataFrame(row)).cells
-    assert course_variance(cells.switched) == pytest.approx(expected, rel=1e-6, abs=1e-15)
+    study = Study.of(pd.DataFrame(row))
+    assert course_variance(study.cells.switched) == pytest.approx(expected, rel=1e-6, abs=1e-15)
+    # Machines that switch do not differ, so that an answer has no error but this one.
+    assert ADJUSTED.estimate(study).error ** 2 == pytest.approx(expected, rel=1e-6, abs=1e-15)
+    drawn_cells = ADJUSTED.many(study.cells, np.arange(18)[None, study.cells.machines] < 6)
+    assert drawn_cells.error[0] ** 2 == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
 
 def test_a_librarys_ratio_is_that_of_machines_sums_as_they_were_seen():

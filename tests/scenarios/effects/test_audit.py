@@ -49,6 +49,8 @@ def test_a_healthy_table_has_status_0(tmp_path, name):
     assert set(payload) == {"kind", "findings", "checked", "unchecked", "metric"}
     assert not set(payload["checked"]) & set(payload["unchecked"])
     assert set(payload["checked"]) | set(payload["unchecked"]) == set(GUARDS)
+    assert payload["unchecked"]["whole_racks"] == "column rack"
+    assert "  whole_racks needs column rack" in answer._repr_html_()
     assert (payload["kind"], GuardList().payload()["kind"]) == ("audit", "guards")
     assert json.loads(json.dumps(payload)) == payload
 

@@ -104,6 +104,7 @@ def test_a_function_is_a_guard_in_python():
     assert "quota_known" not in silent.audit.checked
     lacks = "guard quota_known has too little to look at: no tables of jobs: at least 1 is needed"
     assert silent.payload()["notes"] == [lacks]
+    assert silent.payload()["unchecked"]["quota_known"] == "no tables of jobs: at least 1 is needed"
     assert lacks in silent._repr_html_()
     assert lacks in wsc.effect(SMALL, guards=[quota_known]).notes
     assert lacks in wsc.monitor(SMALL, guards=[quota_known]).notes
