@@ -576,24 +576,28 @@ def audit(
 @_judged
 def design(
     *tables: Table,
-    detect: _Share,
+    detect: _Positive,
     power: _Share = 0.95,
     days: _Positive = 7,
     jobs: "Table | None" = None,
     crossover: bool = False,
     draws: Annotated[int, Ge(100)] = 500,
     seed: _Seed = 1,
+    metric_kind: str = "rate",
+    change: 'Literal["relative", "absolute"] | None' = None,
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
-    """Plan the experiment that finds a relative change of a given size: ``wsc design``.
+    """Plan the experiment that finds a change of a given size: ``wsc design``.
 
     Parameters
     ----------
     tables : observations of the fleet without the feature, of two periods or more; or the name of a scenario
-    detect : relative change of the fleet, 0..1
+    detect : change of the fleet: relative, 0..1; of a mean or a proportion absolute, unless `change` is relative
     power : share of experiments that should detect it
     days : of the longer study, and of the time before
     draws : experiments rehearsed for each size, 100 or more
+    metric_kind : rate, mean, proportion or ratio
+    change : as of `effect`
 
     Examples
     --------
@@ -608,7 +612,16 @@ def design(
     from scenarios.effects.design import design as designed
     from scenarios.runs import arguments
 
-    question = DesignQuestion(detect=detect, power=power, days=days, crossover=crossover, draws=draws, seed=seed)
+    question = DesignQuestion(
+        detect=detect,
+        power=power,
+        days=days,
+        crossover=crossover,
+        draws=draws,
+        seed=seed,
+        metric_kind=metric_kind,
+        change=change,
+    )
     sources = arguments.observations(tables)
     with _progress() as tell:
         recipe = _recipe(design, columns, sources)
@@ -719,13 +732,17 @@ def monitor(
     confidence: _Share = 0.95,
     spending: 'Literal["any-time", "obrien-fleming", "pocock"]' = "any-time",
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
+    metric_kind: str = "rate",
+    change: 'Literal["relative", "absolute"] | None' = None,
+    target: 'Literal["instances", "quota", "sums"] | None' = None,
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
     """Return what an experiment says so far, with intervals that hold however often you look: ``wsc monitor``.
 
     Parameters
     ----------
-    tables, jobs, estimator, confidence, guards, columns : as of `effect`
+    tables, jobs, estimator, confidence, guards, change, target, columns : as of `effect`
+    metric_kind : as of `effect`, but no quantile
     planned : looks, one a period
     spending : how the error is spent over looks: for ever, or up to the planned end (late, or evenly)
 
@@ -752,6 +769,9 @@ def monitor(
             spending=spending,
             recipe=_recipe(monitor, columns, sources),
             guards=_guards(guards),
+            metric_kind=metric_kind,
+            change=change,
+            target=target,
         )
 
 

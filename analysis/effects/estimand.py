@@ -117,6 +117,11 @@ class Estimand:
             return "%"
         return "points" if self.metric_kind == "proportion" else ""
 
+    @property
+    def directions(self) -> tuple[str, str]:
+        """What a change above zero, and one below, is called: of a rate more is faster."""
+        return ("faster", "slower") if self.metric_kind == "rate" else ("higher", "lower")
+
     def amount(self, change: float, sign: str = "+", margin: float = math.nan) -> str:
         """Return a change in its unit, with so many digits that the last of them is at most half of a margin.
 

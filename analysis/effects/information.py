@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from analysis.effects.cells import JobMachineSums
+from analysis.effects.estimand import Target
 from analysis.effects.study import EffectMethod, potential
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -144,7 +145,9 @@ def shares(levels: Floats, past: int, ends: Sequence[int], planned: int) -> Floa
     return found
 
 
-def without_effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, change: float) -> JobMachineSums:
+def without_effect(
+    rows: pd.DataFrame, jobs: pd.DataFrame | None, change: float, target: Target = "instances"
+) -> JobMachineSums:
     """Return the cells of an experiment up to a look as if the feature did nothing, to draw assignments from.
 
     Parameters
@@ -152,11 +155,12 @@ def without_effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, change: float)
     rows : observations, as `Study.of` takes them; machines keep the feature from one time on
     jobs : job, quota; or none
     change : relative change that rows with the feature are divided by
+    target : as in `Study.of`
     """
     having = rows["treated"] > 0
     plain = rows.assign(value=rows["value"].where(~having, rows["value"] / (1.0 + change)), treated=0)
     past = rows["period"] < rows.loc[having, "period"].min()
-    return potential(plain[past], plain[~past], plain[~past].assign(treated=1), jobs)
+    return potential(plain[past], plain[~past], plain[~past].assign(treated=1), jobs, target=target)
 
 
 class Redrawn:

@@ -110,25 +110,36 @@ class Linearised:
         """
         if self.estimand.change == "absolute":
             return self._difference(method, confidence, 0.0)
+        effect = self.relative(method).effect(confidence)
+        if not np.isfinite([effect.low, effect.high]).all():
+            raise self._not_told()
+        return effect
+
+    def relative(self, method: EffectMethod) -> "RelativeChange":
+        """Return what a method says of relative changes: how far from each the arms are.
+
+        Raises
+        ------
+        ArgumentError
+            If the level that they are relative to is not above 0.
+        """
         off, on, _ = self.arms
         level = self.mean(off)
         if not level > 0:
             raise self._no_level(f"above 0 without the feature, got {level:.4g}")
         near = self.mean(on) / level - 1.0
         step = _STEP * max(abs(1.0 + near), _STEP)
-        below, at, above = (self._difference(method, confidence, near + move) for move in (-step, 0.0, step))
+        below, at, above = (self._difference(method, 0.95, near + move) for move in (-step, 0.0, step))
         slope = (below.change - above.change) / (2.0 * step)
         squares = [effect.error**2 for effect in (below, at, above)]
         curve = (squares[0] + squares[2] - 2.0 * squares[1]) / (2.0 * step**2)
-        error = Quadratic(curve, (squares[2] - squares[0]) / (2.0 * step), squares[1])
-        moved = at.change / slope if slope > 0 else np.nan
-        ends = _fieller(at.change, slope, error, float(t.ppf(0.5 + confidence / 2, at.freedom)))
-        if not (slope > 0 and np.isfinite(ends).all()):
-            raise self._no_level(f"surely above 0 without the feature, got {level:.4g}, which is not told from 0")
-        low, high = near + ends[0], near + ends[1]
-        return replace(
-            at, change=near + moved, low=low, high=high, margin=(high - low) / 2, error=error.at(moved) ** 0.5 / slope
-        )
+        if not slope > 0:
+            raise self._not_told()
+        return RelativeChange(at, near, slope, Quadratic(curve, (squares[2] - squares[0]) / (2.0 * step), squares[1]))
+
+    def _not_told(self) -> ArgumentError:
+        level = self.mean(self.arms[0])
+        return self._no_level(f"surely above 0 without the feature, got {level:.4g}, which is not told from 0")
 
     def _no_level(self, problem: str) -> ArgumentError:
         return ArgumentError("change", f"relative needs a {self.estimand.name} {problem}; give change absolute")
@@ -143,16 +154,30 @@ class Linearised:
         numbers = {name: getattr(effect, name) * unit for name in ("change", "low", "high", "margin", "error")}
         return replace(effect, **numbers)
 
+    def near_one(self, change: float = 0.0) -> tuple[pd.DataFrame, float]:
+        """Return rows with values near 1, once those without the feature are taken 1 + `change` times, and a unit.
+
+        Returns
+        -------
+        tuple of DataFrame and float
+            The relative changes of the rows, times the unit, are the metric's absolute ones.
+        """
+        off, _, past = self.arms
+        value = np.where(off, 1.0 + change, 1.0) * self.value
+        value = value - np.where(past, self.mean(past), (1.0 + change) * self.mean(off))
+        spread = float(np.sqrt((value**2).mean()))
+        unit = (spread if spread > 0 else 1.0) / _DELTA
+        return self.rows.assign(value=1.0 + value / unit), unit
+
+    def study_near_one(self) -> tuple[Study, float]:
+        """Return the study whose relative changes, times the number, are the metric's absolute ones."""
+        return self._near_one(0.0, staged=False)
+
     def _near_one(self, change: float, *, staged: bool) -> tuple[Study, float]:
         """Return the study of values near 1, and what 1 is of the metric; the same for all estimators."""
         key = change, staged
         if key not in self._studies:
-            off, _, past = self.arms
-            value = np.where(off, 1.0 + change, 1.0) * self.value
-            value = value - np.where(past, self.mean(past), (1.0 + change) * self.mean(off))
-            spread = float(np.sqrt((value**2).mean()))
-            unit = (spread if spread > 0 else 1.0) / _DELTA
-            rows = self.rows.assign(value=1.0 + value / unit)
+            rows, unit = self.near_one(change)
             study = Study.of(rows, self.jobs, staged=staged, target=self.estimand.target)
             self._studies[key] = study, unit
         return self._studies[key]
@@ -160,6 +185,50 @@ class Linearised:
     @cached_property
     def _studies(self) -> dict[tuple[float, bool], tuple[Study, float]]:
         return {}
+
+
+def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estimand) -> tuple[pd.DataFrame, float]:
+    """Return rows without any feature with values near 1, and a unit: relative changes times the unit are the metric's.
+
+    A change relative to a level is in parts of that of the rows.
+
+    Parameters
+    ----------
+    rows : usable observations
+    jobs : job, quota of the whole fleet; or none
+    estimand : what is estimated; no quantile
+
+    Raises
+    ------
+    ArgumentError
+        If a change is to be relative to a level that is not above 0.
+
+    Examples
+    --------
+    >>> row = {"period": 0, "job": "a", "machine": [1, 2], "weight": 1.0, "value": [-1.0, 3.0], "treated": False}
+    >>> near, unit = past_near_one(pd.DataFrame(row), None, Estimand.of("mean"))
+    >>> near["value"].round(4).tolist(), round(unit)
+    ([0.9999, 1.0001], 20000)
+    """
+    rows = rows.assign(treated=False)
+    if estimand.metric_kind == "ratio":
+        below = rows["exposure"].to_numpy(dtype=np.float64)
+        above = rows["value"].to_numpy(dtype=np.float64)
+        rows = rows.assign(value=np.divide(above, below, out=np.zeros(len(rows)), where=below > 0))
+    value = rows["value"].to_numpy(dtype=np.float64)
+    fleet = fleet_of(rows.iloc[:0], rows, jobs, estimand.target)
+    by = exposure(rows)
+    level = float((fleet["quota"] * fleet["scale"]).sum() / fleet["quota"].sum())
+    level = float((by * value).sum() / by.sum()) if estimand.target == "sums" else level
+    spread = float(np.sqrt(((value - level) ** 2).mean()))
+    unit = (spread if spread > 0 else 1.0) / _DELTA
+    near = rows.assign(value=1.0 + (value - level) / unit)
+    if estimand.change == "absolute":
+        return near, unit
+    if not level > 0:
+        problem = f"relative needs a {estimand.name} above 0, got {level:.4g}; give change absolute"
+        raise ArgumentError("change", problem)
+    return near, unit / level
 
 
 class Quadratic(NamedTuple):
@@ -172,6 +241,37 @@ class Quadratic(NamedTuple):
     def at(self, x: float) -> float:
         """Return its value, 0 at least."""
         return max(self.square * x**2 + self.slope * x + self.constant, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeChange:
+    """A relative change, by how far the arms are apart for every θ that it might be (Fieller 1954)."""
+
+    at: Effect
+    """The difference of the arms, and its error, at the θ that it is near."""
+    near: float
+    slope: float
+    """By how much the difference falls with θ."""
+    error: Quadratic
+    """The square of the difference's error, by θ less what it is near."""
+
+    @property
+    def distance(self) -> float:
+        """Standard errors between the arms if the feature did nothing."""
+        error = self.error.at(-self.near) ** 0.5
+        return abs(self.at.change + self.slope * self.near) / error if error > 0 else 0.0
+
+    def ends(self, width: float) -> tuple[float, float]:
+        """Return the ends of all θ that so many standard errors do not refute; infinite if they have no end."""
+        low, high = _fieller(self.at.change, self.slope, self.error, width)
+        return (self.near + low, self.near + high) if np.isfinite([low, high]).all() else (-np.inf, np.inf)
+
+    def effect(self, confidence: float) -> Effect:
+        """Return it with Student's interval."""
+        low, high = self.ends(float(t.ppf(0.5 + confidence / 2, self.at.freedom)))
+        moved = self.at.change / self.slope
+        error = self.error.at(moved) ** 0.5 / self.slope
+        return replace(self.at, change=self.near + moved, low=low, high=high, margin=(high - low) / 2, error=error)
 
 
 def _fieller(difference: float, slope: float, error: Quadratic, width: float) -> tuple[float, float]:

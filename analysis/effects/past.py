@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.effects.estimand import Target
 from models.arrays import Floats
 
 
@@ -16,6 +17,8 @@ class Past:
     table: pd.DataFrame
     period_s: float
     jobs: pd.DataFrame | None = None
+    target: Target = "instances"
+    """What is to be estimated."""
 
     @property
     def periods(self) -> Floats:

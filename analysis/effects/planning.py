@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,10 @@ class Forecast:
     smallest: float
     """Smallest relative change that is seen with the power asked for."""
 
+    def times(self, unit: float) -> "Forecast":
+        """Return it with changes in another unit."""
+        return replace(self, margin=unit * self.margin, smallest=unit * self.smallest)
+
 
 class DesignPlan(NamedTuple):
     """The smallest size of a design that does what is asked, or the largest if none does."""
@@ -70,6 +74,10 @@ class DesignPlan(NamedTuple):
     """Whether its intervals hold the truth about as often as they claim."""
     tried: tuple[Forecast, ...] = ()
     """Every size that was rehearsed, the smallest first."""
+
+    def times(self, unit: float) -> "DesignPlan":
+        """Return it with changes in another unit."""
+        return self._replace(forecast=self.forecast.times(unit), tried=tuple(sized.times(unit) for sized in self.tried))
 
     @property
     def machine_hours(self) -> float:

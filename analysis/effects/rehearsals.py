@@ -199,7 +199,7 @@ def _stretches(past: Past, length: int, assumed: Assumed) -> Iterator[tuple[JobM
     last = len(past.periods) - 2 * length
     for place in np.unique(np.linspace(0, last, min(last + 1, COURSES)).round().astype(int)).tolist():
         before, now = past.between(place, place + length), past.between(place + length, place + 2 * length)
-        cells = potential(before, now, now, past.jobs)
+        cells = potential(before, now, now, past.jobs, target=past.target)
         yield *with_effect(cells, assumed, np.random.default_rng((assumed.seed, place))), before
 
 

@@ -7,15 +7,27 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Confidence, Jobs, Json, Metric, Seed, share, written
+from scenarios.commands.options import (
+    ChangeOption,
+    Confidence,
+    Jobs,
+    Json,
+    Metric,
+    MetricKind,
+    Seed,
+    share,
+    written,
+)
 from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
 
 _MOST_DRAWS = 100_000
 
 
-_spread = partial(written, partial(options.share, zero=True), "SHARE")
-"""A standard deviation, which may be 0."""
+_amount = partial(written, options.amount, "CHANGE")
+"""A change: a share of the level, or of a proportion; or a number in the unit of a mean."""
+_spread = partial(written, partial(options.amount, zero=True), "CHANGE")
+"""A standard deviation of changes, which may be 0."""
 
 
 @guard
@@ -26,7 +38,7 @@ _spread = partial(written, partial(options.share, zero=True), "SHARE")
 def design(
     tables: NamedTables,
     *,
-    detect: Annotated[float, share(help="Smallest change of the fleet that the experiment should detect.")],
+    detect: Annotated[float, _amount(help="Smallest change of the fleet that the experiment should detect.")],
     power: Annotated[float, share(help="Share of experiments that should detect it.")] = 0.95,
     confidence: Confidence = 0.95,
     days: Annotated[
@@ -62,6 +74,8 @@ def design(
         ),
     ] = None,
     metric: Metric = None,
+    metric_kind: MetricKind = "rate",
+    change: ChangeOption = None,
     json: Json = False,
 ) -> None:
     """Plan the experiment that finds a change of a given size: the design, how many machines, how long, and why.
@@ -72,7 +86,21 @@ def design(
     from scenarios.effects.design import design as designed
     from scenarios.views.terminal import progress
 
-    question = DesignQuestion(detect, power, confidence, days, crossover, spread, apart, draws, seed, assign, metric)
+    question = DesignQuestion(
+        detect,
+        power,
+        confidence,
+        days,
+        crossover,
+        spread,
+        apart,
+        draws,
+        seed,
+        assign,
+        metric,
+        metric_kind=metric_kind,
+        change=change,
+    )
     with progress(quiet=json) as tell:
         conclusion = designed(tables.sources, question, jobs, tell, tables.recipe)
     answer(conclusion, json)

@@ -1,16 +1,23 @@
 """The command `wsc effect`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import AnyEstimator, Confidence, Guards, Jobs, Json, Metric, MetricKind
+from scenarios.commands.options import (
+    AnyEstimator,
+    ChangeOption,
+    Confidence,
+    Guards,
+    Jobs,
+    Json,
+    Metric,
+    MetricKind,
+    TargetOption,
+)
 from scenarios.commands.tables import NamedTables, reads_tables
-
-Target = Literal["instances", "quota", "sums"]
-Change = Literal["relative", "absolute"]
 
 
 @guard
@@ -34,21 +41,9 @@ def effect(
             metavar="COLUMN", help="Column of what was drawn at random, such as rack: its values are the clusters."
         ),
     ] = None,
-    target: Annotated[
-        Target | None,
-        typer.Option(
-            help="Weights within a job: each instance alike, or by quota; or a ratio of sums.",
-            show_default="instances; sums of a ratio",
-        ),
-    ] = None,
+    target: TargetOption = None,
     metric_kind: MetricKind = "rate",
-    change: Annotated[
-        Change | None,
-        typer.Option(
-            help="In parts of the level without the feature, or in its unit.",
-            show_default="absolute of a mean or a proportion, else relative",
-        ),
-    ] = None,
+    change: ChangeOption = None,
     guards: Guards = None,
     prices: Annotated[
         Path | None,

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Estimator, Guards, Jobs, Json, Metric, share, written
+from scenarios.commands.options import (
+    ChangeOption,
+    Estimator,
+    Guards,
+    Jobs,
+    Json,
+    Metric,
+    MetricKind,
+    TargetOption,
+    share,
+    written,
+)
 from scenarios.commands.tables import NamedTables, reads_tables
 from scenarios.files import options
 from scenarios.files.faults import FaultsError
@@ -44,6 +55,9 @@ def monitor(
         typer.Option(help="How the error is spent: for ever, or up to the planned end (late, or evenly)."),
     ] = "any-time",
     metric: Metric = None,
+    target: TargetOption = None,
+    metric_kind: MetricKind = "rate",
+    change: ChangeOption = None,
     guards: Guards = None,
     json: Json = False,
 ) -> None:
@@ -63,6 +77,9 @@ def monitor(
         spending=spending,
         recipe=tables.recipe,
         guards=guards or (),
+        metric_kind=metric_kind,
+        change=change,
+        target=target,
     )
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.trusted else 1)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer.models import OptionInfo
@@ -73,6 +73,24 @@ MetricKind = Annotated[
     typer.Option(
         metavar="KIND",
         help="rate (above 0), mean (any numbers), proportion (0 to 1), ratio (value / exposure), or such as p99.",
+    ),
+]
+Target = Literal["instances", "quota", "sums"]
+Change = Literal["relative", "absolute"]
+TargetOption = Annotated[
+    Target | None,
+    typer.Option(
+        "--target",
+        help="Weights within a job: each instance alike, or by quota; or a ratio of sums.",
+        show_default="instances; sums of a ratio",
+    ),
+]
+ChangeOption = Annotated[
+    Change | None,
+    typer.Option(
+        "--change",
+        help="In parts of the level without the feature, or in its unit.",
+        show_default="absolute of a mean or a proportion, else relative",
     ),
 ]
 Guards = Annotated[

@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.effects.assignment import COLUMNS, assigned
-from analysis.effects.methods import RECOMMENDED
+from analysis.effects.estimand import ChangeKind, Estimand
+from analysis.effects.linearisation import past_near_one
+from analysis.effects.methods import RECOMMENDED, method, unanswerable
 from analysis.effects.past import Past
 from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
 from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
@@ -17,6 +19,7 @@ from analysis.statistics import NotEnoughDataError
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import HOUR_S
+from models.errors import ArgumentError
 from models.fleet.metrics import MetricName
 from scenarios.effects.plan_files import unplannable, write_plan
 from scenarios.effects.recorded_past import in_words, recorded_past
@@ -66,6 +69,24 @@ class DesignQuestion:
     """File for who gets the feature when, by the first design."""
     metric: MetricName | None = None
     """Of runs and of a scenario; that of the scenario if not said."""
+    metric_kind: str = "rate"
+    """rate, mean, proportion or ratio."""
+    change: ChangeKind | None = None
+    """relative or absolute; as `analysis.effects.estimand.Estimand.of` says if not said. All changes here are of it."""
+
+    @property
+    def estimand(self) -> Estimand:
+        """What the experiment estimates."""
+        return Estimand.of(self.metric_kind, self.change)
+
+    def amount(self, change: float) -> str:
+        """Return the size of a change in its unit."""
+        return self.estimand.amount(change, "")
+
+    def per(self, unit: float) -> "DesignQuestion":
+        """Return the question with all changes in a unit."""
+        assumed = self.assumed
+        return replace(self, detect=self.detect / unit, spread=assumed.spread / unit, apart=assumed.apart / unit)
 
     @property
     def wanted(self) -> Wanted:
@@ -85,6 +106,7 @@ class PlannedDesign:
 
     plan: DesignPlan
     why: str
+    question: DesignQuestion
 
     @property
     def afterwards(self) -> str:
@@ -127,7 +149,7 @@ class PlannedDesign:
             plan.rehearsal.estimator,
             f"{forecast.machines:,}" if plan.enough else f"{forecast.machines:,} too few",
             f"{plan.machine_hours:,.0f}" if plan.enough else "",
-            f"±{forecast.margin:.2%}",
+            f"±{self.question.amount(forecast.margin)}",
             f"{forecast.power:.1%} ±{forecast.power_error:.1%}",
             f"{forecast.coverage:.1%}",
             self.why,
@@ -157,9 +179,11 @@ class DesignAnswer(Conclusion):
             best = self.designs[0].plan
             how, estimator = best.rehearsal.design, best.rehearsal.estimator
             how += "" if estimator in how else f", {estimator}"
-            return f"{plural(best.forecast.machines, 'machine')} for a change of {question.detect:.2%} ({how})"
+            machines = plural(best.forecast.machines, "machine")
+            return f"{machines} for a change of {question.amount(question.detect)} ({how})"
         if self.smallest is not None:
-            return f"the fleet is too small for a change of {question.detect:.2%}, it shows {self.smallest:.2%}"
+            detect, smallest = question.amount(question.detect), question.amount(self.smallest)
+            return f"the fleet is too small for a change of {detect}, it shows {smallest}"
         return "no design has intervals that hold the truth as often as they claim"
 
     @property
@@ -173,6 +197,8 @@ class DesignAnswer(Conclusion):
         written = None if self.assigned is None else {"file": str(question.assign), "design": self.assigned}
         return {
             "kind": "design",
+            "metric_kind": question.estimand.name,
+            "change_kind": question.estimand.change,
             "detect": question.detect,
             "power": question.power,
             "confidence": question.confidence,
@@ -205,22 +231,23 @@ class DesignAnswer(Conclusion):
             for plan in (design.plan for design in self.designs)
             for sized in plan.tried
         ]
-        return draw_designs(pd.DataFrame(rows), self.question.detect)
+        return draw_designs(pd.DataFrame(rows), self.question.detect, unit=self.question.estimand.unit)
 
     def section(self) -> Section:
         """Return the designs as a table, the first to take on top."""
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
+        question = self.question
         yield Says(
-            f"To see a change of {self.question.detect:.2%} in {self.question.power:.0%} of experiments, "
+            f"To see a change of {question.amount(question.detect)} in {question.power:.0%} of experiments, "
             f"in a fleet of {self.machines:,} machines:"
         )
         headings = ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why")
         numbers = [heading not in {"design", "estimator", "why"} for heading in headings]
         yield table(headings, [design.cells() for design in self.designs], numbers=numbers, keys=2, spare=("margin",))
         if self.smallest is not None:
-            smallest = f"The smallest change that it shows is {self.smallest:.2%}."
+            smallest = f"The smallest change that it shows is {question.amount(self.smallest)}."
             yield Says(f"The fleet is too small for that. {smallest}")
         elif not self.sufficient:
             yield Says("No design has intervals that hold the truth as often as they claim.")
@@ -229,7 +256,10 @@ class DesignAnswer(Conclusion):
         if self.assigned is not None:
             yield Says(f"Who gets the feature when, by {self.assigned}: {self.question.assign}")
         if self.sufficient:
-            yield Says(f"After the first design's experiment: wsc effect … --estimator {self.designs[0].afterwards}")
+            kind = "" if question.estimand.plain else f" --metric-kind {question.estimand.name}"
+            kind += f" --change {question.change}" if question.change else ""
+            afterwards = self.designs[0].afterwards
+            yield Says(f"After the first design's experiment: wsc effect … --estimator {afterwards}{kind}")
         of_designs = dict.fromkeys(
             f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
         )
@@ -258,24 +288,61 @@ def design(
     FaultsError
         With everything that is wrong with the tables, the scenario or what is asked.
     """
+    estimand = question.estimand
+    if wrong := list(_unplannable(question)):
+        raise FaultsError(wrong)
     read = [path for path in (*sources, jobs) if isinstance(path, Path)]
     if question.assign is not None and (problem := unplannable(question.assign, read, COLUMNS)):
         raise FaultsError([Fault("", 0, 0, "assign", problem)])
     tables = [source for source in sources if not _is_scenario(source)]
     if not tables:
+        if not estimand.plain:
+            problem = "is of tables: what a scenario simulates is a rate, whose relative change is planned for"
+            raise FaultsError([Fault("", 0, 0, "metric_kind", problem, question.metric_kind)])
         return _of_scenario([str(source) for source in sources], question, tell, recipe)
     missing = [Fault(name_of(source), 0, 0, "", "is not there") for source in sources if _is_scenario(source)]
     if missing:
         raise FaultsError(missing)
-    past, notes = recorded_past(tables, jobs, question.metric, recipe)
+    try:
+        past, notes = recorded_past(tables, jobs, question.metric, recipe, estimand=estimand)
+    except FaultsError as error:
+        raise FaultsError(map(_with_kind, error.faults)) from error
     if question.crossover and past.period_s > _LONGEST_S:
         problem = "needs periods of two hours or less"
         raise FaultsError([Fault("", 0, 0, "crossover", problem, f"periods of {past.period_s / HOUR_S:g} h")])
+    unit = 1.0
     with faults_in(Path(name_of(tables[0]))):
-        rehearsals = list(_rehearsals(past, question))
+        if not estimand.plain:
+            try:
+                near, unit = past_near_one(past.table, past.jobs, estimand)
+            except ArgumentError as error:
+                raise FaultsError([Fault("", 0, 0, error.argument, error.problem, error.got or "")]) from error
+            past = replace(past, table=near, target=estimand.target)
+        rehearsals = list(_rehearsals(past, question.per(unit)))
         if question.crossover:
-            rehearsals.append(crossover(past, question.assumed))
-    return _planned(past, rehearsals, question, tell, notes)
+            rehearsals.append(crossover(past, question.per(unit).assumed))
+    return _planned(past, rehearsals, question, tell, notes, unit=unit)
+
+
+def _with_kind(fault: Fault) -> Fault:
+    """Return what is wrong with a value, and which kind of metric takes values that are 0 or negative."""
+    if fault.field != "value" or fault.problem != "should be above 0":
+        return fault
+    return replace(fault, problem=f"{fault.problem}; if it is right, give --metric-kind mean (or proportion, or ratio)")
+
+
+def _unplannable(question: DesignQuestion) -> Iterator[Fault]:
+    """Yield what cannot be planned for such a metric."""
+    estimand = question.estimand
+    if estimand.metric_kind == "quantile":
+        problem = "should be rate, mean, proportion or ratio; no experiment on a quantile is planned"
+        yield Fault("", 0, 0, "metric_kind", problem, question.metric_kind)
+    if question.crossover and estimand.target == "sums":
+        yield Fault("", 0, 0, "crossover", "is not planned for a ratio of sums; leave it out")
+    for name in ("detect", "spread", "apart"):
+        size = getattr(question, name)
+        if estimand.unit and size is not None and not size < 1:
+            yield Fault("", 0, 0, name, "should be a share between 0 and 1, such as 3% or 0.03", f"{size:g}")
 
 
 def _is_scenario(source: Source) -> bool:
@@ -311,15 +378,23 @@ def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progres
 
 def _rehearsals(past: Past, question: DesignQuestion) -> Iterator[Rehearsal]:
     lengths = sorted({1.0, question.days})
+    estimators = [name for name in ESTIMATORS if not unanswerable(method(name), question.estimand, "concurrent")]
     for days in lengths:
-        yield from spans(past, days, question.assumed, ESTIMATORS)
+        yield from spans(past, days, question.assumed, estimators)
 
 
 def _planned(
-    past: Past, rehearsals: Sequence[Rehearsal], question: DesignQuestion, tell: Progress, notes: Sequence[str]
+    past: Past,
+    rehearsals: Sequence[Rehearsal],
+    question: DesignQuestion,
+    tell: Progress,
+    notes: Sequence[str],
+    *,
+    unit: float = 1.0,
 ) -> DesignAnswer:
-    """Return what rehearsals say, and write who gets the feature if that is asked."""
-    plans, impossible = _rehearsed(rehearsals, question.wanted, tell)
+    """Return what rehearsals say, whose changes are in a unit, and write who gets the feature if that is asked."""
+    plans, impossible = _rehearsed(rehearsals, question.per(unit).wanted, tell)
+    plans = [plan.times(unit) for plan in plans]
     best = next((plan for plan in plans if plan.trusted), None)
     written = _assigned(best, question)
     return DesignAnswer(
@@ -327,7 +402,7 @@ def _planned(
         period_s=past.period_s,
         periods=len(past.periods),
         machines=int(past.table["machine"].nunique()),
-        designs=tuple(PlannedDesign(plan, _why(plan, best, question)) for plan in plans),
+        designs=tuple(PlannedDesign(plan, _why(plan, best, question), question) for plan in plans),
         smallest=_smallest(plans, best),
         assigned=written,
         notes=(*notes, *impossible),
@@ -371,7 +446,7 @@ def _why(plan: DesignPlan, best: DesignPlan | None, question: DesignQuestion) ->
     if not plan.trusted:
         return f"its {question.confidence:.0%} intervals hold the truth in only {forecast.coverage:.0%} of experiments"
     if not plan.enough:
-        smallest = f"{forecast.smallest:.2%}" if math.isfinite(forecast.smallest) else "nothing"
+        smallest = question.amount(forecast.smallest) if math.isfinite(forecast.smallest) else "nothing"
         return f"the fleet is too small: {forecast.machines:,} machines detect changes from {smallest} on"
     if best is None or plan is best:
         return "fewest machine-hours among the designs whose intervals hold the truth as often as they claim"

@@ -44,7 +44,7 @@ from scenarios.files.prices import priced
 from scenarios.runs.rundir import open_run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.economics import cost_blocks
-from scenarios.views.numbers import interval, plural
+from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Section, Table, finding_lines, note_lines, table
 from scenarios.wsmeter.measurements import in_words, recorded_change
 
@@ -218,7 +218,7 @@ class EffectAnswer(Conclusion):
         if self.costs is not None:
             yield from cost_blocks(self.costs, _ARMS[0])
         if self.per_job is not None and self.trusted:
-            yield _named_jobs(self.per_job)
+            yield _named_jobs(self.per_job, self.estimand)
             counts = self.per_job["verdict"].value_counts()
             yield Says(", ".join(f"{count:,} {_WHY.get(str(word), word)}" for word, count in counts.items()))
         yield from note_lines(self.notes)
@@ -292,7 +292,7 @@ def effect(
     estimand = Estimand.of(metric_kind, change, target)
     priced_arms = None if prices is None else priced(prices, _ARMS)
     if prices is not None and estimand.change != "relative":
-        raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {_kind(estimand)}")])
+        raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {quantity(estimand)}")])
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster), estimand)
     stated = read_about(about) if about else About()
@@ -332,13 +332,14 @@ def effect(
         *(_step_notes(coded) if estimand.plain else ()),
     ]
     true_change, of_truth = _true(sources, read.metric, recipe) if estimand.plain else (math.nan, ())
-    why_not = _no_jobs(study, counted, estimand) if by_job else ""
+    why_not = _no_jobs(design, counted, estimand) if by_job else ""
     jobs_effects = None
     if why_not:
         notes.append(f"effects on single jobs are not estimated {why_not}")
-    elif by_job and study is not None:
+    elif by_job:
         with read.faults():
-            jobs_effects = _by_job(study, confidence)
+            near, unit = Linearised.of(rows, read.jobs, estimand).study_near_one() if study is None else (study, 1.0)
+            jobs_effects = _by_job(near, unit, confidence)
     return EffectAnswer(
         effect=_without_rounding(estimate) if estimand.plain or estimate.error == 0 else estimate,
         confidence=confidence,
@@ -381,29 +382,40 @@ def _estimated(
     return study, chosen.estimate(study, confidence)
 
 
-def _no_jobs(study: Study | None, counted: str, estimand: Estimand) -> str:
+def _no_jobs(design: Design, counted: str, estimand: Estimand) -> str:
     """Return why there are no effects on single jobs; nothing if there are."""
-    if study is None:
-        return f"as {_kind(estimand)}"
+    if estimand.metric_kind == "quantile":
+        return f"as {quantity(estimand)}; --where takes the rows of one job"
+    if estimand.change == "relative" and not estimand.plain:
+        return f"as {quantity(estimand)}; --change absolute has them"
     if counted != "machine":
         return f"by {counted}"
-    return "of a staged roll-out" if study.design == "staged" else ""
+    return "of a staged roll-out" if design == "staged" else ""
 
 
 def _unanswerable(chosen: EffectMethod | OwnEstimator, estimand: Estimand, design: Design) -> str:
     """Return why an estimator cannot say anything of a metric; nothing if it can."""
     if not isinstance(chosen, OwnEstimator):
         return unanswerable(chosen, estimand, design)
-    return "" if estimand.plain else f"{chosen.name} is asked for the relative change of a rate, not {_kind(estimand)}"
+    return (
+        "" if estimand.plain else f"{chosen.name} is asked for the relative change of a rate, not {quantity(estimand)}"
+    )
 
 
-def _kind(estimand: Estimand) -> str:
+def quantity(estimand: Estimand) -> str:
+    """Return in words what is estimated.
+
+    Examples
+    --------
+    >>> quantity(Estimand.of("proportion"))
+    'the absolute change of a proportion'
+    """
     article = "the" if estimand.metric_kind == "quantile" else "a"
     return f"the {estimand.change} change of {article} {estimand.name}"
 
 
 def _metric(estimand: Estimand) -> str:
-    return "" if estimand.plain else f"; {_kind(estimand)}"
+    return "" if estimand.plain else f"; {quantity(estimand)}"
 
 
 def _clusters(cluster: str | None) -> str:
@@ -491,8 +503,7 @@ def verdict(change: float, low: float, high: float, estimand: Estimand = RATE) -
     amount = partial(estimand.amount, margin=(high - low) / 2)
     if not low <= 0.0 <= high:
         least, most = sorted((abs(low), abs(high)))
-        up, down = ("faster", "slower") if estimand.metric_kind == "rate" else ("higher", "lower")
-        word = up if change > 0 else down
+        word = estimand.directions[0 if change > 0 else 1]
         return f"{word} by {amount(abs(change), '')} ({amount(least, '')} to {amount(most, '')}); zero is ruled out"
     gain, loss = ("gain", "loss") if estimand.metric_kind == "rate" else ("rise", "fall")
     bounds = f"a {gain} above {amount(high, '')} and a {loss} above {amount(abs(low), '')} are ruled out"
@@ -543,8 +554,11 @@ def _periods_before(rows: pd.DataFrame) -> int:
     return int(rows.loc[rows["period"] < first, "period"].nunique())
 
 
-def _by_job(study: Study, confidence: float) -> pd.DataFrame:
+def _by_job(study: Study, unit: float, confidence: float) -> pd.DataFrame:
+    """Return the changes of single jobs: the relative ones of a study, times a unit."""
     rows = per_job(study, PerJobCriteria(confidence=confidence))
+    amounts = ["change", "error", "low", "high", "shrunken", "shrunken_error"]
+    rows[amounts] *= unit
     return rows.sort_values("quota_share", ascending=False, kind="stable")
 
 
@@ -552,21 +566,22 @@ _WHY = {UNDECIDABLE: f"{UNDECIDABLE} (too little data)"}
 """Verdicts on jobs that the line which counts them explains."""
 
 
-def _named_jobs(rows: pd.DataFrame) -> Table:
+def _named_jobs(rows: pd.DataFrame, estimand: Estimand) -> Table:
     """Return the table of those that gained and lost most."""
     named = list[tuple[str, ...]]()
     for word in (GAINED, LOST):
         ranked = sorted(rows[rows["verdict"] == word].to_dict("records"), key=_smallest_last)
-        named += [(str(row["job"]), word, *_job_cells(row)) for row in ranked[:_NAMED]]
+        named += [(str(row["job"]), word, *_job_cells(row, estimand)) for row in ranked[:_NAMED]]
     return table(("job", "verdict", "quota", "machines", "change", "interval", "adjusted p"), named, words=2)
 
 
-def _job_cells(row: Mapping[Hashable, float]) -> tuple[str, ...]:
+def _job_cells(row: Mapping[Hashable, float], estimand: Estimand) -> tuple[str, ...]:
+    amount = partial(estimand.amount, margin=math.nan if estimand.plain else (row["high"] - row["low"]) / 2)
     return (
         f"{row['quota_share']:.1%}",
         f"{row['machines']:,.0f}",
-        f"{row['change']:+.2%}",
-        interval(row["low"], row["high"], "+.2%"),
+        amount(row["change"]),
+        f"{amount(row['low'])} to {amount(row['high'])}",
         f"{row['adjusted']:.2g}",
     )
 

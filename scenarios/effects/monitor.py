@@ -1,7 +1,7 @@
 """``wsc monitor``: an experiment that may be looked at any time, from its observations so far."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -11,9 +11,12 @@ import pandas as pd
 from analysis.audit.about import About
 from analysis.audit.case import Audit
 from analysis.audit.guards import AT_THE_END
+from analysis.effects.cells import JobMachineSums
+from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.information import Redrawn, machine_levels, shares, without_effect
-from analysis.effects.methods import RECOMMENDED, for_design, method
-from analysis.effects.observations import NO_FEATURE, Observations
+from analysis.effects.linearisation import Linearised, RelativeChange
+from analysis.effects.methods import RECOMMENDED, for_design, method, unanswerable
+from analysis.effects.observations import NO_FEATURE, Observations, exposure
 from analysis.effects.sequential import Spending, price
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.study import Effect, EffectMethod, Study
@@ -23,11 +26,12 @@ from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import DAY_S, Floats
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.effect import beside, no_verdict, verdict
+from scenarios.effects.effect import beside, no_verdict, quantity, verdict
 from scenarios.effects.observations import Dates, experiment
 from scenarios.effects.own_guards import GuardFunction, own_guards
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import interval, plural
+from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Section, finding_lines, note_lines, table
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ _SECONDS = 60.0
 """Periods that lie at least so far apart are seconds, others are numbers of days."""
 
 _NAMES: Mapping[Spending, str] = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
+
+_NO_LOOKS = "should be rate, mean, proportion or ratio; look at a quantile once, at the planned end, by wsc effect"
 
 Every: TypeAlias = Literal["period", "day"] | float
 """A look after each period, each day, or each so many units of the periods."""
@@ -50,12 +56,58 @@ class MonitorLook(NamedTuple):
     until: float
     """Last period."""
     effect: Effect
+    linearised: Linearised | None = None
+    """The rows, if they are no relative change of a rate."""
+    relative: RelativeChange | None = None
+    """A relative change of what is no rate."""
 
     def row(self, share: float) -> dict[str, float]:
-        """Return the look as `analysis.effects.sequential` takes it, with its share of the planned information."""
-        effect = self.effect
-        numbers = {"change": effect.change, "error": effect.error, "freedom": effect.freedom}
+        """Return the look as `analysis.effects.sequential` takes it, with its share of the planned information.
+
+        The error of a relative change is that which makes it as many errors as the arms are apart without a change.
+        """
+        effect, error = self.effect, self.effect.error
+        if self.relative is not None and effect.change != 0.0 and self.relative.distance > 0.0:
+            error = abs(effect.change) / self.relative.distance
+        numbers = {"change": effect.change, "error": error, "freedom": effect.freedom}
         return {"period": self.until, "share": share} | numbers
+
+    def without_feature(self, rows: pd.DataFrame, jobs: pd.DataFrame | None, target: Target) -> JobMachineSums:
+        """Return the cells of the rows up to this look as if the feature did nothing."""
+        if self.linearised is None:
+            return without_effect(rows[rows["period"] <= self.until], jobs, self.effect.change, target)
+        near, apart = (0.0, self.effect) if self.relative is None else (self.relative.near, self.relative.at)
+        rows, unit = self.linearised.near_one(near)
+        return without_effect(rows, jobs, apart.change / unit, target)
+
+
+class LookedAt(NamedTuple):
+    """What is looked at again and again, and how."""
+
+    jobs: pd.DataFrame | None
+    chosen: EffectMethod
+    estimand: Estimand
+    confidence: float
+
+    def look(self, place: int, until: float, rows: pd.DataFrame) -> MonitorLook:
+        """Return what the rows up to a look say.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If they have no answer, or machines do not differ.
+        """
+        chosen, estimand = self.chosen, self.estimand
+        if estimand.plain:
+            study = Study.of(rows, self.jobs, staged="staged" in chosen.designs, target=estimand.target)
+            look, least = MonitorLook(place, until, chosen.estimate(study, self.confidence)), ROUNDING
+        else:
+            linearised, least = Linearised.of(rows, self.jobs, estimand), 0.0
+            relative = linearised.relative(chosen) if estimand.change == "relative" else None
+            look = MonitorLook(place, until, linearised.estimate(chosen, self.confidence), linearised, relative)
+        if not look.effect.error > least:
+            raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
+        return look
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,6 +134,8 @@ class MonitorAnswer(Conclusion):
     dates: Dates
     """Of the periods."""
     notes: tuple[str, ...]
+    estimand: Estimand = RATE
+    """What is estimated."""
 
     def brief(self) -> str:
         """Return the verdict."""
@@ -115,14 +169,19 @@ class MonitorAnswer(Conclusion):
             return f"{errors}no look has an interval yet"
         change, low, high = (float(bounded[name].iloc[-1]) for name in ("change", "low", "high"))
         if not self.trusted:
-            return no_verdict(self.audit, change, low, high)
+            return no_verdict(self.audit, change, low, high, self.estimand)
         if self.decided is None:
-            return verdict(change, low, high)
+            return verdict(change, low, high, self.estimand)
         if low <= 0.0 <= high:
-            side = "faster" if self.change == "gained" else "slower"
-            at_the_end = f"{change:+.2%} ({low:+.2%} to {high:+.2%}) at the last look"
-            return f"{side}: zero was ruled out in {self._decided_in}; {at_the_end}"
-        return f"{verdict(change, low, high)} since {self._decided_in}"
+            up, down = self.estimand.directions
+            amount = self._amount
+            at_the_end = f"{amount(change)} ({amount(low)} to {amount(high)}) at the last look"
+            return f"{up if self.change == 'gained' else down}: zero was ruled out in {self._decided_in}; {at_the_end}"
+        return f"{verdict(change, low, high, self.estimand)} since {self._decided_in}"
+
+    def _amount(self, change: float) -> str:
+        widths = (self.looks["fixed_high"] - self.looks["fixed_low"]) / 2
+        return self.estimand.amount(change, margin=math.nan if self.estimand.plain else float(widths.min()))
 
     @property
     def _price_in_words(self) -> str:
@@ -155,6 +214,9 @@ class MonitorAnswer(Conclusion):
             "controls": effect.controls,
             "planned": self.planned,
             "spending": self.spending,
+            "metric_kind": self.estimand.name,
+            "change_kind": self.estimand.change,
+            "target": self.estimand.target,
             "looks": [{name: _plain(value) for name, value in row.items()} for row in self.looks.to_dict("records")],
             "change": self.change,
             "decided": self.decided,
@@ -173,20 +235,21 @@ class MonitorAnswer(Conclusion):
         """Return the estimates look by look with both kinds of intervals."""
         from analysis.figures.effects.answers import draw_looks
 
-        return draw_looks(self.looks, self.planned)
+        return draw_looks(self.looks, self.planned, unit=self.estimand.unit)
 
     def section(self) -> Section:
         """Return the looks as a table, in words whether there is a change, and what the guards and notes say."""
         return Section("", tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
+        amount = self._amount
         rows = [
             (
                 f"{row['period']:g}",
                 f"{row['share']:.0%}" if row["share"] <= 1 else "past",
-                f"{row['change']:+.2%}",
-                interval(row["low"], row["high"], "+.2%") if math.isfinite(row["low"]) else "nothing yet",
-                interval(row["fixed_low"], row["fixed_high"], "+.2%"),
+                amount(row["change"]),
+                f"{amount(row['low'])} to {amount(row['high'])}" if math.isfinite(row["low"]) else "nothing yet",
+                f"{amount(row['fixed_low'])} to {amount(row['fixed_high'])}",
                 f"{row['p_value']:.2g}",
             )
             for row in self.looks.to_dict("records")
@@ -195,6 +258,8 @@ class MonitorAnswer(Conclusion):
         titles = ("until", "information", "change", of_all, "at this look alone", f"p {of_all}")
         yield table(titles, rows, words=0)
         yield Says(self.verdict, "strong" if self.trusted else "")
+        if not self.estimand.plain:
+            yield Says(f"estimated: {quantity(self.estimand)}")
         if self.metric is not None:
             yield Says(f"measured: {METRICS[self.metric].words} ({self.metric})")
         yield Says(self._price_in_words)
@@ -214,6 +279,9 @@ def monitor(
     spending: Spending = "any-time",
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
+    metric_kind: str = "rate",
+    change: ChangeKind | None = None,
+    target: Target | None = None,
 ) -> MonitorAnswer:
     """Return an experiment's cumulative estimates, look by look, with intervals that hold at all looks together.
 
@@ -230,6 +298,8 @@ def monitor(
         ``obrien-fleming`` or ``pocock`` for narrower ones that hold up to it
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
+    metric_kind : rate, mean, proportion or ratio; no quantile
+    change, target : as of `scenarios.effects.effect.effect`
 
     Raises
     ------
@@ -237,25 +307,34 @@ def monitor(
         If the table, an option or the experiment cannot be used.
     """
     method(estimator)
+    estimand = Estimand.of(metric_kind, change, target)
+    if estimand.metric_kind == "quantile":
+        raise FaultsError([Fault("", 0, 0, "metric_kind", _NO_LOOKS, metric_kind)])
     own = own_guards(guards) if guards else ()
-    read = experiment(sources, jobs, metric, recipe)
+    read = experiment(sources, jobs, metric, recipe, estimand)
+    audited = read.audit(About(), without=AT_THE_END, own=own)
     rows, left_out = read.observations.estimable()
     with read.faults():
-        ends = _ends(rows, every)
-        chosen = for_design(estimator, Observations.of(rows).design)
-        effects, notes = _effects(rows, ends, lambda until: _effect(until, read.jobs, chosen, confidence))
-    audited = read.audit(About(), without=AT_THE_END, own=own)
-    total = planned or len(ends)
-    design = effects[-1].effect.design
-    share = _shares(rows, ends, total, design)
-    correlation = None
-    if spending != "any-time" and len(effects) > 1:
-        if design == "concurrent" and not chosen.needs:
-            correlation = _correlation(rows, read.jobs, chosen, effects)
-        else:
-            notes.append(f"increments of a {design} study's estimates by {chosen.name} are taken to be independent")
+        ends, design = _ends(rows, every), Observations.of(rows).design
+        chosen = for_design(estimator, design)
+        if wrong_kind := unanswerable(chosen, estimand, design):
+            raise FaultsError([Fault("", 0, 0, "estimator", wrong_kind)])
+        effects, notes = _effects(rows, ends, LookedAt(read.jobs, chosen, estimand, confidence))
+        total, last = planned or len(ends), effects[-1].effect
+        share = _shares(_of_machines(rows, read.jobs, estimand), ends, total, last.design)
+        correlation = None
+        if spending != "any-time" and len(effects) > 1:
+            if last.design == "concurrent" and not chosen.needs:
+                redrawn = Redrawn(chosen)
+                for look in effects:
+                    redrawn.look(look.without_feature(rows, read.jobs, estimand.target), look.effect.machines)
+                correlation = redrawn.correlation()
+            else:
+                notes.append(
+                    f"increments of a {last.design} study's estimates by {chosen.name} are taken to be independent"
+                )
     told = pd.DataFrame([look.row(float(share[look.place - 1])) for look in effects])
-    looks = intervals(told, confidence, spending=spending, correlation=correlation)
+    looks = _with_ends(intervals(told, confidence, spending=spending, correlation=correlation), effects)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
     if planned is None:
         notes.append(
@@ -269,7 +348,6 @@ def monitor(
             else "all error is spent at the horizon, so that later looks say nothing"
         )
         notes.append(f"there are {len(ends)} looks, more than the {planned} planned: {beyond}")
-    last = effects[-1].effect
     return MonitorAnswer(
         effect=last,
         looks=looks,
@@ -278,8 +356,9 @@ def monitor(
         price=_price(looks, confidence, spending),
         metric=read.metric,
         audit=audited,
-        notes=(*read.notes, *left_out, *notes, *last.notes, *audited.silent),
+        notes=(*read.notes, *left_out, *read.not_looking(), *notes, *last.notes, *audited.silent),
         dates=read.dates,
+        estimand=estimand,
     )
 
 
@@ -292,13 +371,25 @@ def _shares(rows: pd.DataFrame, ends: Floats, planned: int, design: str) -> Floa
     return shares(machine_levels(rows), past, (np.searchsorted(periods, ends, "right") - past).tolist(), planned)
 
 
-def _correlation(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, looks: Sequence[MonitorLook]
-) -> Floats:
-    redrawn = Redrawn(chosen)
-    for look in looks:
-        redrawn.look(without_effect(rows[rows["period"] <= look.until], jobs, look.effect.change), look.effect.machines)
-    return redrawn.correlation()
+def _of_machines(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estimand) -> pd.DataFrame:
+    """Return the rows of which levels of machines tell what each look adds: of a ratio of sums by their exposure."""
+    if not estimand.plain:
+        rows = Linearised.of(rows, jobs, estimand).near_one()[0]
+    return rows.assign(weight=exposure(rows)) if estimand.target == "sums" else rows
+
+
+def _with_ends(looks: pd.DataFrame, effects: Sequence[MonitorLook]) -> pd.DataFrame:
+    """Return looks of which relative changes of what is no rate have the intervals of all that no look refutes."""
+    if effects[0].relative is None:
+        return looks
+    for low, high in (("low", "high"), ("fixed_low", "fixed_high")):
+        widths = ((looks[high] - looks["change"]) / looks["error"]).tolist()
+        ends = [
+            look.relative.ends(width) if look.relative is not None and math.isfinite(width) else (-math.inf, math.inf)
+            for look, width in zip(effects, widths, strict=True)
+        ]
+        looks = looks.assign(**{low: [end[0] for end in ends], high: [end[1] for end in ends]})
+    return looks.assign(error=[look.effect.error for look in effects])
 
 
 def _price(looks: pd.DataFrame, confidence: float, spending: Spending) -> float:
@@ -327,14 +418,12 @@ def _day(periods: Floats) -> float:
     return DAY_S if len(periods) > 1 and float(np.diff(periods).min()) >= _SECONDS else 1.0
 
 
-def _effects(
-    table: pd.DataFrame, ends: Floats, estimate: Callable[[pd.DataFrame], Effect]
-) -> tuple[list[MonitorLook], list[str]]:
+def _effects(table: pd.DataFrame, ends: Floats, looked_at: LookedAt) -> tuple[list[MonitorLook], list[str]]:
     """Return each look that has an estimate, and which looks have none."""
     looks, notes = list[MonitorLook](), list[str]()
     for place, end in enumerate(ends.tolist(), start=1):
         try:
-            looks.append(MonitorLook(place, end, estimate(table[table["period"] <= end])))
+            looks.append(looked_at.look(place, end, table[table["period"] <= end]))
         except NotEnoughDataError as error:
             notes.append(f"no estimate until {end:g}: {error}")
             lacking = error
@@ -345,14 +434,6 @@ def _effects(
     if early:
         notes.append(f"looks of another design were left out: {', '.join(early)}")
     return [look for look in looks if look.effect.design == design], notes
-
-
-def _effect(rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, confidence: float) -> Effect:
-    study = Study.of(rows, jobs, staged="staged" in chosen.designs)
-    estimate = chosen.estimate(study, confidence)
-    if not estimate.error > ROUNDING:
-        raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
-    return estimate
 
 
 def _plain(value: float | bool) -> float | bool | None:

@@ -15,14 +15,14 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS, OF_MEANS, OF_RATES
 from analysis.effects.estimand import RATE, Estimand
-from analysis.effects.observations import FlaggedRows, PeriodError, joined, read_observations
+from analysis.effects.observations import NO_FEATURE, FlaggedRows, PeriodError, joined, read_observations
 from analysis.tables.cells import Source, cells_of, header_of, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED, FileError
 from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
 from analysis.wsmeter.measurements import Reading, measurements
 from models.arrays import DAY_S, Floats
-from models.errors import ArgumentError, InputError
+from models.errors import ArgumentError, InputError, WscError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
 from models.tables import KEYS
@@ -39,6 +39,7 @@ _FARTHEST = 1e15
 
 _COUNTED = ("instructions", "llc_misses")
 """Counters of a run that are kept beside its metric."""
+NO_DENOMINATORS = "is missing: a ratio needs its denominators there, and its numerators in value"
 _FIRST_LINE = 2
 """Of the rows of a table that has no file (`analysis.tables.cells.cells_of`)."""
 
@@ -122,6 +123,8 @@ def experiment(
     metric: MetricName | None = None,
     recipe: Recipe = AS_IT_IS,
     estimand: Estimand = RATE,
+    *,
+    study: bool = True,
 ) -> Experiment:
     """Return the experiment that tables or runs tell of.
 
@@ -132,6 +135,7 @@ def experiment(
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables of observations become ours; of runs as in `observed`
     estimand : what values are of
+    study : whether something should have the feature; if nothing has, that is told with the other faults
     """
     faults = repeated_sources(sources)
     if faults:
@@ -145,22 +149,22 @@ def experiment(
         whole, of_jobs = _jobs(jobs)
     except FaultsError as error:
         faults += error.faults
+    beside = _in_one_arm_only(sources, recipe) if study else ()
     if faults:
-        raise FaultsError(faults)
+        raise FaultsError([*faults, *beside])
     if jobs is None and len(sources) == 1 and (run := _folder(sources[0])):
         whole = jobs_of_run(run)
     source = Path(", ".join(map(name_of, sources)))
     if estimand.metric_kind == "ratio" and "exposure" not in reading.table:
-        problem = "is missing: a ratio needs its denominators there, and its numerators in value"
-        raise FaultsError([Fault(str(source), 0, 0, "exposure", problem)])
+        raise FaultsError([Fault(str(source), 0, 0, "exposure", NO_DENOMINATORS), *beside])
     flagged = replace(FlaggedRows.of(reading.table, reading.left_out, estimand), lines=reading.lines)
-    in_one_arm(sources, reading.table, recipe)
     faults = [
         *_apart(flagged, source),
         *(_no_denominators(flagged, sources) if estimand.metric_kind == "ratio" else ()),
     ]
     if faults:
-        raise FaultsError(faults)
+        raise FaultsError([*faults, *beside])
+    in_one_arm(sources, reading.table, recipe)
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
@@ -188,6 +192,27 @@ def in_one_arm(sources: Sequence[Source], table: pd.DataFrame, recipe: Recipe, *
     beside = in_words(joined_columns)
     problem = f"{text} is true in {where}, so {meaning}{beside and f'; {beside}'}"
     raise FaultsError([Fault(", ".join(map(name_of, sources)), 0, 0, "treated", problem)])
+
+
+def _in_one_arm_only(sources: Sequence[Source], recipe: Recipe) -> Iterator[Fault]:
+    """Yield that nothing has the feature, or everything, of tables with other faults; nothing where that is unknown."""
+    flags = list[Floats]()
+    for source in sources:
+        try:
+            if _folder(source) is not None:
+                return
+            table = read_rows(source, [Field("treated", "flag", required=False)], recipe=recipe).table
+        except (WscError, OSError):
+            return
+        flags.append(table["treated"].to_numpy(np.float64) if "treated" in table else np.zeros(len(table)))
+    treated = np.concatenate(flags)
+    try:
+        in_one_arm(sources, pd.DataFrame({"treated": treated}), recipe)
+    except FaultsError as error:
+        yield from error.faults
+        return
+    if not treated.any():
+        yield Fault(", ".join(map(name_of, sources)), 0, 0, "", NO_FEATURE)
 
 
 def repeated_sources(sources: Sequence[Source]) -> list[Fault]:

@@ -211,7 +211,7 @@ def rates(
     FaultsError
         With everything that is wrong with the tables or what is asked.
     """
-    read = experiment(sources, jobs, question.metric, recipe)
+    read = experiment(sources, jobs, question.metric, recipe, study=False)
     rows, notes = _usable(read, sources)
     sheets = _sheets(sources, question)
     source = str(read.source)

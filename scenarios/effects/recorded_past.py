@@ -1,14 +1,17 @@
 """A fleet's past without any feature, from its own tables or runs, as planners take it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from analysis.effects.estimand import RATE, Estimand
+from analysis.effects.observations import FlaggedRows
 from analysis.effects.past import Past, period_length
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import Recipe
 from analysis.wsmeter.measurements import read_jobs
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import in_one_arm, observed, run_metric
+from scenarios.effects.observations import NO_DENOMINATORS, in_one_arm, observed, run_metric
 from scenarios.files.faults import Fault, FaultsError, faults_in
 
 _PERIODS = {
@@ -18,7 +21,13 @@ _PERIODS = {
 
 
 def recorded_past(
-    tables: Sequence[Source], jobs: Source | None, metric: MetricName | None, recipe: Recipe, least: int = 2
+    tables: Sequence[Source],
+    jobs: Source | None,
+    metric: MetricName | None,
+    recipe: Recipe,
+    *,
+    least: int = 2,
+    estimand: Estimand = RATE,
 ) -> tuple[Past, list[str]]:
     """Return what tables say of the time before anything had the feature, and notes.
 
@@ -29,15 +38,23 @@ def recorded_past(
     metric : of runs; that of their scenario if not said
     recipe : how columns of the tables become ours
     least : periods that are needed, 1 or 2
+    estimand : what values are of; rows whose values cannot be are left out, but faults of a rate
 
     Raises
     ------
     FaultsError
         With everything that is wrong with the tables, or if there are fewer periods.
     """
-    reading, dates = observed(tables, metric, recipe=recipe)
+    rate, names = estimand.metric_kind == "rate", ", ".join(map(name_of, tables))
+    reading, dates = observed(tables, metric, recipe=recipe, strict=rate)
     in_one_arm(tables, reading.table, recipe, both=False)
     rows, notes = reading.table, [*reading.notes]
+    if not rate:
+        if estimand.metric_kind == "ratio" and "exposure" not in rows:
+            raise FaultsError([Fault(names, 0, 0, "exposure", NO_DENOMINATORS)])
+        flagged = replace(FlaggedRows.of(rows, reading.left_out, estimand), lines=reading.lines)
+        rows, left_out = flagged.estimable()
+        notes += [*left_out, *flagged.outside()]
     if (measured := run_metric(tables, metric)) is not None:
         notes.append(in_words(measured))
     fleet = None
@@ -52,7 +69,7 @@ def recorded_past(
     periods = rows["period"].nunique()
     if periods < least:
         problem = f"at least {_PERIODS[least]} needed"
-        raise FaultsError([Fault(", ".join(map(name_of, tables)), 0, 0, "period", problem, str(periods))])
+        raise FaultsError([Fault(names, 0, 0, "period", problem, str(periods))])
     return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
 
 

@@ -87,6 +87,21 @@ def share(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
+def amount(option: str, text: str, *, zero: bool = False) -> float:
+    """Return a finite number above 0, or 0 itself where it may be, that is perhaps written in percent.
+
+    Examples
+    --------
+    >>> amount("--detect", "3%"), amount("--detect", "2.5")
+    (0.03, 2.5)
+    """
+    per_cent = text.strip().endswith("%")
+    value = _float(text.strip().removesuffix("%")) / (100 if per_cent else 1)
+    if not (0 < value < math.inf or (zero and value == 0)):
+        refuse(option, "should be a share between 0 and 1, such as 3% or 0.03; or a number above 0, of a mean", text)
+    return value
+
+
 def number(option: str, text: str, least: float = 0.0, most: float = math.inf) -> float:
     """Return a finite number above 0, between bounds that may be reached.
 

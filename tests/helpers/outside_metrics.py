@@ -59,7 +59,7 @@ def drawn(metric, rng):
     """Return the rows that are observed of a new fleet, the fleet's jobs, and the truth."""
     made = fleet(metric.fleet, rng)
     rows = {name: np.asarray(values) for name, values in made.rows.items()}
-    off, on = (_numbers(metric, rows, arm, np.random.default_rng(rng.integers(2**32))) for arm in _common(rng))
+    off, on = (numbers(metric, rows, arm, np.random.default_rng(rng.integers(2**32))) for arm in common(rng))
     chosen = made.assigned(rng)
     study = rows["period"] >= metric.fleet.before
     treated = study & chosen[rows["machine"]]
@@ -70,7 +70,7 @@ def drawn(metric, rng):
     return observed, made.jobs, after / before - 1.0 if metric.change == "relative" else after - before
 
 
-def _common(rng):
+def common(rng):
     """Return the two arms, before each of which the generator is where it was."""
     state = rng.bit_generator.state
     for arm in ("off", "on"):
@@ -78,7 +78,7 @@ def _common(rng):
         yield arm
 
 
-def _numbers(metric, rows, arm, rng):
+def numbers(metric, rows, arm, rng):
     """Return what is recorded of each row, of either arm; chance is the same in both."""
     value = rows[arm]
     if metric.metric_kind == "mean" and metric.change == "absolute":

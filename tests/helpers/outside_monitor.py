@@ -1,11 +1,15 @@
 """How often monitored experiments end in a false or a true verdict, on fleets of another making.
 
-Usage: python -m tests.helpers.outside_monitor [--fleets 30] [--seed 1] [--out runs/outside-monitor]
+Usage: python -m tests.helpers.outside_monitor [--fleets 30] [--seed 1] [--conditions signed,ratio] [--out FOLDER]
 
 60 machines, of which 20 get the feature, 3 days before and 28 looks, one a day; machines keep 0.9 of their course from
 a day to the next. In `moving` 5% of the instances move each day, in `steady` none. Every fleet is drawn 20 times with a
 feature that does nothing, and 20 times with one of +2.5%. Correlations, shares and boundaries are those of the fleet's
 first draw, without the feature. Monte-Carlo errors are those over fleets.
+
+`signed` (numbers at and below zero), `proportion` (yes and no, one in five yes) and `ratio` (numerators beside their
+exposures) are `moving` fleets as `outside_metrics` makes numbers of them, with a feature of +3, +20 and +2.5%. They go
+the way of `wsc monitor --metric-kind`: as values near 1, of which the arms are compared as if nothing had changed.
 
 Criteria, stated before the first run:
 1. With no change, at most 5% of the draws ever rule zero out by any rule (the 95% interval of the rate reaches 5%).
@@ -22,45 +26,67 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
+from analysis.effects.estimand import Estimand
 from analysis.effects.information import Redrawn, machine_levels, shares
 from analysis.effects.methods import METHODS
 from analysis.effects.sequential import Boundary
 from analysis.effects.spending import SHAPES, boundaries
 from analysis.effects.study import potential
 from tests.helpers.outside_fleets import Condition, fleet
+from tests.helpers.outside_metrics import Metric, common, numbers
 
 LOOKS, DRAWS, PAST = 28, 20, 3
 RULES = ("at the end alone", "alone at each look", "at any time", "obrien-fleming", "pocock", "shares of looks")
 """The last: at any time, with a share of the looks planned in place of the information, and no first look."""
+_FLEET = {"machines": 60, "treated": 20, "before": PAST, "study": LOOKS}
 CONDITIONS = {
-    name: Condition(machines=60, treated=20, before=PAST, study=LOOKS, change=0.025, churn=churn)
-    for name, churn in (("moving", 0.05), ("steady", 0.0))
+    "moving": Metric(Condition(**_FLEET, change=0.025, churn=0.05), "rate", "relative"),
+    "steady": Metric(Condition(**_FLEET, change=0.025), "rate", "relative"),
+    "signed": Metric(Condition(**_FLEET, change=0.03, churn=0.05), "mean", "absolute"),
+    "proportion": Metric(Condition(**_FLEET, change=0.2, churn=0.05), "proportion", "absolute", 0.2),
+    "ratio": Metric(Condition(**_FLEET, change=0.025, churn=0.05, exposures_vary=True), "ratio", "relative"),
 }
 
 
 def first_looks(condition, seed, number):
     """Return the look at which each rule first rules zero out, 29 for never: without and with a change, (2, D, R)."""
     rng = np.random.default_rng([seed, number])
-    made = fleet(condition, rng)
+    made = fleet(condition.fleet, rng)
     assigned = np.array([made.assigned(rng) for _ in range(DRAWS)])
-    table, jobs = pd.DataFrame(made.rows), pd.DataFrame(made.jobs)
+    table, jobs = _near_one(condition, made, rng), pd.DataFrame(made.jobs)
+    target = Estimand.of(condition.metric_kind, condition.change).target
     method = next(method for method in METHODS if method.name == "adjusted")
     redrawn, answers = Redrawn(method), []
     for look in range(1, LOOKS + 1):
         rows = table[table["period"] < PAST + look]
         off, on = rows.assign(value=rows["off"], treated=0), rows.assign(value=rows["on"], treated=1)
         study = (rows["period"] >= PAST).to_numpy()
-        nothing = potential(off[~study], off[study], off[study].assign(treated=1), jobs)
-        redrawn.look(nothing, condition.treated)
+        nothing = potential(off[~study], off[study], off[study].assign(treated=1), jobs, target=target)
+        redrawn.look(nothing, condition.fleet.treated)
         chosen = assigned[:, nothing.machines.to_numpy()]
-        changed = potential(off[~study], off[study], on[study], jobs)
+        changed = potential(off[~study], off[study], on[study], jobs, target=target)
         answers.append([np.array(method.many(cells, chosen)) for cells in (nothing, changed)])
     change, error, freedom = np.moveaxis(np.array(answers), 2, 0)
     distance = np.moveaxis(np.abs(change) / error, 0, -1)
     freedom = np.moveaxis(freedom, 0, -1)
     first = table.assign(value=table["off"], treated=(table["period"] >= PAST) & assigned[0][table["machine"]])
+    first = first.assign(weight=first["exposure"]) if target == "sums" else first
     share = shares(machine_levels(first), PAST, list(range(1, LOOKS + 1)), LOOKS)
     return np.stack([_first(distance, rule) for rule in _rules(share, redrawn.correlation(), freedom)], axis=-1)
+
+
+def _near_one(condition, made, rng):
+    """Return the rows of a fleet; what is no rate has values near 1, a standard deviation being 1e-4."""
+    table = pd.DataFrame(made.rows)
+    if condition.metric_kind == "rate":
+        return table
+    rows = {name: np.asarray(values) for name, values in made.rows.items()}
+    arms = [numbers(condition, rows, arm, np.random.default_rng(rng.integers(2**32))) for arm in common(rng)]
+    if condition.metric_kind == "ratio":
+        arms = [arm / rows["exposure"] for arm in arms]
+    level, spread = arms[0].mean(), arms[0].std()
+    off, on = (1.0 + 1e-4 * (arm - level) / spread for arm in arms)
+    return table.assign(off=off, on=on)
 
 
 def _rules(share, correlation, freedom):
@@ -119,9 +145,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fleets", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--out", type=Path, default=Path("runs/outside-monitor"))
     asked = parser.parse_args()
-    for name in CONDITIONS:
+    for name in asked.conditions.split(","):
         found = counted(name, asked.fleets, asked.seed, asked.out)
         print(pd.DataFrame(summary(name, found)).round(4).to_string(index=False), flush=True)
 

@@ -43,7 +43,7 @@ def draw_effect(
     jobs : job, change, low, high, verdict (gained and lost are coloured); no row if none are known
     true_change : of the fleet; NaN where nobody knows it
     title : what it all says
-    unit : of the fleet's changes: percent, percentage points, or that of the values
+    unit : of the changes: percent, percentage points, or that of the values
 
     Examples
     --------
@@ -54,25 +54,25 @@ def draw_effect(
     """
     figure, (fleet, *others) = panels(columns=1 + bool(len(jobs)), height_inches=0.9 + 0.16 * max(len(jobs), 4))
     fleet.axvline(0.0, color=GREY, linewidth=0.6)
-    times = 100.0 if unit == "points" else 1.0
+    times, points = (100.0, ", points") if unit == "points" else (1.0, "")
     forest(fleet, estimates["estimator"].tolist(), *_ends(estimates, times))
     if math.isfinite(true_change):
         fleet.axvline(true_change, color=GREY, linestyle="--", label="truth")
         legend(fleet)
-    if unit == "%":
-        percent(fleet, "x")
-    label(fleet, "change of the fleet, points" if unit == "points" else "change of the fleet", "")
+    label(fleet, f"change of the fleet{points}", "")
     for panel in others:
         colours = [_VERDICTS.get(verdict, GREY) for verdict in jobs["verdict"]]
-        forest(panel, jobs["job"].tolist(), *_ends(jobs), colours=colours)
-        percent(panel, "x")
-        label(panel, "change of a job", "", "coloured: gained or lost")
+        forest(panel, jobs["job"].tolist(), *_ends(jobs, times), colours=colours)
+        label(panel, f"change of a job{points}", "", "coloured: gained or lost")
+    for panel in (fleet, *others):
+        if unit == "%":
+            percent(panel, "x")
     if title:
         figure.suptitle(title, fontsize=FONT_POINTS)
     return figure
 
 
-def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
+def draw_looks(looks: pd.DataFrame, planned: int, *, unit: Literal["%", "points", ""] = "%") -> Figure:
     """Return an experiment's estimates look by look, with what holds at all looks and what at one alone.
 
     Parameters
@@ -80,6 +80,7 @@ def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
     looks : period, share (of the planned information), change, low, high (of all looks together; infinite: says
         nothing), fixed_low, fixed_high (of that look alone)
     planned : looks until the horizon
+    unit : as of `draw_effect`
 
     Examples
     --------
@@ -89,7 +90,8 @@ def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
     """
     figure, (axes,) = panels()
     looks = looks.replace([np.inf, -np.inf], np.nan)
-    period = looks["period"]
+    period, times = looks["period"], 100.0 if unit == "points" else 1.0
+    looks = looks.assign(**{name: times * looks[name] for name in ("change", "low", "high", "fixed_low", "fixed_high")})
     axes.fill_between(period, looks["low"], looks["high"], color=SKY, alpha=0.4, linewidth=0, label="of all looks")
     spread = [looks["change"] - looks["fixed_low"], looks["fixed_high"] - looks["change"]]
     axes.errorbar(period, looks["change"], spread, fmt="o", ms=3, capsize=2, color=BLUE, label="at this look alone")
@@ -97,20 +99,22 @@ def draw_looks(looks: pd.DataFrame, planned: int) -> Figure:
     horizon = period[looks["share"] >= 1.0]
     if len(horizon):
         axes.axvline(horizon.iloc[0], color=GREY, linestyle=":", label=f"horizon of {planned} looks")
-    percent(axes)
-    label(axes, "period", "change so far")
+    if unit == "%":
+        percent(axes)
+    label(axes, "period", "change so far, points" if unit == "points" else "change so far")
     legend(axes, columns=2, above=True)
     return figure
 
 
-def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
+def draw_designs(forecasts: pd.DataFrame, detect: float, *, unit: Literal["%", "points", ""] = "%") -> Figure:
     """Return the smallest change that each design sees by the machines that it takes, beside the change to be seen.
 
     Parameters
     ----------
     forecasts : design (with its estimator), machines, smallest (relative change; infinite: none), trusted (whether
         intervals hold what they claim); a row for each size that was rehearsed
-    detect : relative change to be seen
+    detect : change to be seen
+    unit : as of `draw_effect`
 
     Examples
     --------
@@ -118,7 +122,8 @@ def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
     >>> len(draw_designs(pd.DataFrame({"design": "1 day after 1 day, adjusted", **columns}), 0.03).axes)
     1
     """
-    names = list(dict.fromkeys(forecasts["design"]))
+    names, times, sign = list(dict.fromkeys(forecasts["design"])), 100.0 if unit else 1.0, "%" if unit == "%" else ""
+    to_be_seen = f"{detect:.2%}" if unit == "%" else f"{times * detect:.4g}"
     figure, (axes,) = panels(height_inches=2.3 + 0.13 * len(names))
     for place, name in enumerate(names):
         of = forecasts[forecasts["design"] == name].replace(np.inf, np.nan).sort_values("machines")
@@ -132,15 +137,19 @@ def draw_designs(forecasts: pd.DataFrame, detect: float) -> Figure:
             color=CYCLE[place % len(CYCLE)] if trusted else GREY,
             label=name if trusted else f"{name} (not trusted)",
         )
-    axes.axhline(detect, color=RED, linewidth=0.8, linestyle="--", label=f"to be seen: {detect:.2%}")
+    axes.axhline(detect, color=RED, linewidth=0.8, linestyle="--", label=f"to be seen: {to_be_seen}")
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
         axis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda change, _place: f"{100 * change:g}%"))
-    label(axes, "machines with the feature", "smallest change seen")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda change, _place: f"{times * change:g}{sign}"))
+    label(
+        axes,
+        "machines with the feature",
+        "smallest change seen, points" if unit == "points" else "smallest change seen",
+    )
     figure.legend(loc="outside lower center", frameon=False, fontsize=FONT_POINTS)
     return figure
 

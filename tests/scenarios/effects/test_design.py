@@ -107,6 +107,71 @@ def test_a_crossover_needs_short_periods(table, tmp_path):
     assert "crossover of 6 periods" in {row["design"] for row in payload["designs"]}
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "detect"),
+    [
+        ("mean", lambda value: 50.0 * (value - 1.0), 1.0),
+        ("ratio", lambda value: 3.0 * value, 0.02),
+        ("proportion", lambda value: value / 2.0, 0.01),
+    ],
+)
+def test_kinds_of_metrics_are_planned_as_the_same_values_of_a_rate_are(said, kind, value, detect):
+    """A mean 50 times as large less 50, and a ratio whose denominators are all 3: the designs need as many machines."""
+    rows = fleet().assign(exposure=3.0)
+    answer = design_of(
+        [rows.assign(value=value(rows["value"]))],
+        DesignQuestion(detect, days=1.0, draws=100, metric_kind=kind),
+        None,
+        quiet,
+    )
+    payload = answer.payload()
+    sizes = {(row["design"], row["estimator"]): row["machines"] for row in payload["designs"]}
+    for row in said["designs"]:
+        if row["estimator"] in {"adjusted", "cuped"}:
+            assert sizes[row["design"], row["estimator"]] == pytest.approx(row["machines"], rel=0.2, abs=3)
+    first, of_rate = payload["designs"][0], said["designs"][0]
+    assert first["margin"] == pytest.approx(of_rate["margin"] * detect / 0.02, rel=0.25)
+    assert "published" not in {row["estimator"] for row in payload["designs"]}
+    assert f" --metric-kind {kind}" in answer._repr_html_()
+    amount = {"mean": "a change of 1 ", "ratio": "a change of 2.00% ", "proportion": "a change of 1.00 points "}[kind]
+    assert amount in answer._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--detect", "2%"),
+            "value: should be above 0; if it is right, give --metric-kind mean (or proportion, or ratio)",
+        ),
+        (
+            ("--detect", "2%", "--metric-kind", "p99"),
+            "--metric-kind: should be rate, mean, proportion or ratio; no exp",
+        ),
+        (("--detect", "2", "--metric-kind", "proportion"), "--detect: should be a share between 0 and 1, such as 3%"),
+        (("--detect", "2%", "--metric-kind", "ratio"), "exposure: is missing: a ratio needs its denominators there"),
+        (
+            ("--detect", "2%", "--metric-kind", "ratio", "--crossover"),
+            "--crossover: is not planned for a ratio of sums",
+        ),
+        (
+            ("--detect", "2%", "--metric-kind", "mean", "--change", "relative"),
+            "--change: relative needs a mean above 0",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(tmp_path, words, told):
+    fleet().assign(value=lambda rows: rows["value"] - 2.0).to_csv(tmp_path / "past.csv", index=False)
+    ended = invoke("design", tmp_path / "past.csv", *words)
+    assert ended.exit_code == 2
+    assert told in ended.output
+
+
+def test_a_scenario_is_planned_for_a_rate():
+    ended = invoke("design", "small", "--detect", "2%", "--metric-kind", "mean")
+    assert (ended.exit_code, "--metric-kind: is of tables" in ended.output) == (2, True)
+
+
 @pytest.mark.parametrize(("name", "read"), [("plan.csv", pd.read_csv), ("plan.parquet", pd.read_parquet)])
 def test_machines_of_the_first_design_are_drawn_into_a_file_that_may_hold_a_former_plan(table, tmp_path, name, read):
     file = tmp_path / name

@@ -583,6 +583,28 @@ def test_the_kind_of_metric_says_which_values_can_be_used(tmp_path):
     assert " points (" in invoke("effect", file, "--metric-kind", "proportion").output
 
 
+@pytest.mark.parametrize(("kind", "target"), [("mean", "instances"), ("proportion", "instances"), ("ratio", "sums")])
+def test_jobs_have_their_own_absolute_changes(kind, target):
+    """Without a past that of a job is the difference of its arms' means, or of ratios of sums."""
+    table = pd.concat([signed().assign(job=job, instance=range(160)) for job in ("a", "b", "c")], ignore_index=True)
+    rng = np.random.default_rng(5)
+    gain = table["job"].map({"a": 0.0, "b": 0.4, "c": -3.0}) * table["treated"]
+    below = table["exposure"] if kind == "ratio" else 1.0
+    value = {"mean": rng.normal(-0.2, 1.0, 480) + gain, "proportion": rng.random(480) < 0.5 + gain / 8}.get(kind)
+    table["value"] = below * (rng.normal(2.0, 0.5, 480) + gain) if value is None else value * 1.0
+    study = table[table["period"] >= table.loc[table["treated"] == 1, "period"].min()]
+    answer = wsc.effect(study, metric_kind=kind, change="absolute")
+    jobs = answer.jobs().set_index("job")
+    for job, rows in study.assign(below=below).groupby("job"):
+        off, on = (arm["value"].sum() / arm["below"].sum() for _, arm in rows.groupby("treated"))
+        assert jobs.loc[job, "change"] == pytest.approx(on - off, rel=1e-2, abs=1e-3)
+        assert jobs.loc[job, "low"] < on - off < jobs.loc[job, "high"]
+    assert (answer.estimand.target, jobs.loc["c", "verdict"], jobs.loc["a", "verdict"]) == (target, "lost", "undecided")
+    assert len(answer.figure().axes) == 2
+    relative = wsc.effect(study.assign(value=study["value"].abs()), metric_kind=kind, change="relative")
+    assert f"not estimated as the relative change of a {kind}; --change absolute has them" in " ".join(relative.notes)
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

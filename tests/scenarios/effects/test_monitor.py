@@ -10,9 +10,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
-from analysis.effects.methods import RECOMMENDED
+from analysis.effects.estimand import Estimand
+from analysis.effects.linearisation import Linearised
+from analysis.effects.methods import RECOMMENDED, method
 from models.randomness import stream
 from scenarios.commands.app import app
+from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.monitor import monitor as monitor_of
 from scenarios.files.faults import FaultsError
 from scenarios.views.terminal import show
@@ -141,6 +144,62 @@ def test_looks_at_which_machines_do_not_differ_say_nothing(tmp_path):
     payload = monitor(written(tmp_path, table))
     assert [look["period"] for look in payload["looks"]] == [4, 5]
     assert "no estimate until 3: 2 machines" in payload["notes"][1]
+
+
+KINDS = {
+    "mean": lambda value: np.where(value < 0.97, 0.0, 100.0 * (value - 1.0)),
+    "proportion": lambda value: (value > 1.02).astype(float),
+    "ratio": lambda value: value * (1 + np.arange(len(value)) % 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"), [("mean", None), ("proportion", None), ("proportion", "relative"), ("ratio", None)]
+)
+def test_each_look_says_what_an_estimate_of_its_rows_does_of_any_kind_of_metric(tmp_path, kind, change):
+    table = observations(0.05).assign(exposure=lambda rows: 1 + np.arange(len(rows)) % 3, instance=range(720))
+    table = table.assign(value=KINDS[kind](table["value"].to_numpy()))
+    answer = monitor_of(written(tmp_path, table), metric_kind=kind, change=change, planned=4, spending="obrien-fleming")
+    payload = answer.payload()
+    told = {"kind": payload["metric_kind"], "change": payload["change_kind"], "target": payload["target"]}
+    for look in payload["looks"][1::2]:
+        rows = table[table["period"] <= look["period"]]
+        alone = effect_of([rows], metric_kind=kind, change=change)
+        wanted = [alone.change, alone.low, alone.high, alone.effect.error]
+        assert [look[name] for name in ("change", "fixed_low", "fixed_high", "error")] == pytest.approx(wanted)
+        assert told == {"kind": kind, "change": alone.estimand.change, "target": alone.estimand.target}
+        assert look["zero_ruled_out"] == (look["low"] > 0 or look["high"] < 0) == (look["p_value"] < 0.05)
+    assert payload["change"] == "gained"
+    assert "higher by " in answer.verdict
+    assert any(f"guards that cannot look at a {kind}" in note for note in payload["notes"])
+    assert f"{answer.estimand.unit or '+'}" in answer._repr_html_()
+    assert answer.figure().axes[0].get_ylabel() == "change so far" + ", points" * (answer.estimand.unit == "points")
+
+
+def test_a_relative_change_has_the_distance_of_its_interval_from_zero():
+    """The interval of a look whose arms are just so many errors apart ends at zero."""
+    table = observations(0.02).assign(instance=range(720))
+    table = table.assign(value=KINDS["proportion"](table["value"].to_numpy()))
+    relative = Linearised.of(table, None, Estimand.of("proportion", "relative")).relative(method("adjusted"))
+    low, high = relative.ends(relative.distance)
+    assert (low, high > 0) == (pytest.approx(0.0, abs=1e-9), True)
+    assert relative.ends(1e6) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--metric-kind", "p99"), "--metric-kind: should be rate, mean, proportion or ratio; look at a quantile once"),
+        (("--metric-kind", "mean", "--estimator", "published"), "--estimator: published estimates the relative change"),
+        (("--metric-kind", "ratio"), "exposure: is missing: a ratio needs its denominators there"),
+        (("--metric-kind", "mean", "--change", "relative"), "; give --change absolute"),
+    ],
+)
+def test_looks_that_cannot_be_taken_are_refused(tmp_path, words, told):
+    table = observations(0.05).assign(value=lambda rows: rows["value"] - 1.1)
+    ended = CliRunner().invoke(app, ["monitor", *map(str, written(tmp_path, table)), *words])
+    assert ended.exit_code == 2
+    assert told in ended.output
 
 
 def test_faults_are_located_and_all_told(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
+from analysis.tables.recipe import Recipe
 from scenarios.commands.app import app
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
@@ -81,6 +82,33 @@ def test_a_file_that_is_given_twice_is_told_before_it_is_read(tmp_path):
     with pytest.raises(FaultsError) as caught:
         experiment([tmp_path / "bad.csv", tmp_path / "b.csv", tmp_path / "bad.csv"])
     assert str(caught.value) == f"{tmp_path / 'bad.csv'}: should be given once, got 2 times"
+
+
+@pytest.mark.parametrize("command", [audit, effect, monitor])
+def test_bad_cells_are_told_together_with_missing_rows_of_the_feature(tmp_path, command):
+    head, nothing = "period,job,machine,weight,value,treated", "nothing has the feature: no row has treated 1"
+    path = tmp_path / "seen.csv"
+
+    def faults(rows, **options):
+        path.write_text("\n".join([head, *rows]))
+        with pytest.raises(FaultsError) as caught:
+            command([path], **options)
+        return str(caught.value)
+
+    good = [f"1,a,m{k},1,{1 + k / 10},0" for k in range(4)]
+    bad = faults([*good, "x,a,m5,1,1,0", "1,,m6,1,1,false"])
+    assert nothing in bad
+    assert "seen.csv:6:1: period: should be a number" in bad
+    assert "seen.csv:7:2: job: should not be empty" in bad
+    assert nothing not in faults([*good, "x,a,m5,1,1,1"])
+    assert nothing not in faults([*good, "1,a,m5,1,1e60,2"])
+    both = faults([*good, "1,a,m5,1,-1,0", "1,a,m6,1,n/a,0"])
+    assert nothing in both
+    assert "2 of 6 rows have no value or weight above 0; 1 value is 0 or negative (first: line 6, -1)" in both
+    path.write_text("\n".join([head, *good, "1,,m6,1,1,0"]))
+    recipe = Recipe(columns={"treated": "machine = 'm9'"})
+    with pytest.raises(FaultsError, match=r"true in no row.*\n.*job: should not be empty"):
+        command([path], recipe=recipe)
 
 
 def test_jobs_of_another_fleet_are_refused(tmp_path):
