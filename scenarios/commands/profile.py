@@ -83,11 +83,11 @@ def diff(
 @guard
 def import_(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FILE…", help="Profiles: pprof, OTLP, folded stacks, perf, speedscope, Chrome, Firefox and others."
         ),
-    ],
+    ] = None,
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder that the tables go into.")] = Path("imported"),
     append: Annotated[
@@ -113,6 +113,13 @@ def import_(
     source_root: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the source files, whose text is kept to be annotated.")
     ] = None,
+    source_link: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PREFIX=]URL",
+            help="Repository that pages link to, or an address with {revision}, {path} and {line}; may be repeated.",
+        ),
+    ] = None,
     drawn_from: Annotated[
         int | None, count(help="Number of machines of which those in the files are a random sample.")
     ] = None,
@@ -132,7 +139,7 @@ def import_(
 
     with progress(quiet=json) as tell:
         payload = profile_files.import_files(
-            files,
+            files or (),
             out,
             tell,
             drawn_from,
@@ -142,6 +149,7 @@ def import_(
             service_from=service_from,
             binaries=binary or (),
             source_root=source_root,
+            source_links=source_link or (),
         )
     answer(payload, json)
 

@@ -139,6 +139,7 @@ def import_files(
     service_from: str | None = None,
     binaries: Sequence[Path] = (),
     source_root: Path | None = None,
+    source_links: Sequence[str] = (),
 ) -> Imported:
     """Read profiles of other tools into a profile directory, which appears or changes when it is complete.
 
@@ -155,6 +156,8 @@ def import_files(
     machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`
     binaries : programs, libraries and debug files that name the addresses of files without symbols
     source_root : folder in which the source files lie whose text is kept beside the profile
+    source_links : ``URL`` or ``PREFIX=URL`` of repositories to which pages link: see `links.parse_link`; those of
+        earlier imports stay
 
     Raises
     ------
@@ -180,8 +183,10 @@ def import_files(
     from analysis.profiling.formats.sources import with_sources
     from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, to_tables, totals
 
-    if not paths:
+    later = append and out.exists() and bool(source_links or source_root is not None)
+    if not paths and not later:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
+    links = _links(source_links)
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
     if out.exists() and not append:
@@ -210,6 +215,7 @@ def import_files(
             drawn_from=record.drawn_from if machines is None else machines,
             equal_lengths=record.equal_lengths or equal_lengths,
             spans=record.spans or any(profile.span for profile in profiles),
+            links=record.links,
         )
         if record.drawn_from is not None:
             tables, told = _drawn(profiles, tables, record)
@@ -217,7 +223,10 @@ def import_files(
     if source_root is not None and tables:
         tables, told = with_sources(tables, source_root)
         notes += told
-    if profiles or (source_root is not None and tables):
+    if links and tables:
+        record = record.linked(links)
+        notes += _linked(record.links, tables)
+    if tables and (profiles or links or source_root is not None):
         _write_folder(tables, record, out)
     of_files = [total for profile in profiles for total in totals(profile)]
     return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
@@ -233,6 +242,31 @@ def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origi
         return reader_of(source)
     except InputError as error:
         raise FaultsError([Fault(option, 0, 0, "", str(error), shown(source))]) from None
+
+
+def _links(texts: Sequence[str]) -> dict[str, str]:
+    """Return templates by prefix, or raise the faults of all texts that are none."""
+    from analysis.profiling.formats.links import parse_link
+
+    links, faults = dict[str, str](), list[Fault]()
+    for text in texts:
+        try:
+            prefix, template = parse_link(text)
+        except InputError as error:
+            faults.append(Fault("--source-link", 0, 0, "", str(error), shown(text)))
+            continue
+        links[prefix] = template
+    if faults:
+        raise FaultsError(faults)
+    return links
+
+
+def _linked(links: Mapping[str, str], tables: Mapping[str, "pd.DataFrame"]) -> list[str]:
+    """Return notes on what links to a repository."""
+    from analysis.profiling.formats.links import link_notes
+
+    labels = set(tables["labels"]["key"].astype(str)) if "labels" in tables else set[str]()
+    return link_notes(links, set(tables["locations"]["file"].astype(str)), labels)
 
 
 def _binaries(paths: Sequence[Path]) -> list["Binary"]:
@@ -429,7 +463,7 @@ def _read_all(
             faults.append(error)
     if not profiles and not notes and len(faults) == 1:
         raise faults[0]
-    if not profiles and not notes:
+    if faults and not profiles and not notes:
         raise InputError("\n".join(map(str, faults)))
     return digests, profiles, [*notes, *(f"left out: {_first_of(error)}" for error in faults)]
 

@@ -3,6 +3,7 @@
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from analysis.profiling.query import DIMENSIONS
@@ -123,6 +124,19 @@ def of_frame(
         tuple(tuple(cell(row, name) for name in names) for row in rows),
         title,
     )
+
+
+def beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
+    """Return a table with a column more, of words.
+
+    Parameters
+    ----------
+    listed : the table
+    head : the column's heading
+    cells : one a row
+    """
+    rows = tuple((*row, cell) for row, cell in zip(listed.rows, cells, strict=True))
+    return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
 
 
 def heading(name: str) -> str:

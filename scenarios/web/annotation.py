@@ -9,9 +9,10 @@ import pandas as pd
 
 from scenarios.views.numbers import event_name, quantity
 from scenarios.views.section import Cell, Table
-from scenarios.views.tables import Link, Row, of_frame
-from scenarios.web.listing import beside, unit_of
+from scenarios.views.tables import Link, Row, beside, of_frame
+from scenarios.web.listing import unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, read
+from scenarios.web.repository import line_links, with_repository, words
 from scenarios.web.site import ProfileSite, WebPage
 
 _MOST_LINES, _HOTTEST = 10_000, 8
@@ -31,6 +32,8 @@ class SourceLine:
     value: int
     share: float
     bar: float
+    href: str = ""
+    """Its address in a repository; empty if it has none, or nothing was sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class SourceView:
     functions: Table
     users: Table
     versions: Table
+    repository: str
+    """Its address in a repository; empty if it has none."""
+    revision: str
+    """Of the file at that address, and why that one."""
     action: str = "/source"
     quantity: Callable[..., str] = quantity
 
@@ -130,7 +137,8 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
     samples, value = site.database.total(exact.query)
     _, everything = site.database.total(base.query)
     unit = unit_of(site, request.query.event)
-    lines = annotate(site, exact, file, file_hash)
+    lines = _linked(site, exact, file, annotate(site, exact, file, file_hash))
+    repository = line_links(site, exact.query, file, [0])[0]
     view = SourceView(
         request=request,
         file=file,
@@ -147,8 +155,17 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
         functions=_split(site, exact, ("function",), "Functions of the file"),
         users=_split(site, exact, ("application", "revision"), "Programs that run it"),
         versions=_versions(site, base, contents, file, file_hash),
+        repository=repository,
+        revision=words(site, exact.query) if repository else "",
     )
     return WebPage("source.html", file, view)
+
+
+def _linked(site: ProfileSite, exact: PageQuery, file: str, lines: list[SourceLine]) -> list[SourceLine]:
+    """Return lines of which those that were sampled have their addresses in a repository."""
+    sampled = [line.number for line in lines if line.samples]
+    addresses = dict(zip(sampled, line_links(site, exact.query, file, sampled), strict=True))
+    return [replace(line, href=addresses.get(line.number, "")) for line in lines]
 
 
 def _versions(site: ProfileSite, base: PageQuery, contents: pd.DataFrame, file: str, file_hash: str) -> Table:
@@ -269,8 +286,9 @@ def omitting(pairs: Iterable[LinePair]) -> Iterator[LinePair]:
 
 def annotate(site: ProfileSite, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:
     """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last."""
-    text = site.source(file, file_hash).head(_MOST_LINES)
     sampled = site.database.query(exact.grouped("line").query)
+    linked = len(sampled) > 0 and line_links(site, exact.query, file, [0]) != [""]
+    text = site.source(file, file_hash, required=not linked).head(_MOST_LINES)
     heat = {
         int(line): (int(samples), int(value), float(share))
         for line, samples, value, share in zip(*(sampled[name] for name in _TOLD), strict=True)
@@ -294,6 +312,7 @@ def _files(site: ProfileSite, request: PageQuery) -> WebPage:
 
     unit = unit_of(site, request.query.event)
     table = of_frame(listed, "Source files by content", {"file": link}, unit=unit)
+    table = with_repository(site, request.query, listed, table)
     return WebPage("files.html", "Source", FilesView(request, site.suggestions, table))
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from analysis.profiling.query import ALIASES, unknown
 from scenarios.views.section import Cell, Table
-from scenarios.views.tables import Row, of_frame
-from scenarios.web.listing import beside, unit_of
+from scenarios.views.tables import Row, beside, of_frame
+from scenarios.web.listing import unit_of
 from scenarios.web.parameters import MOST_ROWS, Pairs, RefusedError, gather, read, restriction_text
 from scenarios.web.site import ProfileSite, WebPage
 

@@ -18,6 +18,7 @@ from scenarios.web.differences import Layout, frame_intervals, frames, functions
 from scenarios.web.graph import Stack, Tree
 from scenarios.web.listing import both, marked, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
+from scenarios.web.repository import function_links
 from scenarios.web.site import ProfileSite, WebPage
 
 MOST_PATHS = 100_000
@@ -367,6 +368,7 @@ def _payload(
             "image": [image for image, _, _ in places],
             "file": [file for _, file, _ in places],
             "line": [line for _, _, line in places],
+            "repository": function_links(site, query, list(numbers)),
         },
         "trees": list(drawn),
     }

@@ -15,8 +15,9 @@ from models.errors import WscError
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
-from scenarios.views.tables import Link, Row, of_frame
+from scenarios.views.tables import Link, Row, beside, of_frame
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
+from scenarios.web.repository import with_repository
 from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
 from scenarios.web.timeline import SharesOverTime, timeline
 
@@ -262,6 +263,7 @@ def listed(
         rows = with_intervals(site, request, rows)
     links = {key: _refine(request, key) for key in request.query.by}
     table = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
+    table = with_repository(site, request.query, rows, table)
     if "function" not in request.query.by or not len(rows):
         return table
     return beside(table, "see", tuple(_callers(request, str(function)) for function in rows["function"]))
@@ -269,19 +271,6 @@ def listed(
 
 def _title(request: PageQuery) -> str:
     return f"{event_name(request.query.event)} by {', '.join(request.query.by)}"
-
-
-def beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
-    """Return a table with a column more, of words.
-
-    Parameters
-    ----------
-    listed : the table
-    head : the column's heading
-    cells : one a row
-    """
-    rows = tuple((*row, cell) for row, cell in zip(listed.rows, cells, strict=True))
-    return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
 
 
 def _callers(request: PageQuery, function: str) -> Cell:

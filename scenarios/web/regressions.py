@@ -13,8 +13,8 @@ from models.arrays import DAY_S
 from scenarios.files import options
 from scenarios.profiling.regress import ADJUSTMENTS, adjustment, least_cost, least_growth
 from scenarios.views.section import Cell, Table
-from scenarios.views.tables import Row, of_frame
-from scenarios.web.listing import beside, with_interval
+from scenarios.views.tables import Row, beside, of_frame
+from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.site import ProfileSite, WebPage
 

@@ -316,17 +316,18 @@ class ProfileSite:
             )
         }
 
-    def source(self, file: str, file_hash: str) -> pd.DataFrame:
+    def source(self, file: str, file_hash: str, *, required: bool = True) -> pd.DataFrame:
         """Return the lines of a source file in order: line, text; by its name and its content's signature.
 
         Parameters
         ----------
         file, file_hash : compared with what the table of sources has; never a path
+        required : whether there must be such a source; otherwise it has no lines
 
         Raises
         ------
         RefusedError
-            If the profile has no such source.
+            If the profile has no such source, and it is required.
         """
         stored = self.run / "sources.parquet"
         if stored.is_file():
@@ -334,4 +335,6 @@ class ProfileSite:
             lines: pd.DataFrame = pq.read_table(stored, columns=["line", "text"], filters=wanted).to_pandas()
             if len(lines):
                 return lines.sort_values("line", ignore_index=True)
+        if not required:
+            return pd.DataFrame({"line": pd.Series(dtype=int), "text": pd.Series(dtype=str)})
         raise RefusedError([f"file: no source of {file[:120]} with signature {file_hash[:80]} is stored"], 404)

@@ -16,8 +16,8 @@ from scenarios.files import options
 from scenarios.profiling.regress import least_cost, least_growth
 from scenarios.profiling.watch import ProfileWatch, WatchedChange, span_faults
 from scenarios.views.section import Cell, Table
-from scenarios.views.tables import Row, of_frame
-from scenarios.web.listing import beside, with_interval
+from scenarios.views.tables import Row, beside, of_frame
+from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.regressions import around
 from scenarios.web.site import ProfileSite, WatchQuestion, WebPage

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,12 @@ class ImportRecord:
     drawn_from: int | None = None
     equal_lengths: bool = False
     spans: bool = False
+    links: dict[str, str] = field(default_factory=dict)
+    """Prefix of source files to the template of their addresses in a repository."""
+
+    def linked(self, links: Mapping[str, str]) -> "ImportRecord":
+        """Return it with other links beside its own, of which those with an empty template are left out."""
+        return replace(self, links={prefix: url for prefix, url in (self.links | dict(links)).items() if url})
 
     def write(self, folder: Path) -> None:
         """Write it into a folder."""

@@ -458,6 +458,7 @@
         made.href = href;
         made.textContent = text;
         links.append(made);
+        return made;
       };
       const { base, root, action } = this.place.dataset;
       const isRoot = root && (this.answer.view === "callers" ? !frame.children.length && !this.answer.functions.value[frame.function]
@@ -476,6 +477,12 @@
       link("Query", `/query?${base}&by=application&where=${encodeURIComponent(`function=${frame.name}`)}`);
       const file = this.answer.functions.file[frame.function];
       if (file) link("Source", `/source?file=${encodeURIComponent(file)}`);
+      const repository = this.answer.functions.repository?.[frame.function];
+      if (/^https?:\/\//i.test(repository)) {
+        const made = link("Repository", repository);
+        made.rel = "noopener noreferrer";
+        made.target = "_blank";
+      }
       const copy = document.createElement("button");
       copy.type = "button";
       copy.textContent = "Copy name";

@@ -1,13 +1,21 @@
-"""Sources of imported profiles: found by the end of their path, kept with a signature, and never from elsewhere."""
+"""Sources of imported profiles: found by the end of their path and kept with a signature, or linked to."""
 
+import re
+
+import pytest
 from typer.testing import CliRunner
 
-from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Sample
+from analysis.profiling.formats.appending import ImportRecord
+from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Origin, Sample
+from analysis.profiling.formats.links import link_to, parse_link
 from analysis.profiling.formats.sources import MOST_BYTES, with_sources
-from analysis.profiling.formats.tables import to_tables
+from analysis.profiling.formats.tables import to_tables, write_tables
+from models.errors import InputError
 from scenarios.commands.app import app
 from scenarios.web import annotation
+from scenarios.web.application import application
 from scenarios.web.site import ProfileSite
+from tests.helpers.web_pages import Reader, ask
 
 
 def tables(*files):
@@ -79,3 +87,97 @@ def test_an_import_is_annotated_even_if_its_sources_come_later(tmp_path):
     assert [(line.text, line.samples) for line in lines] == [("package a", 0), ("func f() {}", 1)]
     done = CliRunner().invoke(app, [*words, "--append", "--source-root", str(tmp_path / "none")])
     assert (done.exit_code, "--source-root: should be a folder" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("javascript:alert(1)//{path}", "begins with http:// or https://"),
+        ("git@github.com:acme/search.git", "begins with http:// or https://"),
+        ("ftp://host/{path}", "begins with http:// or https://"),
+        ("https://{path}/x", "should name its host"),
+        ("https://a:b@host/{path}", "no user or password"),
+        ("https://host/{path}/{commit}", "has {commit}: fields are {revision}, {path} and {line}"),
+        ("https://host/{path}{", "has {: fields are"),
+        ("https://host/{line}", "should have {path}"),
+        ('https://host/{path}"x', "no blanks, quotes"),
+        ("https://host/a/b", "is no repository of GitHub"),
+        ("https://github.com/acme", "should be a repository as https://github.com/OWNER/NAME"),
+        ("https://host:99999/{path}", "a port between"),
+        ("", "begins with http:// or https://"),
+    ],
+)
+def test_what_is_no_link_is_refused(text, problem):
+    with pytest.raises(InputError, match=re.escape(problem)):
+        parse_link(text)
+
+
+def test_a_link_is_escaped_and_stays_in_the_repository():
+    def to(link, *place):
+        return link_to(dict([parse_link(link)]), *place)
+
+    hub = "https://github.com/acme/search/"
+    lab = to("https://gitlab.acme.example/group/sub/search", "src/a.c", 0, "release/1.2")
+    assert lab == "https://gitlab.acme.example/group/sub/search/-/blob/release/1.2/src/a.c"
+    assert to(hub, 'a"b?c#d%.c', 3) == f"{hub}blob/HEAD/a%22b%3Fc%23d%25.c#L3"
+    assert to(hub, "github.com/acme/search/net/a.go", 3) == f"{hub}blob/HEAD/net/a.go#L3"
+    for elsewhere in (
+        "github.com/acme/other/a.go",
+        "/abs/a.c",
+        "C:\\a.c",
+        "a/../../b.c",
+        "node:fs",
+        "https://x/a.js",
+        "",
+    ):
+        assert to(hub, elsewhere) == "", elsewhere
+    for revision in ("../../evil", "a..b", "x y", "-x", "/x", "v1/../..", "[none]", ""):
+        assert to(hub, "a.c", 1, revision) == f"{hub}blob/HEAD/a.c#L1"
+    assert to("C:\\src=https://host/{path}", "C:\\src\\net\\a.c") == "https://host/net/a.c"
+    assert to("/src=https://host/{path}", "/source/a.c") == ""
+    longest = dict(map(parse_link, ["/=https://host/{path}", "/go=https://go.example/{path}?l={line}"]))
+    assert link_to(longest, "/go/a.go") == "https://go.example/a.go?l=1"
+    assert link_to(longest, "/x/a.go") == "https://host/x/a.go"
+
+
+def test_pages_link_to_a_repository_that_is_named_later(tmp_path):
+    frames = (Frame("f", "app", file="/build/net/a b.c", function_line=5, line=7), Frame("g", file="/usr/b.c", line=1))
+    origins = tuple(Origin(labels=(("git.commit", commit),)) for commit in ("v1", "v2"))
+    samples = (Sample((0, 1), (2,), 0), Sample((0, 1), (3,), 1), Sample((1,), (1,), 0))
+    out = tmp_path / "out"
+    out.mkdir()
+    write_tables(to_tables([ForeignProfile((Measure("cpu"),), frames, samples, origins=origins)]), out)
+    ImportRecord().write(out)
+
+    def linked(link):
+        return CliRunner().invoke(app, ["profile", "import", "--append", "--out", str(out), "--source-link", link])
+
+    done = linked("/build=https://github.com/acme/search")
+    told = ["1 of 2 source files link to a repository; not: /usr/b.c", "label.git.commit is the revision"]
+    assert (done.exit_code, done.stdout.splitlines()[:2]) == (0, told), done.output
+    bad = linked("/build=https://github.com/{x}/{path}")
+    assert (bad.exit_code, "--source-link: has {x}" in bad.stderr) == (2, True), bad.output
+    base, site = "https://github.com/acme/search/blob", application(out)
+    pages = {
+        "/query?event=cpu": f"{base}/v2/net/a%20b.c#L5",
+        "/query?event=cpu&where=label.git.commit=v1": f"{base}/v1/net/a%20b.c#L5",
+        "/query?event=cpu&by=file,line": f"{base}/v2/net/a%20b.c#L7",
+        "/source?event=cpu": f"{base}/v2/net/a%20b.c",
+        "/source?event=cpu&file=/build/net/a b.c": f"{base}/v2/net/a%20b.c#L7",
+    }
+    for url, address in pages.items():
+        page = Reader(ask(site, url.replace(" ", "%20")).text)
+        links = [own for tag, own in page.tags if tag == "a" and own["href"].startswith("https:")]
+        assert address in [own["href"] for own in links], url
+        assert {own["rel"] for own in links} == {"noopener noreferrer"}
+        assert all(own["href"].startswith(base) for own in links)
+    assert "at v2, which has most of the samples of 2 revisions" in ask(site, "/source?file=/build/net/a%20b.c").text
+    assert ask(site, "/source?file=/usr/b.c").status == 404
+    assert ask(site, "/flame.json").json()["functions"]["repository"].count(f"{base}/v2/net/a%20b.c#L5") == 1
+    record = out / "import.json"
+    record.write_text(record.read_text().replace("https://github.com", "javascript:alert(1)"))
+    text = ask(application(out), "/source").text
+    assert "repository" not in text
+    assert "javascript" not in text
+    assert linked("/build=").exit_code == 0
+    assert ImportRecord.read(out).links == {}
