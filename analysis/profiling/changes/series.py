@@ -31,6 +31,10 @@ _USUAL = 0.01
 """Variance of log shares between machine-days where nothing tells it."""
 _PRIOR_DAYS = 20.0
 """Weight of the usual variance, in machine-days."""
+_FEW_DAYS = 5.0
+"""Machine-days from which a function has a say in the usual variance where few have `_PRIOR_DAYS`."""
+_TELLING = 7
+"""Times `_PRIOR_DAYS` that functions have together if they tell the usual variance."""
 _LASTING_PAIRS = 200
 """Pairs of function and application, the largest, by which the part of the variance that lasts is measured."""
 MOST_BINS = 4_000
@@ -425,8 +429,16 @@ def smoothed(own: Floats, machine_days: Floats, counts: Floats) -> Floats:
     >>> smoothed(np.array([0.04]), np.array([0.0]), np.array([5.0]))
     array([0.01])
     """
-    telling = (machine_days >= _PRIOR_DAYS) & (counts >= 2.0)
-    usual = max(float(np.median(own[telling])), 0.0) if telling.sum() >= WEEK else _USUAL
+    usual = _usual(own[counts >= 2.0], machine_days[counts >= 2.0])
     inside = usual * counts
     support = machine_days * (inside / (1.0 + inside)) ** 2
     return np.asarray(np.maximum((own * support + usual * _PRIOR_DAYS) / (support + _PRIOR_DAYS), 0.0))
+
+
+def _usual(own: Floats, machine_days: Floats) -> float:
+    """Return the variance of a function in the middle, of those that enough machine-days tell, or all together do."""
+    for least in (_PRIOR_DAYS, _FEW_DAYS):
+        telling = machine_days >= least
+        if telling.any() and machine_days[telling].sum() >= _TELLING * _PRIOR_DAYS:
+            return max(float(np.median(own[telling])), 0.0)
+    return _USUAL

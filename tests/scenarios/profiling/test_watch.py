@@ -148,6 +148,12 @@ def test_where_no_function_is_small_what_could_be_found_is_said_of_larger_ones(t
     assert "no function has about 0.01%, 0.1%, 1%, 3%, 10%, 30% of cycles" in shown(none)
 
 
+@pytest.mark.parametrize("seed", [1, 5])
+def test_few_visits_that_vary_much_are_no_changes(tmp_path, seed):
+    """Counts of 24 visits differ by more than half, so that days differ, too: two functions were named."""
+    assert not watch([small_profile.write(tmp_path / "small", seed)], "cycles").changes
+
+
 def test_bins_of_days_say_that_hours_are_not_compared(grown):
     answer = watch([grown], "cpu", span=WatchSpan(width_s=86400.0))
     assert "bins are as wide as a day: hours of the day are not compared" in answer.notes

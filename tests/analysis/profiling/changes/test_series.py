@@ -90,3 +90,11 @@ def test_the_spread_between_machines_is_measured(tmp_path):
 def test_a_variance_that_is_told_well_is_the_functions_own():
     variances = smoothed(np.array([0.09] + [0.01] * 20), np.full(21, 1e4), np.full(21, 1e4))
     assert variances == pytest.approx([0.09] + [0.01] * 20, rel=0.01)
+
+
+def test_functions_tell_together_how_machines_differ_where_none_does_alone():
+    """15 machine-days of each of 40 functions: three of them say nothing, forty say what is usual."""
+    days, counts = np.full(40, 15.0), np.full(40, 30.0)
+    own = np.linspace(0.1, 0.3, 40)
+    assert np.all(smoothed(own, days, counts) >= 0.1)
+    assert np.all(smoothed(own[:3], days[:3], counts[:3]) < 0.06)
