@@ -868,6 +868,7 @@ def requests(
     where: str | None = None,
     since: str | None = None,
     until: str | None = None,
+    on_disk: bool = False,
 ) -> "OccupancyConclusion":
     """Return what the operational laws say of a request log, and what other servers would change: ``wsc occupancy``.
 
@@ -892,6 +893,7 @@ def requests(
     hosts : column of machines, each a queue with `servers` of its own
     where : condition on the columns; only these rows count
     since, until : points in time; requests present between them count
+    on_disk : whether a table is read part by part, in memory that does not grow with its length
 
     Examples
     --------
@@ -924,6 +926,7 @@ def requests(
         hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
+        on_disk=on_disk,
     )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if isinstance(log, Sequence) and not isinstance(log, str):

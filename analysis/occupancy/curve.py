@@ -121,7 +121,7 @@ def curve(
         raise InputError(f"initial must be at least 0, got {initial}")
     first = min([*ends, *arrival[:1], *departure[:1]])
     last = max([*ends, *arrival[-1:], *departure[-1:]])
-    time, present, came = _merge(arrival, departure, first, last, initial)
+    time, present, came = merge(arrival, departure, first, last, initial)
     if present[-1] < 0:
         raise InputError(f"at {time[-1]:g} s more jobs have left than had arrived: {-present[-1]} too many")
     whole = Curve(time, present[:-1], came, initial, int(present[-1]))
@@ -249,7 +249,7 @@ def _in_order(time_s: ArrayLike, name: str) -> Floats:
 
 
 @njit(cache=True)
-def _merge(arrival: Floats, departure: Floats, first: float, last: float, jobs: int) -> tuple[Floats, Ints, Ints]:
+def merge(arrival: Floats, departure: Floats, first: float, last: float, jobs: int) -> tuple[Floats, Ints, Ints]:
     """Return the distinct times, the jobs present after each and the arrivals at each, up to the first that are < 0."""
     most = len(arrival) + len(departure) + 2
     time, present, came = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.load import recorded
+from analysis.occupancy.logs.clocks import OwnClock
 from analysis.occupancy.objective import Objective, ReplayStation
 from analysis.occupancy.percentiles import TAIL
 from models.arrays import Floats, Ints
@@ -73,14 +74,17 @@ class HourNeeds:
         return bool(np.isfinite(self.percentile_s))
 
 
-def hours(start_s: float, end_s: float, origin_s: float = 0.0, zone: str | None = None) -> tuple[Hour, ...]:
+def hours(
+    start_s: float, end_s: float, origin_s: float = 0.0, zone: str | None = None, own: OwnClock | None = None
+) -> tuple[Hour, ...]:
     """Return the hours of a log: of the week if it has two weeks and a calendar, else of the day.
 
     Parameters
     ----------
     start_s, end_s : of the log, seconds
     origin_s : what these count from, in seconds since 1970; 0: there is no calendar, hours count from 0
-    zone : whose clock is read; None: UTC
+    zone : whose clock is read; None: the log's own, or UTC
+    own : the clock that the log's stamps say
 
     Examples
     --------
@@ -89,18 +93,24 @@ def hours(start_s: float, end_s: float, origin_s: float = 0.0, zone: str | None 
     >>> hours(0.0, 15 * 86_400.0, 1_718_010_000.0, "Europe/Berlin")[11].name
     'Mon 11'
     """
-    clock = ZoneInfo(zone or "UTC")
-    began = pd.Timestamp(origin_s + start_s, unit="s", tz="UTC")
-    offset = began.tz_convert(clock).utcoffset()
-    past_s = (origin_s + start_s + (offset.total_seconds() if offset is not None else 0.0)) % HOUR_S
+    past_s = float(_local_s(np.array([origin_s + start_s]), zone, own)[0]) % HOUR_S
     edges = np.append(np.arange(start_s - past_s, end_s, HOUR_S), end_s)
     edges[0] = start_s
-    middles = pd.to_datetime(origin_s + (edges[:-1] + edges[1:]) / 2, unit="s", utc=True).tz_convert(clock)
+    middles = pd.to_datetime(_local_s(origin_s + (edges[:-1] + edges[1:]) / 2, zone, own), unit="s")
     weekly = bool(origin_s) and end_s - start_s >= _WEEKLY_S
     names = middles.strftime("%a %H" if weekly else "%H").to_numpy()
     rank = middles.hour.to_numpy() + (24 * middles.day_of_week.to_numpy() if weekly else 0)
     alike = [np.flatnonzero(rank == at) for at in np.unique(rank)]
     return tuple(Hour(str(names[at[0]]), tuple(edges[at].tolist()), tuple(edges[at + 1].tolist())) for at in alike)
+
+
+def _local_s(time_s: Floats, zone: str | None, own: OwnClock | None) -> Floats:
+    """Return what a clock shows at times since 1970, as seconds since its own 1970."""
+    if zone is None:
+        return time_s if own is None else time_s + own.ahead_s(time_s)
+    stamps = pd.to_datetime(time_s, unit="s", utc=True).tz_convert(ZoneInfo(zone))
+    local: Floats = (stamps.tz_localize(None) - pd.Timestamp(0)).total_seconds().to_numpy()
+    return local
 
 
 def needs_by_hour(

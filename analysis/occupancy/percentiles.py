@@ -19,6 +19,8 @@ _LEAST_BLOCKS = 8
 _DRAWS = 500
 _BINS = 2_000
 """Steps of the distribution that drawn percentiles are read from, each of as many requests."""
+STEPS = np.linspace(0, 1, _BINS + 1)[1:]
+"""Shares of the requests at the ends of these steps."""
 TAIL = 10
 """A percentile beyond which fewer requests lie in the log has no band."""
 
@@ -74,14 +76,58 @@ def percentiles(
     if not len(times):
         return tuple(Percentile(level, np.nan, np.nan, np.nan) for level in levels)
     values = np.quantile(times, levels, method="inverted_cdf")
-    drawn = _drawn(times, arrived, np.asarray(levels, dtype=np.float64))
+    first_s, span_s, counts = float(arrived.min()), float(np.ptp(arrived)), None
+    if has_bands(len(times), span_s):
+        edges = np.unique(np.quantile(times, STEPS, method="inverted_cdf"))
+        counts = block_counts(times, arrived, first_s, span_s, edges)
+    return banded(values, levels, len(times), None if counts is None else (counts, edges), confidence)
+
+
+def banded(
+    values_s: Floats,
+    levels: Sequence[float],
+    requests: int,
+    blocks: tuple[Ints, Floats] | None,
+    confidence: float = CONFIDENCE,
+) -> tuple[Percentile, ...]:
+    """Return percentiles with their bands.
+
+    Parameters
+    ----------
+    values_s : (levels,) array, the percentiles
+    levels : 0..1
+    requests : how many there are
+    blocks : as of `block_counts`, and the edges; None: the log is too short for bands
+    confidence : of the band
+    """
+    drawn = None if blocks is None else _drawn(*blocks, np.asarray(levels, dtype=np.float64))
     rows = []
-    for at, (level, value) in enumerate(zip(levels, values.tolist(), strict=True)):
+    for at, (level, value) in enumerate(zip(levels, values_s.tolist(), strict=True)):
         low, high = np.nan, np.nan
-        if drawn is not None and len(times) * (1 - level) >= TAIL and value > 0:
+        if drawn is not None and requests * (1 - level) >= TAIL and value > 0:
             low, high = _band(drawn[:, at], value, confidence)
         rows.append(Percentile(float(level), value, low, high))
     return tuple(rows)
+
+
+def has_bands(requests: int, span_s: float) -> bool:
+    """Return whether a log of so many requests, which arrived within such a time, is long enough for bands."""
+    return requests >= _LEAST_BLOCKS * TAIL and span_s > 0
+
+
+def block_counts(times: Floats, arrived: Floats, first_s: float, span_s: float, edges: Floats) -> Ints:
+    """Return how many times of each block of a log lie in each step of their distribution, (blocks, edges).
+
+    Parameters
+    ----------
+    times, arrived : (n,) arrays, seconds, of all requests or of some: the counts add up
+    first_s, span_s : the log's first arrival, and how long after it the last one came
+    edges : (m,) increasing, the last times of the steps
+    """
+    block = np.minimum(((arrived - first_s) / span_s * _BLOCKS).astype(np.int64), _BLOCKS - 1)
+    counts = np.zeros((_BLOCKS, len(edges)), dtype=np.int64)
+    np.add.at(counts, (block, np.searchsorted(edges, times)), 1)
+    return counts
 
 
 def _band(drawn_s: Floats, value_s: float, confidence: float) -> tuple[float, float]:
@@ -95,15 +141,8 @@ def _band(drawn_s: Floats, value_s: float, confidence: float) -> tuple[float, fl
     return value_s * float(np.exp(-reach)), value_s * float(np.exp(reach))
 
 
-def _drawn(times: Floats, arrived: Floats, levels: Floats) -> Floats | None:
-    """Return the percentiles of logs drawn from blocks of time, (draws, levels); None of a log without length."""
-    span = float(np.ptp(arrived))
-    if len(times) < _LEAST_BLOCKS * TAIL or span <= 0:
-        return None
-    block = np.minimum(((arrived - arrived.min()) / span * _BLOCKS).astype(np.int64), _BLOCKS - 1)
-    edges = np.unique(np.quantile(times, np.linspace(0, 1, _BINS + 1)[1:], method="inverted_cdf"))
-    counts = np.zeros((_BLOCKS, len(edges)), dtype=np.int64)
-    np.add.at(counts, (block, np.searchsorted(edges, times)), 1)
+def _drawn(counts: Ints, edges: Floats, levels: Floats) -> Floats:
+    """Return the percentiles of logs drawn from blocks of time, (draws, levels)."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, _BLOCKS, (2 * _DRAWS, _BLOCKS // 2))
     weight = np.zeros((2 * _DRAWS, _BLOCKS))

@@ -173,23 +173,24 @@ def cells_of(source: Source) -> FileCells:
     ['job', 'quota']
     """
     if not isinstance(source, Path):
-        return _cells_of_columns(table_of(source) if isinstance(source, pd.DataFrame) else answered(source))
+        return cells_of_table(table_of(source) if isinstance(source, pd.DataFrame) else answered(source))
     with stream_of(source) as stream:
         data, damage = salvaged(stream)
     cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
     if data.startswith(PARQUET):
         return _parquet_cells(data, cut)
     if not cut:
-        return _csv_cells(data)
+        return csv_cells(data)
     whole_lines = data[: data.rfind(b"\n") + 1]
     if not whole_lines:
         return _unreadable(1, "should be a whole gzip file", cut)
-    cells = _csv_cells(whole_lines)
+    cells = csv_cells(whole_lines)
     cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
     return cells
 
 
-def _csv_cells(data: bytes) -> FileCells:
+def csv_cells(data: bytes) -> FileCells:
+    """Return the cells of a CSV file's content."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -242,10 +243,10 @@ def _parquet_cells(data: bytes, cut: str) -> FileCells:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError):
         return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
-    return _cells_of_columns(table)
+    return cells_of_table(table)
 
 
-def _cells_of_columns(table: pa.Table) -> FileCells:
+def cells_of_table(table: pa.Table) -> FileCells:
     """Return the cells of an Arrow table; its rows are counted as if a header stood in line 1."""
     names, types = table.column_names, table.schema.types
     columns = {name: _series(column) for name, column in zip(names, table.columns, strict=True)}

@@ -139,6 +139,14 @@ def occupancy(
     zone: Annotated[
         str | None, _columns(metavar="NAME", help="Zone of stamps without one, such as Europe/Berlin; by default UTC.")
     ] = None,
+    on_disk: Annotated[
+        bool,
+        typer.Option(
+            "--on-disk",
+            help="Read a long table part by part, in bounded memory, from a copy in $TMPDIR; what other servers would "
+            "change is not answered.",
+        ),
+    ] = False,
     service: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Service whose stay is analysed.", rich_help_panel=_FLEET),
@@ -174,7 +182,7 @@ def occupancy(
         _refuse_all({"--service": service, "--stay": stay, "--format": format, "--zone": zone})
         _refuse_all({"--upstream": upstream or None, "--from": from_stamp, "--until": until_stamp, "--slo": slo})
         _refuse_all({"--scalability": scalability or None, "--by": by_column, "--hosts": hosts_column})
-        _refuse_all({"--where": rows_where, "--hourly": hourly or None})
+        _refuse_all({"--where": rows_where, "--hourly": hourly or None, "--on-disk": on_disk or None})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -208,6 +216,7 @@ def occupancy(
         hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
+        on_disk=on_disk,
     )
     if out is not None:
         refuse_together(query, out)  # before the folder is there

@@ -18,9 +18,18 @@ from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
+from analysis.occupancy.law import table as interval_table
+from analysis.occupancy.logs.clocks import OwnClock
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
-from analysis.occupancy.logs.rates import COARSE, CompletionRates, ServersTest, completion_rates, servers_test
+from analysis.occupancy.logs.rates import (
+    COARSE,
+    CompletionRates,
+    Saturation,
+    ServersTest,
+    completion_rates,
+    servers_test,
+)
 from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.objective import ReplayStation, days_for
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
@@ -31,6 +40,7 @@ from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
+from scenarios.occupancy.on_disk import WHOLE, refuse_whole
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, stretch
@@ -41,6 +51,8 @@ from scenarios.views.section import Block, Place, Says, Section, Table, note_lin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from analysis.occupancy.logs.spool import Sizes
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
@@ -55,7 +67,7 @@ _HUGE = 100.0
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
 _MOST_HANDY = 120
 """Intervals that a log is divided into where no length is given."""
-_LONGEST_QUEUE = 1000
+LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
 _WORST = 5
 """Intervals that people see."""
@@ -442,8 +454,15 @@ def occupancy(
         if unlike:
             refuse_elsewhere(query, unlike)
         files = [_file_of(path) for path in files]
-    said = options or LogOptions()
+    said = replace(options or LogOptions(), clock=query.hourly)
     called = name or ", ".join(map(str, [log] if isinstance(log, Path) else log))
+    of_others = (f"what other servers or another load would change {unlike}",) if unlike else ()
+    if query.on_disk:
+        if given is not None:
+            refuse("--on-disk", "reads the file of a log, not a fleet's run", called)
+        with faults_in(Path(called)):
+            answer = conclude_on_disk(files, query, said)
+        return replace(answer, log=called, notes=(*answer.notes, *of_others))
     with faults_in(files[0] if name is None else Path(name)):
         rows, since_s, until_s = query.rows, None, None
         if rows is not None:
@@ -459,12 +478,85 @@ def occupancy(
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
-    answer = laws(cleaned, present, query, source.origin_s, said.zone)
-    doubts = _doubts(answer.servers_test, query.servers) if given is None else ()
-    of_others = (f"what other servers or another load would change {unlike}",) if unlike else ()
-    notes = (*source.notes, *answer.notes, *doubts, *of_others)
+    answer = laws(cleaned, present, query, source.origin_s, said.zone, own=source.clock)
+    unsure = doubts(answer.servers_test, query.servers) if given is None else ()
+    notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
+
+
+def conclude_on_disk(
+    files: Sequence[Path], query: OccupancyQuery, options: LogOptions, sizes: "Sizes | None" = None
+) -> OccupancyConclusion:
+    """Return what the laws say of a table, read part by part: all but what other servers or another load would change.
+
+    Parameters
+    ----------
+    files : the one that holds the log
+    query : servers, and perhaps the length of intervals and an alert
+    options : what the file does not say itself
+    sizes : how much is in memory at a time
+
+    Raises
+    ------
+    FaultsError
+        If more is asked than can be answered so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "log.csv"
+    ...     _ = file.write_text("arrival_s,departure_s\\n0,2\\n1,3\\n")
+    ...     answer = conclude_on_disk([file], OccupancyQuery(servers=1, on_disk=True), LogOptions())
+    >>> answer.service_time_s, answer.queueing_time_s, answer.peak
+    (3.0, 1.0, 2)
+    """
+    from analysis.occupancy.on_disk import read_on_disk
+
+    refuse_whole(files, query, options)
+
+    def interval_of(length_s: float) -> float:
+        return query.interval_s or handy(length_s)
+
+    totals = read_on_disk(files[0], query.servers, interval_of, options, sizes)
+    length_s = totals.end_s - totals.start_s
+    parts = interval_table(totals.intervals, query.servers)
+    available_s = length_s if length_s > 0 else math.nan
+    busy, waiting = pd.Series(totals.busy_s / available_s), pd.Series(totals.waiting_s / available_s)
+    unknown = Saturation(None, math.nan, math.nan, "not looked for on disk")
+    columns = ["jobs", "time_s", "completions", "rate_per_s", "low", "high"]
+    test = ServersTest("not tested", "that needs the whole log in memory")
+    response_s = totals.service_time_s + totals.queueing_time_s
+    return OccupancyConclusion(
+        requests=totals.requests,
+        unfinished=totals.unfinished,
+        repaired=totals.repaired,
+        servers=query.servers,
+        start_s=totals.start_s,
+        end_s=totals.end_s,
+        service_time_s=totals.service_time_s,
+        queueing_time_s=totals.queueing_time_s,
+        response_time_s=response_s,
+        utilisation=totals.service_time_s / (query.servers * available_s),
+        peak=totals.peak,
+        busy=busy.tolist(),
+        busy_quantiles=quantiles(busy),
+        waiting=waiting.head(LONGEST_QUEUE).tolist(),
+        waiting_quantiles=quantiles(waiting),
+        discipline=Discipline(query.servers),
+        interval_s=totals.interval_s,
+        intervals=parts,
+        capacity=(),
+        speeds=(),
+        completion_rates=CompletionRates(pd.DataFrame(columns=columns), unknown, unknown),
+        servers_test=test,
+        findings=totals.findings,
+        notes=(*totals.notes, *doubts(test, query.servers)),
+        percentiles=LogPercentiles(totals.percentiles, ()),
+        alerts=None if query.alert is None else alerts(parts, query.alert),
+        origin_s=totals.origin_s,
+    )
 
 
 def _by_host(source: Log, query: OccupancyQuery) -> Iterator[tuple[str, OccupancyConclusion]]:
@@ -529,7 +621,13 @@ def _file_of(path: Path) -> Path:
 
 
 def laws(
-    log: Cleaned, present: Curve, query: OccupancyQuery, origin_s: float = 0.0, zone: str | None = None
+    log: Cleaned,
+    present: Curve,
+    query: OccupancyQuery,
+    origin_s: float = 0.0,
+    zone: str | None = None,
+    *,
+    own: OwnClock | None = None,
 ) -> OccupancyConclusion:
     """Return what the laws say of a log that is fit for them.
 
@@ -539,10 +637,11 @@ def laws(
     present : their occupancy
     query : what is asked
     origin_s : what the log's times count from, in seconds since 1970; 0: they are its own
-    zone : whose hours of the day are meant; None: UTC
+    zone : whose hours of the day are meant; None: those of the log's own clock, or UTC
+    own : the clock that the stamps say
     """
     total = law(present, query.servers)
-    interval_s = query.interval_s or _handy(present.end_s - present.start_s)
+    interval_s = query.interval_s or handy(present.end_s - present.start_s)
     parts = intervals(present, query.servers, interval_s)
     stated = Discipline(query.servers, query.policy, query.quantum_s)
     discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
@@ -567,9 +666,11 @@ def laws(
                 load=query.load,
                 station=station,
                 quantum_s=query.quantum_s,
-                calendar=hours(present.start_s, present.end_s, origin_s, zone) if query.hourly else (),
-                clock=(zone or "UTC") if origin_s else "",
+                calendar=hours(present.start_s, present.end_s, origin_s, zone, own) if query.hourly else (),
+                clock=(zone or (own.name if own is not None else "UTC")) if origin_s else "",
             )
+            if query.hourly and zone is None and own is not None:
+                notes.append(own.note())
         else:
             notes.append("no answer about the objective: departures belong to no arrivals")
     classes: tuple[ClassTimes, ...] = ()
@@ -591,9 +692,9 @@ def laws(
         utilisation=total.utilisation,
         peak=total.peak,
         busy=busy.tolist(),
-        busy_quantiles=_quantiles(busy),
-        waiting=waiting.head(_LONGEST_QUEUE).tolist(),
-        waiting_quantiles=_quantiles(waiting),
+        busy_quantiles=quantiles(busy),
+        waiting=waiting.head(LONGEST_QUEUE).tolist(),
+        waiting_quantiles=quantiles(waiting),
         discipline=replace(discipline, reconstruction=None),
         interval_s=interval_s,
         intervals=parts,
@@ -732,7 +833,7 @@ def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterab
     return tuple(rows)
 
 
-def _doubts(test: ServersTest, servers: int) -> Iterator[str]:
+def doubts(test: ServersTest, servers: int) -> Iterator[str]:
     """Yield what must be known of a number of servers that no test confirms, unless a finding says it."""
     if test.verdict == "not tested" and test.reason != COARSE:
         yield f"the number of servers was not tested: {test.reason}"
@@ -749,6 +850,8 @@ def refuse_together(query: OccupancyQuery, out: Path | None) -> None:
         of_one |= {"--scalability": "--scalability" * query.scalability}
         problem = "is about one queue and should not be given beside --hosts; choose a host with --where"
         faults = [Fault(option, 0, 0, "", problem, text) for option, text in of_one.items() if text]
+    if query.on_disk and out is not None:
+        faults.append(Fault("--out", 0, 0, "", WHOLE, str(out)))
     if no_objective and query.load != 1.0:
         faults.append(Fault("--load", 0, 0, "", _OF_AN_OBJECTIVE, f"{query.load:g}"))
     if no_objective and query.hourly:
@@ -801,14 +904,15 @@ def _present(log: Cleaned) -> Curve:
     return curve(log.arrival_s, log.departure_s if log.paired else log.departure_s[~np.isnan(log.departure_s)])
 
 
-def _handy(length_s: float) -> float:
+def handy(length_s: float) -> float:
     """Return the shortest handy interval of which there are not too many."""
     return next(
         (handy_s for handy_s in _LENGTHS_S if length_s <= _MOST_HANDY * handy_s), max(length_s, 1.0) / _MOST_HANDY
     )
 
 
-def _quantiles(shares: pd.Series) -> Quantiles:
+def quantiles(shares: pd.Series) -> Quantiles:
+    """Return the median and the 95th percentile of a distribution over 0, 1, 2, …; None of a log without length."""
     up_to = shares.cumsum().to_numpy()
     if not np.isfinite(up_to).all():
         return Quantiles(None, None)

@@ -1,7 +1,7 @@
 """Access logs of web servers and proxies: a line for each request, with the time that it took."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api.types import union_categoricals
 
+from analysis.occupancy.logs.clocks import NO_OFFSET, own_clock, quarters_of
 from analysis.occupancy.logs.hygiene import any_twice, might_repeat
-from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, counted, too_long
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding, counted, pieces_of, too_long
 from analysis.occupancy.logs.records import RARE, left_out
 from analysis.occupancy.logs.scanner import EMPTY, SURE, UNSURE, Scanned, digests, scan, unscanned
-from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints, Small, UInts
 
@@ -168,6 +168,7 @@ def read_access_log(
     stamp_s, took_s, rest = read.stamp_s[known], read.took[known], read.rest[known]
     if form is _SINGLE and not stated_unit:
         doubts = _doubtful(took_s, read.decimals[known], nginx)
+    clock = own_clock(stamp_s, read.quarters[known])
     about = None if read.about is None else read.about[known].reset_index(drop=True)
     behind_s = None if read.upstream is None else read.upstream[known] / PER_SECOND[stated_unit or "s"]
     del read
@@ -196,7 +197,7 @@ def read_access_log(
         notes.append(_BEHIND)
         if not reached.all():
             notes.append(f"{counted(int(np.count_nonzero(~reached)), 'request')} reached no server, left out")
-    return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about)
+    return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about, clock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +218,8 @@ class _Lines:
     """(n,) the time of the servers behind as it is written, if that is wanted; NaN: none was reached."""
     about: pd.DataFrame | None
     """What the lines say beside the times, if that is wanted."""
+    quarters: Small
+    """(n,) quarters of an hour by which the stamp is ahead of UTC; `NO_OFFSET`: it does not say."""
 
 
 _BELOW, _MANY, _DATED, _NOTHING = 1, 2, 4, -1
@@ -228,7 +231,9 @@ def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> _Lines:
     if upstream and form.upstream is None:
         problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
         raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
-    pieces = [_piece(piece, count, form, upstream=upstream, fields=fields) for piece, count in _pieces(path)]
+    pieces = [
+        _piece(piece, count, form, upstream=upstream, fields=fields) for piece, count in pieces_of(path, _PIECE_BYTES)
+    ]
     return _Lines(
         np.concatenate([piece.stamp_s for piece in pieces]),
         np.concatenate([piece.took for piece in pieces]),
@@ -237,6 +242,7 @@ def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> _Lines:
         np.concatenate([piece.other for piece in pieces]),
         np.concatenate([piece.upstream for piece in pieces if piece.upstream is not None]) if upstream else None,
         _stacked([piece.about for piece in pieces if piece.about is not None]) if fields else None,
+        np.concatenate([piece.quarters for piece in pieces]),
     )
 
 
@@ -245,43 +251,22 @@ def _stacked(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame({name: union_categoricals([table[name] for table in tables]) for name in tables[0]})
 
 
-def _pieces(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield a log's text in pieces of whole lines, and how many lines each has; refuse one that is damaged."""
-    rest = b""
-    with stream_of(path) as source:
-        while True:
-            content, damage = salvaged(source, _PIECE_BYTES)
-            if damage is not None:
-                raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
-            if not content:
-                break
-            end = content.rfind(b"\n")
-            if end < 0:
-                rest += content
-                continue
-            piece = b"".join((rest, memoryview(content)[:end]))
-            yield piece, piece.count(b"\n") + 1
-            rest = content[end + 1 :]
-    if rest:
-        yield rest, rest.count(b"\n") + 1
-
-
 def _piece(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool) -> _Lines:
     """Read some lines: by the scanner those that it is sure of, the others by the form's regular expression."""
     text = np.frombuffer(piece, np.uint8)
     scanned = scan(text, lines) if form is _SINGLE else unscanned(text, lines)
-    stamp_s = np.full(lines, np.nan)
+    stamp_s, quarters = np.full(lines, np.nan), np.full(lines, NO_OFFSET, np.int8)
     sure, unsure = np.flatnonzero(scanned.kind == SURE), np.flatnonzero(scanned.kind == UNSURE)
     if len(sure):
-        stamps = _stamps(pa.array([piece[begin:end] for begin, end in scanned.stamps], pa.large_binary()))
-        stamp_s[sure] = stamps[scanned.stamp[sure]]
+        stamps, offsets = _stamps(pa.array([piece[begin:end] for begin, end in scanned.stamps], pa.large_binary()))
+        stamp_s[sure], quarters[sure] = stamps[scanned.stamp[sure]], offsets[scanned.stamp[sure]]
     took, decimals, rest = scanned.took, scanned.decimals, scanned.rest
     other = np.where(scanned.kind == EMPTY, _NOTHING, 0)
     if len(unsure):
         left = _array(piece, scanned, unsure)
         parts = pc.extract_regex(left, form.pattern())
         texts = pc.struct_field(parts, "duration").cast(pa.string())
-        stamp_s[unsure] = _stamps(pc.struct_field(parts, "time"))
+        stamp_s[unsure], quarters[unsure] = _stamps(pc.struct_field(parts, "time"))
         took[unsure] = pc.fill_null(texts.cast(pa.float64()), np.nan).to_numpy(False)
         decimals[unsure] = _decimals(texts)
         rest[unsure] = _digests(pc.replace_substring_regex(left, form.others(), r"\1\2\3"))
@@ -296,6 +281,7 @@ def _piece(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool
         other.astype(np.int8),
         _behind(every, form) if upstream else None,
         _about(every) if fields else None,
+        quarters,
     )
 
 
@@ -375,8 +361,8 @@ def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
     return end_s, "departures are put where the order of the lines leaves room for them"
 
 
-def _stamps(texts: pa.Array) -> Floats:
-    """Return time stamps as seconds since 1970, NaN where there is none; each text is read once."""
+def _stamps(texts: pa.Array) -> tuple[Floats, Small]:
+    """Return time stamps as seconds since 1970, NaN where there is none, and their offsets; each text is read once."""
     coded = texts.cast(pa.large_string()).dictionary_encode()
     known = pd.Series(coded.dictionary.to_pandas(), dtype=object)
     seconds = pd.to_numeric(known, errors="coerce").astype(float)
@@ -384,14 +370,15 @@ def _stamps(texts: pa.Array) -> Floats:
         clock = pd.to_datetime(known, format=form, errors="coerce", utc=True)
         seconds = seconds.fillna((clock - pd.Timestamp(0, tz="UTC")).dt.total_seconds())
     codes = pc.fill_null(coded.indices, len(known)).to_numpy(False)
-    return np.asarray(np.append(seconds.to_numpy(), np.nan)[codes], dtype=np.float64)
+    quarters = np.array([*(quarters_of(text) for text in known), NO_OFFSET], dtype=np.int8)
+    return np.asarray(np.append(seconds.to_numpy(), np.nan)[codes], dtype=np.float64), quarters[codes]
 
 
 def _form(path: Path, duration: str | None) -> Form:
     """Return the form of most lines at the beginning; of single numbers if there is none."""
     if duration is not None:
         return _said(duration)
-    piece = next(_pieces(path), (b"", 0))[0]
+    piece = next(pieces_of(path, _PIECE_BYTES), (b"", 0))[0]
     head = pa.array(piece.split(b"\n", _TRIED)[:_TRIED], pa.large_binary())
     fits = [int(_matches(head, form.pattern()).sum()) for form in FORMS]
     return FORMS[int(np.argmax(fits))] if max(fits) else _SINGLE
@@ -420,7 +407,7 @@ def _refuse_several(path: Path, read: _Lines, other: Ints) -> None:
 
 def _text(path: Path, number: int) -> str:
     """Return a line by its number, from 1."""
-    for piece, lines in _pieces(path):
+    for piece, lines in pieces_of(path, _PIECE_BYTES):
         if number <= lines:
             return piece.split(b"\n", number)[number - 1].decode(errors="replace")
         number -= lines

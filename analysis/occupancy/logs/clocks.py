@@ -1,11 +1,15 @@
-"""Stamps without a zone: clocks that were set back by an hour, and what the zone makes of them."""
+"""Zones of stamps: clocks set back by an hour, what a zone makes of stamps without one, offsets that stamps say."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
-from models.arrays import Floats
+from models.arrays import Floats, Small
 from models.errors import InputError
 
 HOUR_S = 3600.0
@@ -13,6 +17,130 @@ _NEAR = 0.1
 """A step back within a tenth of an hour is one."""
 _LOOKED_AT = 20
 """Rows after the step that must all be as far back, or more."""
+
+_OFFSET = re.compile(r"(?:[T ]|:\d\d)\S*?(?:(?P<utc>[Zz])|\s*(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)?)\]?$")
+"""The offset at the end of a stamp: Z, +02:00, +0200 or +02."""
+NO_OFFSET = -128
+QUARTER_S = 900.0
+_CHANGES_A_YEAR = 4
+"""More changes of the offset are of several writers, not of clocks."""
+_YEAR_S = 366 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnClock:
+    """The clock that the stamps of a log were written by: its offset from UTC, from when on."""
+
+    since_s: tuple[float, ...]
+    """Seconds since 1970, increasing; the first offset holds before, too."""
+    offset_s: tuple[float, ...]
+    """Seconds by which the clock is ahead of UTC from then on."""
+    others: int = 0
+    """Stamps of another offset than the most frequent, if stamps of several are mixed; that one is `offset_s`."""
+
+    @property
+    def name(self) -> str:
+        """The first offset, such as UTC+02:00."""
+        return offset_name(self.offset_s[0])
+
+    def note(self) -> str:
+        """Return what must be known to read hours by this clock."""
+        by = f"hours are by the offset that the stamps say, {self.name}; --zone says another"
+        if self.others:
+            return f"{by}: {self.others:,} stamps have other offsets than that"
+        changes = [
+            f"{offset_name(offset)} from {datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M} UTC on"
+            for since, offset in zip(self.since_s[1:], self.offset_s[1:], strict=True)
+        ]
+        return f"{by}; the clock was changed: {', '.join(changes)}" if changes else by
+
+    def ahead_s(self, time_s: Floats) -> Floats:
+        """Return by how much the clock is ahead of UTC, seconds.
+
+        Parameters
+        ----------
+        time_s : (n,) array, seconds since 1970
+
+        Examples
+        --------
+        >>> OwnClock((0.0, 3600.0), (7200.0, 3600.0)).ahead_s(np.array([-1.0, 3599.0, 3600.0])).tolist()
+        [7200.0, 7200.0, 3600.0]
+        """
+        place = np.searchsorted(np.array(self.since_s), time_s, side="right") - 1
+        ahead: Floats = np.array(self.offset_s)[np.maximum(place, 0)]
+        return ahead
+
+
+def offset_name(offset_s: float) -> str:
+    """Return an offset from UTC as people write it.
+
+    Examples
+    --------
+    >>> offset_name(7200.0), offset_name(-12_600.0), offset_name(0.0)
+    ('UTC+02:00', 'UTC-03:30', 'UTC')
+    """
+    minutes = round(abs(offset_s) / 60)
+    return f"UTC{'+' if offset_s > 0 else '-'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
+
+
+def quarters_of(stamp: str) -> int:
+    """Return the offset from UTC that a stamp says, in quarters of an hour; `NO_OFFSET` if it says none.
+
+    Examples
+    --------
+    >>> [quarters_of(text) for text in ("[27/Nov/2026:10:00:00 +0200]", "2026-11-27T10:00:00Z", "2026-11-27 10:00:00")]
+    [8, 0, -128]
+    """
+    match = _OFFSET.search(stamp)
+    if match is None:
+        return NO_OFFSET
+    if match["utc"]:
+        return 0
+    minutes = 60 * int(match["hours"]) + int(match["minutes"] or 0)
+    quarters = minutes // 15 * (-1 if match["sign"] == "-" else 1)
+    return quarters if abs(quarters) < -NO_OFFSET else NO_OFFSET
+
+
+def own_clock(stamp_s: Floats, quarters: Small) -> OwnClock | None:
+    """Return the clock of stamps that say their offset; None if none does.
+
+    Parameters
+    ----------
+    stamp_s : (n,) array, seconds since 1970
+    quarters : (n,) array, their offsets in quarters of an hour, `NO_OFFSET` where there is none
+
+    Examples
+    --------
+    >>> own_clock(np.array([30.0, 10.0, 20.0]), np.array([4, 8, 8], np.int8))
+    OwnClock(since_s=(10.0, 30.0), offset_s=(7200.0, 3600.0), others=0)
+    """
+    known = (quarters != NO_OFFSET) & np.isfinite(stamp_s)
+    if not known.any():
+        return None
+    stamps, offsets = stamp_s[known], quarters[known]
+    if (offsets == offsets[0]).all():
+        return OwnClock((float(stamps.min()),), (QUARTER_S * float(offsets[0]),))
+    order = np.argsort(stamps, kind="stable")
+    stamps, offsets = stamps[order], offsets[order]
+    changes = np.append(0, np.flatnonzero(np.diff(offsets)) + 1)
+    if len(changes) - 1 <= _CHANGES_A_YEAR * np.ceil(float(stamps[-1] - stamps[0]) / _YEAR_S):
+        return OwnClock(tuple(stamps[changes].tolist()), tuple((QUARTER_S * offsets[changes]).tolist()))
+    values, counts = np.unique(offsets, return_counts=True)
+    usual = int(counts.argmax())
+    return OwnClock((float(stamps[0]),), (QUARTER_S * float(values[usual]),), int(counts.sum() - counts[usual]))
+
+
+def joined_clocks(clocks: Sequence[OwnClock | None]) -> OwnClock | None:
+    """Return the clock of several logs; None if one of them says none."""
+    told = [clock for clock in clocks if clock is not None]
+    if not told or len(told) < len(clocks):
+        return None
+    points = sorted(
+        (since, offset) for clock in told for since, offset in zip(clock.since_s, clock.offset_s, strict=True)
+    )
+    changed = [point for at, point in enumerate(points) if at == 0 or point[1] != points[at - 1][1]]
+    others = sum(clock.others for clock in told)
+    return OwnClock(tuple(since for since, _ in changed), tuple(offset for _, offset in changed), others)
 
 
 def set_back(stamp_s: Floats) -> int | None:

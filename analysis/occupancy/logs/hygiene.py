@@ -13,10 +13,10 @@ from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, coun
 from analysis.occupancy.logs.lost import lost_arrivals, lost_departures
 from analysis.occupancy.logs.premises import premises
 from analysis.occupancy.logs.rates import conserves_work
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, UInts
 from models.errors import InputError
 
-_LOOKED_AT = 200_000
+LOOKED_AT = 200_000
 """Requests from the beginning of the log that tests look at."""
 _COARSE = 0.05
 """Stamps coarser than this part of the median response time are worth a finding."""
@@ -47,7 +47,7 @@ MOST_REUSED = 0.1
 """Names of requests come again with other times, as retries do, so often at most; an `id` does per row that repeats."""
 _DECIMALS = 6
 """Times are compared to the microsecond: differences of floats differ in their last bits."""
-_ABSURD = 3.0
+ABSURD = 3.0
 """A request open for so many times the longest response time has lost its departure."""
 WINDOWS = 40
 """Stretches of the log whose least response times are compared."""
@@ -107,12 +107,66 @@ class _TickCounts:
         return np.bincount(self.code // self.kinds, pairs, minlength=ticks)[:-1].astype(np.int64)
 
 
+class PairCounts(NamedTuple):
+    """How many pairs of rows are alike, and of which more it is known: counts of parts that share no tick add up."""
+
+    alike: int
+    """In one tick and in all that the log says."""
+    together: int
+    """In one tick."""
+    adjacent: int
+    """One in a tick, the other in the next that has any."""
+    equal: int
+    """Those of them that took equally long and say the same."""
+    near: int
+    """One in a tick, the other a single tick later."""
+    near_equal: int
+    """Those of them that took equally long or left together, and say the same."""
+    ticks: int
+    sizes: Ints
+    """Groups of 0, 1, 2, … rows alike."""
+
+    def plus(self, other: "PairCounts", sign: int = 1) -> "PairCounts":
+        """Return the sum, or the difference."""
+        size = max(len(self.sizes), len(other.sizes))
+        sizes = [np.pad(counts.sizes, (0, size - len(counts.sizes))) for counts in (self, other)]
+        return PairCounts(
+            self.alike + sign * other.alike,
+            self.together + sign * other.together,
+            self.adjacent + sign * other.adjacent,
+            self.equal + sign * other.equal,
+            self.near + sign * other.near,
+            self.near_equal + sign * other.near_equal,
+            self.ticks + sign * other.ticks,
+            sizes[0] + sign * sizes[1],
+        )
+
+
 class _Alike(NamedTuple):
     """Pairs of rows alike in one tick, how many of them chance explains, and the usual size of their groups."""
 
     pairs: int
     by_chance: float
     usual: int
+
+
+class Responses(NamedTuple):
+    """The responses of a whole log in a few numbers."""
+
+    requests: int
+    unfinished: int
+    known: int
+    usual_s: float
+    """Median of those known; 0 if none is."""
+    instant: int
+    """How many took no time."""
+    longer: int
+    """How many took longer than `least_s`."""
+    total_s: float
+    least_s: float
+    """From the first to the last arrival or departure, whichever is shorter."""
+    length_s: float
+    """From the first arrival to the last event."""
 
 
 def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned:
@@ -151,7 +205,7 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     rows = log[["arrival_s", "departure_s"]].notna().any(axis=1)
     log = log[rows] if not rows.all() else log
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
-    tick_s = max(resolution_s, _tick(came, left))
+    tick_s = max(resolution_s, tick_of(came, left))
     requests, findings, alike = _once(log, tick_s)
     if "cancelled" in requests:
         requests, cancelled = _served(requests)
@@ -193,14 +247,25 @@ def any_twice(*columns: NDArray[Any]) -> bool:
     >>> any_twice(np.array([1.0, 1.0]), np.array([2.0, 3.0])), any_twice(np.array([1.0, np.nan, np.nan]))
     (False, True)
     """
+    digest = row_digests(*columns)
+    digest.sort()
+    return bool((digest[1:] == digest[:-1]).any())
+
+
+def row_digests(*columns: NDArray[Any]) -> UInts:
+    """Return a number of 64 bits for each row, which is the same for the same values; missing numbers are alike.
+
+    Parameters
+    ----------
+    columns : (n,) arrays of 64 bits each
+    """
     digest = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         plain = np.where(np.isnan(column), np.nan, column + 0.0) if column.dtype.kind == "f" else column
         digest = (digest ^ plain.view(np.uint64)) * _SPREAD[0]
         digest ^= digest >> _SPREAD[1]
         digest *= _SPREAD[2]
-    digest.sort()
-    return bool((digest[1:] == digest[:-1]).any())
+    return digest
 
 
 def copies(log: pd.DataFrame, tick_s: float) -> Copies:
@@ -241,9 +306,9 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
         names, rows = _number(named), _number(_codes([named, times]))
         if MOST_WRITTEN * names >= len(log):
             conflicts = 0 if kind == "rest" else rows - names
-            if _certain(kind, names, rows - names, int(again.sum())):
+            if surely_copies(kind, names, rows - names, int(again.sum())):
                 return Copies(again, 0, 0.0, 0, conflicts)
-    return Copies(np.zeros(len(log), dtype=np.bool_), *_alike(stamp, took, codes, tick_s), conflicts)
+    return Copies(np.zeros(len(log), dtype=np.bool_), *alike(pair_counts(stamp, took, codes, tick_s)), conflicts)
 
 
 def resolution_s(stamp_s: Floats) -> float:
@@ -308,7 +373,7 @@ def overdue(arrival_s: Floats, departure_s: Floats) -> Bools:
         return np.zeros(len(arrival_s), dtype=np.bool_)
     took = np.sort((departure_s - arrival_s)[~np.isnan(departure_s - arrival_s)])
     age = np.fmax(np.nanmax(arrival_s), np.nanmax(departure_s)) - arrival_s
-    old = age > _ABSURD * took[-1]
+    old = age > ABSURD * took[-1]
     surely: Bools = is_open & old
     if not surely.any():
         return surely
@@ -338,35 +403,52 @@ def imputed(arrival_s: Floats, departure_s: Floats, lost: Bools) -> Floats:
     return np.where(lost, arrival_s + times, departure_s)
 
 
-def _tick(came: Floats, left: Floats) -> float:
-    """Return what stamps are multiples of, before any repair puts others in."""
+def tick_of(came: Floats, left: Floats) -> float:
+    """Return what stamps are multiples of, before any repair puts others in.
+
+    Parameters
+    ----------
+    came, left : (n,) arrays, seconds; NaN: not seen
+    """
     if len(came) < _FEW:
         return 0.0
-    order = np.argsort(came, kind="stable")[:_LOOKED_AT]
+    order = np.argsort(came, kind="stable")[:LOOKED_AT]
     return max(resolution_s(came[order]), resolution_s(left[order]))
 
 
 def _once(log: pd.DataFrame, tick_s: float) -> tuple[pd.DataFrame, list[LogFinding], list[LogFinding]]:
     """Return a log without rows that are certainly copies, what was left out, and what may be copies."""
     repeats = copies(log, tick_s)
-    requests, left_out, reported = log, list[LogFinding](), list[LogFinding]()
-    if repeats.again.any():
+    certain = int(np.count_nonzero(repeats.again))
+    left_out, others = repeat_findings(repeats, certain, "request" in log, "id" in log)
+    return (log[~repeats.again] if left_out else log), left_out, others
+
+
+def repeat_findings(
+    repeats: Copies, certain: int, request: bool, id_: bool
+) -> tuple[list[LogFinding], list[LogFinding]]:
+    """Return the findings of rows that are left out as copies, and of those that may be some.
+
+    Parameters
+    ----------
+    repeats : what `copies` says
+    certain : rows that are copies for certain
+    request, id_ : whether the log has such a column
+    """
+    left_out, others = list[LogFinding](), list[LogFinding]()
+    if certain:
         named = "the same request again, name and times"
-        by_id = "request" in log or "id" in log
-        evidence = named if by_id else "the whole row again, in a log whose rows tell their requests apart"
-        requests, left_out = (
-            log[~repeats.again],
-            [LogFinding("rows written twice", int(repeats.again.sum()), evidence, "left out")],
-        )
+        evidence = named if request or id_ else "the whole row again, in a log whose rows tell their requests apart"
+        left_out.append(LogFinding("rows written twice", certain, evidence, "left out"))
     if repeats.beyond_chance:
         evidence = f"pairs of rows, in groups of {repeats.usual:,}; chance explains {repeats.by_chance:,.0f}"
-        done = _BATCHES if "request" in log else _BATCHES + _NAMES
-        reported.append(LogFinding("rows alike", repeats.pairs, evidence, done))
+        done = _BATCHES if request else _BATCHES + _NAMES
+        others.append(LogFinding("rows alike", repeats.pairs, evidence, done))
     if repeats.conflicts:
         evidence = "the name of an earlier request, but other times"
         done = "all kept: they may be retries, or no names of requests"
-        reported.append(LogFinding("names that repeat", repeats.conflicts, evidence, done))
-    return requests, left_out, reported
+        others.append(LogFinding("names that repeat", repeats.conflicts, evidence, done))
+    return left_out, others
 
 
 def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[LogFinding]]:
@@ -422,19 +504,33 @@ def _pairs(log: Cleaned) -> Cleaned:
 def _forwards(log: Cleaned, backwards: Bools) -> tuple[Cleaned, LogFinding]:
     """Return a log without departures before arrivals: all departures moved, or those rows left out."""
     came, left = log.arrival_s, log.departure_s
-    count, least = int(backwards.sum()), float(np.nanmin(left - came))
     pairs = int(np.count_nonzero(~np.isnan(left - came)))
-    if count > _SWAPPED * pairs:
-        raise InputError(f"are arrival and departure swapped? {count:,} of {pairs:,} requests leave before they come")
-    evidence = f"the least response time is {least:.3g} s"
-    if count > _OFTEN * pairs:
-        done = f"the clocks differ by {-least:.3g} s or more, all departures moved by that"
-        return replace(log, departure_s=left - least), LogFinding("departures before arrivals", count, evidence, done)
+    move_s, backward = backward_finding(int(backwards.sum()), pairs, float(np.nanmin(left - came)))
+    if move_s:
+        return replace(log, departure_s=left + move_s), backward
     keep = ~backwards
     classes = None if log.priority is None else log.priority[keep]
     labels = None if log.label is None else tuple(np.array(log.label, dtype=object)[keep])
     forwards = replace(log, arrival_s=came[keep], departure_s=left[keep], priority=classes, label=labels)
-    return forwards, LogFinding("departures before arrivals", count, evidence, "left out")
+    return forwards, backward
+
+
+def backward_finding(count: int, pairs: int, least_s: float) -> tuple[float, LogFinding]:
+    """Return by how much all departures have to be moved, 0 if rows are left out instead, and the finding.
+
+    Parameters
+    ----------
+    count : departures before their arrivals, at least 1
+    pairs : requests of which both are known
+    least_s : the least response time, below 0
+    """
+    if count > _SWAPPED * pairs:
+        raise InputError(f"are arrival and departure swapped? {count:,} of {pairs:,} requests leave before they come")
+    name, evidence = "departures before arrivals", f"the least response time is {least_s:.3g} s"
+    if count > _OFTEN * pairs:
+        done = f"the clocks differ by {-least_s:.3g} s or more, all departures moved by that"
+        return -least_s, LogFinding(name, count, evidence, done)
+    return 0.0, LogFinding(name, count, evidence, "left out")
 
 
 def _lists(log: Cleaned, servers: int) -> Cleaned:
@@ -458,44 +554,65 @@ def _lists(log: Cleaned, servers: int) -> Cleaned:
 
 def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[LogFinding]:
     """Yield what is only reported: unfinished requests, doubtful durations, coarse stamps, clocks, servers."""
-    if log.unfinished:
-        yield LogFinding(
-            "unfinished requests",
-            log.unfinished,
-            "no departure until the end of the log",
-            "kept: they count as present",
-        )
     took = log.departure_s - log.arrival_s
-    usual = float(np.nanmedian(took)) if not np.isnan(took).all() else 0.0
-    if log.paired and len(took) >= _FEW:
-        yield from _doubtful(log, took, servers)
-    if tick_s > _COARSE * usual:
-        evidence = f"multiples of {tick_s:g} s, responses take {usual:.3g} s"
-        yield LogFinding(COARSE_STAMPS, len(took), evidence, _UNTESTED)
-    elif log.paired:
-        order = np.argsort(log.arrival_s, kind="stable")[:_LOOKED_AT]
-        yield from _drift(log.arrival_s[order], log.departure_s[order], servers)
-        yield from _servers(log.arrival_s[order], log.departure_s[order], servers)
-        yield from premises(log.arrival_s[order], log.departure_s[order], servers, tick_s)
-
-
-def _doubtful(log: Cleaned, took: Floats, servers: int) -> Iterator[LogFinding]:
-    """Yield what hardly any log has: durations of another field, or in another unit, make it."""
-    known, length_s = took[~np.isnan(took)], _length_s(log)
-    usual = float(np.median(known))
+    known = took[~np.isnan(took)]
     least_s = min(float(np.ptp(stamps[~np.isnan(stamps)])) for stamps in (log.arrival_s, log.departure_s))
+    about = Responses(
+        len(took),
+        log.unfinished,
+        len(known),
+        float(np.median(known)) if len(known) else 0.0,
+        int(np.count_nonzero(known == 0)),
+        int(np.count_nonzero(known > least_s)),
+        float(known.sum()),
+        least_s,
+        _length_s(log),
+    )
+    order = np.argsort(log.arrival_s, kind="stable")[:LOOKED_AT]
+    first = (log.arrival_s[order], log.departure_s[order]) if log.paired else None
+    yield from reported(about, first, servers, tick_s)
+
+
+def reported(
+    about: Responses, first: tuple[Floats, Floats] | None, servers: int, tick_s: float
+) -> Iterator[LogFinding]:
+    """Yield what is only reported of a log.
+
+    Parameters
+    ----------
+    about : all responses
+    first : arrivals and departures of the first `LOOKED_AT` requests, in order of arrival, seconds; None: the log has
+        no pairs
+    servers : k >= 1
+    tick_s : what stamps are multiples of; 0: of nothing
+    """
+    if about.unfinished:
+        evidence = "no departure until the end of the log"
+        yield LogFinding("unfinished requests", about.unfinished, evidence, "kept: they count as present")
+    if first is not None and about.requests >= _FEW:
+        yield from _doubtful(about, servers)
+    if tick_s > _COARSE * about.usual_s:
+        evidence = f"multiples of {tick_s:g} s, responses take {about.usual_s:.3g} s"
+        yield LogFinding(COARSE_STAMPS, about.requests, evidence, _UNTESTED)
+    elif first is not None:
+        yield from _drift(*first, servers)
+        yield from _servers(*first, servers)
+        yield from premises(*first, servers, tick_s)
+
+
+def _doubtful(about: Responses, servers: int) -> Iterator[LogFinding]:
+    """Yield what hardly any log has: durations of another field, or in another unit, make it."""
+    usual, least_s = about.usual_s, about.least_s
     if usual == 0:
-        count = int(np.count_nonzero(known == 0))
-        evidence = f"half or more of the {len(known):,} responses take no time"
-        yield LogFinding("responses of 0 s", count, evidence, f"kept: {_ASKED} Or are the stamps too coarse?")
+        evidence = f"half or more of the {about.known:,} responses take no time"
+        yield LogFinding("responses of 0 s", about.instant, evidence, f"kept: {_ASKED} Or are the stamps too coarse?")
     elif usual > least_s > 0:
         evidence = f"half of the responses take {usual:.3g} s or more, the stamps span {least_s:.3g} s"
-        count = int(np.count_nonzero(known > least_s))
-        yield LogFinding("responses longer than the log", count, evidence, f"kept: {_ASKED}")
-    busy = float(known.sum()) / (servers * length_s) if length_s > 0 else 1.0
+        yield LogFinding("responses longer than the log", about.longer, evidence, f"kept: {_ASKED}")
+    busy = about.total_s / (servers * about.length_s) if about.length_s > 0 else 1.0
     if 0 < busy < _IDLE:
         evidence = f"all responses together keep {servers} servers busy for {busy:.2g} of the time at most"
-        yield LogFinding("hardly any load", len(known), evidence, f"kept: {_ASKED}")
+        yield LogFinding("hardly any load", about.known, evidence, f"kept: {_ASKED}")
 
 
 def _length_s(log: Cleaned) -> float:
@@ -534,8 +651,16 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
         yield LogFinding(what, len(came), evidence, "nothing was changed")
 
 
-def _certain(kind: str, names: int, others: int, repeated: int) -> bool:
-    """Return whether so many rows that repeat are copies, where so many others have an earlier name and other times."""
+def surely_copies(kind: str, names: int, others: int, repeated: int) -> bool:
+    """Return whether so many rows that repeat are copies, where so many others have an earlier name and other times.
+
+    Parameters
+    ----------
+    kind : request, id or rest
+    names : distinct ones
+    others : rows with an earlier name and other times
+    repeated : rows with an earlier name and its times
+    """
     if kind == "request":
         return repeated > 0 and others <= MOST_REUSED * names
     return repeated >= LEAST and others <= (MOST_REUSED * repeated if kind == "id" else 0)
@@ -550,28 +675,45 @@ def _codes(columns: Sequence[np.ndarray]) -> Ints:
     return total
 
 
-def _alike(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> _Alike:
-    """Return pairs alike in the same tick, those that chance explains, and the usual size of groups of rows alike."""
+def pair_counts(stamp: Floats, took: Floats, codes: Ints | None, tick_s: float) -> PairCounts:
+    """Return how many pairs of rows are alike in a tick, and how many of neighbouring ticks, which are no copies.
+
+    Parameters
+    ----------
+    stamp, took : (n,) arrays, seconds, rounded to the microsecond; NaN: not seen
+    codes : (n,) whole numbers, the same for rows that say the same beside the times; None: they say nothing
+    tick_s : what stamps are multiples of; 0: of nothing
+    """
     whole = ~np.isnan(took) & ~np.isnan(stamp)
     at = np.rint(stamp[whole] / tick_s) if tick_s > 0 else stamp[whole]
     ticks, tick, present = np.unique(at, return_inverse=True, return_counts=True)
-    together = _pairs_of_rows(present)
     names = [] if codes is None else [codes[whole]]
     cells = _TickCounts(tick, _codes([took[whole], *names]))
-    if not _pairs_of_rows(cells.count):
-        return _Alike(0, 0.0, 0)
-    usual = int(np.bincount(cells.count[cells.count > 1]).argmax())
+    sizes = np.bincount(cells.count[cells.count > 1])
     adjacent, near = present[1:] * present[:-1], np.diff(ticks) == 1.0
-    if not len(adjacent):
-        return _Alike(_pairs_of_rows(cells.count), np.inf, usual)
-    equal = cells.equal(len(ticks))
-    # One more than was seen: none among few pairs does not show that there are none.
-    share = (equal.sum() + 1) / adjacent.sum()
-    if tick_s > 0 and near.any():
+    equal = cells.equal(len(ticks)) if len(ticks) else adjacent
+    beside = int(adjacent[near].sum()) if tick_s > 0 else 0
+    near_equal = 0
+    if beside:
         # Requests of one tick see the same queue: those that come a tick later take as long, or leave together.
         ends = _TickCounts(tick, _codes([np.round(stamp + took, _DECIMALS)[whole], *names])).equal(len(ticks))
-        share = max(share, (equal + ends)[near].sum() / adjacent[near].sum())
-    return _Alike(_pairs_of_rows(cells.count), together * float(min(share, 1.0)), usual)
+        near_equal = int((equal + ends)[near].sum())
+    pairs, together = _pairs_of_rows(cells.count), _pairs_of_rows(present)
+    return PairCounts(pairs, together, int(adjacent.sum()), int(equal.sum()), beside, near_equal, len(ticks), sizes)
+
+
+def alike(counts: PairCounts) -> _Alike:
+    """Return pairs alike in the same tick, those that chance explains, and the usual size of groups of rows alike."""
+    if not counts.alike:
+        return _Alike(0, 0.0, 0)
+    usual = int(counts.sizes.argmax())
+    if counts.ticks <= 1:
+        return _Alike(counts.alike, np.inf, usual)
+    # One more than was seen: none among few pairs does not show that there are none.
+    share = (counts.equal + 1) / counts.adjacent
+    if counts.near:
+        share = max(share, counts.near_equal / counts.near)
+    return _Alike(counts.alike, counts.together * float(min(share, 1.0)), usual)
 
 
 def _unique(codes: Ints) -> bool:

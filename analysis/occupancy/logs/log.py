@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.occupancy.logs.clocks import OwnClock
 from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
@@ -38,7 +39,7 @@ _SEVERAL = re.compile(
 )
 """Columns whose values have several requests each."""
 _TYPE = ("type", "class", "cls", "kind")
-_FEW = 30
+FEW = 30
 _LONG, _FAR = 10.0, 1e5
 """Times the length of a log that half of its durations, and any of them, may take."""
 _EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
@@ -79,6 +80,8 @@ class Log:
     """What the reader saw that `clean` cannot see."""
     fields: pd.DataFrame | None = None
     """What else the file says of each row of the table, if that was wanted."""
+    clock: OwnClock | None = None
+    """The clock that stamps were written by, if they say their offset from UTC and it was wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +138,27 @@ def content_of(path: Path) -> bytes:
     if damage is not None:
         raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
     return content
+
+
+def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield a log's text in pieces of about so many bytes, whole lines, and how many lines each has; refuse damage."""
+    rest = b""
+    with stream_of(path) as source:
+        while True:
+            content, damage = salvaged(source, size)
+            if damage is not None:
+                raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
+            if not content:
+                break
+            end = content.rfind(b"\n")
+            if end < 0:
+                rest += content
+                continue
+            piece = b"".join((rest, memoryview(content)[:end]))
+            yield piece, piece.count(b"\n") + 1
+            rest = content[end + 1 :]
+    if rest:
+        yield rest, rest.count(b"\n") + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +359,14 @@ def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
     None if all may be.
     """
     known = np.flatnonzero(~np.isnan(stamp_s + took_s))
-    if len(known) < _FEW:
+    if len(known) < FEW:
         return None
     span, took = float(np.ptp(stamp_s[known])), took_s[known]
     times = _LONG if float(np.median(took)) > _LONG * span else _FAR
     far = known[took > times * span]
     return int(far[0]) if span > 0 and len(far) else None
+
+
+def far_longer(span_s: float, usual_s: float, longest_s: float) -> bool:
+    """Return whether durations, their median and the longest, cannot be, as `too_long` says it of all."""
+    return span_s > 0 and (usual_s > _LONG * span_s or longest_s > _FAR * span_s)

@@ -19,7 +19,16 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.occupancy.logs.access_logs import read_access_log
-from analysis.occupancy.logs.clocks import localised, set_back
+from analysis.occupancy.logs.clocks import (
+    HOUR_S,
+    QUARTER_S,
+    OwnClock,
+    joined_clocks,
+    localised,
+    own_clock,
+    quarters_of,
+    set_back,
+)
 from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
@@ -54,7 +63,7 @@ from models.errors import InputError
 
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
-_TEXT = pa.dictionary(pa.int32(), pa.string())
+TEXT = pa.dictionary(pa.int32(), pa.string())
 _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
@@ -64,6 +73,17 @@ class TimeColumn(NamedTuple):
 
     value_s: Floats
     since_s: float
+
+
+class TimeBase(NamedTuple):
+    """How a column of times becomes seconds since `since_s`."""
+
+    per_second: float
+    since_s: float
+    ticks: str | None = None
+    """Unit in which the ticks of time stamps are counted; None: the column holds numbers."""
+    note: str = ""
+    """What was supposed of its unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +107,8 @@ class LogOptions:
     """Zone of stamps that do not say theirs; None: UTC."""
     fields: bool = False
     """Whether what else each row says is wanted, to choose rows and to compare classes."""
+    clock: bool = False
+    """Whether the offset from UTC is wanted that stamps say themselves."""
 
     def stated(self) -> tuple[str | None, ...]:
         """Return the columns that were named."""
@@ -137,6 +159,7 @@ def joined(logs: Sequence[Log]) -> Log:
         max(log.resolution_s for log in logs),
         tuple(_together([finding for log in logs for finding in log.findings])),
         fields,
+        joined_clocks([log.clock for log in logs]),
     )
 
 
@@ -293,7 +316,7 @@ def read_table_log(path: Path, *, options: LogOptions | None = None) -> Log:
     [[0.0, 1.5], [0.25, nan]]
     """
     said = options or LogOptions()
-    names = _names(path)
+    names = table_names(path)
     if names and said.zone is None:
         which = roles(names, *said.stated())
         columns = _quickly(path, which)
@@ -301,10 +324,12 @@ def read_table_log(path: Path, *, options: LogOptions | None = None) -> Log:
             notes, times = _in_seconds(columns, which, said.unit)
             sound = _sound(times, columns, which)
             if sound:
-                _refuse_undecided(which, notes)
+                refuse_undecided(which, notes)
             if sound and _too_long(times, which, notes) is None:
                 log = _log(times, columns, which, notes)
                 log = replace(log, findings=_clocks(columns, which))
+                if said.clock:
+                    log = replace(log, clock=_written_clock(path, times, columns, which))
                 if said.fields:
                     log = replace(log, fields=_others(path, names, which))
                 return log if _named(log.table) else _with_rest(log, _others(path, names, which))
@@ -313,11 +338,14 @@ def read_table_log(path: Path, *, options: LogOptions | None = None) -> Log:
 
 def _of_cells(cells: FileCells, options: LogOptions, times: Times | None = None) -> Log:
     """Return the log of a table that was read cell by cell."""
-    which, columns = _carefully(cells, options, times)
+    which, columns = careful_columns(cells, options, times)
     notes, seconds = _in_seconds(columns, which, options.unit, times)
-    _refuse_undecided(which, notes)
+    refuse_undecided(which, notes)
     _refuse_long(seconds, which, notes, cells)
     log = replace(_log(seconds, columns, which, notes), findings=_clocks(columns, which))
+    if options.clock:
+        stamp = str(which.arrival or which.departure)
+        log = replace(log, clock=_clock_of(cells.text(stamp), seconds[stamp]))
     others = [name for name in cells.names if name not in which.times()]
     rest = pd.DataFrame({name: cells.columns[name].astype(str) for name in others})
     if options.fields:
@@ -330,11 +358,11 @@ def _of_records(records: Records, options: LogOptions) -> Log:
     cells, times = records.cells, records.times if not any(options.stated()[:3]) else None
     notes, findings = list(records.notes), list(records.findings)
     if times is not None:
-        end = "end" if times.by_end else "start"
-        notes.append(f"lines are in {times.form}: {times.duration} read in {times.unit}, {times.stamp} as the {end}")
+        notes.append(understood(times))
         if times.by_end or times.form.startswith("HAProxy"):
-            findings += _missing(cells, times)
-            cells = chosen(cells, _has(cells, times))
+            rows = has_times(cells, times)
+            findings += without_times(times, int(np.count_nonzero(~rows)))
+            cells = chosen(cells, rows)
     if options.upstream and (times is None or times.upstream not in cells.names):
         named = times.upstream if times and times.upstream else "such a field"
         raise FileError([FileFault(1, 1, "--upstream", f"needs {named} in the log", "none")])
@@ -343,18 +371,22 @@ def _of_records(records: Records, options: LogOptions) -> Log:
     return _upstream(log, cells, times) if options.upstream and times is not None else log
 
 
-def _has(cells: FileCells, times: Times) -> "np.typing.NDArray[np.bool_]":
+def understood(times: Times) -> str:
+    """Return the note on how records were read."""
+    end = "end" if times.by_end else "start"
+    return f"lines are in {times.form}: {times.duration} read in {times.unit}, {times.stamp} as the {end}"
+
+
+def has_times(cells: FileCells, times: Times) -> "np.typing.NDArray[np.bool_]":
     """Return which records have both times."""
     known = [~cells.text(name).str.lower().isin(_NOT_SEEN) for name in (times.stamp, times.duration)]
     return np.asarray(known[0] & known[1], dtype=np.bool_)
 
 
-def _missing(cells: FileCells, times: Times) -> list[LogFinding]:
-    count = int(np.count_nonzero(~_has(cells, times)))
-    if not count:
-        return []
+def without_times(times: Times, count: int) -> list[LogFinding]:
+    """Return the finding of so many records without times."""
     evidence = f"no {times.stamp} or no {times.duration}"
-    return [LogFinding("records without times", count, evidence, "left out")]
+    return [LogFinding("records without times", count, evidence, "left out")] if count else []
 
 
 def _upstream(log: Log, cells: FileCells, times: Times) -> Log:
@@ -391,6 +423,28 @@ def _clocks(columns: Mapping[str, pa.ChunkedArray], which: Roles) -> tuple[LogFi
     return ()
 
 
+def _written_clock(
+    path: Path, times: Mapping[str, TimeColumn], columns: Mapping[str, pa.ChunkedArray], which: Roles
+) -> OwnClock | None:
+    """Return the clock of a table's stamps: as CSV writes them, by the zone of a column of Parquet."""
+    stamp = str(which.arrival or which.departure)
+    kind = columns[stamp].type
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return None
+    if not head_of(path).startswith(PARQUET):
+        return _clock_of(_columns(path, [stamp], lambda _: {stamp: TEXT})[stamp].to_pandas(), times[stamp])
+    hours = np.unique(np.floor((times[stamp].value_s + times[stamp].since_s) / HOUR_S)) * HOUR_S
+    local = pc.local_timestamp(pa.array(hours.astype(np.int64), pa.timestamp("s", kind.tz))).cast(pa.int64())
+    return own_clock(hours, ((local.to_numpy() - hours) / QUARTER_S).astype(np.int8))
+
+
+def _clock_of(stamps: pd.Series, times: TimeColumn) -> OwnClock | None:
+    """Return the clock of stamps as texts."""
+    codes, texts = pd.factorize(stamps, use_na_sentinel=False)
+    quarters = np.array([quarters_of(str(text)) for text in texts], dtype=np.int8)
+    return own_clock(times.value_s + times.since_s, quarters[codes])
+
+
 def _digest(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
@@ -403,7 +457,7 @@ def _together(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
         yield replace(alike[0], count=sum(finding.count for finding in alike))
 
 
-def _names(path: Path) -> list[str]:
+def table_names(path: Path) -> list[str]:
     """Return the columns of a file that looks in order from its beginning; none if it does not."""
     head = head_of(path)
     try:
@@ -422,7 +476,7 @@ def _quickly(path: Path, which: Roles) -> dict[str, pa.ChunkedArray] | None:
     """Return the columns as Arrow reads them, or nothing if anything is unusual."""
     wanted = list(dict.fromkeys([*which.times(), *which.labels(), *which.classes()]))
     try:
-        table = _columns(path, wanted, lambda head: _types(head, which))
+        table = _columns(path, wanted, lambda head: csv_types(head, which))
     except (pa.ArrowException, OSError, KeyError, DamagedError):
         return None
     return dict(zip(table.column_names, table.columns, strict=True)) if table.num_rows else None
@@ -438,7 +492,7 @@ def _columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[
         return pacsv.read_csv(source, convert_options=options)
 
 
-def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
+def csv_types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
     """Return what the columns hold, by the first lines: time stamps with or without a zone, or numbers."""
     first = pacsv.read_csv(pa.BufferReader(head[: head.rfind(b"\n") + 1]))
     types = dict[str, pa.DataType]()
@@ -446,62 +500,95 @@ def _types(head: bytes, which: Roles) -> dict[str, pa.DataType]:
         kind = first[name].type
         types[name] = pa.float64() if not pa.types.is_timestamp(kind) else _LOCAL if kind.tz is None else _ZONED
     types |= dict.fromkeys(which.classes(), pa.int64())
-    return types | dict.fromkeys(which.labels(), _TEXT)
+    return types | dict.fromkeys(which.labels(), TEXT)
 
 
 def _in_seconds(
     columns: Mapping[str, pa.ChunkedArray], which: Roles, unit: str | None, form: Times | None = None
 ) -> tuple[list[str], dict[str, TimeColumn]]:
     """Return notes on the units and zones that were supposed, and the columns of times in seconds."""
-    clock = {name: columns[name].type for name in which.times() if pa.types.is_timestamp(columns[name].type)}
+    bases = {name: base_of(name, columns[name].type, extent_of(columns[name]), unit, form) for name in which.times()}
+    times = {name: TimeColumn(passed_s(columns[name], base), base.since_s) for name, base in bases.items()}
+    mixed = zone_notes({name: columns[name].type for name in which.times()})
+    return [*mixed, *(base.note for base in bases.values() if base.note)], times
+
+
+def zone_notes(kinds: Mapping[str, pa.DataType]) -> list[str]:
+    """Return notes on columns of stamps without a zone beside one that has it."""
+    clock = {name: kind for name, kind in kinds.items() if pa.types.is_timestamp(kind)}
     local = [name for name, kind in clock.items() if kind.tz is None]
-    mixed = [
+    return [
         f"column {name} has no zone, unlike others, and is read as UTC" for name in local if len(local) < len(clock)
     ]
-    notes, times = list[str](), dict[str, TimeColumn]()
-    for name in which.times():
-        column = columns[name]
-        if pa.types.is_timestamp(column.type):
-            times[name] = _since_1970(column)
-            continue
-        values = _numbers(column)
-        column_unit, note = unit_of(name, values, unit)
-        if pa.types.is_duration(column.type):
-            column_unit, note = "ns", ""
-        elif form is not None and name == form.duration:
-            column_unit, note = form.unit, ""
-        notes += [note] * bool(note)
-        seconds = values / PER_SECOND[column_unit]
-        since = float(np.floor(np.nanmin(seconds))) if "1970" in note else 0.0
-        times[name] = TimeColumn(seconds - since, since)
-    return [*mixed, *notes], times
 
 
-def _numbers(column: pa.ChunkedArray) -> Floats:
+def extent_of(column: pa.ChunkedArray) -> tuple[float, ...]:
+    """Return the least and the largest of a column's times as the file has them, infinite ones apart; none of none."""
+    if pa.types.is_timestamp(column.type):
+        ends = pc.min_max(column.cast(pa.int64())).as_py()
+        return () if ends["min"] is None else (ends["min"], ends["max"])
+    values = numbers_in(column)
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else ()
+
+
+def base_of(
+    name: str, kind: pa.DataType, extent: tuple[float, ...], unit: str | None, form: Times | None = None
+) -> TimeBase:
+    """Return how a column becomes seconds, by the least and the largest of its times.
+
+    Time stamps count from the whole second of the first; those without a zone are UTC. Nanoseconds reach from 1677 to
+    2262; stamps beyond are told to the microsecond, or to the second.
+
+    Parameters
+    ----------
+    name, kind : of the column
+    extent : as of `extent_of`
+    unit : s, ms, us or ns of numbers that do not say it themselves
+    form : of the log's records, if that is known
+    """
+    if pa.types.is_timestamp(kind):
+        for ticks in ("ns", "us", "s"):
+            whole_second = round(PER_SECOND[ticks])
+            try:
+                stamps = pa.array(extent, pa.int64()).cast(kind).cast(pa.timestamp(ticks, kind.tz))
+                first, last = stamps.cast(pa.int64()).to_pylist() or (0, 0)
+                pc.subtract_checked(pa.scalar(last), pa.scalar(first // whole_second * whole_second))
+            except (pa.ArrowInvalid, OverflowError):
+                continue
+            return TimeBase(float(whole_second), float(first // whole_second), ticks)
+        return TimeBase(1.0, 0.0, "")
+    column_unit, note = unit_of(name, np.array(extent, dtype=np.float64), unit)
+    if pa.types.is_duration(kind):
+        column_unit, note = kind.unit, ""
+    elif form is not None and name == form.duration:
+        column_unit, note = form.unit, ""
+    per_second = PER_SECOND[column_unit]
+    since_s = float(np.floor(extent[0] / per_second)) if "1970" in note else 0.0
+    return TimeBase(per_second, since_s, None, note)
+
+
+def passed_s(column: pa.ChunkedArray, base: TimeBase) -> Floats:
+    """Return a column of times in seconds since `base.since_s`; infinite ones, which are refused, where it has none."""
+    if base.ticks is None:
+        return numbers_in(column) / base.per_second - base.since_s
+    if not base.ticks:
+        return np.full(len(column), np.inf)
+    try:
+        ticks = column.cast(pa.timestamp(base.ticks, column.type.tz)).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return np.full(len(column), np.inf)
+    passed = pc.subtract(ticks, int(base.since_s) * round(base.per_second))
+    return np.asarray(passed.to_numpy(), dtype=np.float64) / base.per_second
+
+
+def numbers_in(column: pa.ChunkedArray) -> Floats:
     """Return a column as numbers; infinite ones, which are refused, where it holds something else."""
     try:
         whole = column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
         return np.asarray(whole.cast(pa.float64()).to_numpy(), dtype=np.float64)
     except pa.ArrowException:
         return np.full(len(column), np.inf)
-
-
-def _since_1970(column: pa.ChunkedArray) -> TimeColumn:
-    """Return time stamps as seconds since the whole second of the first; those without a zone are UTC.
-
-    Nanoseconds reach from 1677 to 2262; stamps beyond are told to the microsecond, or to the second.
-    """
-    for unit in ("ns", "us", "s"):
-        try:
-            ticks = column.cast(pa.timestamp(unit, column.type.tz)).cast(pa.int64())
-            first = pc.min(ticks).as_py()
-            per_second = round(PER_SECOND[unit])
-            since = 0 if first is None else first // per_second
-            passed = pc.subtract_checked(ticks, since * per_second)
-        except pa.ArrowInvalid:
-            continue
-        return TimeColumn(np.asarray(passed.to_numpy(), dtype=np.float64) / per_second, float(since))
-    return TimeColumn(np.full(len(column), np.inf), 0.0)
 
 
 def _sound(times: Mapping[str, TimeColumn], columns: Mapping[str, pa.ChunkedArray], which: Roles) -> bool:
@@ -549,7 +636,7 @@ def _too_long(times: Mapping[str, TimeColumn], which: Roles, notes: Sequence[str
     return too_long(times[stamp].value_s, times[name].value_s)
 
 
-def _refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
+def refuse_undecided(which: Roles, notes: Sequence[str]) -> None:
     """Raise the fault of durations that may be in the unit of the stamps or in seconds."""
     stamp = which.arrival or which.departure
     fault = undecided(stamp, which.duration, notes) if stamp and which.duration else None
@@ -583,9 +670,13 @@ def _others(path: Path, names: Sequence[str], which: Roles) -> pd.DataFrame:
     wanted = [name for name in names if name not in which.times()]
     if not wanted:
         return pd.DataFrame()
-    table = _columns(path, wanted, lambda _: dict.fromkeys(wanted, _TEXT))
+    return plain_frame(_columns(path, wanted, lambda _: dict.fromkeys(wanted, TEXT)))
+
+
+def plain_frame(table: pa.Table) -> pd.DataFrame:
+    """Return columns of whatever a file says beside the times, texts as categories."""
     plain = [column if _is_plain(column.type) else pa.array(map(str, column.to_pylist())) for column in table]
-    others: pd.DataFrame = pa.table(plain, names=wanted).to_pandas(strings_to_categorical=True)
+    others: pd.DataFrame = pa.table(plain, names=table.column_names).to_pandas(strings_to_categorical=True)
     return others
 
 
@@ -607,15 +698,25 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
     return replace(log, table=table)
 
 
-def _carefully(cells: FileCells, options: LogOptions, form: Times | None) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
-    """Return which columns hold what, and each of them, checked cell by cell."""
+def careful_columns(
+    cells: FileCells, options: LogOptions, form: Times | None, *, part: bool = False
+) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
+    """Return which columns hold what, and each of them, checked cell by cell.
+
+    Parameters
+    ----------
+    cells : of a file, or of a part of it
+    options : what the file does not say itself
+    form : of its records, if that is known
+    part : whether it is a part, which need not hold times of each kind
+    """
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
     which = _roles(cells, options, form)
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
     for name in which.times():
-        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, options)
+        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, options, part=part)
         faults += wrong
     for name in which.classes():
         columns[name], wrong = _classes(cells, name)
@@ -636,7 +737,9 @@ def _roles(cells: FileCells, options: LogOptions, form: Times | None) -> Roles:
     return Roles(arrival, departure, form.duration, request, None, options.priority)
 
 
-def _checked(cells: FileCells, name: str, least: float, options: LogOptions) -> tuple[pa.ChunkedArray, list[FileFault]]:
+def _checked(
+    cells: FileCells, name: str, least: float, options: LogOptions, *, part: bool
+) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
     text = given.astype(str).str.strip()
@@ -657,7 +760,7 @@ def _checked(cells: FileCells, name: str, least: float, options: LogOptions) -> 
         times = times if zoned.any() or times.dtype.kind == "m" else times.dt.tz_localize(None)
         if not faults:
             return _zoned(times, options.zone), faults
-    if len(text) and missing.all():
+    if len(text) and missing.all() and not part:
         faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
     return pa.chunked_array([pa.array(times, from_pandas=True)]), faults
 

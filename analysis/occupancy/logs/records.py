@@ -132,12 +132,39 @@ def json_records(path: Path) -> Records:
         rows = [dict(_flat(record)) for record in objects]
     if not rows:
         raise FileError([FileFault(1, 1, "file", "should hold at least one request", "none")])
-    names = list(dict.fromkeys(name for row in islice(rows, 10_000) for name in row))
-    columns = {name: pd.Series([_cell(row.get(name)) for row in rows], dtype=object) for name in names}
-    cells = FileCells(names, columns, np.asarray(lines, dtype=np.int64))
+    cells = _cells(rows, lines)
     if traces:
         return Records(cells, SPANS if "resourceSpans" in traces else JAEGER, notes, findings)
-    return Records(_with_path(cells), next((form for form in JSON_FORMS if form.fits(names)), None), notes, findings)
+    return Records(_with_path(cells), _form(cells.names), notes, findings)
+
+
+def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> tuple[FileCells, Times | None, list[int], int]:
+    """Return the requests of some JSON lines, what their times are, places of other lines, and the lines not blank.
+
+    Parameters
+    ----------
+    text : whole lines
+    first : number of the first, from 1
+    names : of the fields; none: those of these lines
+    """
+    numbered = [(first + at, _parsed(line)) for at, line in enumerate(text.split(b"\n")) if line.strip()]
+    records = [(number, record) for number, record in numbered if isinstance(record, dict)]
+    other = [number - 1 for number, record in numbered if not isinstance(record, dict)]
+    if any(record.keys() & {"resourceSpans", "data"} for _, record in records[:1]):
+        raise FileError([FileFault(first, 1, "file", "should be a table, not traces", "OTLP or Jaeger")])
+    cells = _cells([dict(_flat(record)) for _, record in records], [number for number, _ in records], names)
+    form = _form(cells.names)
+    return _with_path(cells), form, other, len(numbered)
+
+
+def _cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:
+    fields = list(names) or list(dict.fromkeys(name for row in islice(rows, 10_000) for name in row))
+    columns = {name: pd.Series([_cell(row.get(name)) for row in rows], dtype=object) for name in fields}
+    return FileCells(fields, columns, np.asarray(lines, dtype=np.int64))
+
+
+def _form(names: Sequence[str]) -> Times | None:
+    return next((form for form in JSON_FORMS if form.fits(names)), None)
 
 
 def line_records(path: Path, form: tuple[str, Times]) -> Records:

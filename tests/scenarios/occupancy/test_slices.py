@@ -156,6 +156,17 @@ def test_an_objective_is_answered_by_hour_and_drawn(log, tmp_path):
     assert "seen once: 1 hour; how days or weeks differ in it is not in the log" in result.output
 
 
+def test_hours_are_by_the_offset_that_the_stamps_say(tmp_path):
+    file = tmp_path / "access.log"
+    stamps = pd.date_range("2026-11-27 10:00:05", "2026-11-27 10:20", freq="15s").strftime("%d/%b/%Y:%H:%M:%S")
+    lines = (f'::1 - - [{stamp} +0200] "GET / HTTP/1.1" 200 5 "-" "curl" 0.500' for stamp in stamps)
+    file.write_text("\n".join(lines))
+    options = ["occupancy", str(file), "--servers", "1", "--policy", "fcfs", "--slo", "p50=2s", "--hourly"]
+    answer = json.loads(CliRunner().invoke(app, [*options, "--json"]).output)
+    assert (answer["slo"]["clock"], [row["hour"] for row in answer["slo"]["hours"]]) == ("UTC+02:00", ["10"])
+    assert "hours are by the offset that the stamps say, UTC+02:00; --zone says another" in answer["notes"]
+
+
 def test_percentiles_stand_in_the_answer(log):
     answer = asked(log, "--where", "host = 'a'", "--policy", "fcfs")
     rows = pd.read_csv(log).query("host == 'a'")

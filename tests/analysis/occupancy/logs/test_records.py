@@ -6,9 +6,11 @@ import json
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.occupancy.curve import curve
+from analysis.occupancy.hours import hours
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import LogOptions, read_log, read_logs
@@ -162,6 +164,60 @@ def test_a_row_of_json_without_a_time_is_left_out_and_told(read):
     log = read("\n".join(map(json.dumps, lines)))
     assert len(log.table) == len(REQUESTS) - 2
     assert [(finding.name, finding.count) for finding in log.findings] == [("records without times", 2)]
+
+
+NGINX = '::1 - - [{}] "GET / HTTP/1.1" 200 5 "-" "curl" 0.500\n'
+
+
+def stamps_of(begin, end, zone, form="%d/%b/%Y:%H:%M:%S %z"):
+    stamps = pd.date_range(begin, end, freq="150s", tz="UTC", inclusive="left").tz_convert(zone)
+    return [stamp.strftime(form) for stamp in stamps]
+
+
+@pytest.mark.parametrize("latency", ["500", "-"])
+def test_the_offset_is_read_that_stamps_say(latency, read, tmp_path):
+    stamps = stamps_of("2026-11-27 08:00", "2026-11-27 10:00", "Asia/Kolkata", "%Y-%m-%dT%H:%M:%S+05:30")
+    table = pd.DataFrame({"start": stamps, "latency_ms": ["500"] * (len(stamps) - 1) + [latency]})
+    zoned = table.assign(start=pd.to_datetime(table["start"]).dt.tz_convert("Asia/Kolkata"), latency_ms=500.0)
+    texts = (
+        table.to_csv(index=False),
+        "\n".join(json.dumps(row) for row in table.to_dict("records")),
+        zoned.to_parquet(),
+        "".join(map(NGINX.format, stamps_of("2026-11-27 08:00", "2026-11-27 10:00", "Asia/Kolkata"))),
+    )
+    for text in texts:
+        log = read(text, clock=True)
+        assert log.clock.name == "UTC+05:30"
+        assert log.clock.note() == "hours are by the offset that the stamps say, UTC+05:30; --zone says another"
+        own = hours(0.0, 7200.0, log.origin_s, own=log.clock)
+        assert [(hour.name, hour.length_s) for hour in own] == [("13", 1800.0), ("14", 3600.0), ("15", 1800.0)]
+        assert [hour.name for hour in hours(0.0, 7200.0, log.origin_s, "UTC", log.clock)] == ["08", "09"]
+    assert read("start,end\n2026-11-27T08:00:00,2026-11-27T08:00:01\n", clock=True).clock is None
+
+
+def test_offsets_that_change_or_are_mixed_are_told(read, tmp_path):
+    stamps = stamps_of("2026-10-24 22:00", "2026-10-25 02:00", "Europe/Berlin")
+    log = read("".join(map(NGINX.format, stamps)), clock=True)
+    own = hours(0.0, 4 * 3600.0, log.origin_s, own=log.clock)
+    assert [(hour.name, len(hour.start_s)) for hour in own] == [("00", 1), ("01", 1), ("02", 2)]
+    assert log.clock.note().endswith("; the clock was changed: UTC+01:00 from 2026-10-25 01:00 UTC on")
+    for at, half in enumerate((stamps[:72], stamps[72:])):
+        (tmp_path / str(at)).write_text("".join(map(NGINX.format, half)))
+    halves = read_logs([tmp_path / "0", tmp_path / "1"], LogOptions(clock=True))
+    assert halves.clock == log.clock
+    mixed = [stamp.replace("+0200", "+0000" if at % 3 == 0 else "+0200") for at, stamp in enumerate(stamps[:72])]
+    note = read("".join(map(NGINX.format, mixed)), clock=True).clock.note()
+    assert note.endswith("UTC+02:00; --zone says another: 24 stamps have other offsets than that")
+
+
+def test_durations_of_parquet_are_in_the_unit_of_their_type(read):
+    table = pa.table(
+        {"start": pa.array([0, 1000], pa.timestamp("ms")), "latency": pa.array([250, 500], pa.duration("ms"))}
+    )
+    with pa.BufferOutputStream() as sink:
+        pq.write_table(table, sink)
+        log = read(sink.getvalue().to_pybytes())
+    assert log.table.to_numpy().tolist() == [[0.0, 0.25], [1.0, 1.5]]
 
 
 def test_clocks_that_are_set_back_are_told_and_read_right_with_their_zone(read):

@@ -1,0 +1,406 @@
+"""A log of requests as numbers on disk: read a portion at a time, so that memory does not grow with its length."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from analysis.occupancy.logs.log import (
+    FARTHEST_S,
+    PER_SECOND,
+    LogFinding,
+    Roles,
+    names_requests,
+    names_several,
+    pieces_of,
+)
+from analysis.occupancy.logs.log import roles as roles_of
+from analysis.occupancy.logs.reading import (
+    TEXT,
+    LogOptions,
+    TimeBase,
+    base_of,
+    careful_columns,
+    csv_types,
+    extent_of,
+    has_times,
+    is_access_log,
+    is_json,
+    is_swf,
+    line_form,
+    numbers_in,
+    passed_s,
+    plain_frame,
+    refuse_undecided,
+    table_names,
+    understood,
+    without_times,
+    zone_notes,
+)
+from analysis.occupancy.logs.records import Times, chosen, json_piece, left_out
+from analysis.tables.bytes import PARQUET, head_of
+from analysis.tables.cells import FileCells, cells_of_table, csv_cells
+from analysis.tables.faults import FileError, FileFault
+from models.arrays import Floats, UInts
+
+_MISSING = np.iinfo(np.int64).min
+_MOST_FAULTS = 1000
+_NO_TIME = "should hold at least one time"
+_SAMPLE = 100_000
+"""Rows, evenly over the log, that parts on disk are divided by."""
+
+
+class Sizes(NamedTuple):
+    """How much of a log is in memory at a time; no answer depends on it."""
+
+    rows: int = 1 << 18
+    """Of a portion."""
+    piece_bytes: int = 1 << 23
+    """Of a portion of text."""
+    part_rows: int = 1 << 20
+    """Of a part that is sorted."""
+
+
+class _Portion(NamedTuple):
+    """Some rows of a file."""
+
+    times: Mapping[str, pa.ChunkedArray]
+    names: pa.ChunkedArray | None
+    """What names requests, if a column does."""
+    others: pd.DataFrame | None
+    """All but times, if that was wanted."""
+
+
+class LogChunk(NamedTuple):
+    """Some requests of a log, seconds since the log's origin; NaN: not seen."""
+
+    came: Floats
+    left: Floats
+    name: UInts | None
+    """Digest of what names each, if that is known."""
+    own: UInts | None
+    """The same without what several requests share."""
+
+
+@dataclass(slots=True)
+class Spool:
+    """A log's requests, in the order of its rows, in a file of numbers."""
+
+    file: Path
+    which: Roles
+    kinds: dict[str, pa.DataType]
+    """Types of the columns of times."""
+    bases: dict[str, TimeBase] = field(default_factory=dict)
+    rows: int = 0
+    naming: str | None = None
+    """What the names are of: request, id, or rest, all that the rows say; None: there are none."""
+    own: bool = False
+    """Whether `rest` contains what several requests share."""
+    others: bool = False
+    """Whether the file says more of each row than its times."""
+    notes: tuple[str, ...] = ()
+    findings: tuple[LogFinding, ...] = ()
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """How a row is stored."""
+        names = [("name", np.uint64)] * (self.naming is not None) + [("own", np.uint64)] * self.own
+        return np.dtype([(f"time{at}", _stored(kind)) for at, kind in enumerate(self.kinds.values())] + names)
+
+    @property
+    def origin_s(self) -> float:
+        """What times count from, in seconds since 1970; 0 if they are the log's own."""
+        return min(base.since_s for name, base in self.bases.items() if name != self.which.duration)
+
+    def chunks(self, rows: int) -> Iterator[LogChunk]:
+        """Yield the requests, so many at a time."""
+        with self.file.open("rb") as file:
+            while len(stored := np.fromfile(file, self.dtype, rows)):
+                yield self._requests(stored)
+
+    def sample(self, rows: int) -> tuple[Floats, Floats]:
+        """Return arrivals and response times of requests evenly over the log."""
+        step = self.rows // _SAMPLE + 1
+        came, took, at = [np.zeros(0)], [np.zeros(0)], 0
+        for chunk in self.chunks(rows):
+            picked = slice(-at % step, None, step)
+            came.append(chunk.came[picked].copy())  # a view would hold all of the chunk
+            took.append(chunk.left[picked] - chunk.came[picked])
+            at += len(chunk.came)
+        return np.concatenate(came), np.concatenate(took)
+
+    def _requests(self, stored: NDArray[np.void]) -> LogChunk:
+        """Return stored rows as `reading` does: all times since one origin."""
+        seconds = dict[str, Floats]()
+        for at, (name, kind) in enumerate(self.kinds.items()):
+            column = pa.array(stored[f"time{at}"])
+            if pa.types.is_timestamp(kind):
+                ticks = pa.array(stored[f"time{at}"], mask=stored[f"time{at}"] == _MISSING)
+                column = ticks.cast(kind)
+            since = 0.0 if name == self.which.duration else self.bases[name].since_s - self.origin_s
+            passed = passed_s(pa.chunked_array([column]), self.bases[name])
+            seconds[name] = passed + since
+        which = self.which
+        if which.duration is not None:
+            took = seconds[which.duration]
+            came = seconds[which.arrival] if which.arrival else seconds[str(which.departure)] - took
+            left = came + took if which.arrival else seconds[str(which.departure)]
+        else:
+            came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
+        names = stored["name"] if self.naming is not None else None
+        return LogChunk(came, left, names, stored["own"] if self.own else names)
+
+
+def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: bool = False) -> Spool:
+    """Write the requests of a table, CSV, Parquet or JSON lines, to a file of numbers, checked as `reading` does.
+
+    Parameters
+    ----------
+    path : the table
+    options : what it does not say itself
+    file : to be written
+    sizes : how much is in memory at a time
+    rest : whether requests without a name have one made of all that their rows say
+
+    Raises
+    ------
+    FileError
+        With every fault of the file, by line.
+    """
+    reader = _Reader(path, options, sizes, rest)
+    spool, extents = None, dict[str, tuple[float, ...]]()
+    with file.open("wb") as target:
+        for portion in reader.portions():
+            if spool is None:
+                spool = _begun(file, reader, portion, rest)
+            for name, column in portion.times.items():
+                ends = (*extents.get(name, ()), *extent_of(column))
+                extents[name] = (min(ends), max(ends)) if ends else ()
+            _stored_rows(spool, portion).tofile(target)
+            spool.rows += len(next(iter(portion.times.values())))
+            if spool.naming and portion.names is not None and portion.names.null_count:
+                raise FileError([FileFault(0, 0, str(spool.which.request), "should name every request", "a null")])
+    if spool is None:
+        raise FileError(reader.faults or [FileFault(2, 1, "rows", "should hold at least one row", "none")])
+    if reader.faults:
+        raise FileError(reader.faults[:_MOST_FAULTS], counted=len(reader.faults[_MOST_FAULTS:]))
+    _settle(spool, reader, extents, options)
+    return spool
+
+
+class _Reader:
+    """A file as portions, and what was learnt of it on the way."""
+
+    def __init__(self, path: Path, options: LogOptions, sizes: Sizes, rest: bool) -> None:
+        self.path, self.options, self.sizes, self.rest = path, options, sizes, rest
+        self.which = Roles()
+        self.form: Times | None = None
+        self.others: list[str] = []
+        self.faults: list[FileFault] = []
+        self.not_read: list[int] = []
+        self.lines = 0
+        self.without_times = 0
+
+    def portions(self) -> Iterator[_Portion]:
+        """Yield some rows after the others; faults are collected."""
+        head = head_of(self.path)
+        if not head:
+            raise FileError([FileFault(0, 0, "", "is empty", "")])
+        if head.startswith(PARQUET):
+            yield from self._parquet()
+        elif is_json(head) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            yield from self._json()
+        elif is_json(head) or is_access_log(head) or is_swf(head) or line_form(head) is not None:
+            problem = "reads tables: CSV, Parquet and JSON lines; leave it away for others"
+            raise FileError([FileFault(0, 0, "--on-disk", problem, "another format")])
+        else:
+            yield from self._csv()
+
+    def _parquet(self) -> Iterator[_Portion]:
+        file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
+        self._named(file.schema_arrow.names)
+        line = 2
+        for batch in file.iter_batches(self.sizes.rows, columns=self._wanted()):
+            table = pa.Table.from_batches([batch])
+            yield from self._quickly(table, partial(cells_of_table, table), line - 2)
+            line += len(table)
+
+    def _csv(self) -> Iterator[_Portion]:
+        names, header, line, types = table_names(self.path), b"", 1, dict[str, pa.DataType]()
+        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+            begun = bool(header)
+            if not begun:
+                header = piece.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0] + b"\n"
+                self._named(names or csv_cells(header).names)
+                types = csv_types(head_of(self.path), self.which) if names else {}
+                types = dict.fromkeys(self._wanted(), TEXT) | types
+            text = header + piece if begun else piece
+            rows, skipped = lines - (not begun), line - 2 if begun else 0
+            line += lines
+            if not rows:
+                continue
+            table = self._parsed(text, types) if names else None
+            if table is not None and len(table) != rows:
+                table = None
+            yield from self._quickly(table, partial(csv_cells, text), skipped)
+
+    def _parsed(self, text: bytes, types: Mapping[str, pa.DataType]) -> pa.Table | None:
+        options = pacsv.ConvertOptions(include_columns=self._wanted(), column_types=types)
+        try:
+            return pacsv.read_csv(pa.BufferReader(text), convert_options=options)
+        except (pa.ArrowException, KeyError):
+            return None
+
+    def _json(self) -> Iterator[_Portion]:
+        line, names = 1, list[str]()
+        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+            text = piece.removeprefix(b"\xef\xbb\xbf") if line == 1 else piece
+            cells, form, other, count = json_piece(text, line, names)
+            self.not_read += other
+            self.lines += count
+            line += lines
+            if 2 * len(self.not_read) > max(40, self.lines):
+                problem = "should be a JSON object, a line for each request, or one document"
+                raise FileError([FileFault(self.not_read[0] + 1, 1, "line", problem, "another line")])
+            if not len(cells.lines):
+                continue
+            if not names:
+                self.form = None if any(self.options.stated()[:3]) else form
+            names = names or [name for name in cells.names if name not in ("method", "path", "request_line")]
+            if self.form is not None and self.form.by_end:
+                rows = has_times(cells, self.form)
+                self.without_times += int(np.count_nonzero(~rows))
+                cells = chosen(cells, rows)
+            yield from self._quickly(None, partial(_same, cells), 0)
+
+    def _named(self, names: Sequence[str]) -> None:
+        self.which = roles_of(names, *self.options.stated())
+        self.others = [name for name in names if name not in self.which.times()]
+
+    def _wanted(self) -> list[str]:
+        request = [self.which.request] if self.which.request is not None else []
+        return [*self.which.times(), *(self.others if self.rest else request)]
+
+    def _quickly(self, table: pa.Table | None, cells_of: Callable[[], FileCells], skipped: int) -> Iterator[_Portion]:
+        """Yield a portion as Arrow reads it, or checked cell by cell if anything is unusual; collect its faults."""
+        if table is not None and _is_sound(table, self.which):
+            others = plain_frame(table.select(self.others)) if self.rest else None
+            request = self.which.request
+            names = None if request is None else table[request]
+            yield _Portion({name: table[name] for name in self.which.times()}, names, others)
+            return
+        cells = cells_of()
+        cells.lines = cells.lines + skipped
+        cells.faults = [
+            fault._replace(line=fault.line + skipped) for fault in cells.faults if not skipped or fault.line > 1
+        ]
+        try:
+            self.which, columns = careful_columns(cells, self.options, self.form, part=True)
+        except FileError as error:
+            if any(fault.line <= 1 for fault in error.faults):
+                raise
+            self.faults += error.faults
+            return
+        self.others = [name for name in cells.names if name not in self.which.times()]
+        names = columns.get(str(self.which.request))
+        others = pd.DataFrame({name: cells.columns[name].astype(str) for name in self.others}) if self.rest else None
+        yield _Portion({name: columns[name] for name in self.which.times()}, names, others)
+
+
+def _same(cells: FileCells) -> FileCells:
+    return cells
+
+
+def _is_sound(table: pa.Table, which: Roles) -> bool:
+    """Return whether times are time stamps or numbers near enough, and durations not negative."""
+    for name in which.times():
+        if pa.types.is_timestamp(table[name].type):
+            continue
+        values = numbers_in(table[name])
+        if (np.abs(values) > FARTHEST_S * PER_SECOND["ns"]).any() or (name == which.duration and (values < 0).any()):
+            return False
+    return True
+
+
+def _stored(kind: pa.DataType) -> type[np.generic]:
+    return np.int64 if pa.types.is_timestamp(kind) else np.float64
+
+
+def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
+    """Return an empty spool for portions like the first one."""
+    which, kinds = reader.which, {name: column.type for name, column in portion.times.items()}
+    naming = None
+    if which.request is not None and portion.names is not None:
+        naming = "request" if names_requests(which.request) else "id"
+    others = which.request is None and bool(reader.others)
+    own = False
+    if naming is None and rest and others:
+        naming, own = "rest", any(names_several(name) for name in reader.others)
+    return Spool(file, which, kinds, naming=naming, own=own, others=others)
+
+
+def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:
+    """Return a portion as rows of numbers."""
+    rows = np.empty(len(next(iter(portion.times.values()))), spool.dtype)
+    for at, (name, kind) in enumerate(spool.kinds.items()):
+        column = portion.times[name]
+        if column.type != kind:
+            try:
+                column = column.cast(kind)
+            except pa.ArrowException:
+                problem = f"should hold the same kind of times throughout, first {kind}"
+                raise FileError(
+                    [FileFault(0, 0, name, problem, f"{column.type} from row {spool.rows + 1:,} on")]
+                ) from None
+        if pa.types.is_timestamp(kind):
+            rows[f"time{at}"] = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
+        else:
+            rows[f"time{at}"] = numbers_in(column)
+    if spool.naming == "rest" and portion.others is not None:
+        rows["name"] = pd.util.hash_pandas_object(portion.others, index=False).to_numpy()
+        own = [str(name) for name in portion.others if not names_several(str(name))]
+        if spool.own:
+            rows["own"] = pd.util.hash_pandas_object(portion.others[own], index=False).to_numpy() if own else 0
+    elif spool.naming is not None and portion.names is not None:
+        rows["name"] = _digests(portion.names)
+    return rows
+
+
+def _digests(names: pa.ChunkedArray) -> UInts:
+    """Return a number for each name, the same for the same one."""
+    if pa.types.is_integer(names.type):
+        return np.asarray(pd.util.hash_array(names.to_numpy().astype(np.int64)), dtype=np.uint64)
+    texts = names.to_pandas()
+    series = texts if isinstance(texts.dtype, pd.CategoricalDtype) else texts.astype(str).astype(object)
+    return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy().astype(np.uint64)
+
+
+def _settle(spool: Spool, reader: _Reader, extents: Mapping[str, tuple[float, ...]], options: LogOptions) -> None:
+    """Decide on the units and zones of a whole log, and note what was supposed."""
+    which, form, findings, notes = spool.which, reader.form, list[LogFinding](), list[str]()
+    if reader.lines:
+        notes, findings = left_out(np.array(reader.not_read, np.int64), reader.lines, "lines that are no JSON objects")
+    if form is not None:
+        notes.append(understood(form))
+        findings += without_times(form, reader.without_times)
+    for name in which.times():
+        if not extents.get(name):
+            raise FileError([FileFault(2, 1, name, _NO_TIME, "none")])
+        spool.bases[name] = base_of(name, spool.kinds[name], extents[name], options.unit, form)
+    supposed = [*zone_notes(spool.kinds), *(base.note for base in spool.bases.values() if base.note)]
+    refuse_undecided(which, supposed)
+    for name, base in spool.bases.items():
+        far = FARTHEST_S + 1 if base.ticks == "" else 0.0
+        if base.ticks is None:
+            far = max(abs(end / base.per_second - base.since_s) for end in extents[name])
+        if far > FARTHEST_S:
+            raise FileError([FileFault(0, 0, name, f"should be within {FARTHEST_S:g} s of 0", "times further away")])
+    spool.notes, spool.findings = (*notes, *supposed), tuple(findings)

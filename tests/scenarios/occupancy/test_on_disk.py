@@ -1,0 +1,195 @@
+"""Logs that are read part by part on disk: the same answers as in memory, the same repairs, the same faults."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.occupancy.logs.reading import LogOptions
+from analysis.occupancy.logs.spool import Sizes
+from models.queues.serve import serve
+from scenarios.commands.app import app
+from scenarios.files.faults import FaultsError, faults_in
+from scenarios.occupancy.occupancy import OccupancyConclusion, conclude_on_disk, occupancy
+from scenarios.occupancy.question import OccupancyQuery
+from scenarios.occupancy.slices import LogSlice
+
+SERVERS = 3
+QUERY = OccupancyQuery(SERVERS, interval_s=10.0, alert=0.5)
+SMALL = Sizes(rows=97, piece_bytes=3_000, part_rows=250)
+ONE = Sizes()
+
+
+def day(requests: int = 2_000, tick_s: float = 0.0) -> pd.DataFrame:
+    """Requests first come first served on three servers."""
+    rng = np.random.default_rng(3)
+    arrival = rng.exponential(1 / 20, requests).cumsum()
+    demand = rng.exponential(0.12, requests)
+    if tick_s:
+        arrival, demand = tick_s * np.round(arrival / tick_s), tick_s * np.maximum(np.round(demand / tick_s), 1)
+    departure = serve("fcfs", arrival, demand, SERVERS).departure_s
+    return pd.DataFrame({"arrival_s": arrival, "departure_s": departure})
+
+
+def shuffled(log: pd.DataFrame) -> pd.DataFrame:
+    return log.iloc[np.random.default_rng(1).permutation(len(log))].reset_index(drop=True)
+
+
+def named(log: pd.DataFrame) -> pd.DataFrame:
+    """With names, forty rows written twice and five that are backwards."""
+    log = log.assign(request_id=[f"r{at}" for at in range(len(log))])
+    log.loc[100:104, "departure_s"] = log.loc[100:104, "arrival_s"] - 0.5
+    return shuffled(pd.concat([log, log.iloc[300:340]]))
+
+
+def skewed(log: pd.DataFrame) -> pd.DataFrame:
+    """The clock of departures is late."""
+    return log.assign(departure_s=log["departure_s"] - 0.1)
+
+
+def unfinished(log: pd.DataFrame) -> pd.DataFrame:
+    return log.assign(departure_s=log["departure_s"].mask(log["arrival_s"] > log["arrival_s"].max() - 0.2))
+
+
+def losses(log: pd.DataFrame) -> pd.DataFrame:
+    """Departures are lost, the first one, too; of the last requests some are unfinished."""
+    lost = log.index.isin([0, 1, *range(7, len(log), 50)]) | (log["arrival_s"] > log["arrival_s"].max() - 0.5)
+    return shuffled(log.assign(departure_s=log["departure_s"].mask(lost)))
+
+
+def batches(log: pd.DataFrame) -> pd.DataFrame:
+    """Each row twice, which says nothing else."""
+    return pd.concat([log.iloc[:500], log.iloc[:500], log.iloc[500:]])
+
+
+def stamped(log: pd.DataFrame) -> pd.DataFrame:
+    """By the calendar, with durations, and a column of paths; rows in the order of completion."""
+    start = pd.Timestamp("2026-11-27T10:00:00.25Z") + pd.to_timedelta(log["arrival_s"], unit="s")
+    took = 1000 * (log["departure_s"] - log["arrival_s"])
+    table = pd.DataFrame({"start": start, "latency_ms": took, "path": "/item"})
+    return table.iloc[np.argsort(log["departure_s"].to_numpy())]
+
+
+def since_1970(log: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame({"start": 1.7e9 + log["arrival_s"], "end": 1.7e9 + log["departure_s"]})
+
+
+LOGS: dict[str, Callable[[], pd.DataFrame]] = {
+    "plain": day,
+    "shuffled": lambda: shuffled(day()),
+    "named": lambda: named(day()),
+    "skewed": lambda: skewed(day()),
+    "unfinished": lambda: unfinished(day()),
+    "losses": lambda: losses(day()),
+    "losses, skewed": lambda: skewed(losses(day())),
+    "in ticks": lambda: day(tick_s=0.01),
+    "batches": lambda: batches(day(tick_s=0.001)),
+    "stamped": lambda: stamped(day()),
+    "since 1970": lambda: since_1970(day()),
+}
+
+
+def written(log: pd.DataFrame, folder: Path, ending: str) -> Path:
+    file = folder / f"log.{ending}"
+    if ending == "parquet":
+        log.to_parquet(file, row_group_size=500)
+    elif ending == "csv":
+        log.to_csv(file, index=False)
+    else:
+        file.write_text("".join(f"{json.dumps(row, default=str)}\n" for row in log.to_dict("records")))
+    return file
+
+
+def shown(answer: OccupancyConclusion) -> dict[str, object]:
+    """What both say: not which servers, and of sums twelve digits."""
+    payload = dict(replace(answer, log="log").payload())
+    for name in ("rates", "servers_by_work", "servers_by_rates", "servers_test"):
+        payload.pop(name)
+    payload["notes"] = [note for note in answer.notes if not note.startswith(("the number of servers", "whether "))]
+    return json.loads(json.dumps(payload), parse_float=lambda text: float(f"{float(text):.11g}"), parse_constant=str)
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [*zip(LOGS, cycle(["parquet", "csv", "jsonl"])), ("stamped", "parquet"), ("stamped", "csv")],
+)
+def test_part_by_part_the_answer_is_that_of_the_whole(name, ending, tmp_path):
+    file = written(LOGS[name](), tmp_path, ending)
+    whole = occupancy(file, QUERY)
+    assert shown(conclude_on_disk([file], QUERY, LogOptions(), SMALL)) == shown(whole)
+
+
+def test_no_digit_depends_on_how_much_is_read_at_a_time(tmp_path):
+    file = written(named(day()), tmp_path, "csv")
+    small, one = (conclude_on_disk([file], QUERY, LogOptions(), sizes) for sizes in (SMALL, ONE))
+    pd.testing.assert_frame_equal(small.intervals, one.intervals, check_exact=True)
+    assert (small.busy, small.waiting, small.percentiles) == (one.busy, one.waiting, one.percentiles)
+    assert math.isclose(small.queueing_time_s, one.queueing_time_s, rel_tol=1e-14)
+
+
+def fault_of(file: Path, query: OccupancyQuery = QUERY, options: LogOptions | None = None) -> str:
+    with pytest.raises(FaultsError) as caught, faults_in(Path("log")):
+        conclude_on_disk([file], query, options or LogOptions(), SMALL)
+    return str(caught.value)
+
+
+def test_bad_rows_are_told_with_their_lines_wherever_they_are(tmp_path):
+    lines = day().to_csv(index=False).splitlines()
+    lines[700], lines[1500] = "1.0,soon", "-,inf"
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join(lines))
+    assert fault_of(file).splitlines() == [
+        'log:701:2: departure_s: should be a number, got "soon"',
+        'log:1501:2: departure_s: should be a finite number, got "inf"',
+    ]
+
+
+def test_negative_durations_are_told_with_their_lines(tmp_path):
+    log = stamped(day())
+    log.iloc[1_234, 1] = -3.0
+    assert fault_of(written(log, tmp_path, "parquet")) == 'log:1236:2: latency_ms: should be at least 0, got "-3.0"'
+
+
+def test_lines_that_are_no_json_are_left_out_and_told(tmp_path):
+    file = written(day(), tmp_path, "jsonl")
+    lines = file.read_text().splitlines()
+    lines[900] = "{"
+    file.write_text("\n".join(lines))
+    (note, _) = conclude_on_disk([file], QUERY, LogOptions(), SMALL).notes
+    assert note == "lines that are no JSON objects: 1, left out: line 901"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (day().assign(arrival_s=lambda log: log["arrival_s"].mask(log.index == 5)), "should tell when every request"),
+        (day().assign(departure_s=np.nan).iloc[:3], "departure_s: should hold at least one time"),
+    ],
+)
+def test_what_takes_the_whole_log_to_repair_is_refused(log, told, tmp_path):
+    assert told in fault_of(written(log, tmp_path, "parquet"))
+
+
+def test_questions_and_formats_that_take_the_whole_log_are_refused(tmp_path):
+    file = written(day().iloc[:50], tmp_path, "csv")
+    several = replace(QUERY, to=(4,), scalability=True, rows=LogSlice(where="arrival_s > 1"))
+    told = fault_of(file, several, LogOptions(priority="class"))
+    assert [line.partition(":")[0] for line in told.splitlines()] == ["--priority", "--scalability", "--to", "--where"]
+    file.write_text('::1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 0.500\n')
+    assert fault_of(file) == (
+        "log: --on-disk: reads tables: CSV, Parquet and JSON lines; leave it away for others, got another format"
+    )
+
+
+def test_the_command_reads_standard_input_on_disk(tmp_path):
+    file = written(shuffled(day().iloc[:200]), tmp_path, "parquet")
+    options = ["occupancy", "-", "--servers", "3", "--interval", "10s", "--on-disk", "--json"]
+    done = json.loads(CliRunner().invoke(app, options, input=file.read_bytes()).stdout)
+    assert (done["log"], done["requests"], len(done["intervals"])) == ("stdin", 200, 2)
