@@ -31,6 +31,8 @@ class Audited(Observations):
     """Share of the fleet's quota held by jobs that have no row at all."""
     rack: Ints | None
     """(M,) rack of each machine, if known."""
+    rate: bool = True
+    """Whether changes are relative to the level of what is compared; else to that of the study without the feature."""
     by_rack: bool = False
     """Whether errors are to count racks, whatever got the feature together."""
 
@@ -67,6 +69,7 @@ class Audited(Observations):
             quota=quota,
             scale=scale,
             unseen=unseen,
+            rate=flagged.estimand.metric_kind == "rate",
             rack=None if racks is None else pd.factorize(racks, sort=True)[0].astype(np.int64),
             by_rack=by_rack,
         )
@@ -267,7 +270,7 @@ def contrast(
     if not weight.sum() > 0:
         return None
     mean = sums / np.maximum(rows, 1)
-    level = float((weight * mean[0]).sum())
+    level = float((weight * mean[0] if table.rate else weight).sum())
     part = np.where(comparable, weight / level, 0.0) / np.maximum(rows, 1)
     spread = np.sqrt(clusters_of / np.maximum(clusters_of - 1, 1))
     out = (part * spread).ravel()[key] * (s - n * mean.ravel()[key])

@@ -24,7 +24,7 @@ from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import DAY_S, Floats
-from models.errors import InputError
+from models.errors import ArgumentError, InputError
 from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.effect import beside, no_verdict, quantity, verdict
 from scenarios.effects.observations import Dates, experiment
@@ -419,16 +419,24 @@ def _day(periods: Floats) -> float:
 
 
 def _effects(table: pd.DataFrame, ends: Floats, looked_at: LookedAt) -> tuple[list[MonitorLook], list[str]]:
-    """Return each look that has an estimate, and which looks have none."""
-    looks, notes = list[MonitorLook](), list[str]()
+    """Return each look that has an estimate, and which looks have none.
+
+    Raises
+    ------
+    NotEnoughDataError, ArgumentError
+        If no look has an estimate, or if changes are relative to a level that is 0 at the last one.
+    """
+    looks, notes, refused = list[MonitorLook](), list[str](), None
     for place, end in enumerate(ends.tolist(), start=1):
         try:
             looks.append(looked_at.look(place, end, table[table["period"] <= end]))
-        except NotEnoughDataError as error:
+        except (NotEnoughDataError, ArgumentError) as error:
             notes.append(f"no estimate until {end:g}: {error}")
-            lacking = error
-    if not looks:
-        raise lacking
+            refused = error
+        else:
+            refused = None
+    if refused is not None and (not looks or isinstance(refused, ArgumentError)):
+        raise refused
     design = looks[-1].effect.design
     early = [f"{look.until:g}" for look in looks if look.effect.design != design]
     if early:

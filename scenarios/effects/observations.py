@@ -137,7 +137,7 @@ def experiment(
     estimand : what values are of
     study : whether something should have the feature; if nothing has, that is told with the other faults
     """
-    faults = repeated_sources(sources)
+    faults = [*repeated_sources(sources), *ratios_of_runs(sources, estimand)]
     if faults:
         raise FaultsError(faults)
     reading, dates, whole, of_jobs = Reading(pd.DataFrame(), ()), Dates(), None, tuple[str, ...]()
@@ -224,6 +224,14 @@ def repeated_sources(sources: Sequence[Source]) -> list[Fault]:
         and not any(_same(source, earlier) for earlier in sources[:number])
     ]
     return [Fault(name_of(source), 0, 0, "", "should be given once", f"{count} times") for source, count in again]
+
+
+def ratios_of_runs(sources: Sequence[Source], estimand: Estimand) -> Iterator[Fault]:
+    """Yield that values of runs are no numerators, if a ratio of them is asked for."""
+    if estimand.metric_kind == "ratio" and (runs := [source for source in sources if _folder(source) is not None]):
+        by = "per exposure already, by which wsc effect --target sums weighs"
+        problem = f"is of tables; values of the run {name_of(runs[0])} are {by}"
+        yield Fault("", 0, 0, "metric_kind", problem, estimand.name)
 
 
 def _same(left: Source, right: Source) -> bool:

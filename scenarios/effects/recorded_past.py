@@ -11,7 +11,7 @@ from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import Recipe
 from analysis.wsmeter.measurements import read_jobs
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import NO_DENOMINATORS, in_one_arm, observed, run_metric
+from scenarios.effects.observations import NO_DENOMINATORS, in_one_arm, observed, ratios_of_runs, run_metric
 from scenarios.files.faults import Fault, FaultsError, faults_in
 
 _PERIODS = {
@@ -46,6 +46,8 @@ def recorded_past(
         With everything that is wrong with the tables, or if there are fewer periods.
     """
     rate, names = estimand.metric_kind == "rate", ", ".join(map(name_of, tables))
+    if faults := list(ratios_of_runs(tables, estimand)):
+        raise FaultsError(faults)
     reading, dates = observed(tables, metric, recipe=recipe, strict=rate)
     in_one_arm(tables, reading.table, recipe, both=False)
     rows, notes = reading.table, [*reading.notes]

@@ -1,11 +1,15 @@
 """How often intervals hold the truth of metrics that are no positive means, on fleets of another making.
 
 Usage: python -m tests.helpers.outside_metrics [--draws 1000] [--conditions signed,proportion] [--out runs/outside]
+       python -m tests.helpers.outside_metrics --jobs 60 | --plans 24
 
 A fleet of `outside_fleets` says what is behind the numbers; here they become numbers below and at zero, yes and no,
 numerators and denominators, or values with a long tail. Each draw is a new fleet, of which some machines get the
 feature, and goes the way of `wsc effect`. The truth is that of all rows of the study of the fleet drawn, with the
 feature against without it. What has no answer is counted apart. Parts of a hundred draws are kept in the folder.
+
+`--jobs` counts, on so many fleets in which nothing has an effect, how often jobs' own intervals hold 0 and how many
+verdicts on jobs are false; `--plans` compares the half-width that `wsc design` foretells with that of an experiment.
 """
 
 import argparse
@@ -17,8 +21,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.estimand import Estimand
-from analysis.effects.linearisation import Linearised
+from analysis.effects.linearisation import Linearised, past_near_one
 from analysis.effects.methods import method
+from analysis.effects.past import Past
+from analysis.effects.per_job import per_job
+from analysis.effects.planning import Wanted, forecast
+from analysis.effects.rehearsals import Assumed, spans
 from models.errors import WscError
 from tests.helpers.outside_fleets import Condition, fleet
 
@@ -163,13 +171,69 @@ def summary(name, found):
     return rows
 
 
+PLACEBOS = {
+    "mean": Metric(Condition(before=5, study=1), "mean", "absolute"),
+    "proportion": Metric(Condition(before=5, study=1), "proportion", "absolute", 0.2),
+    "ratio": Metric(Condition(before=5, study=1, exposures_vary=True), "ratio", "absolute"),
+    "rate": Metric(Condition(before=5, study=1), "rate", "absolute"),
+}
+"""Fleets of which the days before the feature are looked at: the last of them as if it were the study."""
+
+
+def placebo(metric, first, number):
+    """Return rows and jobs of a fleet, from a day to the last before the feature, on which it is said to be there."""
+    observed, jobs, _ = drawn(metric, np.random.default_rng([1, number]))
+    table, last = pd.DataFrame(observed), metric.fleet.before - 1
+    having = table["machine"].isin(table.loc[table["treated"] == 1, "machine"])
+    table = table.assign(treated=(having & (table["period"] == last)).astype(int))
+    return table[table["period"].between(first, last)].reset_index(drop=True), pd.DataFrame(jobs)
+
+
+def of_jobs(name, fleets):
+    """Return how often jobs' own intervals hold 0, and on how many jobs and in how many fleets a verdict is false."""
+    metric, rows = PLACEBOS[name], []
+    for number in range(fleets):
+        table, jobs = placebo(metric, 2, number)
+        linearised = Linearised.of(table, jobs, Estimand.of(metric.metric_kind, metric.change))
+        known = per_job(linearised.study_near_one()[0]).query("verdict != 'undecidable'")
+        held, false = (known["low"] <= 0) & (known["high"] >= 0), known["verdict"].isin(["gained", "lost"])
+        rows.append((held.mean(), len(known), false.sum(), false.any()))
+    held, known, false, fleets_with = np.array(rows, dtype=np.float64).T
+    error = held.std(ddof=1) / np.sqrt(fleets)
+    numbers = {"coverage": held.mean(), "error": error, "jobs": known.sum(), "false": false.sum()}
+    return {"kind": name, **numbers, "fleets": fleets_with.sum()}
+
+
+def of_plans(name, fleets):
+    """Return the geometric mean of planned over observed half-widths of a day after a day, with its error."""
+    metric, logs = PLACEBOS[name], []
+    estimand, adjusted = Estimand.of(metric.metric_kind, metric.change), method("adjusted")
+    for number in range(fleets):
+        table, jobs = placebo(metric, 0, number)
+        last = table["period"].max()
+        near, unit = past_near_one(table[table["period"] < last].reset_index(drop=True), jobs, estimand)
+        past = Past(near, 86400.0, jobs, estimand.target)
+        rehearsal = next(spans(past, 1.0, Assumed(1e-9, 0.0, 0.0), ["adjusted"]))
+        planned = unit * forecast(rehearsal, metric.fleet.treated, Wanted(draws=100)).margin
+        study = table[table["period"] >= last - 1].reset_index(drop=True)
+        logs.append(np.log(planned / Linearised.of(study, jobs, estimand).estimate(adjusted).margin))
+    return {"kind": name, "ratio": np.exp(np.mean(logs)), "error": np.std(logs, ddof=1) / np.sqrt(fleets)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--conditions", default=",".join(METRICS))
     parser.add_argument("--out", type=Path, default=Path("runs/outside"))
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--plans", type=int, default=0)
     asked = parser.parse_args()
+    for counted_of, fleets in ((of_jobs, asked.jobs), (of_plans, asked.plans)):
+        if fleets:
+            print(pd.DataFrame([counted_of(name, fleets) for name in PLACEBOS]).round(4).to_string(index=False))
+    if asked.jobs or asked.plans:
+        return
     for number, name in enumerate(asked.conditions.split(",")):
         rows = summary(name, counted(name, asked.draws, asked.out, asked.seed))
         print(pd.DataFrame(rows).round(4).to_string(index=False, header=number == 0), flush=True)

@@ -111,6 +111,13 @@ def test_bad_cells_are_told_together_with_missing_rows_of_the_feature(tmp_path, 
         command([path], recipe=recipe)
 
 
+@pytest.mark.parametrize("words", [("effect",), ("monitor",), ("audit",), ("design", "--detect", "2%")])
+def test_values_of_a_run_are_no_numerators(tmp_path, words):
+    ended = invoke(words[0], tmp_path, *words[1:], "--metric-kind", "ratio")
+    assert (ended.exit_code, "--metric-kind: is of tables; values of the run" in ended.output) == (2, True)
+    assert "by which wsc effect --target sums weighs" in ended.output
+
+
 def test_jobs_of_another_fleet_are_refused(tmp_path):
     (tmp_path / "seen.csv").write_text("period,job,machine,weight,value,treated\n1,a,m,1,1,TRUE\n1,a,n,1,1,false\n")
     (tmp_path / "jobs.csv").write_text("job,quota,instances\nb,1,1\n")
