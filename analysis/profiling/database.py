@@ -114,6 +114,11 @@ class Database:
         """Return the labels of the files' own, in alphabetical order; each is a dimension, `label.` before its name."""
         return self._answered(("labels",), lambda cursor: column(cursor, "SELECT DISTINCT key FROM labels ORDER BY 1"))
 
+    def with_stacks(self) -> list[str]:
+        """Return the events of which samples have call paths, in alphabetical order."""
+        events = "SELECT DISTINCT event FROM samples WHERE stack >= 0 AND count > 0 ORDER BY 1"
+        return self._answered(("with stacks",), lambda cursor: column(cursor, events))
+
     def values(self, name: str, limit: int = 10_000) -> list[str]:
         """Return the values of a dimension as text, in order, sampled or not.
 

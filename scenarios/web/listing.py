@@ -19,7 +19,7 @@ from scenarios.views.tables import Link, Row, beside, of_frame
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.repository import with_repository
 from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
-from scenarios.web.timeline import SharesOverTime, timeline
+from scenarios.web.timeline import SharesOverTime, timeline, top_intervals
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _SIDES = ("a", "b")
@@ -88,7 +88,7 @@ def query(site: ProfileSite, pairs: Pairs) -> WebPage:
         request=request,
         suggestions=site.suggestions,
         table=table,
-        without=site.without(request.query),
+        without="" if "low" in (head.text for head in table.headings) else site.without(request.query),
         samples=f"{samples:,}",
         value=event_quantity(value, request.query.event, unit_of(site, request.query.event)),
         further=[
@@ -286,8 +286,10 @@ def with_intervals(site: ProfileSite, request: PageQuery, rows: pd.DataFrame) ->
     site, request : asked
     rows : as `Database.query` gives them
     """
-    intervals = site.intervals(request.query)
-    return rows if intervals is None else rows.merge(intervals, on=list(request.query.by), how="left")
+    keys = [*request.query.by, "samples", "value"]
+    question = ("top intervals", request.query, len(rows))
+    ends = site.once(question, lambda: top_intervals(site, request.query, rows.reindex(columns=keys)))
+    return rows if ends is None else rows.assign(low=ends["low"].to_numpy(), high=ends["high"].to_numpy())
 
 
 def _refine(request: PageQuery, key: str) -> Link:

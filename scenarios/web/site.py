@@ -151,7 +151,8 @@ class ProfileSite:
     @cached_property
     def stack_events(self) -> list[str]:
         """Events that were sampled with stacks."""
-        return [event for event in self.events if len(self.database.stacks(Query(event=event, by=()), 1))]
+        sampled = set(self.database.with_stacks())
+        return [event for event in self.events if event in sampled]
 
     @cached_property
     def suggestions(self) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.intervals import share_intervals
-from analysis.profiling.query import Query
+from analysis.profiling.query import Query, QueryError
 from models.arrays import DAY_S, HOUR_S
 from scenarios.profiling.intervals import CLUSTER, LEVEL, drawn, without
 from scenarios.views.section import Table, table
@@ -117,6 +117,27 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
 
 def _step(span_s: float) -> float:
     return next((step for step in _STEPS_S if span_s / step < _MOST_STEPS), _STEPS_S[-1])
+
+
+def top_intervals(site: ProfileSite, query: Query, top: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the ends of the 95% intervals of the top rows of a query, low and high; none if nothing was drawn.
+
+    They are those of `ProfileSite.intervals`, of these rows alone: the visits of all other rows are taken together.
+
+    Parameters
+    ----------
+    site, query : asked
+    top : rows of it, as `Database.query` gives them
+    """
+    if not len(top) or {CLUSTER, "process"} & set(query.by) or not drawn(site.database, query):
+        return None
+    names = list(map(str, range(len(top))))
+    try:
+        rows = _by_visit(site, query, top, names)
+    except QueryError:
+        return None
+    shares = share_intervals(rows, cluster=CLUSTER, confidence=LEVEL).set_index("name").reindex(names)
+    return shares[["low", "high"]].reset_index(drop=True)
 
 
 def _by_visit(site: ProfileSite, query: Query, top: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ places moves a function from what is expected; a change of its cost within them 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -335,12 +335,12 @@ class _Reading:
 
     def _add(self, rows: pd.DataFrame) -> None:
         about = self.visits.loc[rows["visit"]]
-        names = zip(programs(rows["application"], self.nameless), about["platform"], about["datacentre"], strict=True)
+        application = programs(rows["application"], self.nameless)
         table = pd.DataFrame(
             {
-                "function": [self.functions.setdefault(name, len(self.functions)) for name in rows["function"]],
-                "stratum": [self.strata.setdefault(key, len(self.strata)) for key in names],
-                "machine": [self.machines.setdefault(key, len(self.machines)) for key in about["machine"]],
+                "function": _numbered(self.functions, rows["function"]),
+                "stratum": _numbered(self.strata, application, about["platform"], about["datacentre"]),
+                "machine": _numbered(self.machines, about["machine"]),
                 "bin": self.clock.bin_of(about["start_s"].to_numpy(np.float64)),
                 "samples": rows["samples"].to_numpy(np.float64),
                 "value": rows["value"].to_numpy(np.float64),
@@ -401,6 +401,20 @@ class _Reading:
         shape = (len(self.machines), self.clock.bins)
         at = rows["machine"].to_numpy(np.int64) * shape[1] + rows["bin"].to_numpy(np.int64)
         return np.bincount(at, rows["own"], shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+def _numbered(known: dict[Any, int], *columns: pd.Series) -> Ints:
+    """Return the numbers of rows' names, or of their tuples if there are several columns; new ones get the next."""
+    parts = [pd.factorize(column) for column in columns]
+    code = parts[0][0].astype(np.int64)
+    for own, names in parts[1:]:
+        code = code * max(len(names), 1) + own
+    unlike, first, place = np.unique(code, return_index=True, return_inverse=True)
+    number = np.empty(len(unlike), dtype=np.int64)
+    for at in np.argsort(first).tolist():
+        name = tuple(names[own[first[at]]] for own, names in parts)
+        number[at] = known.setdefault(name if len(name) > 1 else name[0], len(known))
+    return np.asarray(number[place])
 
 
 def days_of(visits: pd.DataFrame) -> list[tuple[float, float]]:
