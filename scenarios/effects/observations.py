@@ -114,7 +114,9 @@ class Experiment:
         guards = {code: guard for code, guard in GUARDS.items() if code not in {*without, *self.not_of_metric}}
         guards |= {guard.name: guard.of(self.jobs) for guard in own}
         with faults_in(self.source):
-            return examine(self.observations, self.jobs, self.about(stated), guards=guards)
+            audited = examine(self.observations, self.jobs, self.about(stated), guards=guards)
+        unable = dict.fromkeys(sorted(self.not_of_metric - {*without}), "a metric of another kind (metric_kind)")
+        return replace(audited, unchecked={**audited.unchecked, **unable})
 
 
 def experiment(

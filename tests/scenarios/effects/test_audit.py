@@ -205,6 +205,8 @@ def test_guards_are_told_the_kind_of_metric(tmp_path):
     assert "unusable_values" in {one["code"] for one in audit([path])["findings"]}
     of_means = audit([path], metric_kind="mean")
     assert "unusable_values" not in {one["code"] for one in of_means["findings"]}
+    assert of_means["unchecked"]["unit_change"] == "a metric of another kind (metric_kind)"
+    assert {*of_means["checked"], *of_means["unchecked"]} == {*GUARDS}
     assert of_means["notes"] == [
         "guards that cannot look at a mean: unit_change, units_between_jobs, weights_renormalised"
     ]
