@@ -12,8 +12,8 @@ from scenarios.commands.options import (
     Confidence,
     Jobs,
     Json,
+    KindOfMean,
     Metric,
-    MetricKind,
     Seed,
     share,
     written,
@@ -38,7 +38,12 @@ _spread = partial(written, partial(options.amount, zero=True), "CHANGE")
 def design(
     tables: NamedTables,
     *,
-    detect: Annotated[float, _amount(help="Smallest change of the fleet that the experiment should detect.")],
+    detect: Annotated[
+        float,
+        _amount(
+            help="Smallest change of the fleet that the experiment should detect, such as 1%, or in a mean's unit."
+        ),
+    ],
     power: Annotated[float, share(help="Share of experiments that should detect it.")] = 0.95,
     confidence: Confidence = 0.95,
     days: Annotated[
@@ -74,7 +79,7 @@ def design(
         ),
     ] = None,
     metric: Metric = None,
-    metric_kind: MetricKind = "rate",
+    metric_kind: KindOfMean = "rate",
     change: ChangeOption = None,
     json: Json = False,
 ) -> None:

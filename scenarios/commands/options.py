@@ -75,6 +75,14 @@ MetricKind = Annotated[
         help="rate (above 0), mean (any numbers), proportion (0 to 1), ratio (value / exposure), or such as p99.",
     ),
 ]
+KindOfMean = Annotated[
+    str,
+    typer.Option(
+        "--metric-kind",
+        metavar="KIND",
+        help="rate (above 0), mean (any numbers), proportion (0 to 1) or ratio (value / exposure).",
+    ),
+]
 Target = Literal["instances", "quota", "sums"]
 Change = Literal["relative", "absolute"]
 TargetOption = Annotated[
