@@ -102,6 +102,8 @@ class SloAnswer:
         yield table(headings, [_hour_cells(row) for row in self.hours], caption)
         if len(self.needs) > 1:
             yield Says("note: each hour under the worst of these policies")
+        if sum(row.known for row in self.hours) > 1:
+            yield Says("note: each hour is by itself: the queue that a busier hour before it leaves comes on top")
         short = sum(not row.known for row in self.hours)
         if short:
             least = least_requests(self.objective)

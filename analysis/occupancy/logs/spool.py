@@ -46,7 +46,7 @@ from analysis.occupancy.logs.reading import (
     zone_notes,
 )
 from analysis.occupancy.logs.records import Times, chosen, json_piece, left_out
-from analysis.tables.bytes import PARQUET, head_of
+from analysis.tables.bytes import PARQUET, head_of, is_packed
 from analysis.tables.cells import FileCells, cells_of_table, csv_cells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, UInts
@@ -225,13 +225,20 @@ class _Reader:
             yield from self._csv()
 
     def _parquet(self) -> Iterator[_Portion]:
-        file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
-        self._named(file.schema_arrow.names)
+        if is_packed(self.path):
+            problem = "should be unpacked: with --on-disk Parquet is read where it lies"
+            raise FileError([FileFault(1, 1, "file", problem, "a packed one")])
         line = 2
-        for batch in file.iter_batches(self.sizes.rows, columns=self._wanted()):
-            table = pa.Table.from_batches([batch])
-            yield from self._quickly(table, partial(cells_of_table, table), line - 2)
-            line += len(table)
+        try:
+            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
+            self._named(file.schema_arrow.names)
+            for batch in file.iter_batches(self.sizes.rows, columns=self._wanted()):
+                table = pa.Table.from_batches([batch])
+                yield from self._quickly(table, partial(cells_of_table, table), line - 2)
+                line += len(table)
+        except (pa.ArrowException, OSError):
+            problem = "should be a whole Parquet file"
+            raise FileError([FileFault(1, 1, "file", problem, "one that is cut off or damaged")]) from None
 
     def _csv(self) -> Iterator[_Portion]:
         names, header, line, types = table_names(self.path), b"", 1, dict[str, pa.DataType]()

@@ -1,5 +1,6 @@
 """Logs that are read part by part on disk: the same answers as in memory, the same repairs, the same faults."""
 
+import gzip
 import json
 import math
 from collections.abc import Callable
@@ -186,6 +187,15 @@ def test_questions_and_formats_that_take_the_whole_log_are_refused(tmp_path):
     assert fault_of(file) == (
         "log: --on-disk: reads tables: CSV, Parquet and JSON lines; leave it away for others, got another format"
     )
+
+
+def test_parquet_that_is_cut_off_or_packed_is_refused(tmp_path):
+    content = written(day(), tmp_path, "parquet").read_bytes()
+    file = tmp_path / "log"
+    file.write_bytes(content[:5000])
+    assert fault_of(file) == "log:1:1: file: should be a whole Parquet file, got one that is cut off or damaged"
+    file.write_bytes(gzip.compress(content))
+    assert fault_of(file).startswith("log:1:1: file: should be unpacked")
 
 
 def test_the_command_reads_standard_input_on_disk(tmp_path):
