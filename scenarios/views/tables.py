@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from analysis.profiling.query import DIMENSIONS
-from scenarios.views.numbers import amount, quantity, share
+from scenarios.views.numbers import amount, event_name, quantity, share
 from scenarios.views.section import Cell, Heading, Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _PLAIN = frozenset(DIMENSIONS) | {"day", "line"}
 _LAST = ("standard_error", "samples")
 """Columns that give way before all others, and that have no interval."""
 _VALUES = frozenset({"value", "value_a", "value_b", "own", "with_callees"})
-_NUMERIC = frozenset({"value", "value_a", "value_b", "samples"})
+_NUMERIC = _VALUES | {"samples"}
 _UNITS = {"s": " (s)", "w": " (W)", "hz": " (Hz)", "bytes": " (bytes)", "kwh": " (kWh)", "a": " A", "b": " B"}
 _WORDS_OF_VALUES = {"None": NOTHING, "<NA>": NOTHING, "nan": NOTHING, "True": "yes", "False": "no"}
 _WORDS = {
@@ -79,7 +79,13 @@ def of_rows(
 
 
 def of_frame(
-    frame: "pd.DataFrame", title: str, links: Mapping[str, Link] | None = None, *, bar: str = "share", unit: str = ""
+    frame: "pd.DataFrame",
+    title: str,
+    links: Mapping[str, Link] | None = None,
+    *,
+    bar: str = "share",
+    unit: str = "",
+    event: str = "",
 ) -> Table:
     """Return a data frame as a table, column by column.
 
@@ -90,6 +96,7 @@ def of_frame(
     links : column to the function that makes a row's link; an empty link is none
     bar : column of shares that get a bar, as long as its share of the largest, if there is one
     unit : what the values count, as `scenarios.views.numbers.quantity` takes it
+    event : whose values they are, which stands above them
 
     Examples
     --------
@@ -119,7 +126,7 @@ def of_frame(
     )
     rows = (dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False, name=None))
     return Table(
-        tuple(Heading(heading(name), flag) for name, flag in zip(names, flags, strict=True)),
+        tuple(Heading(_of_event(name, event), flag) for name, flag in zip(names, flags, strict=True)),
         flags,
         tuple(tuple(cell(row, name) for name in names) for row in rows),
         title,
@@ -137,6 +144,16 @@ def beside(listed: Table, head: str, cells: tuple[Cell, ...]) -> Table:
     """
     rows = tuple((*row, cell) for row, cell in zip(listed.rows, cells, strict=True))
     return replace(listed, headings=(*listed.headings, Heading(head)), numbers=(*listed.numbers, False), rows=rows)
+
+
+def _of_event(name: str, event: str) -> str:
+    """Return a column's heading; of values the event's name."""
+    first, side = heading(name), name.removeprefix("value")
+    return (
+        f"{event_name(event)}{side.upper().replace('_', ' ')}"
+        if event not in ("", "samples") and side in ("", "_a", "_b")
+        else first
+    )
 
 
 def heading(name: str) -> str:

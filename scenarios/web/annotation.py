@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
-from scenarios.views.numbers import event_name, quantity
+from scenarios.views.numbers import event_name, event_quantity, quantity
 from scenarios.views.section import Cell, Table
 from scenarios.views.tables import Link, Row, beside, of_frame
 from scenarios.web.listing import unit_of
@@ -149,7 +149,7 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
         hottest=[line for line in sorted(lines, key=lambda line: -line.share)[:_HOTTEST] if line.samples],
         header=[
             ("Samples", f"{samples:,}"),
-            (f"{event_name(request.query.event)} in the fleet ({unit or 'events'})", f"{int(value):,}"),
+            ("In the fleet", event_quantity(value, request.query.event, unit)),
             ("Share of the selected events", f"{value / everything:.3%}" if everything else "–"),
         ],
         functions=_split(site, exact, ("function",), "Functions of the file"),
@@ -171,7 +171,9 @@ def _linked(site: ProfileSite, exact: PageQuery, file: str, lines: list[SourceLi
 def _versions(site: ProfileSite, base: PageQuery, contents: pd.DataFrame, file: str, file_hash: str) -> Table:
     """Return the contents of a file's name, each with the way to it, and to it beside the one that is shown."""
     unit = unit_of(site, base.query.event)
-    table = of_frame(contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit)
+    table = of_frame(
+        contents, "Contents of this name", {"file_hash": _version(base, file)}, unit=unit, event=base.query.event
+    )
     if len(contents) < _SIDES:
         return table
     cells = []
@@ -311,7 +313,7 @@ def _files(site: ProfileSite, request: PageQuery) -> WebPage:
         return replace(request, more={"file": str(row["file"]), "hash": str(row["file_hash"])}).url("/source")
 
     unit = unit_of(site, request.query.event)
-    table = of_frame(listed, "Source files by content", {"file": link}, unit=unit)
+    table = of_frame(listed, "Source files by content", {"file": link}, unit=unit, event=request.query.event)
     table = with_repository(site, request.query, listed, table)
     return WebPage("files.html", "Source", FilesView(request, site.suggestions, table))
 
@@ -325,7 +327,7 @@ def _split(site: ProfileSite, exact: PageQuery, by: tuple[str, ...], caption: st
             request = request.only(key, str(row[key]))
         return request.grouped("application" if by == ("function",) else "function").url("/query")
 
-    return of_frame(parts, caption, {by[0]: link}, unit=unit_of(site, exact.query.event))
+    return of_frame(parts, caption, {by[0]: link}, unit=unit_of(site, exact.query.event), event=exact.query.event)
 
 
 def _version(request: PageQuery, file: str) -> Link:

@@ -70,6 +70,7 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
             ),
             "Calls",
             unit=unit,
+            event=request.query.event,
         ),
         nodes=of_frame(functions_table(inclusive, request.top), "Functions", links, unit=unit),
         graph=graph,

@@ -63,7 +63,9 @@ def values(site: ProfileSite, pairs: Pairs) -> WebPage:
     def only(row: Row) -> str:
         return address(restriction_text(row[key]))
 
-    table = of_frame(listed, f"Values of {key}", {key: only}, unit=unit_of(site, request.query.event))
+    table = of_frame(
+        listed, f"Values of {key}", {key: only}, unit=unit_of(site, request.query.event), event=request.query.event
+    )
     names = [restriction_text(value) for value in listed[key]]
     if chosen:
         cells = tuple(

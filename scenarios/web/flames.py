@@ -101,7 +101,12 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
         exports=[(text, request.url(path)) for path, text in EXPORTS.items()],
         around=_around(site, request, focus, total) if focus else [],
         nodes=of_frame(functions_table(inclusive, request.top), "Functions", links, unit=unit),
-        paths=of_frame(_paths(site.database.stacks(request.query, request.top), total), "Call paths", unit=unit),
+        paths=of_frame(
+            _paths(site.database.stacks(request.query, request.top), total),
+            "Call paths",
+            unit=unit,
+            event=request.query.event,
+        ),
     )
     return WebPage("flame.html", "Flame graph", shown)
 
@@ -440,7 +445,9 @@ def _around(site: ProfileSite, request: PageQuery, focus: str, total: int) -> li
             "share": [tree.after[number] / total if total else 0.0 for number in next_to],
         }
         unit = unit_of(site, request.query.event)
-        tables.append(of_frame(pd.DataFrame(rows), title, {"function": to_flame(request)}, unit=unit))
+        tables.append(
+            of_frame(pd.DataFrame(rows), title, {"function": to_flame(request)}, unit=unit, event=request.query.event)
+        )
     return tables[::-1]
 
 

@@ -138,7 +138,10 @@ def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
         request=request,
         suggestions=site.suggestions,
         sides=texts,
-        table=marked(changes, of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event))),
+        table=marked(
+            changes,
+            of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event), event=request.query.event),
+        ),
         rows=len(changes),
         beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
         without=lacking,
@@ -262,7 +265,7 @@ def listed(
     if intervals:
         rows = with_intervals(site, request, rows)
     links = {key: _refine(request, key) for key in request.query.by}
-    table = of_frame(rows, caption, links, unit=unit_of(site, request.query.event))
+    table = of_frame(rows, caption, links, unit=unit_of(site, request.query.event), event=request.query.event)
     table = with_repository(site, request.query, rows, table)
     if "function" not in request.query.by or not len(rows):
         return table

@@ -92,7 +92,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
 
     shares = site.once(("shares over time", whole, tuple(names)), shares_of)
     largest = float(shares["share"].max()) or 1.0
-    highest = min(float(shares[["share", "high"]].max().max()), _HEADROOM * largest)
+    highest = _round_above(min(float(shares[["share", "high"]].max().max()), _HEADROOM * largest))
     scale = _Scale(since_s, since_s + steps * step_s, step_s, highest)
     bare = replace(request, query=whole)
     return SharesOverTime(
@@ -113,6 +113,19 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
         lacking,
         _table(shares, names, scale),
     )
+
+
+def _round_above(share: float) -> float:
+    """Return the least share from one on whose half is short to write, too.
+
+    Examples
+    --------
+    >>> _round_above(0.051), _round_above(0.11), _round_above(1.0)
+    (0.06, 0.12, 1.0)
+    """
+    size = 10.0 ** math.floor(math.log10(share))
+    least = next((part for part in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8) if part * size >= share * (1 - 1e-9)), 10)
+    return float(f"{least * size:.3g}")
 
 
 def _step(span_s: float) -> float:

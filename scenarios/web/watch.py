@@ -302,7 +302,7 @@ def _in_words(change: WatchedChange) -> str:
     goes = change.goes_with()
     parts = [
         f"From {moment_text(change.since_s)}{until}: {factor}; it {cost}",
-        f"the data told it from {moment_text(change.reported_s)} on",
+        f"it could be told from {moment_text(change.reported_s)} on",
         *([f"goes with {goes}"] if goes and change.kind != "shift" else []),
         *([f"cost moved {goes}"] if goes and change.kind == "shift" else []),
         *([f"its callers {', '.join(change.callers)} changed with it"] if change.callers else []),

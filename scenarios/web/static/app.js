@@ -24,6 +24,13 @@
     };
     const fit = () => Math.min(1.4, frame.clientWidth / wide);
     zoom(Math.max(0.85, fit()));
+    // Letters may be wider than those by which boxes were laid out.
+    for (const text of drawing.querySelectorAll("g.node text")) {
+      const box = text.parentNode.querySelector("polygon").getBBox().width - 10;
+      if (text.getComputedTextLength() <= box) continue;
+      text.setAttribute("textLength", box);
+      text.setAttribute("lengthAdjust", "spacingAndGlyphs");
+    }
     const root = [...drawing.querySelectorAll("g.node")].find((node) => node.querySelector("title").textContent === "n0");
     if (root) {
       const middle = (each) => each.getBoundingClientRect().top + each.getBoundingClientRect().height / 2;

@@ -106,3 +106,11 @@ def test_headings_of_stability_are_words():
     names = ["previous", "previous_expected", "mean", "mean_expected"]
     heads = [head.text for head in of_frame(pd.DataFrame(columns=names), "caption").headings]
     assert not [head for head in heads if head in names or "_" in head]
+
+
+def test_values_stand_under_the_name_of_their_event_and_amounts_are_set_as_numbers():
+    rows = pd.DataFrame({"function": ["f"], "value": [1], "value_a": [1], "own": pd.Series([1], dtype=object)})
+    made = of_frame(rows, "caption", event="llc_misses")
+    assert [head.text for head in made.headings] == ["function", "LLC misses", "LLC misses A", "own"]
+    assert made.numbers == (False, True, True, True)
+    assert of_frame(rows, "caption", event="samples").headings[1].text == "value"
