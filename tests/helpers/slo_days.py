@@ -4,7 +4,7 @@
 and on other servers and of 1.3 times its load are predicted from arrivals and departures alone, and compared with
 another day. The load follows the hour and comes in bursts.
 
-``python -m tests.helpers.slo_days hours 70 fcfs,ps`` asks how often the word *surely* is right by hour: logs of one day
+``python -m tests.helpers.slo_days hours 80 fcfs,ps`` asks how often the word *surely* is right by hour: logs of one day
 and of five have hours of three loads, and what `needs_by_hour` says surely of each is held against ten further such
 hours, by themselves and in the course of a day. The objective lies anywhere around what the middle hour does.
 """
