@@ -19,6 +19,8 @@ _MOST_LINES, _HOTTEST = 10_000, 8
 _CONTEXT, _EXACT = 3, 4_000_000
 """Lines shown around what differs or was sampled; pairs of lines up to which all are compared."""
 _SIDES = 2
+_BRIEF = 8
+"""Letters of a content's signature in a list of files."""
 _TOLD = ("line", "samples", "value", "share")
 
 
@@ -55,6 +57,8 @@ class SourceView:
     """Its address in a repository; empty if it has none."""
     revision: str
     """Of the file at that address, and why that one."""
+    most: int
+    """Greatest value of a line, in whose unit of time all are said."""
     action: str = "/source"
     quantity: Callable[..., str] = quantity
 
@@ -157,6 +161,7 @@ def source(site: ProfileSite, pairs: Pairs) -> WebPage:
         versions=_versions(site, base, contents, file, file_hash),
         repository=repository,
         revision=words(site, exact.query) if repository else "",
+        most=max((line.value for line in lines), default=0),
     )
     return WebPage("source.html", file, view)
 
@@ -314,8 +319,17 @@ def _files(site: ProfileSite, request: PageQuery) -> WebPage:
 
     unit = unit_of(site, request.query.event)
     table = of_frame(listed, "Source files by content", {"file": link}, unit=unit, event=request.query.event)
-    table = with_repository(site, request.query, listed, table)
+    table = with_repository(site, request.query, listed, _brief(table))
     return WebPage("files.html", "Source", FilesView(request, site.suggestions, table))
+
+
+def _brief(shown: Table) -> Table:
+    """Return a table with the beginnings of contents' signatures, in the second column, and all of them on hovering."""
+    rows = (
+        (first, replace(second, text=second.text[:_BRIEF], full=second.text), *others)
+        for first, second, *others in shown.rows
+    )
+    return replace(shown, rows=tuple(rows))
 
 
 def _split(site: ProfileSite, exact: PageQuery, by: tuple[str, ...], caption: str) -> Table:

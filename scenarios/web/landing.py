@@ -113,8 +113,8 @@ def facts(site: ProfileSite) -> list[tuple[str, str]]:
     ended = visits["status"].value_counts(sort=False).sort_index()
     return [
         ("Visits", ", ".join(f"{int(count):,} {status}" for status, count in ended.items())),
-        ("Platforms", ", ".join(sorted(map(str, visits["platform"].unique())))),
-        ("Data centres", ", ".join(sorted(map(str, visits["datacentre"].unique())))),
+        ("Platforms", ", ".join(sorted(set(visits["platform"].astype(str)) - {""})) or "not known"),
+        ("Data centres", ", ".join(sorted(set(visits["datacentre"].astype(str)) - {""})) or "not known"),
         ("Collections", ", ".join(sorted(map(str, visits["collection"].unique())))),
     ]
 
@@ -177,10 +177,12 @@ def _sentence(fleet: pd.DataFrame, samples: int, events: int) -> str:
     """Return in a line what was profiled."""
     days = sorted(set((fleet["start_s"] // DAY_S).astype(int)))
     time = f"on day {days[0]}" if len(days) == 1 else f"from day {days[0]} to day {days[-1]}"
-    machines, platforms = int(fleet["machine"].nunique()), int(fleet["platform"].nunique())
+    platforms, places = (len(set(fleet[name].astype(str)) - {""}) for name in ("platform", "datacentre"))
+    of = f" of {plural(platforms, 'platform')}" * bool(platforms) + f" in {plural(places, 'data centre')}" * bool(
+        places
+    )
     return (
-        f"{plural(machines, 'machine')} of {plural(platforms, 'platform')} in "
-        f"{plural(int(fleet['datacentre'].nunique()), 'data centre')}, profiled {time} by "
+        f"{plural(int(fleet['machine'].nunique()), 'machine')}{of}, profiled {time} by "
         f"{plural(len(fleet), 'visit')}: {samples:,} samples of {plural(events, 'event')}."
     )
 

@@ -105,7 +105,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
         tuple(_course(name, shares, scale) for name in names),
         tuple(names),
         tuple((scale.x(time_s), moment_text(time_s)) for time_s in _ticks(scale)),
-        tuple((scale.y(part * highest), f"{100 * part * highest:.2g}%") for part in (0.0, 0.5, 1.0)),
+        tuple((scale.y(part * highest), f"{100 * part * highest:.3g}%") for part in (0.0, 0.5, 1.0)),
         scale.chosen(query),
         _presets(bare, path, scale, float(starts["start_s"].max())),
         bare.url(path),

@@ -256,7 +256,8 @@
   document.addEventListener("htmx:after:swap", () => {
     draw();
     for (const link of document.querySelectorAll("header nav a")) {
-      if (new URL(link.href).pathname === location.pathname) link.setAttribute("aria-current", "page");
+      const { pathname } = new URL(link.href);
+      if (pathname === location.pathname || location.pathname.startsWith(`${pathname}/`)) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     const heading = document.querySelector("main h1");

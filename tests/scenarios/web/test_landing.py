@@ -57,7 +57,10 @@ def test_an_import_has_a_landing_page(tmp_path):
         (tmp_path / f"{day}.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], stacks)))
     import_files([tmp_path / "0.pb.gz", tmp_path / "1.pb.gz"], tmp_path / "made")
     pages = application(tmp_path / "made")
-    assert "samples of 1 event." in words(harmless(ask(pages, "/")))
+    text = words(harmless(ask(pages, "/")))
+    assert "samples of 1 event." in text
+    assert "platform in" not in text
+    assert "not known" in text
     assert ask(pages, "/query").status == 200
     assert "one day alone" in words(harmless(ask(pages, "/changes")))
 
