@@ -33,7 +33,7 @@ from analysis.occupancy.logs.hygiene import (
 )
 from analysis.occupancy.logs.log import FEW, LogFinding, far_longer
 from analysis.occupancy.logs.reading import LogOptions
-from analysis.occupancy.logs.spool import Sizes, spooled
+from analysis.occupancy.logs.spool import Sizes, bytes_of, spooled
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints, UInts
@@ -90,7 +90,7 @@ class _Parts:
         ends = np.flatnonzero(np.diff(at, append=-1)) + 1
         for begin, end in zip((0, *ends[:-1]), ends, strict=True):
             with self.files[at[begin]].open("ab") as file:
-                rows[begin:end].tofile(file)
+                file.write(bytes_of(rows[begin:end]))
 
     def chunks(self, at: int, rows: int = -1) -> Iterator[NDArray[np.void]]:
         """Yield the rows of a part, in the order in which they were added, so many at a time."""
@@ -283,8 +283,14 @@ def read_on_disk(
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")
     size, given = sizes or Sizes(), options or LogOptions()
-    with tempfile.TemporaryDirectory(prefix="wsc-occupancy-") as folder:
-        return _Disk(path, Path(folder), servers, given, size).totals(interval_of)
+    try:
+        with tempfile.TemporaryDirectory(prefix="wsc-occupancy-") as folder:
+            return _Disk(path, Path(folder), servers, given, size).totals(interval_of)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) == path:
+            raise
+        place = f"about 40 bytes a request have to be written to {tempfile.gettempdir()}"
+        raise InputError(f"{place}, and cannot be ({error}); set TMPDIR to a folder with more room") from error
 
 
 class _Disk:

@@ -159,6 +159,16 @@ class Spool:
         return LogChunk(came, left, names, stored["own"] if self.own else names)
 
 
+def bytes_of(rows: NDArray[np.void]) -> memoryview:
+    """Return rows as they are written to a file: `tofile` does not tell if there is no room for them.
+
+    Parameters
+    ----------
+    rows : (n,) array of rows of numbers
+    """
+    return np.ascontiguousarray(rows).view(np.uint8).data
+
+
 def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: bool = False) -> Spool:
     """Write the requests of a table, CSV, Parquet or JSON lines, to a file of numbers, checked as `reading` does.
 
@@ -184,7 +194,7 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
             for name, column in portion.times.items():
                 ends = (*extents.get(name, ()), *extent_of(column))
                 extents[name] = (min(ends), max(ends)) if ends else ()
-            _stored_rows(spool, portion).tofile(target)
+            target.write(bytes_of(_stored_rows(spool, portion)))
             spool.rows += len(next(iter(portion.times.values())))
             if spool.naming and portion.names is not None and portion.names.null_count:
                 raise FileError([FileFault(0, 0, str(spool.which.request), "should name every request", "a null")])

@@ -3,6 +3,8 @@
 import gzip
 import json
 import math
+import re
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
@@ -196,6 +198,21 @@ def test_parquet_that_is_cut_off_or_packed_is_refused(tmp_path):
     assert fault_of(file) == "log:1:1: file: should be a whole Parquet file, got one that is cut off or damaged"
     file.write_bytes(gzip.compress(content))
     assert fault_of(file).startswith("log:1:1: file: should be unpacked")
+
+
+def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
+    file = written(day(), tmp_path, "parquet")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        told = fault_of(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert re.match(
+        r"log: about 40 bytes a request have to be written to .*; set TMPDIR to a folder with more room", told
+    )
+    with pytest.raises(FaultsError, match=r"^log: cannot be read, got No such file"), faults_in(Path("log")):
+        conclude_on_disk([tmp_path / "none"], QUERY, LogOptions())
 
 
 def test_the_command_reads_standard_input_on_disk(tmp_path):
