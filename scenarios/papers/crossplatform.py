@@ -158,7 +158,7 @@ def _off(log: ServiceLog, level: int) -> tuple[float, float]:
 
 def _errors_table(application: str, sources: Sources, paper: pd.DataFrame) -> Reproduction:
     """Return the errors of service time of one application, as in Tables 4 to 6."""
-    worlds = sources.worlds(SCENARIOS[application], 1, seed=sources.world)
+    worlds = sources.worlds(SCENARIOS[application], 1, **{**sources.changed, "seed": sources.world})
     rows = pd.DataFrame([{"seed": world["seed"], **row} for world in worlds for row in world["methods"]])
     if application == "tpcw":  # a benchmark cannot be the service that it is to predict
         rows = rows[rows["method"] != "benchmark"]

@@ -139,7 +139,7 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
         parts.append(rows(f"wrong_{BETTER}", TOP, mean.T[BETTER]))
     best = mean["best"].to_dict()
     ours = best[OURS]
-    over = {method: best[method] / ours if ours > 0 else np.inf for method in PAPERS}
+    over = {method: _times(best[method], ours) for method in PAPERS}
     values = {
         "right_published": SUBSETS * (1.0 - ours),
         **{f"times_{SHORT[method]}": over[method] for method in PAPERS},
@@ -150,12 +150,19 @@ def measure_fig7(decisions: pd.DataFrame) -> pd.DataFrame:
     return measures(*parts, **values)
 
 
+def _times(share: float, ours: float) -> float:
+    """Return how many times as often a rival is wrong: infinity if only the rival is, once if neither is."""
+    if ours > 0.0:
+        return share / ours
+    return float("inf") if share > 0.0 else 1.0
+
+
 def pool_fig7(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
     """Return shares of wrong choices of all worlds together, and the rivals' over those of `OURS`."""
     best = {
         name: float(np.mean([number(world, f"wrong_{SHORT[name]}", TOP[0]) for world in worlds])) for name in PAPERS
     }
-    over = {name: best[name] / best[OURS] if best[OURS] > 0 else np.inf for name in PAPERS}
+    over = {name: _times(best[name], best[OURS]) for name in PAPERS}
     return {
         "simulated_wrong_best": best[OURS],
         "simulated_cycles_over_ours": over["cycle_scalar"],

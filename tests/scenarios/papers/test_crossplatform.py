@@ -255,6 +255,14 @@ def test_fig7_fails_where_the_method_chooses_worse_than_clocks():
     assert failed == {"simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"}
 
 
+def test_rivals_that_are_never_wrong_are_not_wrong_more_often_than_a_method_that_never_is():
+    perfect = choices.measure_fig7(choices.wrong(worths(cycle_scalar=0.0, benchmark=0.6, published=0.0)))
+    assert number(perfect, "simulated_cycles_over_ours") == 1.0
+    assert number(perfect, "simulated_benchmark_over_ours") == np.inf
+    assert choices.pool_fig7([perfect])["simulated_cycles_over_ours"] == 1.0
+    assert simulated("crossplatform/fig7", perfect) == {"simulated_cycles_over_ours"}
+
+
 def test_table7_is_laid_out_in_the_order_of_the_actual_ranks():
     made = choices.ranking(GOOD)
     assert made["actual"].tolist() == list(range(1, 11))
