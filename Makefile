@@ -111,6 +111,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	for direction in "" --cheaper; do $(BIN)/python benchmarks/detectable.py $$direction; done
 	for what in "judge --worlds 200 --held-out" "quiet --series 800000"; do $(BIN)/python benchmarks/watch.py $$what; done
 	$(BIN)/python benchmarks/calibration_causes.py
+	$(BIN)/python benchmarks/paper_causes.py crossplatform
 	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000
 	$(BIN)/python -m tests.helpers.outside_guards
