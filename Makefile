@@ -93,6 +93,7 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/cuped.py
 	$(BIN)/python benchmarks/scorecard.py
 	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/long_logs.py
 	$(BIN)/python benchmarks/newcomer.py
 	$(BIN)/python benchmarks/real_splits.py docs/examples/machines_before.csv.gz --machines 10,30
 
