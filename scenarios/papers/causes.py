@@ -113,6 +113,13 @@ _ELSEWHERE: Final = (
     (("application.other_tiers_log_sd", 0.0),),
 )
 
+_VISITS: Final = (
+    "where the collector visits one machine in five in each round, for one in twenty",
+    (("profiling.collector.one_in", 5),),
+    "where it takes four times the samples of each machine",
+    (("profiling.collector.samples_per_s", 20.0),),
+)
+
 CAUSES: Final = (
     SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_SHORT_POWER),
     SuspectedCause(
@@ -148,6 +155,8 @@ CAUSES: Final = (
         *_PROCESSORS,
     ),
     SuspectedCause("crossplatform/table8", ("simulated_disagreement", "simulated_error_median"), *_ELSEWHERE),
+    SuspectedCause("gwp/fig7", ("spread",), *_VISITS),
+    SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation"), *_VISITS),
 )
 """Every cause that was thought of. Those of cross-platform prediction were found by switching off one mechanism after
 another in worlds 1 to 10; docs/papers.md says whether they explain as much in worlds 11 to 20, tried afterwards."""
