@@ -15,7 +15,7 @@ from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
-from scenarios.papers.reproduce import blocks, rejudged
+from scenarios.papers.reproduce import Reproduced, blocks, rejudged
 from scenarios.papers.rows import MeasuredRow, Reproduction, published
 from scenarios.papers.worlds import RowWorld, kept_tables
 from scenarios.report.figures import drawn, saved
@@ -63,11 +63,17 @@ def report(folder: Path, progress: Progress, runs: Path | None = None) -> Page:
     return Page(
         "reproduced papers",
         "Published figures and tables",
-        f"{first}. Every criterion was set before it was measured.",
+        f"{first}{_where(answer)}. Every criterion was set before it was measured.",
         facts,
         sections,
         [row.payload() for row in answer.rows],
     )
+
+
+def _where(answer: Reproduced) -> str:
+    """Return that rows are judged on fewer worlds than planned, if some are."""
+    fewer = sum(not row.complete for row in answer.rows)
+    return f", {fewer} of {len(answer.rows)} rows on fewer worlds than planned" if fewer else ""
 
 
 def _missing(present: Collection[str]) -> Iterator[Section]:
@@ -114,10 +120,12 @@ def _sections(rows: Sequence[JudgedRow], drawn_now: Mapping[str, tuple[Figure, .
         own = [row for row in rows if row.id.startswith(f"{paper}/")]
         failing = [row.id.partition("/")[2] for row in own if not row.holds]
         checks = [row.id.partition("/")[2] for row in own if not row.is_finding]
-        says = f"{len(own) - len(checks) - len({*failing} - {*checks})} of {len(own) - len(checks)} hold"
+        holding = len(own) - len(checks) - len({*failing} - {*checks})
+        says = f"{holding} of {len(own) - len(checks)} hold"
         says += f"; not {', '.join(failing)}" if failing else ""
         says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
-        verdicts = (Verdict(paper, says, False if failing else len(own) > len(checks) or None),)
+        holds = holding > 0 if failing else len(own) > len(checks) or None
+        verdicts = (Verdict(paper, says, holds, "in part" if failing and holding else ""),)
         part = composed(f"{paper}: what holds", (_CITED[paper],), tables=(_overview(own),), verdicts=verdicts)
         yield replace(part, anchor=paper)
     for row in rows:
