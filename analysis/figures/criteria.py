@@ -107,9 +107,11 @@ class Criterion:
     def __str__(self) -> str:
         bound = f"{self.relation} {self.bound:.4g}"
         if len(self.values) == 1:
-            return f"{self.name} = {self.measured:.4g}, {bound}: {'holds' if self.holds else 'fails'}"
+            value = "not measured" if np.isnan(self.measured) else f"{self.measured:.4g}"
+            return f"{self.name} = {value}, {bound}: {'holds' if self.holds else 'fails'}"
         low, _, middle, _, high = self.quartiles
-        spread = f"{self.name} = {middle:.4g} ({low:.4g} to {high:.4g}), {bound}"
+        values = "not measured" if np.isnan(middle) else f"{middle:.4g} ({low:.4g} to {high:.4g})"
+        spread = f"{self.name} = {values}, {bound}"
         if self.pooled is not None:
             return f"{spread}: {self.verdict}, {self.pooled:.4g} in all draws together"
         return f"{spread}: {self.verdict}, true in {self.holds_in} of {len(self.values)} worlds"

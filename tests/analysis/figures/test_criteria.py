@@ -42,6 +42,9 @@ def test_a_number_that_was_not_measured_fails(relation):
 
 def test_a_check_says_both_sides():
     assert str(Criterion("cv", "at most", 0.3, "", (0.31,))) == "cv = 0.31, at most 0.3: fails"
+    assert str(Criterion("cv", "at most", 0.3, "", (np.nan,))) == "cv = not measured, at most 0.3: fails"
+    never = str(Criterion("cv", "at most", 0.3, "", (np.nan, np.nan)))
+    assert never == "cv = not measured, at most 0.3: does not hold, true in 0 of 2 worlds"
 
 
 def test_without_a_criterion_nothing_can_hold():
