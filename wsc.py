@@ -907,6 +907,7 @@ def requests(
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES
     from scenarios.occupancy.occupancy import occupancy
+    from scenarios.occupancy.on_disk import occupancy_on_disk
     from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
 
@@ -926,14 +927,14 @@ def requests(
         hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
-        on_disk=on_disk,
     )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
+    ask = occupancy_on_disk if on_disk else occupancy
     if isinstance(log, Sequence) and not isinstance(log, str):
         with _progress("reading and replaying"):
-            return occupancy([Path(part) for part in log], query, said)
+            return ask([Path(part) for part in log], query, said)
     with _file("log", log) as file, _progress("reading and replaying"):
-        return occupancy(file, query, said)
+        return ask(file, query, said)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

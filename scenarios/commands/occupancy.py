@@ -216,13 +216,24 @@ def occupancy(
         hourly=hourly,
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
-        on_disk=on_disk,
     )
+    said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
+    if on_disk:
+        from scenarios.occupancy.on_disk import occupancy_on_disk, refuse_whole
+
+        if given is not None:
+            options.refuse("--on-disk", "reads the file of a log, not a fleet's run", str(log[0]))
+        refuse_whole(log, query, said, out)
+        if piped is None:
+            answer(occupancy_on_disk(log, query, said), json)
+            return
+        with piped.file() as copied:
+            answer(occupancy_on_disk(copied, query, said, name=NAME), json)
+        return
     if out is not None:
         refuse_together(query, out)  # before the folder is there
         with folder("--out"):
             make_folder(out)
-    said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if piped is not None:
         with piped.file() as copied:
             answer(conclude(copied, query, said, out, name=NAME), json)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,14 +18,12 @@ from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
-from analysis.occupancy.law import table as interval_table
 from analysis.occupancy.logs.clocks import OwnClock
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import (
     COARSE,
     CompletionRates,
-    Saturation,
     ServersTest,
     completion_rates,
     servers_test,
@@ -40,7 +38,6 @@ from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
-from scenarios.occupancy.on_disk import WHOLE, refuse_whole
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, stretch
@@ -51,8 +48,6 @@ from scenarios.views.section import Block, Place, Says, Section, Table, note_lin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from analysis.occupancy.logs.spool import Sizes
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
@@ -447,22 +442,8 @@ def occupancy(
     (3.0, 1.0, 2)
     """
     refuse_together(query, out)
-    files = [log] if isinstance(log, Path) else list(log)
-    unlike = ""
-    if given is None:
-        unlike = next(filter(None, map(elsewhere, filter(_beside_manifest, files))), "")
-        if unlike:
-            refuse_elsewhere(query, unlike)
-        files = [_file_of(path) for path in files]
-    said = replace(options or LogOptions(), clock=query.hourly)
-    called = name or ", ".join(map(str, [log] if isinstance(log, Path) else log))
-    of_others = (f"what other servers or another load would change {unlike}",) if unlike else ()
-    if query.on_disk:
-        if given is not None:
-            refuse("--on-disk", "reads the file of a log, not a fleet's run", called)
-        with faults_in(Path(called)):
-            answer = conclude_on_disk(files, query, said)
-        return replace(answer, log=called, notes=(*answer.notes, *of_others))
+    files, of_others = files_of(log, query) if given is None else RequestFiles(listed(log), ())
+    said, called = replace(options or LogOptions(), clock=query.hourly), name or named(log)
     with faults_in(files[0] if name is None else Path(name)):
         rows, since_s, until_s = query.rows, None, None
         if rows is not None:
@@ -483,80 +464,6 @@ def occupancy(
     notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
-
-
-def conclude_on_disk(
-    files: Sequence[Path], query: OccupancyQuery, options: LogOptions, sizes: "Sizes | None" = None
-) -> OccupancyConclusion:
-    """Return what the laws say of a table, read part by part: all but what other servers or another load would change.
-
-    Parameters
-    ----------
-    files : the one that holds the log
-    query : servers, and perhaps the length of intervals and an alert
-    options : what the file does not say itself
-    sizes : how much is in memory at a time
-
-    Raises
-    ------
-    FaultsError
-        If more is asked than can be answered so.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "log.csv"
-    ...     _ = file.write_text("arrival_s,departure_s\\n0,2\\n1,3\\n")
-    ...     answer = conclude_on_disk([file], OccupancyQuery(servers=1, on_disk=True), LogOptions())
-    >>> answer.service_time_s, answer.queueing_time_s, answer.peak
-    (3.0, 1.0, 2)
-    """
-    from analysis.occupancy.on_disk import read_on_disk
-
-    refuse_whole(files, query, options)
-
-    def interval_of(length_s: float) -> float:
-        return query.interval_s or handy(length_s)
-
-    totals = read_on_disk(files[0], query.servers, interval_of, options, sizes)
-    length_s = totals.end_s - totals.start_s
-    parts = interval_table(totals.intervals, query.servers)
-    available_s = length_s if length_s > 0 else math.nan
-    busy, waiting = pd.Series(totals.busy_s / available_s), pd.Series(totals.waiting_s / available_s)
-    unknown = Saturation(None, math.nan, math.nan, "not looked for on disk")
-    columns = ["jobs", "time_s", "completions", "rate_per_s", "low", "high"]
-    test = ServersTest("not tested", "that needs the whole log in memory")
-    response_s = totals.service_time_s + totals.queueing_time_s
-    return OccupancyConclusion(
-        requests=totals.requests,
-        unfinished=totals.unfinished,
-        repaired=totals.repaired,
-        servers=query.servers,
-        start_s=totals.start_s,
-        end_s=totals.end_s,
-        service_time_s=totals.service_time_s,
-        queueing_time_s=totals.queueing_time_s,
-        response_time_s=response_s,
-        utilisation=totals.service_time_s / (query.servers * available_s),
-        peak=totals.peak,
-        busy=busy.tolist(),
-        busy_quantiles=quantiles(busy),
-        waiting=waiting.head(LONGEST_QUEUE).tolist(),
-        waiting_quantiles=quantiles(waiting),
-        discipline=Discipline(query.servers),
-        interval_s=totals.interval_s,
-        intervals=parts,
-        capacity=(),
-        speeds=(),
-        completion_rates=CompletionRates(pd.DataFrame(columns=columns), unknown, unknown),
-        servers_test=test,
-        findings=totals.findings,
-        notes=(*totals.notes, *doubts(test, query.servers)),
-        percentiles=LogPercentiles(totals.percentiles, ()),
-        alerts=None if query.alert is None else alerts(parts, query.alert),
-        origin_s=totals.origin_s,
-    )
 
 
 def _by_host(source: Log, query: OccupancyQuery) -> Iterator[tuple[str, OccupancyConclusion]]:
@@ -602,6 +509,40 @@ def _summed(
         notes=(*source.notes, note),
         hosts=hosts,
     )
+
+
+class RequestFiles(NamedTuple):
+    """The files that a log is in."""
+
+    files: list[Path]
+    notes: tuple[str, ...]
+    """What cannot be asked of them, if they are of a run."""
+
+
+def listed(log: Path | Sequence[Path]) -> list[Path]:
+    """Return the files of a log in one file or several."""
+    return [log] if isinstance(log, Path) else list(log)
+
+
+def named(log: Path | Sequence[Path]) -> str:
+    """Return how people call it."""
+    return ", ".join(map(str, listed(log)))
+
+
+def files_of(log: Path | Sequence[Path], query: OccupancyQuery) -> RequestFiles:
+    """Return the files that hold a log; the folder of a queue's run, or a file of it, is known by its manifest.
+
+    Raises
+    ------
+    FaultsError
+        If the folder has no requests, or it is asked what those of the run that were not served leave open.
+    """
+    files = listed(log)
+    unlike = next(filter(None, map(elsewhere, filter(_beside_manifest, files))), "")
+    if unlike:
+        refuse_elsewhere(query, unlike)
+    notes = (f"what other servers or another load would change {unlike}",) if unlike else ()
+    return RequestFiles([_file_of(path) for path in files], notes)
 
 
 def _beside_manifest(path: Path) -> bool:
@@ -850,8 +791,6 @@ def refuse_together(query: OccupancyQuery, out: Path | None) -> None:
         of_one |= {"--scalability": "--scalability" * query.scalability}
         problem = "is about one queue and should not be given beside --hosts; choose a host with --where"
         faults = [Fault(option, 0, 0, "", problem, text) for option, text in of_one.items() if text]
-    if query.on_disk and out is not None:
-        faults.append(Fault("--out", 0, 0, "", WHOLE, str(out)))
     if no_objective and query.load != 1.0:
         faults.append(Fault("--load", 0, 0, "", _OF_AN_OBJECTIVE, f"{query.load:g}"))
     if no_objective and query.hourly:

@@ -37,9 +37,6 @@ class OccupancyQuery:
     rows: LogSlice | None = None
     """Which of the log's rows count, and the classes that are compared; None: all rows, one class."""
 
-    on_disk: bool = False
-    """Whether the log, a table, is read part by part, in memory that does not grow with its length."""
-
     def of_other_servers(self) -> dict[str, str]:
         """Return options that ask about other servers or another load, with their values; those not given are empty."""
         return {

@@ -19,8 +19,9 @@ from analysis.occupancy.logs.reading import LogOptions
 from analysis.occupancy.logs.spool import Sizes
 from models.queues.serve import serve
 from scenarios.commands.app import app
-from scenarios.files.faults import FaultsError, faults_in
-from scenarios.occupancy.occupancy import OccupancyConclusion, conclude_on_disk, occupancy
+from scenarios.files.faults import FaultsError
+from scenarios.occupancy.occupancy import OccupancyConclusion, occupancy
+from scenarios.occupancy.on_disk import occupancy_on_disk
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.slices import LogSlice
 
@@ -126,20 +127,20 @@ def shown(answer: OccupancyConclusion) -> dict[str, object]:
 def test_part_by_part_the_answer_is_that_of_the_whole(name, ending, tmp_path):
     file = written(LOGS[name](), tmp_path, ending)
     whole = occupancy(file, QUERY)
-    assert shown(conclude_on_disk([file], QUERY, LogOptions(), SMALL)) == shown(whole)
+    assert shown(occupancy_on_disk(file, QUERY, sizes=SMALL)) == shown(whole)
 
 
 def test_no_digit_depends_on_how_much_is_read_at_a_time(tmp_path):
     file = written(named(day()), tmp_path, "csv")
-    small, one = (conclude_on_disk([file], QUERY, LogOptions(), sizes) for sizes in (SMALL, ONE))
+    small, one = (occupancy_on_disk(file, QUERY, sizes=sizes) for sizes in (SMALL, ONE))
     pd.testing.assert_frame_equal(small.intervals, one.intervals, check_exact=True)
     assert (small.busy, small.waiting, small.percentiles) == (one.busy, one.waiting, one.percentiles)
     assert math.isclose(small.queueing_time_s, one.queueing_time_s, rel_tol=1e-14)
 
 
 def fault_of(file: Path, query: OccupancyQuery = QUERY, options: LogOptions | None = None) -> str:
-    with pytest.raises(FaultsError) as caught, faults_in(Path("log")):
-        conclude_on_disk([file], query, options or LogOptions(), SMALL)
+    with pytest.raises(FaultsError) as caught:
+        occupancy_on_disk(file, query, options, name="log", sizes=SMALL)
     return str(caught.value)
 
 
@@ -165,14 +166,17 @@ def test_lines_that_are_no_json_are_left_out_and_told(tmp_path):
     lines = file.read_text().splitlines()
     lines[900] = "{"
     file.write_text("\n".join(lines))
-    (note, _) = conclude_on_disk([file], QUERY, LogOptions(), SMALL).notes
+    (note, _) = occupancy_on_disk(file, QUERY, sizes=SMALL).notes
     assert note == "lines that are no JSON objects: 1, left out: line 901"
 
 
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        (day().assign(arrival_s=lambda log: log["arrival_s"].mask(log.index == 5)), "should tell when every request"),
+        (
+            day().assign(arrival_s=lambda log: log["arrival_s"].mask(log.index.isin([705, 1999]))),
+            "leave --on-disk away, got no arrival in 2 of 2,000 rows, first in row 706",
+        ),
         (day().assign(departure_s=np.nan).iloc[:3], "departure_s: should hold at least one time"),
     ],
 )
@@ -209,10 +213,15 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert re.match(
-        r"log: about 40 bytes a request have to be written to .*; set TMPDIR to a folder with more room", told
+        r"log: 30 to 70 bytes a request have to be written to .*; set TMPDIR to a folder with more room", told
     )
-    with pytest.raises(FaultsError, match=r"^log: cannot be read, got No such file"), faults_in(Path("log")):
-        conclude_on_disk([tmp_path / "none"], QUERY, LogOptions())
+    with pytest.raises(FaultsError, match=r"^log: cannot be read, got No such file"):
+        occupancy_on_disk(tmp_path / "none", QUERY, name="log")
+
+
+def test_a_folder_for_the_copy_that_is_not_there_is_told_and_no_other_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    assert f"have to be written to {tmp_path}/nowhere, and cannot be" in fault_of(written(day(), tmp_path, "csv"))
 
 
 def test_the_command_reads_standard_input_on_disk(tmp_path):
