@@ -478,9 +478,9 @@ def effect(
     about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     cluster: str | None = None,
-    target: 'Literal["instances", "quota", "sums"] | None' = None,
+    target: Literal["instances", "quota", "sums"] | None = None,
     metric_kind: str = "rate",
-    change: 'Literal["relative", "absolute"] | None' = None,
+    change: Literal["relative", "absolute"] | None = None,
     prices: "Table | None" = None,
     **columns: Unpack[Columns],
 ) -> "EffectAnswer":
@@ -583,8 +583,13 @@ def design(
     crossover: bool = False,
     draws: Annotated[int, Ge(100)] = 500,
     seed: _Seed = 1,
+    confidence: _Share = 0.95,
+    spread: Annotated[float, Ge(0)] | None = None,
+    apart: Annotated[float, Ge(0)] | None = None,
+    assign: str | Path | None = None,
+    metric: "MetricName | None" = None,
     metric_kind: str = "rate",
-    change: 'Literal["relative", "absolute"] | None' = None,
+    change: Literal["relative", "absolute"] | None = None,
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
     """Plan the experiment that finds a change of a given size: ``wsc design``.
@@ -596,6 +601,11 @@ def design(
     power : share of experiments that should detect it
     days : of the longer study, and of the time before
     draws : experiments rehearsed for each size, 100 or more
+    confidence : of the interval afterwards, 0..1
+    spread, apart : standard deviation of the change between jobs (twice `detect` if left out), and of what a machine
+        adds to it (a quarter of `spread`)
+    assign : file for the machines of the first design, which are drawn: machine, start_s, end_s, treated
+    metric : of a run or a scenario; that of the scenario if left out
     metric_kind : rate, mean, proportion or ratio
     change : as of `effect`
 
@@ -619,6 +629,11 @@ def design(
         crossover=crossover,
         draws=draws,
         seed=seed,
+        confidence=confidence,
+        spread=spread,
+        apart=apart,
+        assign=None if assign is None else Path(assign),
+        metric=metric,
         metric_kind=metric_kind,
         change=change,
     )
@@ -727,23 +742,26 @@ def experiments(
 def monitor(
     *tables: Table,
     jobs: "Table | None" = None,
+    every: Literal["period", "day"] | _Positive = "period",
     planned: _Count | None = None,
     estimator: str = "adjusted",
     confidence: _Share = 0.95,
-    spending: 'Literal["any-time", "obrien-fleming", "pocock"]' = "any-time",
+    metric: "MetricName | None" = None,
+    spending: Literal["any-time", "obrien-fleming", "pocock"] = "any-time",
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     metric_kind: str = "rate",
-    change: 'Literal["relative", "absolute"] | None' = None,
-    target: 'Literal["instances", "quota", "sums"] | None' = None,
+    change: Literal["relative", "absolute"] | None = None,
+    target: Literal["instances", "quota", "sums"] | None = None,
     **columns: Unpack[Columns],
 ) -> "MonitorAnswer":
     """Return what an experiment says so far, with intervals that hold however often you look: ``wsc monitor``.
 
     Parameters
     ----------
-    tables, jobs, estimator, confidence, guards, change, target, columns : as of `effect`
+    tables, jobs, estimator, confidence, metric, guards, change, target, columns : as of `effect`
+    every : how often you look: after each period, each day, or each so many units of the periods
+    planned : looks until the end
     metric_kind : as of `effect`, but no quantile
-    planned : looks, one a period
     spending : how the error is spent over looks: for ever, or up to the planned end (late, or evenly)
 
     Examples
@@ -763,9 +781,11 @@ def monitor(
         return monitored(
             sources,
             arguments.optional_table("jobs", jobs),
+            every=every,
             planned=planned,
             estimator=estimator,
             confidence=confidence,
+            metric=metric,
             spending=spending,
             recipe=_recipe(monitor, columns, sources),
             guards=_guards(guards),

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import wsc
@@ -377,3 +378,25 @@ def test_the_command_names_somebody_elses_module_in_one_line(tmp_path):
 def test_the_version_is_told():
     ended = CliRunner().invoke(app, ["--version"])
     assert (ended.exit_code, ended.output) == (0, f"wsc {wsc.__version__}\n")
+
+
+@pytest.mark.parametrize("name", ["effect", "design", "monitor", "audit"])
+def test_questions_about_experiments_have_the_options_of_their_commands(name):
+    """But for those of columns, which `Columns` has, and of what is printed."""
+    printed = {"json", "per_job", "list_"}
+    of_columns = {"column", "database", "from_stamp", "until_stamp", "period", "rows_where", "skip_bad", "zone"}
+    options = {option.name for option in typer.main.get_command(app).commands[name].params}
+    assert options - printed - of_columns <= set(inspect.signature(getattr(wsc, name)).parameters)
+
+
+def test_looks_are_as_often_as_the_team_looks():
+    rows = pd.DataFrame({"period": list(range(6)) * 8, "machine": np.repeat(range(8), 6), "job": "a", "weight": 1.0})
+    rows = rows.assign(treated=(rows["period"] > 1) & (rows["machine"] < 4), value=1 + rows.index * 7 % 11 / 100)
+    assert [len(wsc.monitor(rows, every=every).frame()) for every in ("period", 2.0)] == [4, 2]
+    for wrong, words in (("week", '"week"'), (0.0, "0")):
+        with pytest.raises(
+            ValueError, match=rf"^every: should be one of period, day, or a number above 0, got {words}"
+        ):
+            wsc.monitor(rows, every=wrong)
+    with pytest.raises(ValueError, match=r"^spending: should be one of any-time, obrien-fleming, pocock, got "):
+        wsc.monitor(rows, spending="late")

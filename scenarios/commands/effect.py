@@ -18,6 +18,7 @@ from scenarios.commands.options import (
     TargetOption,
 )
 from scenarios.commands.tables import NamedTables, reads_tables
+from scenarios.files import options
 
 
 @guard
@@ -54,9 +55,13 @@ def effect(
     json: Json = False,
 ) -> None:
     """Estimate by how much a feature changed a fleet's performance, and warn of what would make the answer false."""
+    from analysis.effects.estimand import Estimand
     from scenarios.effects.effect import effect as estimated
+    from scenarios.effects.effect import of_no_job
     from scenarios.views.terminal import progress
 
+    if per_job and (why := of_no_job(Estimand.of(metric_kind, change, target))):
+        options.refuse("--per-job", f"effects on single jobs are not estimated {why}", "--per-job")
     with progress(quiet=json) as tell:
         tell("reading and estimating", 0.0)
         conclusion = estimated(

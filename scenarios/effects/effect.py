@@ -384,13 +384,26 @@ def _estimated(
 
 def _no_jobs(design: Design, counted: str, estimand: Estimand) -> str:
     """Return why there are no effects on single jobs; nothing if there are."""
+    if why := of_no_job(estimand):
+        return why
+    if counted != "machine":
+        return f"by {counted}"
+    return "of a staged roll-out" if design == "staged" else ""
+
+
+def of_no_job(estimand: Estimand) -> str:
+    """Return as what the effects on single jobs are not estimated; nothing if they are.
+
+    Examples
+    --------
+    >>> of_no_job(Estimand.of("mean", "relative")), of_no_job(Estimand.of("mean"))
+    ('as the relative change of a mean; --change absolute has them', '')
+    """
     if estimand.metric_kind == "quantile":
         return f"as {quantity(estimand)}; --where takes the rows of one job"
     if estimand.change == "relative" and not estimand.plain:
         return f"as {quantity(estimand)}; --change absolute has them"
-    if counted != "machine":
-        return f"by {counted}"
-    return "of a staged roll-out" if design == "staged" else ""
+    return ""
 
 
 def _unanswerable(chosen: EffectMethod | OwnEstimator, estimand: Estimand, design: Design) -> str:

@@ -175,8 +175,9 @@ class MonitorAnswer(Conclusion):
         if low <= 0.0 <= high:
             up, down = self.estimand.directions
             amount = self._amount
-            at_the_end = f"{amount(change)} ({amount(low)} to {amount(high)}) at the last look"
-            return f"{up if self.change == 'gained' else down}: zero was ruled out in {self._decided_in}; {at_the_end}"
+            last = f"at the last look the interval holds it again, {amount(change)} ({amount(low)} to {amount(high)})"
+            word = up if self.change == "gained" else down
+            return f"{word}: zero was ruled out in {self._decided_in}, and that stands; {last}"
         return f"{verdict(change, low, high, self.estimand)} since {self._decided_in}"
 
     def _amount(self, change: float) -> str:
@@ -319,35 +320,15 @@ def monitor(
         chosen = for_design(estimator, design)
         if wrong_kind := unanswerable(chosen, estimand, design):
             raise FaultsError([Fault("", 0, 0, "estimator", wrong_kind)])
-        effects, notes = _effects(rows, ends, LookedAt(read.jobs, chosen, estimand, confidence))
+        looked_at = LookedAt(read.jobs, chosen, estimand, confidence)
+        effects, notes = _effects(rows, ends, looked_at)
         total, last = planned or len(ends), effects[-1].effect
         share = _shares(_of_machines(rows, read.jobs, estimand), ends, total, last.design)
-        correlation = None
-        if spending != "any-time" and len(effects) > 1:
-            if last.design == "concurrent" and not chosen.needs:
-                redrawn = Redrawn(chosen)
-                for look in effects:
-                    redrawn.look(look.without_feature(rows, read.jobs, estimand.target), look.effect.machines)
-                correlation = redrawn.correlation()
-            else:
-                notes.append(
-                    f"increments of a {last.design} study's estimates by {chosen.name} are taken to be independent"
-                )
+        correlation, taken = _correlation(rows, effects, looked_at, spending)
     told = pd.DataFrame([look.row(float(share[look.place - 1])) for look in effects])
     looks = _with_ends(intervals(told, confidence, spending=spending, correlation=correlation), effects)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
-    if planned is None:
-        notes.append(
-            f"as many looks are planned as the table has, {len(ends)}; "
-            "plan their number before the first look, by --planned"
-        )
-    elif planned < len(ends):
-        beyond = (
-            "intervals hold past the horizon, too, but are wider than if it had been planned so far"
-            if spending == "any-time"
-            else "all error is spent at the horizon, so that later looks say nothing"
-        )
-        notes.append(f"there are {len(ends)} looks, more than the {planned} planned: {beyond}")
+    notes += [*taken, *_of_the_plan(planned, len(ends), spending)]
     return MonitorAnswer(
         effect=last,
         looks=looks,
@@ -360,6 +341,38 @@ def monitor(
         dates=read.dates,
         estimand=estimand,
     )
+
+
+def _correlation(
+    rows: pd.DataFrame, effects: Sequence[MonitorLook], looked_at: LookedAt, spending: Spending
+) -> tuple[Floats | None, list[str]]:
+    """Return how the looks' estimates go together, by redrawing machines, or a note where that is not looked at."""
+    chosen, design = looked_at.chosen, effects[-1].effect.design
+    if spending == "any-time" or len(effects) == 1:
+        return None, []
+    if design != "concurrent" or chosen.needs:
+        return None, [f"increments of a {design} study's estimates by {chosen.name} are taken to be independent"]
+    redrawn = Redrawn(chosen)
+    for look in effects:
+        without = look.without_feature(rows, looked_at.jobs, looked_at.estimand.target)
+        redrawn.look(without, look.effect.machines)
+    return redrawn.correlation(), []
+
+
+def _of_the_plan(planned: int | None, looks: int, spending: Spending) -> Iterator[str]:
+    """Yield what is to be known where looks were not planned, or are more than were."""
+    if planned is None:
+        yield (
+            f"as many looks are planned as the table has, {looks}; "
+            "plan their number before the first look, by --planned"
+        )
+    elif planned < looks:
+        beyond = (
+            "intervals hold past the horizon, too, but are wider than if it had been planned so far"
+            if spending == "any-time"
+            else "all error is spent at the horizon, so that later looks say nothing"
+        )
+        yield f"there are {looks} looks, more than the {planned} planned: {beyond}"
 
 
 def _shares(rows: pd.DataFrame, ends: Floats, planned: int, design: str) -> Floats:

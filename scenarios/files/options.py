@@ -98,7 +98,8 @@ def amount(option: str, text: str, *, zero: bool = False) -> float:
     per_cent = text.strip().endswith("%")
     value = _float(text.strip().removesuffix("%")) / (100 if per_cent else 1)
     if not (0 < value < math.inf or (zero and value == 0)):
-        refuse(option, "should be a share between 0 and 1, such as 3% or 0.03; or a number above 0, of a mean", text)
+        least = "at least 0" if zero else "above 0"
+        refuse(option, f"should be {least}: a share, such as 3% or 0.03, or a number in the unit of a mean", text)
     return value
 
 

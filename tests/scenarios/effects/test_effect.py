@@ -618,6 +618,8 @@ def test_jobs_have_their_own_absolute_changes(kind, target):
             ["--metric-kind", "mean", "--change", "relative"],
             "; give --change absolute",
         ),
+        (["--metric-kind", "ratio", "--change", "relative", "--per-job"], "--per-job: effects on single jobs are not"),
+        (["--metric-kind", "p99", "--per-job"], "; --where takes the rows of one job"),
         (["--metric-kind", "ratio", "--where", "exposure < 9"], "seen.csv: exposure: is missing"),
         (["--metric-kind", "p99.9"], "machines in each arm are needed for p99.9, 20 given"),
     ],
@@ -665,7 +667,7 @@ def test_values_that_do_not_differ_have_no_verdict(kind, value):
 
 
 def test_what_is_no_change_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"^change: should be relative or absolute, got 'foo'$"):
+    with pytest.raises(ValueError, match=r'^change: should be one of relative, absolute, or None, got "foo"$'):
         wsc.effect(signed(), metric_kind="mean", change="foo")
     with pytest.raises(ValueError, match=r"^change: relative needs a mean .*; give change absolute$"):
         wsc.effect(signed(), metric_kind="mean", change="relative")

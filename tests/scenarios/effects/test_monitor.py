@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -57,6 +58,15 @@ def test_a_gain_is_found_and_the_looks_are_told(tmp_path):
     assert json.loads(json.dumps(payload, allow_nan=False)) == payload
     last = payload["looks"][-1]
     assert last["low"] < last["fixed_low"] < 0.05 < last["fixed_high"] < last["high"]
+
+
+def test_what_an_earlier_look_ruled_out_stands_and_is_said_beside_a_last_interval_that_holds_it(tmp_path):
+    answer = monitor_of(written(tmp_path, observations(0.05)), planned=8)
+    looks = answer.looks.copy()
+    looks.loc[looks.index[-1], ["low", "high"]] = -0.01, 0.11
+    assert replace(answer, looks=looks).verdict.startswith(
+        f"faster: zero was ruled out in period {answer.decided:g}, and that stands; at the last look the interval holds"
+    )
 
 
 def test_a_spent_error_makes_narrower_intervals_up_to_the_planned_end(tmp_path):
