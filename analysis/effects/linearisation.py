@@ -22,6 +22,7 @@ from scipy.stats import t
 
 from analysis.effects.estimand import Estimand
 from analysis.effects.observations import exposure, fleet_of
+from analysis.effects.score_intervals import Proportions
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -172,6 +173,13 @@ class Linearised:
     def study_near_one(self) -> tuple[Study, float]:
         """Return the study whose relative changes, times the number, are the metric's absolute ones."""
         return self._near_one(0.0, staged=False)
+
+    @property
+    def proportions(self) -> Proportions | None:
+        """How values of `study_near_one` are proportions; None if they are none."""
+        if self.estimand.metric_kind != "proportion":
+            return None
+        return Proportions(self.mean(self.arms[0]), self.study_near_one()[1])
 
     def _near_one(self, change: float, *, staged: bool) -> tuple[Study, float]:
         """Return the study of values near 1, and what 1 is of the metric; the same for all estimators."""

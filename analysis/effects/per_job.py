@@ -10,6 +10,7 @@ from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 from analysis.effects.cells import JobMachineSums
+from analysis.effects.score_intervals import ProportionArms, Proportions
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING
 from models.arrays import Bools, Floats, Ints
@@ -54,13 +55,16 @@ class PerJobCriteria:
             raise InputError("\n".join(faults))
 
 
-def per_job(study: Study, criteria: PerJobCriteria | None = None) -> pd.DataFrame:
+def per_job(
+    study: Study, criteria: PerJobCriteria | None = None, proportions: Proportions | None = None
+) -> pd.DataFrame:
     """Return the effect on every job of the fleet, with verdicts under false-discovery control.
 
     A job's raw effect is the difference of its covariate-adjusted means, relative to the level without the feature. Its
     standard error is clustered by machine, corrected for leverage, with the degrees of freedom of Bell and McCaffrey
     (2002) in either arm, joined as by Welch and Satterthwaite. The variance of the treated machines leans on that of
-    the controls, and where an arm has 12 machines or fewer, a p-value is at least that of an exact randomisation test
+    the controls; of proportions both follow from the shares (`score_intervals`). Where an arm has 12 machines or
+    fewer, a p-value is at least that of an exact randomisation test
     (see `few_machines`; neither in a crossover). Shrunken effects are posterior means under normal true effects (Efron
     and Morris 1975) whose mean and spread come from the jobs themselves (Paule and Mandel 1982).
     Verdicts rest on the raw effects: p-values against no change are adjusted over the decidable jobs (Benjamini and
@@ -71,6 +75,7 @@ def per_job(study: Study, criteria: PerJobCriteria | None = None) -> pd.DataFram
     ----------
     study : an experiment
     criteria : when a job is said to have gained or lost
+    proportions : how to read values as shares of yes; then intervals are of `score_intervals`
 
     Returns
     -------
@@ -82,16 +87,14 @@ def per_job(study: Study, criteria: PerJobCriteria | None = None) -> pd.DataFram
     """
     wanted = criteria or PerJobCriteria()
     cells = study.cells
-    raw = _raw(cells, study.treated)
+    raw = _raw(cells, study.treated, proportions)
     change, error, freedom, machines = raw.change, raw.error, raw.freedom, raw.machines
     enough = machines.min(axis=1) >= wanted.min_machines
     decidable = enough & np.isfinite(error) & (error > ROUNDING) & (freedom >= 1) & (change > -1)
     p_value, adjusted = _p_values(raw, cells, decidable), np.full(len(change), np.nan)
     if decidable.any():
         adjusted[decidable] = false_discovery_control(p_value[decidable], method=_METHOD[wanted.control])
-    margin = np.full(len(change), np.nan)
-    known = np.isfinite(error) & (freedom > 0)
-    margin[known] = student.ppf(0.5 + wanted.confidence / 2, freedom[known]) * error[known]
+    low, high = raw.ends(wanted.confidence)
     shrunken, left = shrink(np.where(enough, change, np.nan), error)
     verdict = np.where(change > 0, GAINED, LOST)
     verdict = np.where(decidable & (adjusted <= wanted.false_discoveries), verdict, UNDECIDED)
@@ -104,8 +107,8 @@ def per_job(study: Study, criteria: PerJobCriteria | None = None) -> pd.DataFram
             "change": change,
             "error": error,
             "freedom": freedom,
-            "low": change - margin,
-            "high": change + margin,
+            "low": low,
+            "high": high,
             "shrunken": shrunken,
             "shrunken_error": left,
             "p_value": p_value,
@@ -184,9 +187,29 @@ class _Raw:
     """(C,) how far each machine's instances of a job lie, together, from the mean of all."""
     on: Bools
     """(C,) whether the machine has the feature."""
+    arms: ProportionArms | None = None
+    """Of proportions."""
+    unit: float = 1.0
+    """What 1 of a change is of them."""
+
+    @property
+    def distance(self) -> Floats:
+        """(J,) standard errors between the arms, were there no change; NaN if it is unknown."""
+        if self.arms is not None:
+            return np.abs(self.arms.distance(np.zeros(len(self.change))))
+        return np.abs(self.change / np.where(self.error > 0, self.error, np.nan))
+
+    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+        """Return the ends of intervals, NaN where no error is known."""
+        if self.arms is not None:
+            low, high = self.arms.ends(confidence)
+            return low / self.unit, high / self.unit
+        margin, known = np.full(len(self.change), np.nan), np.isfinite(self.error) & (self.freedom > 0)
+        margin[known] = student.ppf(0.5 + confidence / 2, self.freedom[known]) * self.error[known]
+        return self.change - margin, self.change + margin
 
 
-def _raw(cells: JobMachineSums, treated: Bools) -> _Raw:
+def _raw(cells: JobMachineSums, treated: Bools, proportions: Proportions | None) -> _Raw:
     jobs = len(cells.jobs)
     on = np.repeat(treated, np.diff(cells.start))
     arm = on.astype(np.int64)
@@ -201,13 +224,10 @@ def _raw(cells: JobMachineSums, treated: Bools) -> _Raw:
         count = summed(cells.count)
         mean = summed(value) / count
         share = cells.count / count.ravel()[group]
-        # A cluster's part of the sum, p²/(1 − p) for its share p of the instances, is what CR2 and its freedom need.
-        part = np.where(share < 1, share**2 / (1 - share), np.nan)
-        variance = summed(part * (value / cells.count - mean.ravel()[group]) ** 2)
-        unit = summed(share**2)
-        freedom = 1 / (unit + summed(part) ** 2 - summed(part**2))
+        residual = value / cells.count - mean.ravel()[group]
+        variance, freedom, unit = clustered(share, 1.0 / cells.instances, residual, group, jobs)
         whole = np.bincount(cells.job, value, jobs) / np.bincount(cells.job, cells.count, jobs)
-        if not cells.known:
+        if not cells.known and proportions is None:
             variance[:, 1], freedom[:, 1] = moderated(variance / unit, freedom)
             variance[:, 1] *= unit[:, 1]
     machines = np.bincount(group, minlength=2 * jobs).reshape(jobs, 2)
@@ -215,14 +235,18 @@ def _raw(cells: JobMachineSums, treated: Bools) -> _Raw:
     if cells.known:
         error = np.sqrt(variance[:, 1])
         return _Raw(mean[:, 1] - 1, error, freedom[:, 1], machines[:, [1, 1]], score, on)
-    return _Raw(*_difference(mean, variance, freedom), machines, score, on)
+    if proportions is None:
+        return _Raw(*_difference(mean, variance, freedom), machines, score, on)
+    shares = proportions.origin + proportions.unit * (cells.scale[:, None] * mean - 1.0)
+    arms = ProportionArms(np.clip(shares, 0.0, 1.0), unit, variance * proportions.unit**2, freedom)
+    error = arms.error / proportions.unit
+    return _Raw(arms.change / proportions.unit, error, arms.joined, machines, score, on, arms, proportions.unit)
 
 
 def _p_values(raw: _Raw, cells: JobMachineSums, decidable: Bools) -> Floats:
     """Return p-values against no change; of jobs on few machines the larger of Student's and the exact one."""
     p_value = np.full(len(decidable), np.nan)
-    distance = np.abs(raw.change / np.where(decidable, raw.error, 1.0))
-    p_value[decidable] = 2 * student.sf(distance[decidable], raw.freedom[decidable])
+    p_value[decidable] = 2 * student.sf(raw.distance[decidable], raw.freedom[decidable])
     if cells.known:
         return p_value
     few = decidable & (raw.machines.min(axis=1) <= FEW) & (p_value < _CLOSER)
@@ -249,6 +273,41 @@ def _slope(cells: JobMachineSums, arm: Ints, value: Floats) -> Floats:
     xy = cells.xy[np.arange(len(arm)), arm].sum(axis=0) - (x / count[:, None]).T @ y
     xx[np.diag_indices(covariates)] += _RIDGE * np.diag(xx) + _TINY
     return np.asarray(np.linalg.solve(xx, xy), dtype=np.float64)
+
+
+def clustered(share: Floats, spread: Floats, residual: Floats, group: Ints, jobs: int) -> tuple[Floats, Floats, Floats]:
+    """Return the variance of each group's weighted mean, its degrees of freedom, and what it is of one instance's.
+
+    A cluster's residual grows for its leverage (Bell and McCaffrey 2002), were instances alike in variance, whatever
+    they count for: one with three times the denominator of another pulls three times as much, and varies as much.
+
+    Parameters
+    ----------
+    share : (C,) of each cluster in its group's mean
+    spread : (C,) variance of a cluster's mean relative to an instance's
+    residual : (C,) of each cluster's mean
+    group : (C,) 2 × job + arm
+    jobs : J
+
+    Returns
+    -------
+    tuple of Floats
+        (J, 2) each; NaN where a cluster is all of its group.
+    """
+
+    def summed(what: Floats) -> Floats:
+        return np.bincount(group, what, 2 * jobs).astype(np.float64, copy=False).reshape(jobs, 2)
+
+    pull = share * spread
+    whole = summed(share * pull)
+    own = spread - 2.0 * pull + whole.ravel()[group]
+    part = np.where(share < 1.0 - _TINY, share * pull / own, np.nan)
+    # The covariance of residuals c and d is whole − pull c − pull d; tr((A Ω)²) sums its squares, each by both parts.
+    once, first, second = summed(part), summed(part * pull), summed(part * pull**2)
+    pairs = whole**2 * once**2 - 4.0 * whole * once * first + 2.0 * once * second + 2.0 * first**2
+    pairs += summed(part**2 * (own**2 - (own - spread) ** 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return summed(part * residual**2), np.asarray(whole**2 / pairs), whole
 
 
 def _difference(mean: Floats, variance: Floats, freedom: Floats) -> tuple[Floats, Floats, Floats]:

@@ -338,8 +338,7 @@ def effect(
         notes.append(f"effects on single jobs are not estimated {why_not}")
     elif by_job:
         with read.faults():
-            near, unit = Linearised.of(rows, read.jobs, estimand).study_near_one() if study is None else (study, 1.0)
-            jobs_effects = _by_job(near, unit, confidence)
+            jobs_effects = _by_job(study or Linearised.of(rows, read.jobs, estimand), confidence)
     return EffectAnswer(
         effect=_without_rounding(estimate) if estimand.plain or estimate.error == 0 else estimate,
         confidence=confidence,
@@ -567,9 +566,11 @@ def _periods_before(rows: pd.DataFrame) -> int:
     return int(rows.loc[rows["period"] < first, "period"].nunique())
 
 
-def _by_job(study: Study, unit: float, confidence: float) -> pd.DataFrame:
-    """Return the changes of single jobs: the relative ones of a study, times a unit."""
-    rows = per_job(study, PerJobCriteria(confidence=confidence))
+def _by_job(whole: Study | Linearised, confidence: float) -> pd.DataFrame:
+    """Return the changes of single jobs: of a rate relative, else in the unit of the values."""
+    study, unit = (whole, 1.0) if isinstance(whole, Study) else whole.study_near_one()
+    proportions = None if isinstance(whole, Study) else whole.proportions
+    rows = per_job(study, PerJobCriteria(confidence=confidence), proportions)
     amounts = ["change", "error", "low", "high", "shrunken", "shrunken_error"]
     rows[amounts] *= unit
     return rows.sort_values("quota_share", ascending=False, kind="stable")

@@ -176,26 +176,27 @@ PLACEBOS = {
     "proportion": Metric(Condition(before=5, study=1), "proportion", "absolute", 0.2),
     "ratio": Metric(Condition(before=5, study=1, exposures_vary=True), "ratio", "absolute"),
     "rate": Metric(Condition(before=5, study=1), "rate", "absolute"),
+    "rare": Metric(Condition(before=5, study=1), "proportion", "absolute", 0.02),
 }
 """Fleets of which the days before the feature are looked at: the last of them as if it were the study."""
 
 
-def placebo(metric, first, number):
+def placebo(metric, first, number, seed=1):
     """Return rows and jobs of a fleet, from a day to the last before the feature, on which it is said to be there."""
-    observed, jobs, _ = drawn(metric, np.random.default_rng([1, number]))
+    observed, jobs, _ = drawn(metric, np.random.default_rng([seed, number]))
     table, last = pd.DataFrame(observed), metric.fleet.before - 1
     having = table["machine"].isin(table.loc[table["treated"] == 1, "machine"])
     table = table.assign(treated=(having & (table["period"] == last)).astype(int))
     return table[table["period"].between(first, last)].reset_index(drop=True), pd.DataFrame(jobs)
 
 
-def of_jobs(name, fleets):
+def of_jobs(name, fleets, seed=1):
     """Return how often jobs' own intervals hold 0, and on how many jobs and in how many fleets a verdict is false."""
     metric, rows = PLACEBOS[name], []
     for number in range(fleets):
-        table, jobs = placebo(metric, 2, number)
+        table, jobs = placebo(metric, 2, number, seed)
         linearised = Linearised.of(table, jobs, Estimand.of(metric.metric_kind, metric.change))
-        known = per_job(linearised.study_near_one()[0]).query("verdict != 'undecidable'")
+        known = per_job(linearised.study_near_one()[0], None, linearised.proportions).query("verdict != 'undecidable'")
         held, false = (known["low"] <= 0) & (known["high"] >= 0), known["verdict"].isin(["gained", "lost"])
         rows.append((held.mean(), len(known), false.sum(), false.any()))
     held, known, false, fleets_with = np.array(rows, dtype=np.float64).T
@@ -204,12 +205,12 @@ def of_jobs(name, fleets):
     return {"kind": name, **numbers, "fleets": fleets_with.sum()}
 
 
-def of_plans(name, fleets):
+def of_plans(name, fleets, seed=1):
     """Return the geometric mean of planned over observed half-widths of a day after a day, with its error."""
     metric, logs = PLACEBOS[name], []
     estimand, adjusted = Estimand.of(metric.metric_kind, metric.change), method("adjusted")
     for number in range(fleets):
-        table, jobs = placebo(metric, 0, number)
+        table, jobs = placebo(metric, 0, number, seed)
         last = table["period"].max()
         near, unit = past_near_one(table[table["period"] < last].reset_index(drop=True), jobs, estimand)
         past = Past(near, 86400.0, jobs, estimand.target)
@@ -231,7 +232,11 @@ def main():
     asked = parser.parse_args()
     for counted_of, fleets in ((of_jobs, asked.jobs), (of_plans, asked.plans)):
         if fleets:
-            print(pd.DataFrame([counted_of(name, fleets) for name in PLACEBOS]).round(4).to_string(index=False))
+            print(
+                pd.DataFrame([counted_of(name, fleets, asked.seed) for name in PLACEBOS])
+                .round(4)
+                .to_string(index=False)
+            )
     if asked.jobs or asked.plans:
         return
     for number, name in enumerate(asked.conditions.split(",")):

@@ -9,7 +9,8 @@ from scipy.linalg import fractional_matrix_power
 from scipy.stats import false_discovery_control
 
 from analysis.effects.cells import cells
-from analysis.effects.per_job import PerJobCriteria, between, moderated, per_job, randomisation_p, shrink
+from analysis.effects.per_job import PerJobCriteria, between, clustered, moderated, per_job, randomisation_p, shrink
+from analysis.effects.score_intervals import ProportionArms, Proportions, restricted
 from analysis.effects.study import Study
 from models.randomness import stream
 
@@ -58,6 +59,66 @@ def test_change_error_and_freedom_are_those_of_the_matrices():
     for job in range(4):
         expected = by_matrices(table, study.treated, job)
         assert found.loc[job, ["change", "error", "freedom"]].tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_instances_that_count_for_unlike_much_have_the_variance_of_the_matrices():
+    rng = stream(3, "unlike shares")
+    share, spread = rng.dirichlet(np.ones(7)), 1.0 / rng.integers(1, 4, 7)
+    left = np.eye(7) - share
+    omega = np.diag(spread)
+    own = np.diag(left @ omega @ left.T)
+    weights = np.diag(share**2 * spread / own)
+    form = left.T @ weights @ left @ omega
+    y = rng.normal(size=7)
+    answers = clustered(share, spread, left @ y, np.zeros(7, int), 1)
+    variance, freedom, unit = (numbers[0, 0] for numbers in answers)
+    assert unit == pytest.approx(share**2 @ spread) == pytest.approx(np.trace(form))  # the variance is unbiased
+    assert variance == pytest.approx(y @ left.T @ weights @ left @ y)
+    assert freedom == pytest.approx(np.trace(form) ** 2 / np.trace(form @ form))
+
+
+def arms_of(yes, of, freedom=1e9):
+    """Arms of independent instances."""
+    share = np.array([yes]) / np.array([of])
+    unit = 1.0 / np.array([of])
+    return ProportionArms(share, unit, share * (1 - share) / (np.array([of]) - 1), np.full((1, 2), freedom))
+
+
+@pytest.mark.parametrize(
+    ("yes", "of", "published"),
+    [
+        ((48, 56), (80, 70), (0.0533, 0.3377)),
+        ((3, 9), (10, 10), (0.1821, 0.8370)),
+        ((2, 6), (7, 7), (0.0544, 0.8478)),
+        ((0, 5), (29, 56), (-0.0313, 0.1926)),
+    ],
+)
+def test_intervals_of_proportions_are_those_published(yes, of, published):
+    """Newcombe 1998, Statistics in Medicine 17, table II, method 5 (Mee)."""
+    assert np.ravel(arms_of(yes, of).ends(0.95)) == pytest.approx(published, abs=6e-5)
+
+
+def test_restricted_shares_are_the_likeliest():
+    share, number = np.array([0.3, 0.55]), np.array([17.0, 9.0])
+    grid = np.linspace(0.0001, 0.7999, 200_001)
+    likelihood = sum(
+        n * (x * np.log(p) + (1 - x) * np.log(1 - p)) for n, x, p in zip(number, share, (grid, grid + 0.2), strict=True)
+    )
+    assert restricted(share[None], 1 / number[None], np.array([0.2]))[0, 0] == pytest.approx(
+        grid[likelihood.argmax()], abs=1e-5
+    )
+
+
+def test_a_job_that_shows_no_yes_with_the_feature_is_not_taken_for_certain():
+    """Three machines without a yes vary by nothing; a chance of 8 in 20 gives that 1 time in 5."""
+    yes = np.append(np.zeros(3), np.resize([1.0, 0.0, 0.0, 1.0, 0.0], 20))
+    table = pd.DataFrame({"job": 0, "machine": np.arange(23), "quota": 1.0, "off": 1 + 1e-4 * yes, "on": 1.0})
+    table.loc[:2, "off"], table.loc[3:, "on"] = np.nan, np.nan
+    whole = cells(table, pd.DataFrame({"job": [0], "quota": [1.0], "scale": [1.0]}))
+    row = per_job(Study(whole, np.arange(23) < 3, "concurrent"), None, Proportions(0.0, 1e4)).iloc[0]
+    assert row["low"] * 1e4 < -0.6
+    assert row["high"] > 0
+    assert row["p_value"] > 0.15
 
 
 def test_a_covariate_that_tells_all_leaves_no_error():
