@@ -46,7 +46,9 @@ All tables so far belong to a fleet. A run of a request queue has `requests` (wh
 server's accounting counted), and `replays` if the scenario asks for other numbers of servers. Where requests may leave
 unserved, `requests` holds those that were served and `unserved` the attempts that were not. `servers` says how many
 servers were on, where that changes. `truth_requests` and `truth_cpu` hold the truth; of a queue on a machine
-`truth_machine` and `truth_one_way`, too.
+`truth_machine` and `truth_one_way`, too. If requests pass several stations, `requests` holds each as a whole,
+`station_requests` and `station_cpu` each station's own log and counter, and `truth_station_requests` what really
+happened there.
 
 A run of a service on several platforms has `service_counts`: the number of requests of each type. The measured
 platforms also have `service_log` (counters and response times) and `service_cpu` (utilisation). `benchmarks` holds

@@ -203,6 +203,20 @@ SERVER_COUNTS = (
     Column("starting", pa.int64(), "servers that were ordered and do not take requests yet"),
 )
 
+STATION_REQUESTS = (
+    Column("station", _TEXT, "the station; its rows are in order of arrival there"),
+    Column("request", pa.int64(), "the request, as in `requests`"),
+    Column("arrival_s", _FLOAT, "when it came to the station, by the server's clock"),
+    Column("departure_s", _FLOAT, "when it left the station, by the server's clock"),
+)
+
+STATION_CPU = (
+    Column("station", _TEXT, "the station"),
+    Column("start_s", _FLOAT, "start of the counting interval"),
+    Column("end_s", _FLOAT, "end of the counting interval"),
+    Column("utilisation", _FLOAT, "busy servers over all servers; NaN: not measured in the interval"),
+)
+
 REPLAYS = (
     Column("servers", _INT, "number of servers that served the same load"),
     Column("request", pa.int64(), "the request, as in `requests`"),
@@ -226,6 +240,14 @@ TRUTH_REQUESTS = (
     Column("start_s", _FLOAT, "when a server first took it"),
     Column("departure_s", _FLOAT, "when its service was complete"),
     Column("demand_s", _FLOAT, "service demand on a server of speed 1"),
+)
+
+TRUTH_STATION_REQUESTS = (
+    Column("station", _TEXT, "the station; rows are those of `station_requests`"),
+    Column("request", pa.int64(), "the request, as in `requests`"),
+    Column("start_s", _FLOAT, "when a server first took it"),
+    Column("waiting_s", _FLOAT, "time at the station beyond its service demand"),
+    Column("demand_s", _FLOAT, "service demand at the station"),
 )
 
 TRUTH_MACHINE = (
@@ -503,6 +525,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "stay_requests": STAY_REQUESTS,
     "unserved": UNSERVED,
     "servers": SERVER_COUNTS,
+    "station_requests": STATION_REQUESTS,
+    "station_cpu": STATION_CPU,
     "replays": REPLAYS,
     "cpu": CPU,
     "truth_jobs": TRUTH_JOBS,
@@ -510,6 +534,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "truth_shifts": TRUTH_SHIFTS,
     "truth_requests": TRUTH_REQUESTS,
     "truth_cpu": CPU,
+    "truth_station_requests": TRUTH_STATION_REQUESTS,
     "truth_machine": TRUTH_MACHINE,
     "truth_one_way": TRUTH_ONE_WAY,
     "service_counts": SERVICE_COUNTS,

@@ -212,6 +212,29 @@ class Station:
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkStation:
+    """One of several stations that a request passes: its queue, its servers, and what a request needs of it."""
+
+    __pydantic_config__: ClassVar[Forbid] = FORBID
+
+    name: Annotated[str, MinLen(1)]
+    """Its name in the tables."""
+    demand_s: Distribution
+    """Service demand of a request at this station: seconds on one of its servers."""
+    servers: Annotated[int, Ge(1), Le(4096)] = 1
+    """Servers, all of speed 1."""
+    policy: PolicyName = "fcfs"
+    """Scheduling, as of `station.policy`; not by priority, because requests have no classes here."""
+    quantum_s: Positive = 0.1
+    """Time slice of round robin."""
+    after: tuple[str, ...] | None = None
+    """Stations of the list above it that a request leaves before it comes here; null: the one above; `[]`: none, so
+    that it comes here as it arrives. Stations after the same one work at the same time (a fork)."""
+    needs: Annotated[int, Ge(1)] | None = None
+    """Of the stations that it comes after, how many a request must have left, whichever are first; null: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStep:
     """A step of the schedule: from then on so many servers are wanted."""
 
@@ -315,6 +338,9 @@ class QueueWorld:
     """Arrivals and service demands."""
     station: Station = field(default_factory=Station)
     """Servers and scheduling."""
+    stations: tuple[NetworkStation, ...] = ()
+    """Stations that every request passes, in place of `station` and `load.types`: one after another, or several at a
+    time. A request ends when it has left every station that no other comes after."""
     scaling: ServerScaling | None = None
     """How the number of servers changes; null: it does not."""
     contention: Contention = field(default_factory=Contention)

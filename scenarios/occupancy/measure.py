@@ -25,6 +25,7 @@ from scenarios.files.traces import read_trace
 from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.machine import PushedBack, pushed_back
+from scenarios.occupancy.network import NetworkConclusion, measure_network
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OtherServers, laws
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scaled import ScaledConclusion, measure_scaled
@@ -205,12 +206,16 @@ def simulate(scenario: QueueScenario, draft: Draft, out: Path, progress: Progres
 
 
 @kept_conclusion
-def measure(scenario: QueueScenario, run: Run, _out: Path, progress: Progress) -> QueueConclusion | ScaledConclusion:
+def measure(
+    scenario: QueueScenario, run: Run, _out: Path, progress: Progress
+) -> QueueConclusion | ScaledConclusion | NetworkConclusion:
     """Return what `wsc run` says of a queue's run that is there; without its ``truth_`` tables the truth is NaN.
 
     Figures go into the run's directory.
     """
     progress("measuring", 0.0)
+    if scenario.stations:
+        return measure_network(scenario, run)
     return _measure(scenario, run) if scenario.scaling is None else measure_scaled(scenario, run)
 
 
@@ -251,8 +256,14 @@ def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progr
     return replace(_measure(longer.scenario, longer.run), precision=precision)
 
 
-def numbers(answer: QueueConclusion | ScaledConclusion) -> Iterator[tuple[str, float]]:
+def numbers(answer: QueueConclusion | ScaledConclusion | NetworkConclusion) -> Iterator[tuple[str, float]]:
     """Yield a run in a line of numbers, each with its name."""
+    if isinstance(answer, NetworkConclusion):
+        yield "bottleneck busy", answer.bottleneck.utilisation
+        yield "most a second", answer.most_per_s
+        yield "p99", next(at.value_s for at in answer.percentiles.response if at.name == "p99")
+        yield "in time", answer.unserved.in_time
+        return
     if isinstance(answer, ScaledConclusion):
         yield "server hours", answer.cost.server_hours
         yield "queueing over service", answer.queueing_time_s / answer.service_time_s

@@ -116,8 +116,8 @@ def unsteady(scenario: QueueScenario) -> str:
         return "the load varies by load.arrivals.load"
     if load.job is not None:
         return "demands follow a fleet's job, whose pace changes over the day"
-    if scenario.scaling is not None:
-        return "the number of servers changes"
+    if scenario.scaling is not None or scenario.stations:
+        return "the number of servers changes" if scenario.scaling else "requests pass several stations"
     share = _offered_share(scenario)
     if scenario.station.limited:  # whom it cannot serve it does not keep
         return ""

@@ -92,6 +92,8 @@ def elsewhere(path: Path) -> str:
             f"cannot be answered where requests were refused or gave up ({plural(lost, 'attempt')} here): who would "
             "be, on other servers, does not follow from those that were served"
         )
+    if run.has("station_requests") and path.stem != "station_requests":  # that has each station's own log
+        return "cannot be answered where requests passed several stations: no one number of servers made this log"
     if run.has("servers"):
         return "cannot be answered where the number of servers changed: no one number made this log"
     return ""

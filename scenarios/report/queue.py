@@ -9,6 +9,7 @@ import pandas as pd
 from models.queues.world import Contention
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.measure import QueueConclusion, measure
+from scenarios.occupancy.network import NetworkConclusion
 from scenarios.occupancy.scaled import ScaledConclusion
 from scenarios.report.figures import saved
 from scenarios.report.subject import Subject
@@ -33,6 +34,9 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
         figures = saved(answer.figures, _PICTURED)
         shown = (*answer.beside_truth(), *answer.notes(), *figures, Command(f"wsc run {run.path}"))
         yield Section("Servers that come and go", shown, answer)
+        return
+    if isinstance(answer, NetworkConclusion):
+        yield Section("Several stations", (*answer.blocks(), *answer.notes(), Command(f"wsc run {run.path}")), answer)
         return
     figures, occupancy = saved(answer.figures, _PICTURED), answer.occupancy
     again = f"wsc occupancy {run.path} --servers {scenario.station.servers}"

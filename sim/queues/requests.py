@@ -14,6 +14,7 @@ from models.queues.serve import RequestStamps
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
 from sim.queues.limited import OUTCOMES, columns_of, counted, is_limited, serve_limits, server_columns, unserved_columns
+from sim.queues.network import write_network
 from sim.queues.observe import Delays, delays, utilisation
 from sim.queues.service import ServedLoad, check, client_load, sent_times, serve_world
 from sim.queues.workloads import NOBODY, Workload, draw
@@ -43,6 +44,7 @@ def requests(
     Tables `requests`, `cpu`, `truth_requests` and `truth_cpu`; `replays` too if other numbers of servers are asked for;
     on a machine `truth_machine` and `truth_one_way`. Where requests may leave unserved, or servers come and go,
     `requests` holds those that were served, `unserved` the attempts that were not, and `servers` how many were on.
+    Of several stations the tables are those of `sim.queues.network.write_network`.
     Requests are numbered in order of arrival as observed.
 
     Parameters
@@ -59,6 +61,8 @@ def requests(
         If the parts of the world do not go together, what its load needs is missing or not as it must be, or no request
         comes within the horizon.
     """
+    if world.stations:
+        return write_network(world, directory, progress)
     check(world)
     progress("drawing requests", 0.0)
     workload, way = _asked(world, trace, seconds_per_instruction)

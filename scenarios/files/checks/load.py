@@ -22,7 +22,7 @@ _SOURCES = ("arrivals", "clients", "trace")
 
 def distributions(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Every distribution has the fields of its kind and no other."""
-    for part in ("load", "station", "contention"):
+    for part in ("load", "station", "stations", "contention"):
         for keys, distribution in within(getattr(scenario, part), (part,)):
             yield from faults_of(distribution, keys)
 
@@ -42,8 +42,10 @@ def sources(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 
 def demands(scenario: QueueScenario) -> Iterator[FieldFault]:
-    """What requests need is said once: by types, by a fleet's job or by the trace."""
+    """What requests need is said once: by types, a fleet's job or the trace; several stations say it themselves."""
     load = scenario.load
+    if scenario.stations:
+        return
     ways = {"types": bool(load.types), "job": load.job is not None, "trace": load.trace is not None}
     given = [name for name, used in ways.items() if used]
     if not given and any(getattr(load, name) is not None for name in _SOURCES):

@@ -11,6 +11,7 @@ from models.queues.machine import ServingMachine
 from models.queues.own_policies import OwnPolicy, rules_of
 from models.queues.policies import LIMITED, MOST_SLICES, PATIENT, POLICIES
 from models.queues.world import Contention
+from scenarios.files.checks import stations as several
 from scenarios.files.checks.fleet import EVERY_SHEET, switched_off
 from scenarios.files.checks.load import (
     closed_cycle,
@@ -208,6 +209,7 @@ def size(scenario: QueueScenario) -> Iterator[FieldFault]:
         return
     background = observation.background_share * scenario.station.servers / observation.background_s
     (key, first_tries), tries = _rate(scenario), attempts(scenario.station)
+    first_tries *= max(len(scenario.stations), 1)
     for way, rate in ((key, tries * first_tries), (("observation", "background_s"), background)):
         if rate * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
@@ -362,7 +364,7 @@ def own_physics(scenario: QueueScenario) -> Iterator[FieldFault]:
 CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     distributions: (),
     sources: ("load",),
-    demands: ("load",),
+    demands: ("load", "stations"),
     load_points: ("load.arrivals",),
     type_names: ("load.types",),
     priorities: ("load.types", "station.policy"),
@@ -383,7 +385,20 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     ),
     looks: ("scaling.autoscaler", "horizon_s"),
     closed_cycle: ("load",),
-    size: ("load", "horizon_s", "station.servers", "observation"),
+    several.beside: (
+        "load",
+        "station",
+        "stations",
+        "scaling",
+        "contention",
+        "observation",
+        "replays",
+        "machine",
+        "analyses.occupancy",
+    ),
+    several.order: ("stations",),
+    several.slices: ("load", "stations", "horizon_s"),
+    size: ("load", "stations", "horizon_s", "station.servers", "observation"),
     counter: ("observation", "horizon_s"),
     intervals: ("analyses.occupancy.interval_s", "horizon_s"),
     capacities: ("analyses.occupancy.to",),

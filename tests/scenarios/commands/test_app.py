@@ -128,6 +128,7 @@ def test_the_schema_asks_for_no_key_that_a_base_may_say():
         "Incident",
         "Library",
         "LoadPoint",
+        "NetworkStation",
         "RequestType",
         "Served",
         "ServedType",

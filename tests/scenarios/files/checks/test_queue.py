@@ -234,6 +234,7 @@ def test_the_library_has_queues_and_says_so():
             "short",
             "small",
             "srpt",
+            "stations",
         )
     ]
     assert (kinds["small"], kinds["two_wscs"], kinds["queue_contention"]) == ("fleet", "sweep", "sweep")

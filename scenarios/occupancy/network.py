@@ -1,0 +1,280 @@
+"""A run of several stations: each by the Occupancy Law beside the truth, the bottleneck, and where time went."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.occupancy.curve import curve
+from analysis.occupancy.law import law
+from analysis.occupancy.percentiles import percentiles
+from models.arrays import Floats
+from models.queues.network import NetworkQueue, last_places
+from scenarios.files.schema import QueueScenario
+from scenarios.occupancy.occupancy import LogPercentiles
+from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
+from scenarios.occupancy.unserved import Unserved, unserved
+from scenarios.runs.rundir import Run
+from scenarios.views.conclusion import Conclusion, Payload
+from scenarios.views.numbers import duration, number, seconds, share
+from scenarios.views.section import Block, Place, Says, Section, note_lines, table
+from sim.queues.network import queues_of
+
+
+@dataclass(frozen=True, slots=True)
+class StationAnswer:
+    """What is concluded of one station, or of all as if they were one."""
+
+    station: str
+    servers: int
+    utilisation: float
+    """By the law, as is what follows until `truth`; from the first arrival there to the last departure."""
+    service_time_s: float
+    queueing_time_s: float
+    truth: QueueTruth
+    """NaN where nobody knows."""
+    errors: LawErrors
+    mean_response_s: float = math.nan
+    p99_response_s: float = math.nan
+    mean_waiting_s: float = math.nan
+    """In truth, as `p99_waiting_s`: beyond the service demand."""
+    p99_waiting_s: float = math.nan
+    demand_per_server_s: float = math.nan
+    """Mean demand over servers, in truth: the station carries one request in so much time."""
+    of_response: float = math.nan
+    """Share of all response time in which a request was here and nothing else held it up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NetworkConclusion(Conclusion):
+    """What `wsc run` says of a run of several stations."""
+
+    run: Path
+    scenario: str
+    seed: int
+    counts: Mapping[str, int]
+    stations: tuple[StationAnswer, ...]
+    whole: StationAnswer
+    """All stations as if they were one."""
+    percentiles: LogPercentiles
+    unserved: Unserved
+    arrivals_per_s: float
+    figures: tuple[str, ...] = ()
+
+    @property
+    def bottleneck(self) -> StationAnswer:
+        """The station that more load would fill first."""
+        return max(self.stations, key=lambda row: row.utilisation)
+
+    def brief(self) -> str:
+        """Return the bottleneck, and how long requests take."""
+        busiest, slow = self.bottleneck, self.percentiles.response[3]
+        return f"bottleneck {busiest.station}, {share(busiest.utilisation, 1)} busy; {slow.name} {slow.value_s:.4g} s"
+
+    def payload(self) -> Payload:
+        """Return what ``--json`` prints."""
+        return {
+            "kind": "queue",
+            "run": str(self.run),
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "counts": self.counts,
+            "stations": [asdict(row) for row in self.stations],
+            "whole": asdict(self.whole),
+            "bottleneck": self.bottleneck.station,
+            "most_per_s": self.most_per_s,
+            "arrivals_per_s": self.arrivals_per_s,
+            "percentiles": self.percentiles.payload(),
+            "unserved": asdict(self.unserved),
+            "figures": list(self.figures),
+        }
+
+    @property
+    def most_per_s(self) -> float:
+        """Return how many requests a second the stations carry: as many as the one that carries least."""
+        slowest_s = max((row.demand_per_server_s for row in self.stations), default=math.nan)
+        return 1.0 / slowest_s if slowest_s > 0 else math.nan
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each station."""
+        rows = [asdict(row) for row in self.stations]
+        columns = [name for name in rows[0] if name not in {"truth", "errors"}]
+        return pd.DataFrame(rows, columns=columns)
+
+    def section(self) -> Section:
+        """Return what people see."""
+        first = f"{self.scenario} (seed {self.seed}): {self.counts['requests']:,} requests"
+        blocks = (Says(f"{first}, {len(self.stations)} stations"), *self.blocks(), *self.notes())
+        return Section("", (*blocks, Place(f"tables: {self.run}")))
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the stations, the bottleneck, the law beside the truth, and percentiles of the whole."""
+        rows = [
+            (
+                row.station, str(row.servers), share(row.utilisation, 1), _time(row.mean_waiting_s),
+                _time(row.p99_waiting_s), _time(row.mean_response_s), _time(row.p99_response_s),
+                share(row.of_response, 1),
+            )
+            for row in self.stations
+        ]  # fmt: skip
+        heads = ("station", "servers", "busy", "waiting", "its p99", "response", "its p99", "of response")
+        yield table(heads, rows, "the stations")
+        yield Says(self._bottleneck())
+        yield self._law()
+        yield self.percentiles.table()
+        yield from self.unserved.blocks()
+
+    def notes(self) -> Iterator[Says]:
+        """Yield what must be known to read the numbers."""
+        yield from note_lines(
+            [
+                "waiting: time at a station beyond the service demand; of response: the share of response times in "
+                "which a request was there, of stations at a time the one whose answer it waited for",
+                "all as one: the law with all requests present and all servers; it takes requests that wait at one "
+                "station for busy servers of another, so ask station by station",
+            ]
+        )
+
+    def _bottleneck(self) -> str:
+        busiest = self.bottleneck
+        text = f"bottleneck: {busiest.station}, {share(busiest.utilisation, 1)} busy"
+        if math.isfinite(self.most_per_s):
+            text += f"; the stations carry {self.most_per_s:.4g} requests a second at most"
+            text += f", {self.most_per_s / self.arrivals_per_s:.3g} times as many as came"
+        return text
+
+    def _law(self) -> Block:
+        rows = []
+        for row in (*self.stations, self.whole):
+            off = row.errors.queueing
+            true = seconds(row.truth.queueing_time_s)
+            error = f"{round(off, 4) + 0.0:+.2%} of service" if math.isfinite(off) else ""
+            busy = (share(row.utilisation, 1, "unknown"), share(row.truth.utilisation, 1))
+            rows.append((row.station, *busy, seconds(row.queueing_time_s), true, error))
+        heads = ("station", "busy by law", "in truth", "queueing by law", "in truth", "error")
+        return table(heads, rows, "the Occupancy Law")
+
+
+def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
+    """Return what is concluded of a run of several stations; without its ``truth_`` table the truth is NaN."""
+    log = run.table("requests", ["arrival_s", "departure_s"])
+    arrival_s, departure_s = log["arrival_s"].to_numpy(), log["departure_s"].to_numpy()
+    queues = queues_of(scenario.stations)
+    came_s, left_s = _stamps(run, len(queues))
+    shares = critical_s(queues, came_s, left_s).sum(axis=1) / float((departure_s - arrival_s).sum())
+    known = run.has("truth_station_requests")
+    truth = run.table("truth_station_requests", ["waiting_s", "demand_s"]) if known else None
+    n = len(log)
+    rows = []
+    for place, station in enumerate(scenario.stations):
+        true = None if truth is None else truth.iloc[place * n : (place + 1) * n]
+        answer = _answer(station.name, station.servers, came_s[place], left_s[place], true)
+        rows.append(replace(answer, of_response=float(shares[place])))
+    return NetworkConclusion(
+        run=run.path,
+        scenario=scenario.name,
+        seed=scenario.seed,
+        counts=run.manifest["counts"],
+        stations=tuple(rows),
+        whole=_whole(came_s.min(axis=0), left_s[last_places(queues)].max(axis=0), rows),
+        percentiles=LogPercentiles(percentiles(departure_s - arrival_s, arrival_s), ()),
+        unserved=unserved(run, log, scenario.analyses.occupancy.within_s),
+        arrivals_per_s=n / scenario.horizon_s,
+    )
+
+
+def critical_s(queues: Sequence[NetworkQueue], arrival_s: Floats, departure_s: Floats) -> Floats:
+    """Return how long each request was at each station while nothing else held it up.
+
+    From its end a request is followed back: at each station to the one whose departure let it come there; of several
+    at the same moment the first in the list. So a request's times sum to the time from its arrival to its end.
+
+    Parameters
+    ----------
+    queues : s stations
+    arrival_s, departure_s : (s, n) arrays
+
+    Examples
+    --------
+    >>> split = [NetworkQueue("ps", 1), NetworkQueue("ps", 1, (0,)), NetworkQueue("ps", 1, (0,))]
+    >>> came_s, left_s = np.array([[0.0], [1.0], [1.0]]), np.array([[1.0], [4.0], [3.0]])
+    >>> critical_s(split, came_s, left_s).ravel().tolist()
+    [1.0, 3.0, 0.0]
+    """
+    passed = np.zeros(arrival_s.shape, np.bool_)
+    last = np.array(last_places(queues))
+    slowest = last[np.argmax(departure_s[last], axis=0)]
+    passed[slowest, np.arange(arrival_s.shape[1])] = True
+    for place in range(len(queues) - 1, 0, -1):
+        open_yet = passed[place].copy()
+        for before in queues[place].after:
+            here = open_yet & (departure_s[before] == arrival_s[place])
+            passed[before] |= here
+            open_yet &= ~here
+    return np.where(passed, departure_s - arrival_s, 0.0)
+
+
+def _stamps(run: Run, stations: int) -> tuple[Floats, Floats]:
+    """Return when requests came to stations and left them, (s, n) arrays in order of requests."""
+    logs = run.table("station_requests", ["request", "arrival_s", "departure_s"])
+    request = logs["request"].to_numpy().reshape(stations, -1)
+    columns = []
+    for name in ("arrival_s", "departure_s"):
+        column = np.empty(request.shape)
+        np.put_along_axis(column, request, logs[name].to_numpy().reshape(stations, -1), axis=1)
+        columns.append(column)
+    return columns[0], columns[1]
+
+
+def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.DataFrame | None) -> StationAnswer:
+    """Return what is concluded of a station by itself."""
+    total = law(curve(came_s, left_s), servers)
+    truth, waiting_s, demand_s = QueueTruth(), math.nan, math.nan
+    p99_waiting_s = math.nan
+    if true is not None:
+        whole_s, span_s = float(true["demand_s"].sum()), float(left_s.max() - came_s.min())
+        truth = QueueTruth(
+            whole_s / (servers * span_s) if span_s else math.nan, whole_s, float((left_s - came_s).sum()) - whole_s
+        )
+        waiting_s, demand_s = float(true["waiting_s"].mean()), whole_s / len(true) / servers
+        p99_waiting_s = _p99(true["waiting_s"].to_numpy())
+    return StationAnswer(
+        name,
+        servers,
+        total.utilisation,
+        total.service_time_s,
+        total.queueing_time_s,
+        truth,
+        errors(total.service_time_s, total.queueing_time_s, truth),
+        float((left_s - came_s).mean()),
+        _p99(left_s - came_s),
+        waiting_s,
+        p99_waiting_s,
+        demand_s,
+    )
+
+
+def _whole(arrival_s: Floats, departure_s: Floats, rows: Sequence[StationAnswer]) -> StationAnswer:
+    """Return all stations as if they were one, which requests enter and leave as a whole."""
+    servers, span_s = sum(row.servers for row in rows), float(departure_s.max() - arrival_s.min())
+    total = law(curve(arrival_s, departure_s), servers)
+    service_s, queueing_s = (math.fsum(getattr(row.truth, f"{name}_time_s") for row in rows) for name in _TIMES)
+    truth = QueueTruth(service_s / (servers * span_s) if span_s else math.nan, service_s, queueing_s)
+    off = errors(total.service_time_s, total.queueing_time_s, truth)
+    return StationAnswer(
+        "all as one", servers, total.utilisation, total.service_time_s, total.queueing_time_s, truth, off
+    )
+
+
+_TIMES = ("service", "queueing")
+
+
+def _p99(time_s: Floats) -> float:
+    return float(np.quantile(time_s, 0.99, method="inverted_cdf"))
+
+
+def _time(value_s: float) -> str:
+    return duration(value_s) if math.isfinite(value_s) else number(value_s)

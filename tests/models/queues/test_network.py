@@ -1,0 +1,121 @@
+"""Networks of stations against theory, and what is refused.
+
+Comparisons with theory are two-sided tests by Student's t of the mean of 12 seeds at level 1e-4 each: one set of seeds
+in 10,000 would call a formula that holds false.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.queues.network import NetworkQueue, serve_network
+
+LEAST_RATIO = 5.7  # of t with 11 degrees of freedom at level 1e-4
+
+
+def agree(measured, expected):
+    error = np.std(measured, axis=0, ddof=1) / math.sqrt(len(measured))
+    assert (error < 0.02 * np.asarray(expected)).all(), "the test would see little"
+    assert (abs(np.mean(measured, axis=0) - expected) < LEAST_RATIO * error).all(), (np.mean(measured, axis=0), error)
+
+
+def poisson(stations, per_s, per_server_s, n=100_000):
+    """Stamps of Poisson arrivals with exponential demands, seed by seed, and the requests but the first tenth."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        arrival_s = np.cumsum(rng.exponential(1.0 / per_s, n))
+        demand_s = np.array([rng.exponential(1.0 / rate, n) for rate in per_server_s])
+        yield serve_network(stations, arrival_s, demand_s), slice(n // 10, None)
+
+
+def erlang_c(servers, load):
+    """The chance that all servers are busy (Erlang 1917)."""
+    terms = [load**i / math.factorial(i) for i in range(servers)]
+    last = load**servers / math.factorial(servers) * servers / (servers - load)
+    return last / (sum(terms) + last)
+
+
+def line(*servers, policy="fcfs"):
+    """Stations one after another."""
+    return [NetworkQueue(policy, k, (i - 1,) if i else ()) for i, k in enumerate(servers)]
+
+
+@pytest.mark.statistical
+def test_stations_in_a_row_wait_as_if_each_stood_alone():
+    """M/M/1, M/M/3 and M/M/2 in a row: departures are Poisson (Burke 1956), so each wait is by Erlang's C."""
+    servers, per_server_s, per_s = (1, 3, 2), (1.6, 0.5, 0.9), 1.0
+    waits = [
+        erlang_c(k, per_s / rate) / (k * rate - per_s) for k, rate in zip(servers, per_server_s, strict=True)
+    ]  # fmt: skip
+    measured, whole_s = [], []
+    for stamps, settled in poisson(line(*servers), per_s, per_server_s):
+        measured.append((stamps.start_s - stamps.arrival_s)[:, settled].mean(axis=1))
+        whole_s.append((stamps.end_s - stamps.arrival_s[0])[settled].mean())
+    agree(measured, waits)
+    agree(whole_s, sum(waits) + sum(1 / rate for rate in per_server_s))
+
+
+@pytest.mark.statistical
+def test_numbers_at_two_stations_are_independent_at_one_moment():
+    """Product form (Jackson 1957): both of two M/M/1 in a row are empty in (1 - 0.6)(1 - 0.5) of the time."""
+    empty = []
+    for stamps, _ in poisson(line(1, 1), 0.6, (1.0, 1.2)):
+        at_s = np.linspace(0.1, 0.99, 200_000) * stamps.arrival_s[0, -1]
+        here = [
+            np.searchsorted(came, at_s) - np.searchsorted(np.sort(left), at_s)
+            for came, left in zip(np.sort(stamps.arrival_s), stamps.departure_s, strict=True)
+        ]
+        empty.append([(here[0] == 0).mean(), ((here[0] == 0) & (here[1] == 0)).mean()])
+    agree(empty, [0.4, 0.4 * 0.5])
+
+
+@pytest.mark.statistical
+def test_times_through_two_stations_are_the_sum_of_exponentials():
+    """Sojourns at M/M/1 in a row are independent exponentials of mu - lambda (Reich 1957): shares beyond times."""
+    fast, slow = 1.5 - 0.7, 1.1 - 0.7
+    times = np.array([2.0, 6.0, 9.0])
+    beyond = (fast * np.exp(-slow * times) - slow * np.exp(-fast * times)) / (fast - slow)
+    shares = []
+    for stamps, settled in poisson(line(1, 1), 0.7, (1.5, 1.1)):
+        whole_s = (stamps.end_s - stamps.arrival_s[0])[settled]
+        shares.append([(whole_s > time_s).mean() for time_s in times])
+    agree(shares, beyond)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("per_s", [0.3, 0.6])
+def test_a_fork_over_two_stations_is_joined_as_nelson_and_tantawi_say(per_s):
+    """R = (12 - rho) / 8 / (mu - lambda) at two M/M/1 with the same arrivals (Nelson and Tantawi 1988)."""
+    measured = [
+        (stamps.end_s - stamps.arrival_s[0])[settled].mean()
+        for stamps, settled in poisson([NetworkQueue("fcfs", 1)] * 2, per_s, (1.0, 1.0))
+    ]
+    agree(measured, (12 - per_s) / 8 / (1.0 - per_s))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("needs", [1, 3, 5])
+def test_the_first_of_several_branches_without_queues_are_order_statistics(needs):
+    """With servers for everybody the needs-th of five exponentials of mean 1 takes 1/5 + 1/4 + ... in the mean."""
+    stations = [*[NetworkQueue("fcfs", 60)] * 5, NetworkQueue("fcfs", 1, tuple(range(5)), needs)]
+    measured = []
+    for stamps, settled in poisson(stations, 1.0, (1.0,) * 5 + (np.inf,), n=5_000):
+        measured.append((stamps.end_s - stamps.arrival_s[0])[settled].mean())
+    agree(measured, sum(1 / (5 - i) for i in range(needs)))
+
+
+@pytest.mark.parametrize(
+    ("stations", "problem"),
+    [
+        ([], "at least one"),
+        ([NetworkQueue("ps", 1, (0,))], r"stations\[0\] comes after 0, which is not before it"),
+        ([*line(1), NetworkQueue("ps", 1, (0, 0))], "after the same station twice"),
+        ([*line(1), NetworkQueue("ps", 1, (0,), 2)], "needs 2 of the 1"),
+        (line(1, 1), r"demand_s has shape \(1, 2\), must be \(2, 2\)"),
+        (line(0), "servers is 0"),
+    ],
+)
+def test_a_network_that_cannot_be_served_is_refused(stations, problem):
+    with pytest.raises(ValueError, match=problem):
+        serve_network(stations, [0.0, 1.0], [[1.0, 1.0]])
