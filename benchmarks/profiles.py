@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.profiling.storage import write_samples
-from models.tables import schema
+from models.tables import SCHEMAS
 from sim.recorder import write_table
 
 MACHINES, VISITS, DAYS = 2_000, 20_000, 14
@@ -195,7 +195,7 @@ def small_tables(seed):
 def samples(rows, seed, shares):
     """Yield tables of samples sorted by event, process and location."""
     rng = np.random.default_rng(seed)
-    whole = schema("samples")
+    whole = SCHEMAS["samples"]
     for event, share in sorted(shares.items()):
         each = max(1, round(rows * share / PROCESSES))
         step = max(1, CHUNK // each)

@@ -240,6 +240,22 @@ class Database:
         table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return table.drop(columns="share")
 
+    def grouped(self, query: Query, work: Callable[[duckdb.DuckDBPyConnection, Sums], _T]) -> _T:
+        """Sum the samples of a query, and return what is made of the sums, which is not kept.
+
+        Parameters
+        ----------
+        query : what is asked
+        work : gets a cursor that holds `groups`, `process_keys` and `location_keys`, and what all groups add up to
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `query` does.
+        """
+        self._check(query)
+        return self._answered(None, lambda cursor: work(cursor, self._sums(cursor, query)))
+
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""
         return undrawn(self, query)
@@ -419,12 +435,13 @@ class Database:
         return ", ".join(map(str, self.paths))
 
     def _answered(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> _T:
-        """Return a kept answer, or ask on a cursor of its own and keep the answer."""
+        """Return a kept answer, or ask on a cursor of its own and keep the answer, unless the question is None."""
         with self._lock:
             if identity(self._folders) != self._identity:
                 self._answers.clear()
                 self._open()
-            current, cached = self._identity, self._answers.get(self._identity, question)
+            current = self._identity
+            cached = None if question is None else self._answers.get(current, question)
             if cached is not None:
                 return cast("_T", cached)
             cursor = self._connection.cursor()
@@ -434,7 +451,8 @@ class Database:
                     answer = ask(cursor)
             finally:
                 cursor.close()
-        self._answers.put(current, question, answer)
+        if question is not None:
+            self._answers.put(current, question, answer)
         return answer
 
     def _check(self, query: Query, databases: "Sequence[Database]" = ()) -> None:

@@ -182,6 +182,10 @@ class Query:
         """
         return replace(self, where=(*self.where, (name, values)))
 
+    def during(self, since_s: float | None, until_s: float | None) -> "Query":
+        """Return the query of visits from one time on and before another; None: of all times."""
+        return replace(self, since_s=since_s, until_s=until_s)
+
 
 class Profile(Protocol):
     """A profile that can be asked; `database.Database` is one."""

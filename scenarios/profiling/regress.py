@@ -1,7 +1,7 @@
 """`wsc profile regress`: what became more expensive from one profile to the next, and what the change goes with."""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,9 @@ from scenarios.views.tables import of_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.database import Database
-    from analysis.profiling.regressions.comparison import Adjustment, AlarmCriteria
+    from analysis.profiling.regressions.comparison import Adjustment, AlarmCriteria, CostComparison
+    from analysis.profiling.regressions.reading import ReadSide
 
-_CAUSES = ("revision", "compiler", "kernel", "platform", "datacentre")
-_TAGS = ("function", "image", "application", *_CAUSES)
-_TELLING = 10
-"""Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
-_NONE = ("", "[none]")
-"""What a tag says that is not known."""
 ADJUSTMENTS: tuple["Adjustment", ...] = ("holm", "benjamini-hochberg", "benjamini-yekutieli")
 """Corrections for the number of functions."""
 least_growth = partial(number, least=1.0, most=64.0)
@@ -174,33 +168,31 @@ def regress(
     """
     from analysis.profiling.query import QueryError, unknown
     from analysis.profiling.regressions.comparison import AlarmCriteria
+    from analysis.profiling.regressions.reading import CostReader
     from scenarios.profiling.query import opened
 
     if at_s is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
-    sides = {"before": (before, None, at_s), "after": (after or before, at_s, None)}
-    tables: dict[str, pd.DataFrame] = {}
+    reader, sides = CostReader(told_apart=at_s is None), []
     notes: list[str] = []
-    for side, (folder, since_s, until_s) in sides.items():
+    for side, folder, span_s in (("before", before, (None, at_s)), ("after", after or before, (at_s, None))):
         with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
             events = database.events()
             event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
             if event not in events:
                 raise QueryError(f"{side}: {unknown('event', event, events)}")
-            tables[side] = cells(database, since_s, until_s, event)
-        if tables[side].empty:
+            sides.append(reader.add(database, event, span_s, later=side == "after"))
+        if not sides[-1].samples:
             raise QueryError(f"{side}: the event {event} has no samples")
     if at_s is None:
-        _refuse_shared(tables["before"], tables["after"])
-    regression = compare(event or "cycles", tables["before"], tables["after"], criteria or AlarmCriteria())
+        _refuse_shared(*sides)
+    regression = compare(event or "cycles", sides, reader.comparison(), criteria or AlarmCriteria())
     return replace(regression, notes=tuple(dict.fromkeys(notes)))
 
 
-def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
+def _refuse_shared(before: "ReadSide", after: "ReadSide") -> None:
     """Refuse two sides with visits in common, which are not independent and would look as if nothing had changed."""
-    shared, machines = len(_fingerprints(before) & _fingerprints(after)), before["machine"].nunique()
-    rows = ["samples", *(name for name in _TAGS if name in before)]
-    same = before[rows].sort_values(rows, ignore_index=True).equals(after[rows].sort_values(rows, ignore_index=True))
+    shared, machines, same = len(before.fingerprints() & after.fingerprints()), len(before.machines), before.same(after)
     if not (shared or same):
         return
     samples = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
@@ -210,74 +202,35 @@ def _refuse_shared(before: "pd.DataFrame", after: "pd.DataFrame") -> None:
     )
 
 
-def _fingerprints(table: "pd.DataFrame") -> set[int]:
-    """Return a number for what was sampled on each machine, of those with so much that none are alike by chance."""
-    from pandas.util import hash_pandas_object
+def compare(
+    event: str, sides: "Sequence[ReadSide]", comparison: "CostComparison", criteria: "AlarmCriteria"
+) -> Regression:
+    """Return the alarms between two sides, and what could have been found.
 
-    tags = [name for name in _TAGS if name in table]
-    number = hash_pandas_object(table[[*tags, "samples"]].astype(dict.fromkeys(tags, str)), index=False)
-    by_machine = table[["samples"]].assign(number=number).groupby(table["machine"].astype(str))
-    machines = by_machine.agg(rows=("samples", "size"), samples=("samples", "sum"), number=("number", "sum"))
-    telling = (machines["rows"] >= _TELLING) & (machines["samples"] >= 5 * _TELLING)
-    return set(machines.loc[telling, "number"].tolist())
-
-
-def compare(event: str, before: "pd.DataFrame", after: "pd.DataFrame", criteria: "AlarmCriteria") -> Regression:
-    """Return the alarms between two tables of `cells`, and what could have been found.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If a side has samples of one machine alone.
+    Parameters
+    ----------
+    event : generic event
+    sides : before and after
+    comparison : of both
+    criteria : when a change is worth an alarm
     """
-    from analysis.profiling.regressions.comparison import PROBABILITY, CostComparison
+    from analysis.profiling.regressions.comparison import PROBABILITY
     from analysis.profiling.regressions.detection import FACTORS
 
-    blank = _blank([before, after])
-    comparison = CostComparison.of(before.drop(columns=blank), after.drop(columns=blank), cluster="machine")
     sizes = comparison.detectable(criteria)
     detectable = (
         Detectable(float(share), int(functions), float(factor) if math.isfinite(factor) else None)
         for share, functions, factor in zip(sizes["share"], sizes["functions"], sizes["factor"], strict=True)
     )
+    before, after = sides
     return Regression(
         event,
         criteria,
-        samples_before=int(before["samples"].sum()),
-        samples_after=int(after["samples"].sum()),
+        samples_before=before.samples,
+        samples_after=after.samples,
         alarms=comparison.alarms(criteria),
         improvements=comparison.improvements(criteria),
         detectable=tuple(detectable),
         probability=PROBABILITY,
         most_factor=float(FACTORS[-1]),
     )
-
-
-def _blank(tables: "Iterable[pd.DataFrame]") -> list[str]:
-    """Return the tags that no row of any table has: what nobody recorded explains nothing."""
-    sides = list(tables)
-    known = [name for name in _CAUSES if all(name in table for table in sides)]
-    return [name for name in known if all(table[name].astype(str).isin(_NONE).all() for table in sides)]
-
-
-def cells(
-    database: "Database", since_s: float | None = None, until_s: float | None = None, event: str = "cycles"
-) -> "pd.DataFrame":
-    """Return an event of the fleet by function and every tag that may be at fault, machine by machine.
-
-    Machines and not visits are what differ: an instance's data stay with it from one visit to the next. Files that name
-    no program, which otherwise go by their own names, are of one.
-
-    Parameters
-    ----------
-    database : asked
-    since_s, until_s : visits of this time; none: all
-    event : generic event
-    """
-    from analysis.profiling.fleet_samples import of_fleet
-    from analysis.profiling.formats.fleet import NOBODY
-
-    query = of_fleet(database, event, _TAGS)
-    table = database.clustered(replace(query, since_s=since_s, until_s=until_s), "machine")
-    nameless = table["application"].isin(database.values("collection"))
-    return table.assign(application=table["application"].astype(object).mask(nameless, NOBODY))

@@ -20,10 +20,11 @@ from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.query import DIMENSIONS, LABEL, Query, QueryError
 from analysis.profiling.regressions.comparison import AlarmCriteria
+from analysis.profiling.regressions.reading import CostReader
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
 from scenarios.profiling.intervals import ERRORS, difference, intervals, without
-from scenarios.profiling.regress import Regression, cells, compare
+from scenarios.profiling.regress import Regression, compare
 from scenarios.profiling.watch import ProfileWatch, watch_database
 from scenarios.runs.disk import JsonError, json_of
 from scenarios.runs.rundir import RunError
@@ -266,12 +267,15 @@ class ProfileSite:
         return None if shares is None else shares.drop(columns=ERRORS).head(MOST_ROWS)
 
     def _regression(self, at_s: float, event: str, criteria: AlarmCriteria) -> Regression:
-        before, after = cells(self.database, None, at_s, event), cells(self.database, at_s, None, event)
-        sides = {"before": before, "after": after}
-        if empty := [side for side, table in sides.items() if table.empty]:
+        reader = CostReader()
+        sides = {
+            "before": reader.add(self.database, event, (None, at_s), later=False),
+            "after": reader.add(self.database, event, (at_s, None), later=True),
+        }
+        if empty := [side for side, read in sides.items() if not read.samples]:
             raise RefusedError([f"at: the event {event} has no samples {side} that time" for side in empty])
         try:
-            return compare(event, before, after, criteria)
+            return compare(event, list(sides.values()), reader.comparison(), criteria)
         except NotEnoughDataError as error:
             raise RefusedError([f"at: {error}"]) from None
 

@@ -7,18 +7,18 @@ Most cells expect less than one sample of most functions, so what was seen is co
 to expect: unlike the logarithm of a small count, that is right in the mean.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
-from analysis.profiling.symbolise import UNKNOWN
+from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded, distinct, numbered
+from analysis.profiling.regressions.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
 
-TAGS = ("revision", "compiler", "kernel", "platform", "datacentre")
-"""Tags that can be at fault, the likelier first where two explain the same cells."""
 _BLOCK = ("platform", "datacentre")
 """Where a function's share differs anyway."""
 MIN_SAMPLES = 20
@@ -27,9 +27,61 @@ PRIOR_CLUSTERS = 10.0
 """Weight of an application's usual spread between clusters against a function's own."""
 _USUAL = 0.25
 """Variance of log odds between clusters where nothing tells it."""
-_LARGEST = 2**62
 _ALL = 1.0 - 2.0**-40
 """Largest share that is expected, so that its odds are finite."""
+_DENSE = 2**18
+"""Numbers of a dense array of some functions and all rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseSamples:
+    """Samples of F functions in rows, function by function, zeros left out."""
+
+    first: Ints
+    """(F + 1,) where each function's entries begin."""
+    row: ShelfPlace
+    samples: ShelfPlace
+    shelf: Shelf
+
+    @classmethod
+    def of(cls, row: Ints, column: Ints, samples: Floats, shape: tuple[int, int], shelf: Shelf) -> Self:
+        """Return entries, those of one row and function added up.
+
+        Parameters
+        ----------
+        row, column, samples : of each entry
+        shape : R, F
+        shelf : where they are kept
+        """
+        sums = coo_array((samples, (row, column)), shape=shape).tocsc()
+        return cls(sums.indptr.astype(np.int64), shelf.put(sums.indices.astype(np.int32)), shelf.put(sums.data), shelf)
+
+    def _between(self, part: slice) -> tuple[Ints, Ints, Floats]:
+        """Return rows, columns and samples of some functions."""
+        first, last = int(self.first[part.start]), int(self.first[part.stop])
+        column = np.repeat(np.arange(part.stop - part.start), np.diff(self.first[part.start : part.stop + 1]))
+        return self.shelf.get(self.row, first, last), column, self.shelf.get(self.samples, first, last)
+
+    def dense(self, part: slice, rows: int) -> Floats:
+        """Return (R, f) samples in f functions."""
+        row, column, samples = self._between(part)
+        values = np.zeros((rows, part.stop - part.start))
+        values[row, column] = samples
+        return values
+
+    def summed(self, part: slice, group: Ints, scale: Floats) -> Floats:
+        """Return (G, f) sums over rows of a group in f functions, each row times its scale.
+
+        Parameters
+        ----------
+        part : functions
+        group : (R,) number of each row's group
+        scale : (R,)
+        """
+        row, column, samples = self._between(part)
+        groups, width = int(group.max()) + 1, part.stop - part.start
+        sums = np.bincount(group[row] * width + column, samples * scale[row], groups * width)
+        return np.asarray(sums.reshape(groups, width), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,28 +89,29 @@ class CostCells:
     """The C cells of one application, cluster by cluster: R rows in order of their units, F functions.
 
     A unit is a cluster (machine) within a block (platform and data centre): what it has of its own stays with it from
-    cell to cell.
+    cell to cell. Most rows have no sample of most functions, so samples are kept function by function, and a dense
+    array is of a few functions at a time (`parts`).
     """
 
     application: str
     tags: pd.DataFrame
     """(C,) later (whether of the later period) and the tags."""
-    value: Floats
-    """(C, F) estimated events of the fleet."""
     cell: Ints
     """(R,) number of its cell."""
     unit: Ints
     """(R,) number of its unit, not decreasing."""
     block: Ints
-    """(U,) number of each unit's block."""
+    """(U,) number of each unit's block, not decreasing."""
     functions: Ints
     """(F,) places of the functions."""
     count: Floats
     """(R,) samples."""
-    by_function: Floats
-    """(R, F) samples in each function: its share of the events times the count."""
-    expected: Floats
-    """(R, F) each function's share of its block, both periods."""
+    scale: Floats
+    """(R,) estimated events of the fleet that one of them stands for."""
+    sampled: SparseSamples
+    """Samples in each function: its share of the events times the count."""
+    pooled: Floats
+    """(B, F) each function's share of its block, both periods."""
     lasting: Floats
     """(F,) variance of log odds between units."""
     passing: Floats
@@ -77,46 +130,41 @@ class CostCells:
         return np.bincount(self.cell, self.count, len(self.tags)).astype(np.float64)
 
     @property
+    def place(self) -> Ints:
+        """(R,) number of each row's block."""
+        return self.block[self.unit]
+
+    @property
     def pairs(self) -> float:
         """What the squares of rows' strays from their cells are divided by for a variance between clusters."""
         squares, cubes = (np.bincount(self.cell, self.count**power, len(self.tags)) for power in (2, 3))
         return float((squares - 2 * cubes / self.size + squares**2 / self.size**2).sum())
 
-    @property
-    def stray(self) -> Floats:
-        """(R, F) how far log odds are from what is expected: first order, so that its mean is right in small cells."""
-        return np.asarray(
-            (self.by_function / self.count[:, None] - self.expected) / (self.expected * (1.0 - self.expected)),
-            np.float64,
-        )
+    def parts(self) -> Iterator[slice]:
+        """Yield functions, so many at a time that a dense array of them and all rows is small."""
+        width = max(1, _DENSE // len(self.count))
+        for first in range(0, len(self.functions), width):
+            yield slice(first, min(first + width, len(self.functions)))
 
-    @property
-    def precision(self) -> Floats:
-        """(R, F) inverse variance of that within units: of independent samples, and what passes."""
-        alone = 1.0 / (self.count[:, None] * self.expected * (1.0 - self.expected))
-        return np.asarray(1.0 / (alone + self.passing), np.float64)
+    def sizes(self) -> tuple[Ints, Ints, Floats]:
+        """Return (R,) each row's pair of block and count, and (P,) the blocks and counts of the distinct ones."""
+        counts, code = np.unique(self.count, return_inverse=True)
+        pair, first = numbered([self.place, code.astype(np.int64)])
+        return pair, self.place[first], counts[code[first]]
 
+    def stray(self, part: slice) -> Floats:
+        """Return (R, f) how far log odds are from what is expected: first order, so right in the mean of small cells.
 
-def comparable(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which an image that has symbols in some builds of an application alone is one function there.
-
-    Else a function would seem to appear with the first build whose symbols the repository has.
-
-    Parameters
-    ----------
-    table : columns function, image, application, value, maybe revision
-    """
-    keys = ["application", "image", *(name for name in ("revision",) if name in table.columns)]
-    value = table["value"].astype(np.float64)
-    unknown = value.where(table["function"] == UNKNOWN, 0.0)
-    sums = table[keys].assign(unknown=unknown, value=value).groupby(keys, observed=True, as_index=False).sum()
-    sums = sums.assign(missing=sums["unknown"] > 0.5 * sums["value"])
-    both = sums.groupby(["application", "image"], observed=True)["missing"].nunique()
-    partly = both[both > 1].index
-    if not len(partly):
-        return table
-    here = pd.MultiIndex.from_frame(table[["application", "image"]]).isin(partly)
-    return table.assign(function=table["function"].astype(object).mask(here, "[" + table["image"].astype(str) + "]"))
+        Parameters
+        ----------
+        part : f functions
+        """
+        shares, place = self.pooled[:, part], self.place
+        values = self.sampled.dense(part, len(self.count))
+        values /= self.count[:, None]
+        values -= shares[place]
+        values /= (shares * (1.0 - shares))[place]
+        return values
 
 
 def cells(table: pd.DataFrame, cluster: str) -> Iterator[CostCells]:
@@ -126,105 +174,101 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[CostCells]:
     ----------
     table : columns later, application, function (place), tags, the cluster, samples, value
     """
-    used = table[table["value"].to_numpy(np.float64) > 0]
-    tags = [name for name in TAGS if name in used.columns]
-    codes = {name: _coded(used[name]) for name in ("application", "later", *tags)}
-    cell, combined = _distinct(codes)
-    function, group = used["function"].to_numpy(np.int64), pd.factorize(used[cluster])[0].astype(np.int64)
-    key, first = _numbered([cell, function, group])
-    sums = [np.bincount(key, used[name].to_numpy(np.float64)).astype(np.float64) for name in ("value", "samples")]
-    cell, function, group = cell[first], function[first], group[first]
-    application = combined["application"].to_numpy(object)
-    change = np.flatnonzero(application[1:] != application[:-1]) + 1
-    counted = []
-    for here in np.split(np.arange(len(combined)), change):
-        part = slice(*np.searchsorted(cell, [here[0], here[-1] + 1]))
-        about = combined.iloc[here].reset_index(drop=True)
+    yield from cost_cells(coded(table, cluster))
+
+
+def cost_cells(table: CodedTable) -> list[CostCells]:
+    """Return the cells of every application that was seen in both periods.
+
+    Parameters
+    ----------
+    table : both periods
+    """
+    keys, shelf, counted = table.keys, Shelf(), []
+    tags = [name for name in TAGS if name in keys.columns]
+    cell, combined = distinct(keys, ["application", "later", *tags])
+    group = keys["group"].to_numpy(np.int64)
+    for at, application in enumerate(table.applications):
+        here = slice(*table.first[at : at + 2].tolist())
+        first, last = int(cell[here].min()), int(cell[here].max())
+        about = combined.iloc[first : last + 1].reset_index(drop=True)
         if about["later"].nunique() == 2:
-            entries = _Entries(cell[part] - here[0], function[part], group[part], sums[0][part], sums[1][part])
-            counted.append(_counted(str(about["application"].iloc[0]), about[["later", *tags]], entries))
-    counted = [own for own in counted if len(own.functions)]
+            who = cell[here] - first, group[here]
+            own = _counted(application, about[["later", *tags]], who, table.entries(at), shelf)
+            counted += [own] if len(own.functions) else []
     moments = [_moments(own) for own in counted]
     together, apart = (sum(own[i] for own in moments) for i in (2, 3))
     share = float(np.clip(together / apart, 0.0, 0.9)) if apart > 0 else 0.0
-    for own, (between, usual, _, _) in zip(counted, moments, strict=True):
-        yield replace(own, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
+    return [
+        replace(own, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
+        for own, (between, usual, _, _) in zip(counted, moments, strict=True)
+    ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entries:
-    """What one application was seen to do: arrays of one entry for each cell, function and cluster."""
-
-    cell: Ints
-    function: Ints
-    group: Ints
-    value: Floats
-    samples: Floats
-
-
-def _counted(application: str, tags: pd.DataFrame, entries: _Entries) -> CostCells:
-    """Return an application's cells, the variances still left out."""
-    functions = np.flatnonzero(np.bincount(entries.function, entries.samples) >= MIN_SAMPLES).astype(np.int64)
+def _counted(
+    application: str, tags: pd.DataFrame, who: tuple[Ints, Ints], entries: CostEntries, shelf: Shelf
+) -> CostCells:
+    """Return an application's cells, the variances still left out; `who` are the cells and groups of its keys."""
+    together = np.bincount(entries.function, entries.samples)
+    functions = np.flatnonzero(together >= MIN_SAMPLES).astype(np.int64)
     names = [name for name in _BLOCK if name in tags.columns]
-    block = _distinct({name: _coded(tags[name]) for name in names})[0] if names else np.zeros(len(tags), dtype=np.int64)
-    row, first = _numbered([block[entries.cell], entries.group, entries.cell])
-    cell, group = entries.cell[first], entries.group[first]
-    unit, start = _numbered([block[cell], group])
-    shape = (len(first), len(functions))
-    column = np.minimum(np.searchsorted(functions, entries.function), max(len(functions) - 1, 0))
-    large = functions[column] == entries.function if len(functions) else np.zeros(len(row), dtype=np.bool_)
-
-    def sums(place: Ints, rows: int) -> Floats:
-        where = (place * shape[1] + column)[large]
-        return np.bincount(where, entries.value[large], rows * shape[1]).reshape(rows, shape[1]).astype(np.float64)
-
+    block = distinct(tags, names)[0] if names else np.zeros(len(tags), dtype=np.int64)
+    row, first = numbered([block[who[0]], who[1], who[0]])
+    cell, group = who[0][first], who[1][first]
+    unit, start = numbered([block[cell], group])
+    row = row[entries.key]
     total, count = (np.bincount(row, numbers).astype(np.float64) for numbers in (entries.value, entries.samples))
-    counted = sums(row, shape[0]) * (count / total)[:, None]
+    place = np.full(len(together), -1)
+    place[functions] = np.arange(len(functions))
+    column = place[entries.function]
+    large = column >= 0
+    samples = entries.value[large] * (count / total)[row[large]]
+    sampled = SparseSamples.of(row[large], column[large], samples, (len(first), len(functions)), shelf)
     none = np.zeros(len(functions))
     return CostCells(
         application,
         tags,
-        value=sums(entries.cell, len(tags)),
         cell=cell,
         unit=unit,
         block=block[cell][start],
         functions=functions,
         count=count,
-        by_function=counted,
-        expected=_expected(counted, count, block[cell]),
+        scale=total / count,
+        sampled=sampled,
+        pooled=_pooled(sampled, count, block[cell]),
         lasting=none,
         passing=none,
     )
 
 
-def _expected(counted: Floats, count: Floats, block: Ints) -> Floats:
-    """Return (R, F) shares of the functions in each row's block, with one sample at the application's share added."""
-    blocks = int(block.max()) + 1
-    everywhere = (counted.sum(axis=0) + 0.5) / (count.sum() + 1.0)
-    size = np.bincount(block, count, blocks)[:, None]
-    own = (summed(counted, block, blocks) + 1.0) / (size + 1.0 / everywhere)
-    return np.asarray(np.minimum(own, _ALL)[block], dtype=np.float64)
+def _pooled(sampled: SparseSamples, count: Floats, block: Ints) -> Floats:
+    """Return (B, F) shares of the functions in each block, with one sample at the application's share added."""
+    functions = slice(0, len(sampled.first) - 1)
+    sums = sampled.summed(functions, block, np.ones(len(count)))
+    everywhere = (sums.sum(axis=0) + 0.5) / (count.sum() + 1.0)
+    own = (sums + 1.0) / (np.bincount(block, count)[:, None] + 1.0 / everywhere)
+    return np.asarray(np.minimum(own, _ALL), dtype=np.float64)
 
 
-_FEW = 8
-"""Columns up to which sums by place are quicker than a sparse product, with the same order of additions."""
-
-
-def summed(values: Floats, group: Ints, groups: int) -> Floats:
-    """Return sums over rows of a group.
+def members(group: Ints, groups: int) -> csr_array:
+    """Return the (G, R) matrix whose product with values is their sums over rows of a group.
 
     Parameters
     ----------
-    values : (R, F)
     group : (R,) number of each row's group
     groups : G
     """
-    columns = values.shape[1]
-    if columns <= _FEW:
-        place = (group[:, None] * columns + np.arange(columns)).ravel()
-        sums = np.bincount(place, values.ravel(), groups * columns)
-        return np.asarray(sums.reshape(groups, columns), dtype=np.float64)
-    member = csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
+    return csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
+
+
+def summed(member: csr_array, values: Floats) -> Floats:
+    """Return (G, f) sums over rows of a group.
+
+    Parameters
+    ----------
+    member : of `members`
+    values : (R, f)
+    """
     return np.asarray(member @ values, dtype=np.float64)
 
 
@@ -234,29 +278,35 @@ def _moments(cells: CostCells) -> tuple[Floats, float, float, float]:
     What the clusters of a cell differ beyond independent samples is summed over cells before it is divided, since most
     cells have few samples of a function. What lasts is what a unit's rows have in common.
     """
-    combined, units = len(cells.tags), len(cells.block)
-    count = cells.count[:, None]
-    both = cells.expected * (1.0 - cells.expected)
-    middle = (summed(cells.by_function, cells.cell, combined) / cells.size[:, None])[cells.cell]
-    apart = cells.by_function - count * middle
-    square, sampling = apart**2 / both**2, count / both
-    excess = square.sum(axis=0) - (sampling * (1.0 - count / cells.size[cells.cell, None])).sum(axis=0)
-    told = (count * both).sum(axis=0)
-    typical = told >= MIN_SAMPLES
-    several = cells.pairs > 1e-9
-    own = excess / cells.pairs if several else np.zeros(len(excess))
+    count, place, size = cells.count, cells.place, cells.size
+    by_cell, by_unit = members(cells.cell, len(size)), members(cells.unit, len(cells.block))
+    both = cells.pooled * (1.0 - cells.pooled)
+    square, common = np.zeros((2, len(cells.functions)))
+    for part in cells.parts():
+        apart = cells.sampled.dense(part, len(count))
+        apart -= count[:, None] * (summed(by_cell, apart) / size[:, None])[cells.cell]
+        apart /= both[:, part][place]
+        square[part] = np.einsum("rf,rf->f", apart, apart)
+        sums = summed(by_unit, apart)
+        common[part] = np.einsum("uf,uf->f", sums, sums)
+    sampling = np.bincount(place, count * (1.0 - count / size[cells.cell])) @ (1.0 / both)
+    told = np.bincount(place, count) @ both
+    typical, pairs_apart = told >= MIN_SAMPLES, cells.pairs
+    several = pairs_apart > 1e-9
+    own = (square - sampling) / pairs_apart if several else np.zeros(len(square))
     usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
-    between = smoothed(own, usual, count * both * several)
-    pairs = float((summed(count, cells.unit, units) ** 2).sum() - (count**2).sum())
+    pair, at, counts = cells.sizes()
+    information = counts[:, None] * both[at] * several
+    between = smoothed(own, usual, information, np.bincount(pair).astype(np.float64))
+    pairs = float((np.bincount(cells.unit, count) ** 2).sum() - (count**2).sum())
     if pairs <= 0:
         return between, usual, 0.0, 0.0
-    common = summed(apart / both, cells.unit, units) ** 2
-    lasting = (common.sum(axis=0) - square.sum(axis=0)) / pairs
+    lasting = (common - square) / pairs
     weights = np.where(typical, told, 0.0)
     return between, usual, float((weights * lasting).sum()), float((weights * np.maximum(own, 0.0)).sum())
 
 
-def smoothed(own: Floats, usual: float, information: Floats) -> Floats:
+def smoothed(own: Floats, usual: float, information: Floats, times: Floats | None = None) -> Floats:
     """Return (F,) variances between clusters, smoothed with what is usual as far as the samples do not tell them.
 
     A function's own variance counts as far as its clusters' samples tell it (Smyth 2004, section 3: moderated
@@ -267,6 +317,7 @@ def smoothed(own: Floats, usual: float, information: Floats) -> Floats:
     own : (F,) variances of log odds between clusters as they were seen
     usual : variance that is usual in the application
     information : (R, F) inverse variances of the log odds of independent samples; 0 if no cell has two clusters
+    times : (R,) how many clusters each row stands for; None: one
 
     Examples
     --------
@@ -274,32 +325,6 @@ def smoothed(own: Floats, usual: float, information: Floats) -> Floats:
     array([0.2])
     """
     inside = usual * information
-    support = ((inside / (1.0 + inside)) ** 2).sum(axis=0)
+    known = (inside / (1.0 + inside)) ** 2
+    support = known.sum(axis=0) if times is None else times @ known
     return np.asarray(np.maximum((own * support + usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS), 0.0))
-
-
-def _coded(column: pd.Series) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.object_]]]:
-    """Return each entry's place among the sorted distinct ones, and these."""
-    code, values = pd.factorize(column, sort=True)
-    return code.astype(np.int64), np.asarray(values, dtype=object)
-
-
-def _distinct(
-    codes: dict[str, tuple[Ints, np.ndarray[tuple[int], np.dtype[np.object_]]]],
-) -> tuple[Ints, pd.DataFrame]:
-    """Return each entry's number among the distinct combinations, and these in order."""
-    number, first = _numbered([code for code, _ in codes.values()])
-    return number, pd.DataFrame({name: values[code[first]] for name, (code, values) in codes.items()})
-
-
-def _numbered(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return each entry's number among the distinct combinations in order, and where each of these is first."""
-    key, size = np.zeros(len(parts[0]), dtype=np.int64), 1
-    for part in parts:
-        wide = int(part.max(initial=0)) + 1
-        if size * wide >= _LARGEST:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max(initial=0)) + 1
-        key, size = key * wide + part, size * wide
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return number.astype(np.int64), first.astype(np.int64)

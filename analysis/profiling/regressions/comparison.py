@@ -1,6 +1,6 @@
 """An alarm for functions that became more expensive between two profiles, and the tag that is at fault."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,19 +10,22 @@ from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions.causes import (
     Cause,
+    CauseSums,
+    DriftBeside,
     Fits,
+    Growing,
     candidates,
-    changes,
     common_changes,
-    drift_of,
-    fit,
+    fitted,
     rolled_out,
+    sums_of,
 )
-from analysis.profiling.regressions.cells import TAGS, CostCells, cells, comparable
+from analysis.profiling.regressions.cells import CostCells, cost_cells
+from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable, totals
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
 from analysis.statistics import NotEnoughDataError
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
 Adjustment = Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"]
@@ -136,10 +139,10 @@ def alarms(
 class CostComparison:
     """Two profiles whose cells were compared: what became more expensive, and what could have been found."""
 
-    table: pd.DataFrame
-    """Both profiles, functions as places."""
     functions: pd.Index
     """(F,) names."""
+    value: Floats
+    """(2, F) events of each before and after."""
     fitted: "_Fitted"
 
     @classmethod
@@ -153,10 +156,24 @@ class CostComparison:
         ['f', 'g']
         """
         table, functions = _joined(before, after, cluster)
-        _refuse_few({"before": before, "after": after}, cluster)
-        rolled, all_cells = rolled_out(table), list(cells(table, cluster))
-        drift = drift_of(all_cells)
-        return cls(table, functions, _Fitted(all_cells, rolled, drift, fit(all_cells, rolled, len(functions), drift)))
+        return cls.of_coded(coded(table, cluster), functions, cluster=cluster)
+
+    @classmethod
+    def of_coded(cls, table: CodedTable, functions: pd.Index, *, cluster: str = "machine") -> "CostComparison":
+        """Compare two profiles in numbers.
+
+        Parameters
+        ----------
+        table : both
+        functions : (F,) their functions' names
+        cluster : what was drawn
+        """
+        _refuse_few(table.keys, cluster)
+        rolled, all_cells = rolled_out(table.keys), cost_cells(table)
+        all_sums = sums_of(all_cells, rolled)
+        drifts = DriftBeside.of(all_cells, all_sums)
+        fits = fitted(all_sums, len(functions), drifts.usual)
+        return cls(functions, totals(table, len(functions)), _Fitted(all_cells, rolled, all_sums, drifts, fits))
 
     def alarms(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
         """Return the functions that became more expensive; parameter and columns as of `alarms`."""
@@ -190,15 +207,13 @@ class CostComparison:
 
     def _beyond(self, criteria: AlarmCriteria | None, *, cheaper: bool) -> pd.DataFrame:
         wanted = criteria or AlarmCriteria()
-        later = self.table["later"].to_numpy(np.bool_)
-        total = float(self.table["value"].to_numpy(np.float64)[later].sum())
-        changed = _rows(self.fitted, self.functions, total, wanted, cheaper=cheaper)
+        # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
+        large = np.asarray(self.shares >= wanted.min_cost, dtype=np.bool_)
+        total = float(self.value[1].sum())
+        changed = _rows(self.fitted, self.functions, large, total, wanted, cheaper=cheaper)
         rows = pd.DataFrame(changed, columns=[*_COLUMNS])
         if not len(rows):
             return rows
-        # Functions too small to matter are no tests; those not looked at closely are, with the largest p-values.
-        large = _large(self.table, len(self.functions), wanted.min_cost)
-        rows = rows[large[self.functions.get_indexer(pd.Index(rows["function"]))]].reset_index(drop=True)
         p_value = np.ones(max(int(large.sum()), len(rows)))
         p_value[: len(rows)] = rows["p_value"]
         rows = rows.assign(p_value=adjusted(p_value, wanted.adjustment)[: len(rows)])
@@ -237,10 +252,10 @@ class CostComparison:
         ([0.02], [1], True)
         """
         wanted = criteria or AlarmCriteria()
-        size = _mean_shares(self.table, len(self.functions))
+        size = self.shares
         tested = np.flatnonzero((size >= wanted.min_cost) & (size > 0))
         family = _alone(len(tested), wanted.adjustment)
-        rows, moved = [], changes(self.fitted.cells)
+        rows = []
         near_some = (((size[tested] >= share / 2.0) & (size[tested] <= share * 2.0)).any() for share in shares)
         if len(tested) and not any(near_some):
             shares = [float(min(size[tested], key=lambda known: abs(np.log(known / _USUAL_SIZE))))]
@@ -249,19 +264,25 @@ class CostComparison:
             if len(near):
                 near = near[np.argsort(size[near], kind="stable")]
                 near = near[np.unique(np.linspace(0, len(near) - 1, MOST_FUNCTIONS).round().astype(np.int64))]
-                chance = np.array([self._chances(int(place), moved, wanted, family) for place in near])
+                chance = np.array([self._chances(int(place), wanted, family) for place in near])
                 grown = size[near, None] * FACTORS / (1.0 - size[near, None] * (1.0 - FACTORS))
                 chance[grown * (1.0 - 1.0 / FACTORS) < wanted.min_cost] = 0.0
                 rows.append((float(share), len(near), _with_margin(least_factor(chance, PROBABILITY))))
         return pd.DataFrame(rows, columns=["share", "functions", "factor"])
 
-    def _chances(
-        self, function: int, moved: Sequence[tuple[Floats, Floats]], criteria: AlarmCriteria, family: float
-    ) -> Floats:
+    @property
+    def shares(self) -> Floats:
+        """(F,) each function's share of the events, the mean of both periods."""
+        earlier, later = self.value / np.maximum(self.value.sum(axis=1, keepdims=True), 1.0)
+        return np.asarray((earlier + later) / 2.0, dtype=np.float64)
+
+    def _chances(self, function: int, criteria: AlarmCriteria, family: float) -> Floats:
         """Return the probabilities that a function is reported when it grew by each of `FACTORS`."""
-        tried = max(_tried(self.fitted.fits, function, "everywhere"), 1)
+        known = self.fitted
+        tried = max(_tried(known.fits.eligible(function), "everywhere"), 1)
         p_value = criteria.false_alarms / (family * tried)
-        return chances(self.fitted.cells, moved, function, p_value=p_value, least=criteria.min_factor, evidence=_CLOSER)
+        least = criteria.min_factor
+        return chances(known.cells, known.drifts, function, p_value=p_value, least=least, evidence=_CLOSER)
 
 
 def _with_margin(factor: float) -> float:
@@ -318,9 +339,9 @@ _SEVERAL = (
 )
 
 
-def _refuse_few(sides: Mapping[str, pd.DataFrame], cluster: str) -> None:
-    for side, table in sides.items():
-        clusters = table.loc[table["value"].to_numpy(np.float64) > 0, cluster].nunique()
+def _refuse_few(keys: pd.DataFrame, cluster: str) -> None:
+    for side, later in (("before", False), ("after", True)):
+        clusters = int(keys.loc[keys["later"].to_numpy(np.bool_) == later, "group"].nunique())
         if clusters < MIN_CLUSTERS:
             raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}", _SEVERAL)
 
@@ -330,30 +351,39 @@ class _Fitted:
     """The cells of both profiles and every cause fitted to them."""
 
     cells: list[CostCells]
-    rolled: pd.DataFrame
-    drift: float
+    rolled: Growing
+    sums: list[CauseSums]
+    drifts: DriftBeside
     fits: Fits
 
 
 def _rows(
-    fitted: _Fitted, functions: pd.Index, total: float, criteria: AlarmCriteria, *, cheaper: bool
+    known: _Fitted, functions: pd.Index, large: Bools, total: float, criteria: AlarmCriteria, *, cheaper: bool
 ) -> Iterator[tuple[object, ...]]:
-    """Yield one row in the order of `_COLUMNS` for each function that seems more expensive, or cheaper."""
-    fits = fitted.fits
-    if not fits.causes:
-        return
+    """Yield one row in the order of `_COLUMNS` for each large function that seems more expensive, or cheaper."""
+    fits = known.fits
     statistic = fits.statistic(cheaper=cheaper)
-    common = common_changes(fitted.cells, changes(fitted.cells), len(functions))
-    designs = [dict(candidates(part, fitted.rolled)) for part in fitted.cells]
-    for function in np.flatnonzero(statistic.max(axis=0) >= _CLOSER).tolist():
-        at, other = _first_two(fits, statistic[:, function])
-        cause, here = fits.causes[at], [i for i, part in enumerate(fitted.cells) if function in part.functions]
-        acts = [designs[i].get(cause, np.zeros(len(fitted.cells[i].tags)))[fitted.cells[i].cell] for i in here]
-        factor = factor_of(rows_of([fitted.cells[i] for i in here], function), np.concatenate(acts), fitted.drift)
+    near = statistic.data >= _CLOSER
+    close = np.unique(np.repeat(np.arange(len(functions)), np.diff(statistic.indptr))[near])
+    common = common_changes(known.sums, len(functions))
+    designs: dict[int, dict[Cause, Floats]] = {}
+    having = _having(known.cells, close[large[close]])
+    for function, here in having.items():
+        column = slice(*statistic.indptr[function : function + 2])
+        at, other = _first_two(fits, statistic.indices[column].astype(np.int64), statistic.data[column])
+        cause = fits.causes[at]
+        for i in here:
+            designs[i] = designs[i] if i in designs else dict(candidates(known.cells[i], known.rolled))
+        # Applications have levels of their own, so those where the cause does not act say nothing of it.
+        acting = [i for i in here if cause in designs[i] and designs[i][cause].any()]
+        parts = [known.cells[i] for i in acting]
+        acts = np.concatenate([designs[i][cause][known.cells[i].cell] for i in acting])
+        factor = factor_of(rows_of(parts, function), acts, known.drifts.usual)
         shift = min(common[function], 0.0) if cheaper else max(common[function], 0.0)
         factor = replace(factor, log=factor.log - float(shift))
         least = criteria.min_factor
         p_value = factor.falls_short(1.0 / least) if cheaper else factor.exceeds(least)
+        first = float(fits.at(statistic, at, function))
         rival = fits.causes[other] if other >= 0 else None
         yield (
             functions[function],
@@ -363,50 +393,47 @@ def _rows(
             float(np.exp(factor.log)),
             *factor.interval(),
             _cost(fits, at, function, factor.log) / total,
-            min(p_value * _tried(fits, function, cause.dimension, cheaper=cheaper), 1.0),
-            float(statistic[at, function] / max(fits.change[function], statistic[at, function])),
-            float(statistic[at, function]),
+            min(p_value * _tried(fits.eligible(function, cheaper=cheaper), cause.dimension), 1.0),
+            first / max(float(fits.change[function]), first),
+            first,
             "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
-            float(statistic[other, function]) if rival is not None else 0.0,
+            float(fits.at(statistic, other, function)) if rival is not None else 0.0,
         )
+
+
+def _having(all_cells: Sequence[CostCells], functions: Ints) -> dict[int, list[int]]:
+    """Return of each function the numbers of the applications that have it."""
+    having: dict[int, list[int]] = {function: [] for function in functions.tolist()}
+    for number, cells in enumerate(all_cells):
+        for function in np.intersect1d(cells.functions, functions, assume_unique=True).tolist():
+            having[function].append(number)
+    return having
 
 
 def _cost(fits: Fits, cause: int, function: int, log: float) -> float:
     """Return the events that a change added to a function in the later period; of a function that is gone, all."""
-    later = float(fits.exposure[cause, function])
+    later = fits.at(fits.exposure, cause, function)
     return later * float(-np.expm1(-log)) if later > 0 else -float(fits.earlier[function])
 
 
-def _tried(fits: Fits, function: int, dimension: str, *, cheaper: bool = False) -> int:
+def _tried(eligible: Sequence[Cause], dimension: str) -> int:
     """Return by what a p-value is multiplied: the error is shared evenly by dimensions, and within them by causes.
 
     A weighted Bonferroni correction (Holm 1979, section 4): many revisions do not take from a compiler.
     """
-    kinds = [fits.causes[place].dimension for place in np.flatnonzero(fits.eligible(cheaper=cheaper)[:, function])]
+    kinds = [cause.dimension for cause in eligible]
     return len(set(kinds)) * kinds.count(dimension)
 
 
-def _large(table: pd.DataFrame, functions: int, share: float) -> Bools:
-    """Return which functions have so large a share of the events of both periods, whether they changed or not."""
-    return np.asarray(_mean_shares(table, functions) >= share, dtype=np.bool_)
+def _first_two(fits: Fits, places: Ints, statistic: Floats) -> tuple[int, int]:
+    """Return the best cause of a function, and the best of those of another name, −1 if there is none.
 
-
-def _mean_shares(table: pd.DataFrame, functions: int) -> Floats:
-    """Return each function's share of the events, the mean of both periods."""
-    function, later = table["function"].to_numpy(np.int64), table["later"].to_numpy(np.bool_)
-    sides = []
-    for side in (later, ~later):
-        value = np.bincount(function[side], table["value"].to_numpy(np.float64)[side], functions)
-        sides.append(value / max(float(value.sum()), 1.0))
-    return np.asarray((sides[0] + sides[1]) / 2.0, dtype=np.float64)
-
-
-def _first_two(fits: Fits, statistic: Floats) -> tuple[int, int]:
-    """Return the best cause of a function, and the best of those of another name, −1 if there is none."""
-    order = np.argsort(-(statistic - fits.rank * (statistic > 0)), kind="stable").tolist()
-    first = _named(fits.causes[order[0]])
-    others = (place for place in order[1:] if statistic[place] > 0 and _named(fits.causes[place]) != first)
-    return order[0], next(others, -1)
+    `places` are those of the causes that its applications have.
+    """
+    order = np.argsort(-(statistic - fits.rank[places] * (statistic > 0)), kind="stable")
+    first = _named(fits.causes[places[order[0]]])
+    best = places[order][statistic[order] > 0].tolist()
+    return int(places[order[0]]), next((place for place in best[1:] if _named(fits.causes[place]) != first), -1)
 
 
 def _named(cause: Cause) -> tuple[str, str, str]:

@@ -1,16 +1,17 @@
 """How much more expensive a function must become for the alarm to report it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
 from scipy.stats import t
 
-from analysis.profiling.regressions.causes import drift_behind
-from analysis.profiling.regressions.cells import CostCells, smoothed
-from analysis.profiling.regressions.factors import Factor, factor_of, rows_of
-from models.arrays import Floats
+from analysis.profiling.regressions.causes import DriftBeside
+from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
+from analysis.profiling.regressions.factors import Factor, FunctionRows, exact_factor, rows_of
+from models.arrays import Floats, Ints
 
 FACTORS = np.geomspace(1.01, 64.0, 200)
 """Factors that are tried; a function that would have to grow by more than the last cannot be reported."""
@@ -43,71 +44,83 @@ def expected_factor(all_cells: Sequence[CostCells], function: int, factor: float
     >>> round(float(np.exp(expected.log)), 3), expected.error < 0.1
     (1.5, True)
     """
-    rows, shares, expected, variances = rows_of(all_cells, function), [], [], []
-    for cells in all_cells:
-        share, block, variance = _grown(cells, int(np.searchsorted(cells.functions, function)), factor)
-        shares.append(share)
-        expected.append(block)
-        variances.append(variance)
-    lasting = np.repeat([pair[0] for pair in variances], [len(cells.block) for cells in all_cells])
-    passing = np.repeat([pair[1] for pair in variances], [len(cells.count) for cells in all_cells])
-    exemplary = replace(
-        rows, share=np.concatenate(shares), expected=np.concatenate(expected), lasting=lasting, passing=passing
-    )
-    return factor_of(exemplary, rows.later, drift)
+    return _Exemplary.of(all_cells, function).factor(factor, drift)
 
 
-def _grown(cells: CostCells, at: int, factor: float) -> tuple[Floats, Floats, tuple[float, float]]:
-    """Return (R,) shares of a grown function, (R,) pooled ones, and its variances between units and within."""
-    count, base = cells.count, cells.expected[:, at]
-    share = np.where(cells.later > 0, factor * base / (1.0 - base + factor * base), base)
-    block = cells.block[cells.unit]
-    pooled = (np.bincount(block, count * share) / np.maximum(np.bincount(block, count), 1e-300))[block]
-    between = float(cells.lasting[at] + cells.passing[at])
-    both, alone = pooled * (1.0 - pooled), share * (1.0 - share)
-    own = between
-    if cells.pairs > 1e-9:
-        square = count * alone + count**2 * between * alone**2
-        apart = (square / both**2 - count / both) * (1.0 - count / cells.size[cells.cell])
-        own = float(apart.sum()) / cells.pairs
-    several = cells.pairs > 1e-9
-    grown = float(smoothed(np.array([own]), cells.usual, (count * both * several)[:, None])[0])
-    lasting = float(cells.lasting[at]) / between if between > 0 else 0.0
-    # What of the variance was the function's own beforehand stays so.
-    grown = max(grown, between)
-    return share, pooled, (lasting * grown, (1.0 - lasting) * grown)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Exemplary:
+    """A function's cells in A applications, B blocks of them all, and what of them does not depend on its growth."""
 
+    rows: FunctionRows
+    """Shares are those expected."""
+    base: Floats
+    """(B,) share of the function before it grew."""
+    side: Ints
+    """(N,) twice the number of each row's block, one more in the later period."""
+    load: Floats
+    """(B, 2) samples before and after."""
+    apart: Floats
+    """(2, B, 2) sums of n and n², each times 1 − n / the cell's samples."""
+    between: Floats
+    """(A,) variance of log odds between clusters."""
+    lasting: Floats
+    """(A,) its part that is of units."""
+    usual: Floats
+    """(A,) usual variance."""
+    pairs: Floats
+    """(A,)"""
 
-def drift_beside(
-    all_cells: Sequence[CostCells], moved: Sequence[tuple[Floats, Floats]], function: int, factor: float
-) -> float:
-    """Return the drift that would be estimated beside a function that grew.
+    @classmethod
+    def of(cls, all_cells: Sequence[CostCells], function: int) -> Self:
+        """Return that of a function; parameters as of `expected_factor`."""
+        rows = rows_of(all_cells, function, observed=False)
+        blocks, block = len(rows.application), rows.block[rows.unit]
+        base = np.zeros(blocks)
+        base[block] = rows.expected
+        side = 2 * block + (rows.later > 0)
+        own = np.concatenate([cells.count / cells.size[cells.cell] for cells in all_cells])
+        load, *apart = (
+            np.bincount(side, numbers, 2 * blocks).reshape(blocks, 2).astype(np.float64)
+            for numbers in (rows.count, rows.count * (1.0 - own), rows.count**2 * (1.0 - own))
+        )
+        places = [int(np.searchsorted(cells.functions, function)) for cells in all_cells]
+        lasting, passing = (
+            np.array([float(values[at]) for values, at in zip(of_all, places, strict=True)])
+            for of_all in ([cells.lasting for cells in all_cells], [cells.passing for cells in all_cells])
+        )
+        part = np.divide(lasting, lasting + passing, out=np.zeros(len(places)), where=lasting + passing > 0)
+        usual, pairs = np.array([[cells.usual, cells.pairs] for cells in all_cells]).T
+        return cls(rows, base, side, load, np.array(apart), lasting + passing, part, usual, pairs)
 
-    Shares add up to 1: if a function's odds grow by φ from a share p, those of all others of its application fall by
-    ln(1 − p + φ p), which counts as a deviation of the period.
-
-    Parameters
-    ----------
-    all_cells : of all applications
-    moved : `causes.changes` of them
-    function : place of the function
-    factor : of the odds of its share
-
-    Examples
-    --------
-    >>> drift_beside([], [], 0, 2.0)
-    0.0
-    """
-    beside = []
-    for cells, (change, variance) in zip(all_cells, moved, strict=True):
-        share = float(cells.by_function[:, cells.functions == function].sum() / cells.count.sum())
-        beside.append((change - np.log(1.0 - share + factor * share), variance))
-    return drift_behind(beside)
+    def factor(self, factor: float, drift: float) -> Factor:
+        """Return the factor with the error of its estimate; parameters as of `expected_factor`."""
+        rows, base = self.rows, self.base
+        shares = np.stack([base, factor * base / (1.0 - base + factor * base)], axis=1)
+        pooled = (self.load * shares).sum(axis=1) / np.maximum(self.load.sum(axis=1), 1e-300)
+        owner = rows.application
+        several = self.pairs > 1e-9
+        both, alone = (pooled * (1.0 - pooled))[:, None], shares * (1.0 - shares)
+        square = self.apart[0] * alone + self.apart[1] * self.between[owner, None] * alone**2
+        apart = np.bincount(owner, (square / both**2 - self.apart[0] / both).sum(axis=1))
+        own = np.where(several, apart / np.where(several, self.pairs, 1.0), self.between)
+        inside = rows.count * ((self.usual * several)[owner] * both[:, 0])[rows.block][rows.unit]
+        support = np.bincount(owner[rows.block][rows.unit], (inside / (1.0 + inside)) ** 2)
+        grown = (own * support + self.usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS)
+        # What of the variance was the function's own beforehand stays so.
+        grown = np.maximum(grown, self.between)
+        exemplary = replace(
+            rows,
+            share=shares.ravel()[self.side],
+            expected=pooled[rows.block][rows.unit],
+            lasting=(self.lasting * grown)[owner][rows.block],
+            passing=((1.0 - self.lasting) * grown)[owner][rows.block][rows.unit],
+        )
+        return exact_factor(exemplary, float(np.log(factor)), drift)
 
 
 def chances(
     all_cells: Sequence[CostCells],
-    moved: Sequence[tuple[Floats, Floats]],
+    drifts: DriftBeside,
     function: int,
     *,
     p_value: float,
@@ -122,7 +135,9 @@ def chances(
 
     Parameters
     ----------
-    all_cells, moved, function : as in `drift_beside`
+    all_cells : of all applications
+    drifts : of them
+    function : place of the function
     p_value : above which it is not reported, 0..1
     least : factor that must significantly be exceeded
     evidence : what the square of θ̂ / s must reach in any case
@@ -130,10 +145,8 @@ def chances(
     here = [cells for cells in all_cells if function in cells.functions]
     if not here:
         return np.zeros(len(FACTORS))
-    tried = FACTORS[_FITTED].tolist()
-    fits = [
-        expected_factor(here, function, factor, drift_beside(all_cells, moved, function, factor)) for factor in tried
-    ]
+    exemplary = _Exemplary.of(here, function)
+    fits = [exemplary.factor(factor, drifts.grown(function, factor)) for factor in FACTORS[_FITTED].tolist()]
     if not all(np.isfinite(factor_error.error) for factor_error in fits):
         return np.zeros(len(FACTORS))
     theta, places = np.log(FACTORS), np.log(FACTORS[_FITTED])

@@ -6,61 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t
 
-from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells, summed
+from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
 from models.arrays import Floats, Ints
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Nested:
-    """The inverse covariance of R rows in U units in B blocks, for F functions; levels of blocks are projected out."""
-
-    weight: Floats
-    """(R, F) precision within units."""
-    unit: Ints
-    """(R,) each row's unit."""
-    block: Ints
-    """(U,) each unit's block."""
-    shrinkage: Floats
-    """(U, F) share of a unit's mean that is its block's and not its own."""
-    load: Floats
-    """(U, F) sums of the weights."""
-    level: Floats
-    """(B, F) precision of a block's level."""
-
-    @classmethod
-    def of(cls, weight: Floats, lasting: Floats, unit: Ints, block: Ints) -> "Nested":
-        """Return that of rows.
-
-        Parameters
-        ----------
-        weight : (R, F) precision within units
-        lasting : variance between units, that goes with (U, F)
-        unit : (R,) each row's
-        block : (U,) each unit's
-        """
-        load = summed(weight, unit, len(block))
-        shrinkage = 1.0 / (1.0 + load * lasting)
-        return cls(weight, unit, block, shrinkage, load, summed(load * shrinkage, block, int(block.max()) + 1))
-
-    def weighted(self, values: Floats) -> Floats:
-        """Return the inverse covariance times (R, F) values, levels projected out."""
-        return self.projected(values)[0]
-
-    def projected(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the same, and the (B, F) levels of blocks by generalised least squares."""
-        inside = summed(self.weight * values, self.unit, len(self.block))
-        levels = summed(inside * self.shrinkage, self.block, len(self.level)) / self.level
-        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[self.block]
-        return self.weight * (values - own[self.unit]), levels
-
-    def square(self, acts: Floats) -> Floats:
-        """Return (F,) the product of (R,) values, 0 or 1, with themselves in that metric."""
-        acting = np.flatnonzero(acts)
-        weight = self.weight[acting]
-        inside = summed(weight, self.unit[acting], len(self.block))
-        level = summed(inside * self.shrinkage, self.block, len(self.level))
-        units = ((1.0 - self.shrinkage) * inside**2 / self.load).sum(axis=0)
-        return np.asarray(weight.sum(axis=0) - units - (level**2 / self.level).sum(axis=0), dtype=np.float64)
 
 
 def tied(own: Floats, drift: float) -> Floats:
@@ -129,26 +76,31 @@ class FunctionRows:
     """(N,) variance of log odds within units."""
 
 
-def rows_of(all_cells: Sequence[CostCells], function: int) -> FunctionRows:
+def rows_of(all_cells: Sequence[CostCells], function: int, *, observed: bool = True) -> FunctionRows:
     """Return a function's cells in all applications that have it.
 
     Parameters
     ----------
     all_cells : those applications' cells
     function : place of the function
+    observed : whether the shares are those sampled; else those expected
     """
     pairs = [(cells, int(np.searchsorted(cells.functions, function))) for cells in all_cells]
     blocks = [int(cells.block.max()) + 1 for cells in all_cells]
     units, rows = [len(cells.block) for cells in all_cells], [len(cells.count) for cells in all_cells]
     first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
+    expected = [cells.pooled[:, at][cells.place] for cells, at in pairs]
+    shares = expected
+    if observed:
+        shares = [cells.sampled.dense(slice(at, at + 1), len(cells.count))[:, 0] / cells.count for cells, at in pairs]
     return FunctionRows(
         application=np.repeat(np.arange(len(all_cells)), blocks),
         block=np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units),
         unit=np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows),
         later=np.concatenate([cells.later for cells in all_cells]),
         count=np.concatenate([cells.count for cells in all_cells]),
-        share=np.concatenate([cells.by_function[:, at] / cells.count for cells, at in pairs]),
-        expected=np.concatenate([cells.expected[:, at] for cells, at in pairs]),
+        share=np.concatenate(shares),
+        expected=np.concatenate(expected),
         lasting=np.repeat([cells.lasting[at] for cells, at in pairs], units),
         passing=np.repeat([cells.passing[at] for cells, at in pairs], rows),
     )
@@ -170,15 +122,18 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     drift : variance of the deviation of an application's log odds in a period
     """
     start = np.log(rows.expected / (1.0 - rows.expected))
+    low, high = start - _FAR, start + _FAR
     level, log, before = start, 0.0, np.inf
     information, weight = 0.0, start
+    solver = Solver(rows, acts, drift)
     for _ in range(_STEPS):
-        line = np.clip(level, start - _FAR, start + _FAR) + log * acts
+        line = np.minimum(np.maximum(level, low), high)
+        line += log * acts
         mean = 1.0 / (1.0 + np.exp(-line))
         both = mean * (1.0 - mean)
         weight = 1.0 / (1.0 / (rows.count * both) + rows.passing)
-        wanted = line + (rows.share - mean) / both
-        log, information, level = _solved(rows, weight, acts, wanted, drift)
+        line += (rows.share - mean) / both
+        log, information, level = solver.solved(weight, line)
         log = float(np.clip(log, -_FAR, _FAR))
         if abs(log - before) < 1e-6:
             break
@@ -188,26 +143,95 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, acts, weight))
 
 
-def _solved(
-    rows: FunctionRows, weight: Floats, acts: Floats, wanted: Floats, drift: float
-) -> tuple[float, float, Floats]:
-    """Return the factor's logarithm, its information, and (N,) levels with deviations, by weighted least squares."""
-    nested = Nested.of(weight[:, None], rows.lasting[:, None], rows.unit, rows.block)
-    values = np.column_stack([acts, rows.later, wanted])
-    pulled, levels = nested.projected(values)
-    owner = rows.application[rows.block][rows.unit]
+def exact_factor(rows: FunctionRows, log: float, drift: float) -> Factor:
+    """Return what `factor_of` converges to if shares are just what a factor in the later period leads to.
 
-    def product(left: int, right: int) -> Floats:
-        return np.bincount(owner, values[:, left] * pulled[:, right]).astype(np.float64)
+    The weights follow from these shares, so nothing has to be tried.
 
-    common, shift = product(1, 0), tied(product(1, 1), drift)
-    information = float((product(0, 0) - shift * common**2).sum())
+    Parameters
+    ----------
+    rows : N rows of one function
+    log : logarithm of the factor
+    drift : variance of the deviation of an application's log odds in a period
+    """
+    weight = 1.0 / (1.0 / (rows.count * rows.share * (1.0 - rows.share)) + rows.passing)
+    information = Solver(rows, rows.later, drift).information(weight)
     if information <= 1e-12:
-        return 0.0, 0.0, wanted
-    log = float((product(0, 2) - shift * common * product(1, 2)).sum()) / information
-    moved = shift * (product(1, 2) - log * common)
-    level = levels[:, 2] - log * levels[:, 0] - moved[rows.application] * levels[:, 1]
-    return log, information, level[rows.block][rows.unit] + moved[owner] * rows.later
+        return Factor(0.0, np.inf, 1.0)
+    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, rows.later, weight))
+
+
+class Solver:
+    """Weighted least squares for the rows of one function, with a level for each block and a drift.
+
+    Parameters
+    ----------
+    rows : N rows
+    acts : (N,) 1 where the cause acts
+    drift : variance of the deviation of an application's log odds in a period
+    """
+
+    def __init__(self, rows: FunctionRows, acts: Floats, drift: float) -> None:
+        self.rows, self.acts, self.drift = rows, acts, drift
+        self.owner = rows.application[rows.block][rows.unit]
+        self.everywhere = bool((acts == rows.later).all())
+        """Whether the cause is the later period itself."""
+        self.weight = self.load = self.shrinkage = self.precision = np.zeros(0)
+        self.period = self.acting = self.common = self.shift = np.zeros(0)
+
+    def information(self, weight: Floats) -> float:
+        """Return the information about the factor, and remember what follows from weights.
+
+        Parameters
+        ----------
+        weight : (N,) precision within units
+        """
+        rows = self.rows
+        self.weight = weight
+        self.load = np.bincount(rows.unit, weight, len(rows.block)).astype(np.float64)
+        self.shrinkage = 1.0 / (1.0 + self.load * rows.lasting)
+        precision = np.bincount(rows.block, self.load * self.shrinkage, len(rows.application))
+        self.precision = precision.astype(np.float64)
+        pulled, self.period = self._projected(rows.later)
+        own = self._product(rows.later, pulled)
+        alone, self.acting, self.common = own, self.period, own
+        if not self.everywhere:
+            self.common = self._product(self.acts, pulled)
+            pulled, self.acting = self._projected(self.acts)
+            alone = self._product(self.acts, pulled)
+        self.shift = tied(own, self.drift)
+        return float((alone - self.shift * self.common**2).sum())
+
+    def solved(self, weight: Floats, wanted: Floats) -> tuple[float, float, Floats]:
+        """Return the factor's logarithm, its information, and (N,) levels with deviations.
+
+        Parameters
+        ----------
+        weight : (N,) precision within units
+        wanted : (N,) values that are fitted
+        """
+        rows, information = self.rows, self.information(weight)
+        if information <= 1e-12:
+            return 0.0, 0.0, wanted
+        pulled, levels = self._projected(wanted)
+        pull = self._product(rows.later, pulled)
+        score = pull if self.everywhere else self._product(self.acts, pulled)
+        log = float((score - self.shift * self.common * pull).sum()) / information
+        moved = self.shift * (pull - log * self.common)
+        level = levels - log * self.acting - moved[rows.application] * self.period
+        return log, information, level[rows.block][rows.unit] + moved[self.owner] * rows.later
+
+    def _projected(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the inverse covariance times (N,) values, levels projected out, and (B,) these levels."""
+        rows = self.rows
+        inside = np.bincount(rows.unit, self.weight * values, len(rows.block))
+        levels = np.bincount(rows.block, inside * self.shrinkage, len(rows.application)) / self.precision
+        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[rows.block]
+        return np.asarray(self.weight * (values - own[rows.unit]), dtype=np.float64), np.asarray(levels)
+
+    def _product(self, left: Floats, right: Floats) -> Floats:
+        """Return sums over rows of each application."""
+        return np.bincount(self.owner, left * right).astype(np.float64)
 
 
 def _freedom(rows: FunctionRows, acts: Floats, weight: Floats) -> float:

@@ -5,10 +5,10 @@ import pandas as pd
 
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.regressions.comparison import AlarmCriteria
+from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison
+from analysis.profiling.regressions.reading import CostReader, ReadSide
 from scenarios.profiling import regress as regression
 from scenarios.profiling.files import import_files
-from scenarios.web import site
 from scenarios.web.application import application
 from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.web_pages import ask, harmless
@@ -21,12 +21,12 @@ def test_alarms_are_those_of_the_command_and_kept(small_profile, monkeypatch):
     after = rows.assign(revision="new", samples=100, value=[80, 200, 200, 200, 200, 200] * 30)
     asked = []
 
-    def cells(_, since_s=None, until_s=None, event="cycles"):
-        asked.append((since_s, until_s))
-        return before if since_s is None else after
+    def add(_reader, _database, _event, span_s, *, later):
+        asked.append(span_s)
+        return ReadSide(int((after if later else before)["samples"].sum()))
 
-    monkeypatch.setattr(regression, "cells", cells)
-    monkeypatch.setattr(site, "cells", cells)
+    monkeypatch.setattr(CostReader, "add", add)
+    monkeypatch.setattr(CostReader, "comparison", lambda _reader: CostComparison.of(before, after))
     concluded = regression.regress(small_profile, small_profile, 2 * 86400.0)
     (alarm,) = concluded.alarms.to_dict("records")
     pages = application(small_profile)

@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control
 
+from analysis.profiling.regressions import cells as cell_module
 from analysis.profiling.regressions.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.regressions.cells import cells
 from analysis.profiling.regressions.comparison import AlarmCriteria, adjusted, alarms
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
+from tests.helpers.dense_costs import dense_cells
 from tests.helpers.profiling_pairs import DIMENSIONS, pair
 
 FUNCTIONS = ("f", "g", "h", "i", "j")
@@ -257,25 +259,44 @@ def test_variances_that_last_and_that_pass_are_told_apart():
     assert found.lasting.sum() / (found.lasting + found.passing).sum() == pytest.approx(0.09 / 0.13, abs=0.08)
 
 
-def test_what_the_fits_say_is_least_squares_written_out():
-    """One application, every cause: information and score against matrices that numpy inverts."""
+@pytest.mark.parametrize("dense", [1, 2**18])
+def test_what_the_fits_say_is_least_squares_written_out(monkeypatch, dense):
+    """Three applications, every cause: information and score against dense tables and matrices that numpy inverts.
+
+    So few functions are dense at a time that there is one, or all.
+    """
+    monkeypatch.setattr(cell_module, "_DENSE", dense)
     rng = stream(16, "matrices")
-    before, after = profile(rng, machines=8), profile(rng, machines=8, new=("a",), compiler="clang-18")
+    before, after = profile(rng, machines=8), profile(rng, machines=8, new=("a", "c"), compiler="clang-18")
     table = pd.concat([before.assign(later=False), after.assign(later=True)])
-    table = table[table["application"] == "a"].assign(function=lambda one: one["function"].map("fghij".index))
-    found, rolled = next(cells(table, "machine")), rolled_out(table)
-    fits, block = fit([found], rolled, 5, 0.02), found.block[found.unit]
-    for f in range(5):
-        cover = np.diag(1 / found.precision[:, f]) + found.lasting[f] * (found.unit[:, None] == found.unit)
-        cover += 0.02 * (found.later[:, None] == found.later)
-        inverse = np.linalg.inv(cover)
-        levels = (block[:, None] == np.arange(block.max() + 1)).astype(float)
-        inverse -= inverse @ levels @ np.linalg.inv(levels.T @ inverse @ levels) @ levels.T @ inverse
-        for i, (cause, cells_) in enumerate(candidates(found, rolled)):
-            acts = cells_[found.cell]
-            assert fits.causes[i] == cause
-            assert fits.information[i, f] == pytest.approx(acts @ inverse @ acts, abs=1e-8)
-            assert fits.score[i, f] == pytest.approx(acts @ inverse @ found.stray[:, f], abs=1e-8)
+    table = table.assign(function=table["function"].map("fghij".index), samples=table["samples"] * 2)
+    table = table[(table["application"] != "b") | (table["function"] < 4)]
+    found, rolled = list(cells(table, "machine")), rolled_out(table)
+    fits, twins = fit(found, rolled, 5, 0.02), dense_cells(table)
+    assert [one.application for one in found] == [one.application for one in twins] == ["a", "b", "c"]
+    information, score = np.zeros((2, len(fits.causes), 5))
+    exposure, events = np.zeros((len(fits.causes), 5)), np.zeros(5)
+    for own, twin in zip(found, twins, strict=True):
+        assert own.functions.tolist() == twin.functions
+        every = slice(0, len(own.functions))
+        np.testing.assert_allclose(own.sampled.dense(every, len(own.count)), twin.samples, rtol=1e-9)
+        np.testing.assert_allclose(own.pooled[own.place], twin.expected, rtol=1e-9)
+        np.testing.assert_allclose([own.lasting, own.passing], [twin.lasting, twin.passing], rtol=1e-9)
+        assert own.usual == pytest.approx(twin.usual, rel=1e-9)
+        value = twin.samples * (twin.rows["value"] / twin.rows["count"]).to_numpy()[:, None]
+        later = twin.rows["later"].to_numpy(float)
+        for column, f in enumerate(twin.functions):
+            metric, stray = twin.metric(column, 0.02), twin.stray(column)
+            events[f] += ((1.0 - later) * value[:, column]).sum()
+            for cause, where in candidates(own, rolled):
+                acts, at = where[own.cell], fits.causes.index(cause)
+                information[at, f] += acts @ metric @ acts
+                score[at, f] += acts @ metric @ stray
+                exposure[at, f] += (acts * later * value[:, column]).sum()
+    np.testing.assert_allclose(fits.information.todense(), information, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fits.score.todense(), score, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(fits.exposure.todense(), exposure, rtol=1e-9)
+    np.testing.assert_allclose(fits.earlier, events, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("error")

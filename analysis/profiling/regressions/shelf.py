@@ -1,0 +1,55 @@
+"""Arrays that are put away until they are wanted: in memory while they are few, else in a temporary file."""
+
+import weakref
+from dataclasses import dataclass
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeVar
+
+import numpy as np
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_MOST_BYTES = 32_000_000
+"""Bytes from which on they are in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfPlace:
+    """Where an array of one dimension is."""
+
+    at: int
+    """First byte."""
+    length: int
+    kind: str
+
+
+class Shelf:
+    """Keeps arrays of one dimension.
+
+    Examples
+    --------
+    >>> shelf = Shelf()
+    >>> first, second = shelf.put(np.arange(3)), shelf.put(np.array([0.5, 1.5]))
+    >>> shelf.get(first).tolist(), shelf.get(second, 1, 2).tolist()
+    ([0, 1, 2], [1.5])
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._file = SpooledTemporaryFile(max_size=most_bytes)  # noqa: SIM115
+        self._end = 0
+        # Its arrays live as long as what is worked out with them.
+        weakref.finalize(self, self._file.close)
+
+    def put(self, array: np.ndarray[tuple[int], np.dtype[_Scalar]]) -> ShelfPlace:
+        """Put an array away, and return where it is."""
+        place = ShelfPlace(self._end, len(array), array.dtype.str)
+        self._file.seek(self._end)
+        self._file.write(np.ascontiguousarray(array).data)
+        self._end += array.nbytes
+        return place
+
+    def get(self, place: ShelfPlace, first: int = 0, last: int | None = None) -> np.ndarray[tuple[int], np.dtype[Any]]:
+        """Return an array, or its entries from the first to before the last."""
+        kind = np.dtype(place.kind)
+        count = (place.length if last is None else last) - first
+        self._file.seek(place.at + first * kind.itemsize)
+        return np.frombuffer(self._file.read(count * kind.itemsize), kind)
