@@ -248,6 +248,7 @@ def test_what_no_real_fleet_knows_is_in_truth_tables_only():
     truth |= {"truth_miss_curve": tables.TRUTH_MISS_CURVE, "truth_throughput": tables.TRUTH_THROUGHPUT}
     truth |= {"truth_functions": tables.TRUTH_FUNCTIONS, "truth_cpi": tables.TRUTH_CPI}
     truth |= {"truth_incidents": tables.TRUTH_INCIDENTS, "truth_shifts": tables.TRUTH_SHIFTS}
+    truth |= {"truth_station_requests": tables.TRUTH_STATION_REQUESTS}
     truth |= {"truth_machine": tables.TRUTH_MACHINE, "truth_one_way": tables.TRUTH_ONE_WAY}
     assert {name: columns for name, columns in tables.TABLES.items() if name.startswith("truth_")} == truth
 

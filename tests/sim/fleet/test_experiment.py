@@ -57,6 +57,7 @@ def epoch_windows(table):
 def test_every_table_that_was_asked_for_is_there(run):
     of_queues = {"requests", "unserved", "servers", "replays", "cpu"}
     of_queues |= {"truth_requests", "truth_cpu", "truth_machine", "truth_one_way"}
+    of_queues |= {"station_requests", "station_cpu", "truth_station_requests"}
     of_services = {"benchmarks", "truth_miss_curve", "truth_throughput"}
     of_services |= {name for name in TABLES if name.removeprefix("truth_").startswith("service")}
     of_profiles = {"monitor", "visits", "processes", "builds", "rates", "raw_samples", "raw_stacks", "symbols"}
