@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from models.arrays import Floats
 from models.errors import InputError
 from models.queues.policies import PolicyName
-from models.queues.serve import finite, serve
+from models.queues.pools import pooled
+from models.queues.serve import RequestStamps, finite, serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class NetworkQueue:
     needs: int = 0
     """How many of these a request must have left; 0: all."""
     quantum_s: float = 0.1
+    threads: int = 0
+    """Under processor sharing as many requests share the servers, the first to come; 0: all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +72,8 @@ def serve_network(
     ------
     ValueError
         As `models.queues.serve.serve` does, and if there is no station, one comes after another that is not before it
-        or needs more than it comes after, or demands have another shape.
+        or needs more than it comes after, threads are fewer than servers or not under ps, or demands are
+        of another shape.
 
     Examples
     --------
@@ -89,16 +93,29 @@ def serve_network(
     for place, station in enumerate(stations):
         arrivals[place] = joined(departures[list(station.after)], station.needs) if station.after else first_s
         order = np.argsort(arrivals[place], kind="stable")
-        stamps = serve(
-            station.policy,
-            arrivals[place][order],
-            demands[place][order],
-            station.servers,
-            quantum_s=station.quantum_s,
-            choice=None if draws is None else draws[place],
+        came_s, needed_s = arrivals[place][order], demands[place][order]
+        stamps = (
+            _pooled(station, came_s, needed_s)
+            if station.threads
+            else serve(
+                station.policy,
+                came_s,
+                needed_s,
+                station.servers,
+                quantum_s=station.quantum_s,
+                choice=None if draws is None else draws[place],
+            )
         )
         starts[place, order], departures[place, order] = stamps.start_s, stamps.departure_s
     return NetworkStamps(arrivals, starts, departures, departures[last_places(stations)].max(axis=0))
+
+
+def _pooled(station: NetworkQueue, arrival_s: Floats, demand_s: Floats) -> RequestStamps:
+    """Serve requests that need a thread each."""
+    demand = finite("demand_s", demand_s, None, 0.0)
+    start_s, departure_s = np.empty(demand.size), np.empty(demand.size)
+    pooled(arrival_s, demand, station.servers, station.threads, start_s, departure_s)
+    return RequestStamps(arrival_s, start_s, departure_s)
 
 
 def joined(departure_s: Floats, needs: int) -> Floats:
@@ -129,5 +146,9 @@ def _check(stations: Sequence[NetworkQueue]) -> None:
             raise InputError(f"stations[{place}] comes after {wrong[0]}, which is not before it")
         if len(set(station.after)) < len(station.after):
             raise InputError(f"stations[{place}] comes after the same station twice")
+        if station.threads and not (station.policy == "ps" and station.threads >= station.servers >= 1):
+            raise InputError(
+                f"stations[{place}]: {station.threads} threads need policy ps, and no more servers than that"
+            )
         if not 0 <= station.needs <= len(station.after):
             raise InputError(f"stations[{place}] needs {station.needs} of the {len(station.after)} it comes after")

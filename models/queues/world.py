@@ -227,6 +227,9 @@ class NetworkStation:
     """Scheduling, as of `station.policy`; not by priority, because requests have no classes here."""
     quantum_s: Positive = 0.1
     """Time slice of round robin."""
+    threads: Annotated[int, Ge(1)] | None = None
+    """Threads under processor sharing: as many requests share the servers, the others wait for a thread in order of
+    arrival; null: a thread for everybody."""
     after: tuple[str, ...] | None = None
     """Stations of the list above it that a request leaves before it comes here; null: the one above; `[]`: none, so
     that it comes here as it arrives. Stations after the same one work at the same time (a fork)."""

@@ -42,6 +42,11 @@ class StationAnswer:
     mean_waiting_s: float = math.nan
     """In truth, as `p99_waiting_s`: beyond the service demand."""
     p99_waiting_s: float = math.nan
+    threads: int | None = None
+    """Of its pool; None: one for everybody."""
+    mean_thread_wait_s: float = math.nan
+    """In truth, as `p99_thread_wait_s`: of the waiting, until a thread was free; until a server was, without a pool."""
+    p99_thread_wait_s: float = math.nan
     demand_per_server_s: float = math.nan
     """Mean demand over servers, in truth: the station carries one request in so much time."""
     of_response: float = math.nan
@@ -123,6 +128,10 @@ class NetworkConclusion(Conclusion):
         heads = ("station", "servers", "busy", "waiting", "its p99", "response", "its p99", "of response")
         yield table(heads, rows, "the stations")
         yield Says(self._bottleneck())
+        for row in self.stations:
+            if row.threads is not None and math.isfinite(row.mean_thread_wait_s):
+                line = f"{_time(row.mean_thread_wait_s)} of its waiting is for one of them"
+                yield Says(f"threads: {row.station} has {row.threads}; {line} (p99 {_time(row.p99_thread_wait_s)})")
         yield self._law()
         yield self.percentiles.table()
         yield from self.unserved.blocks()
@@ -166,13 +175,13 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
     came_s, left_s = _stamps(run, len(queues))
     shares = critical_s(queues, came_s, left_s).sum(axis=1) / float((departure_s - arrival_s).sum())
     known = run.has("truth_station_requests")
-    truth = run.table("truth_station_requests", ["waiting_s", "demand_s"]) if known else None
+    truth = run.table("truth_station_requests", ["start_s", "waiting_s", "demand_s"]) if known else None
     n = len(log)
     rows = []
     for place, station in enumerate(scenario.stations):
         true = None if truth is None else truth.iloc[place * n : (place + 1) * n]
         answer = _answer(station.name, station.servers, came_s[place], left_s[place], true)
-        rows.append(replace(answer, of_response=float(shares[place])))
+        rows.append(replace(answer, of_response=float(shares[place]), threads=station.threads))
     return NetworkConclusion(
         run=run.path,
         scenario=scenario.name,
@@ -233,7 +242,7 @@ def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.Da
     """Return what is concluded of a station by itself."""
     total = law(curve(came_s, left_s), servers)
     truth, waiting_s, demand_s = QueueTruth(), math.nan, math.nan
-    p99_waiting_s = math.nan
+    p99_waiting_s, mean_line_s, p99_line_s = math.nan, math.nan, math.nan
     if true is not None:
         whole_s, span_s = float(true["demand_s"].sum()), float(left_s.max() - came_s.min())
         truth = QueueTruth(
@@ -241,6 +250,8 @@ def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.Da
         )
         waiting_s, demand_s = float(true["waiting_s"].mean()), whole_s / len(true) / servers
         p99_waiting_s = _p99(true["waiting_s"].to_numpy())
+        line_s = true["start_s"].to_numpy() - np.sort(came_s)
+        mean_line_s, p99_line_s = float(line_s.mean()), _p99(line_s)
     return StationAnswer(
         name,
         servers,
@@ -253,7 +264,9 @@ def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.Da
         _p99(left_s - came_s),
         waiting_s,
         p99_waiting_s,
-        demand_s,
+        mean_thread_wait_s=mean_line_s,
+        p99_thread_wait_s=p99_line_s,
+        demand_per_server_s=demand_s,
     )
 
 

@@ -54,7 +54,11 @@ def queues_of(stations: tuple[NetworkStation, ...]) -> tuple[NetworkQueue, ...]:
         if unknown := [name for name in after if name not in place]:
             raise InputError(f"stations: {station.name} comes after {unknown[0]}, which is not above it")
         places = tuple(place[name] for name in after)
-        queues.append(NetworkQueue(station.policy, station.servers, places, station.needs or 0, station.quantum_s))
+        queues.append(
+            NetworkQueue(
+                station.policy, station.servers, places, station.needs or 0, station.quantum_s, station.threads or 0
+            )
+        )
         place[station.name] = i
     if len(place) < len(stations):
         raise InputError("stations: two have the same name")

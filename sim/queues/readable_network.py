@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike
 
 from models.arrays import Floats
 from models.queues.network import NetworkQueue, NetworkStamps, last_places
-from sim.queues.readable import ARRIVAL, SHARES, Job, Moment, ReadableStation
+from sim.queues.readable import ARRIVAL, SHARES, Job, Moment, ReadableStation, Share
+
+
+def _pooled(threads: int) -> Share:
+    """Return processor sharing among the first to come, as many as there are threads."""
+
+    def share(station: ReadableStation) -> dict[Job, float]:
+        holders = station.jobs[:threads]
+        return dict.fromkeys(holders, min(1.0, len(station.speeds) / max(len(holders), 1)))
+
+    return share
 
 
 def serve_network(
@@ -32,8 +42,8 @@ def serve_network(
     draws = np.zeros((s, n)) if choice is None else np.asarray(choice, float)
     queues = [
         ReadableStation(
-            env, SHARES[station.policy], [1.0] * station.servers, [1.0] * station.servers, station.quantum_s,
-            iter(draws[place].tolist()),
+            env, _pooled(station.threads) if station.threads else SHARES[station.policy], [1.0] * station.servers,
+            [1.0] * station.servers, station.quantum_s, iter(draws[place].tolist()),
         )
         for place, station in enumerate(stations)
     ]  # fmt: skip

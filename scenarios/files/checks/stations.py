@@ -33,6 +33,11 @@ def order(scenario: QueueScenario) -> Iterator[FieldFault]:
         if station.policy == "priority":
             problem = "has no classes to go by: requests of several stations have no types"
             yield FieldFault((*way, "policy"), problem, shown(station.policy))
+        if station.threads is not None and station.policy != "ps":
+            yield FieldFault((*way, "threads"), f"needs policy ps, here it is {station.policy}", str(station.threads))
+        elif station.threads is not None and station.threads < station.servers:
+            problem = f"should be at least {station.servers}, or some servers could never work"
+            yield FieldFault((*way, "threads"), problem, str(station.threads))
         after = station.after if station.after is not None else tuple(above[-1:])
         for j, name in enumerate(after):
             if name not in above:

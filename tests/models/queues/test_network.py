@@ -119,3 +119,28 @@ def test_the_first_of_several_branches_without_queues_are_order_statistics(needs
 def test_a_network_that_cannot_be_served_is_refused(stations, problem):
     with pytest.raises(ValueError, match=problem):
         serve_network(stations, [0.0, 1.0], [[1.0, 1.0]])
+
+
+@pytest.mark.parametrize(("threads", "policy"), [(3, "fcfs"), (10_000, "ps")])
+def test_as_many_threads_as_servers_are_first_come_first_served_and_one_for_everybody_is_sharing(threads, policy):
+    rng = np.random.default_rng(5)
+    arrival_s, demand_s = np.cumsum(rng.exponential(0.4, 2_000)), rng.pareto(1.5, (1, 2_000))
+    pool = serve_network([NetworkQueue("ps", 3, threads=threads)], arrival_s, demand_s)
+    plain = serve_network([NetworkQueue(policy, 3)], arrival_s, demand_s)
+    for name in ("start_s", "departure_s"):
+        np.testing.assert_allclose(getattr(pool, name), getattr(plain, name), rtol=0, atol=1e-8)
+
+
+@pytest.mark.statistical
+def test_who_waits_for_a_thread_is_as_in_birth_and_death():
+    """M/M/2 at a load of 1.5 with 4 threads: present as in M/M/2, since exponential work left does not tell who is in.
+
+    With p the chance that both servers are busy and r = 0.75, a request in the mean finds p r^3 / (1 - r) beyond four.
+    """
+    busy, ratio = erlang_c(2, 1.5), 0.75
+    line_s, whole_s = [], []
+    for stamps, settled in poisson([NetworkQueue("ps", 2, threads=4)], 1.5, (1.0,), n=200_000):
+        line_s.append((stamps.start_s - stamps.arrival_s[0])[0, settled].mean())
+        whole_s.append((stamps.end_s - stamps.arrival_s[0])[settled].mean())
+    agree(line_s, busy * ratio**3 / (1 - ratio) / 1.5)
+    agree(whole_s, 1.0 + busy / (2 - 1.5))

@@ -62,6 +62,10 @@ def test_every_station_is_by_the_law_and_the_whole_is_not(measured):
     assert 0.5 < (1 - sum(row.of_response for row in answer.stations)) * response_s * 1.2 < 0.8
     assert dict(numbers(answer))["in time"] == answer.unserved.in_time
     assert "bottleneck: page" in answer.section().blocks[2].text
+    web, page = answer.stations[0], answer.stations[-1]
+    assert 0.0 < web.mean_thread_wait_s < web.mean_waiting_s
+    assert page.mean_thread_wait_s == pytest.approx(page.mean_waiting_s)
+    assert "web has 8; " in answer.section().blocks[3].text
     assert answer.payload()["bottleneck"] == "page"
     assert list(answer.frame()["station"]) == [row.station for row in answer.stations]
 

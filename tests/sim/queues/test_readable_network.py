@@ -20,7 +20,8 @@ def drawn(seed, n, unit, policies):
         before = [int(at) for at in np.flatnonzero(rng.random(place) < 0.6)]
         needs = int(rng.integers(0, len(before) + 1))
         servers, policy = int(rng.integers(1, 4)), str(rng.choice(policies))
-        stations.append(NetworkQueue(policy, servers, tuple(before), needs, quantum_s=unit or 0.3))
+        threads = servers + int(rng.integers(0, 4)) if policy == "ps" and rng.random() < 0.7 else 0
+        stations.append(NetworkQueue(policy, servers, tuple(before), needs, unit or 0.3, threads))
 
     def times(mean_s, shape):
         drawn_s = rng.exponential(mean_s, shape)
@@ -41,6 +42,12 @@ def agree(world):
 @given(seed=st.integers(0, 2**32))
 def test_station_by_station_is_event_by_event(seed):
     agree(drawn(seed, 30, 0.0, UNCLASSED))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
+def test_a_pool_of_threads_is_event_by_event(seed):
+    agree(drawn(seed, 40, 0.0, ["ps"]))
 
 
 @settings(max_examples=40)
