@@ -478,6 +478,7 @@ def effect(
     about: Annotated[str | Path, "the path of a file, YAML or JSON"] | None = None,
     guards: "str | GuardFunction | Sequence[str | GuardFunction]" = (),
     cluster: str | None = None,
+    domain: str | None = None,
     target: Literal["instances", "quota", "sums"] | None = None,
     metric_kind: str = "rate",
     change: Literal["relative", "absolute"] | None = None,
@@ -496,6 +497,7 @@ def effect(
     about : facts about the experiment, YAML or JSON
     guards : your own, beside ours: functions of observations, jobs and about, or texts such as ``mine.py:racks_alike``
     cluster : a column; machines with the same value there are one cluster of the error
+    domain : a column; machines with the same value disturb each other: the answer is everybody on against nobody on
     target : within a job each instance counts alike (instances), or by its quota; or a ratio of sums over all jobs
     metric_kind : rate (positive), mean (any numbers), proportion (0 to 1), ratio (value / exposure) or such as p99
     change : relative, or absolute as of a mean or a proportion if left out
@@ -532,6 +534,7 @@ def effect(
             recipe=_recipe(effect, columns, sources),
             guards=_guards(guards),
             cluster=cluster,
+            domain=domain,
             target=target,
             metric_kind=metric_kind,
             change=change,
@@ -590,6 +593,8 @@ def design(
     metric: "MetricName | None" = None,
     metric_kind: str = "rate",
     change: Literal["relative", "absolute"] | None = None,
+    domain: str | None = None,
+    saturations: Sequence[float] = (0.0, 1.0),
     **columns: Unpack[Columns],
 ) -> "DesignAnswer":
     """Plan the experiment that finds a change of a given size: ``wsc design``.
@@ -608,6 +613,8 @@ def design(
     metric : of a run or a scenario; that of the scenario if left out
     metric_kind : rate, mean, proportion or ratio
     change : as of `effect`
+    domain : a column; machines with the same value disturb each other, so these are drawn, not machines
+    saturations : shares of a domain's machines that get the feature, to which domains are drawn
 
     Examples
     --------
@@ -636,6 +643,8 @@ def design(
         metric=metric,
         metric_kind=metric_kind,
         change=change,
+        domain=domain,
+        saturations=tuple(saturations),
     )
     sources = arguments.observations(tables)
     with _progress() as tell:

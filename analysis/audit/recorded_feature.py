@@ -133,7 +133,10 @@ def spill_over(case: Case) -> list[Finding] | str:
         f"machines without the feature change with the share of their neighbours that have it: by {moved:+.1%} at the "
         "mean share"
     )
-    remedy = f"give the feature to all machines of a {column} or to none, and compare by it (--cluster {column})"
+    remedy = (
+        f"wsc effect --domain {column} tells everybody on against nobody on; it knows most where whole values of "
+        f"{column} are drawn (wsc design --domain {column})"
+    )
     return [Finding("spill_over", "error", what, evidence, remedy)]
 
 

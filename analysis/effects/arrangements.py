@@ -13,6 +13,7 @@ from analysis.effects.estimators import paired
 from analysis.effects.estimators import stratified as strata
 from analysis.effects.estimators.balanced import Balanced, imbalance
 from analysis.effects.estimators.staged import Staged
+from analysis.effects.exposure import Exposure, WholeDomains
 from analysis.effects.stages import rolled_out
 from analysis.effects.study import EffectMethod
 from models.arrays import Bools, Floats, Ints
@@ -30,6 +31,8 @@ SHARES = (1 / 6, 1 / 2, 1.0)
 """Of a staged roll-out's machines, how many have the feature from each stage on."""
 HEAVYWEIGHTS = 5
 """Jobs with most quota that are balanced, or covered."""
+LEAST_DOMAINS = 2
+"""Domains of each saturation."""
 NEED = 2
 """Instances of each covered job that a test cluster holds at least."""
 _ROUGHLY = 0.05
@@ -85,6 +88,57 @@ def drawn(machines: int, number: int, draws: int, rng: np.random.Generator) -> B
     for draw in treated:
         draw[rng.permutation(machines)[:number]] = True
     return treated
+
+
+def saturated(cells: JobMachineSums, saturations: Sequence[float]) -> Arrangement:
+    """Return two-stage selection: domains are drawn to saturations, and as large a share of each one's machines.
+
+    Each saturation above the least gets as many domains, the least one gets the rest (Hudgens and Halloran 2008).
+
+    Parameters
+    ----------
+    cells : of M machines, whose `rack` says which domain they are of
+    saturations : 0..1, unlike, two at least
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"job": "a", "machine": range(12), "quota": 1.0, "off": 1.0, "on": 1.0})
+    >>> jobs = pd.DataFrame({"job": ["a"], "quota": [1.0], "scale": [1.0]})
+    >>> from analysis.effects.cells import cells as sums
+    >>> of_three = saturated(sums(rows, jobs, racks=pd.Series(np.arange(12) // 3)), [0.0, 1.0])
+    >>> of_three.fits(6), of_three.arrange(6, 1, np.random.default_rng(1))[1].reshape(4, 3).sum(axis=1)
+    (True, array([3, 3, 0, 0]))
+    """
+    least, *others = sorted(set(saturations))
+    domain = cells.rack
+    size = np.bincount(domain)
+    estimator: EffectMethod = WholeDomains() if {0.0, 1.0} <= {*saturations} else Exposure()
+
+    def drawn_to(number: int) -> int:
+        """Return how many domains get each saturation above the least, for so many machines with the feature."""
+        more = sum(share - least for share in others) * float(size.mean())
+        return round((number - least * len(domain)) / more)
+
+    def draw(number: int, rng: np.random.Generator) -> Bools:
+        of_domain = np.full(len(size), least)
+        order = rng.permutation(len(size))
+        for place, share in enumerate(others):
+            of_domain[order[place * drawn_to(number) : (place + 1) * drawn_to(number)]] = share
+        machines = rng.permutation(len(domain))
+        machines = machines[np.argsort(domain[machines], kind="stable")]
+        rank = np.arange(len(domain)) - np.repeat(np.cumsum(size) - size, size)
+        treated = np.zeros(len(domain), dtype=np.bool_)
+        treated[machines] = rank + 0.5 < (of_domain * size)[domain[machines]]
+        return treated
+
+    def arrange(number: int, draws: int, rng: np.random.Generator) -> tuple[EffectMethod, Bools]:
+        return estimator, np.stack([draw(number, rng) for _ in range(draws)])
+
+    def fits(number: int) -> bool:
+        domains = drawn_to(number)
+        return domains >= LEAST_DOMAINS and len(size) - domains * len(others) >= LEAST_DOMAINS
+
+    return Arrangement(arrange, fits)
 
 
 def stratified(cells: JobMachineSums, before: pd.DataFrame) -> Arrangement:

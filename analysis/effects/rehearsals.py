@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.arrangements import Arrange, at_random, balanced, pairing, stratified
+from analysis.effects.arrangements import LEAST_DOMAINS, Arrange, at_random, balanced, pairing, saturated, stratified
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.crossovers import Switchable
 from analysis.effects.estimators.paired import FEWEST
+from analysis.effects.exposure import Exposure
 from analysis.effects.methods import method
 from analysis.effects.past import Past, drift
 from analysis.effects.study import potential
@@ -108,6 +109,73 @@ def spans(past: Past, days: float, assumed: Assumed, estimators: Sequence[str]) 
     yield from _paired(name, stretches, hours, scale, notes)
     if "platform" in past.table and len(past.table["platform"].unique()) > 1:
         yield from _stratified(name, stretches, hours, scale, notes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DomainRehearsal:
+    """A design in which domains are drawn to saturations, and what machines of a domain have in common."""
+
+    saturated: Rehearsal
+    alone: Rehearsal
+    """The same with as many machines drawn one by one, were there no spill-over."""
+    correlation: float
+    """Of machines within domains, in what jobs and the past leave; the mean over stretches."""
+    machines: float
+    """Of a domain."""
+
+
+def by_domain(past: Past, days: float, assumed: Assumed, saturations: Sequence[float]) -> DomainRehearsal:
+    """Return the design of so many days after as many in which domains are drawn, with the column rack for domains.
+
+    Parameters
+    ----------
+    past, days, assumed : as of `spans`
+    saturations : shares of a domain's machines that have the feature
+
+    Raises
+    ------
+    NotEnoughDataError
+        If there are fewer than two periods, or fewer domains than two of each saturation.
+    """
+    periods = len(past.periods)
+    if periods < 2:
+        raise NotEnoughDataError(2, periods, "periods without the feature")
+    wanted = past.of_days(days)
+    length = min(wanted, periods // 2)
+    scale, notes = _extrapolated(past, wanted, length) if length < wanted else (1.0, ())
+    stretches = list(_stretches(past, length, assumed))
+    ways = [saturated(cells, saturations) for cells, _, _ in stretches]
+    machines = min(len(cells.machines) for cells, _, _ in stretches)
+    sizes = [size for size in range(1, machines) if all(way.fits(size) for way in ways)]
+    if not sizes:
+        domains = min(len(np.unique(cells.rack)) for cells, _, _ in stretches)
+        raise NotEnoughDataError(LEAST_DOMAINS * len(set(saturations)), domains, "domains")
+    common = [
+        alike(cells, np.random.default_rng((assumed.seed, place))) for place, (cells, _, _) in enumerate(stretches)
+    ]
+    shares = ", ".join(f"{share:.0%}" for share in sorted(set(saturations)))
+    name, hours = _name(wanted * past.period_s), wanted * past.period_s / 3600.0
+    method_of = "whole-domains" if {0.0, 1.0} <= set(saturations) else "exposure"
+    drawn_alone = tuple(
+        Course(cells, change, at_random(method("adjusted"), len(cells.machines)).arrange)
+        for cells, change, _ in stretches
+    )
+    drawn = tuple(Course(cells, change, way.arrange) for (cells, change, _), way in zip(stretches, ways, strict=True))
+    title = f"{name}, domains at {shares}"
+    return DomainRehearsal(
+        Rehearsal(title, method_of, drawn, hours, sizes[0], min(sizes[-1], max(machines // 2, sizes[0])), scale, notes),
+        Rehearsal(name, "adjusted", drawn_alone, hours, 2, machines // 2, scale, notes),
+        float(np.nanmean([correlation for correlation, _ in common])),
+        float(np.nanmean([size for _, size in common])),
+    )
+
+
+def alike(cells: JobMachineSums, rng: np.random.Generator) -> tuple[float, float]:
+    """Return by how much machines of a domain correlate, and how many there are, with half of the domains treated."""
+    domains = int(cells.rack.max()) + 1
+    chosen = np.isin(cells.rack, rng.permutation(domains)[: domains // 2])
+    parts = Exposure().parts(replace(cells, y=cells.y[:, [0, 0]]), chosen)
+    return parts.correlation, parts.machines
 
 
 def crossover(past: Past, assumed: Assumed, periods: int | None = None) -> Rehearsal:

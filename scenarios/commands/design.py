@@ -1,5 +1,6 @@
 """The command `wsc design`."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -64,6 +65,20 @@ def design(
         float | None,
         _spread(help="Standard deviation of the change between machines; by default a quarter of --spread."),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of machines that disturb each other: domains are drawn, not machines."
+        ),
+    ] = None,
+    saturations: Annotated[
+        Sequence[float] | None,
+        written(
+            options.shares,
+            "SHARES",
+            help="Shares of a domain's machines that get the feature, such as 0,50%,100%; by default 0,100%.",
+        ),
+    ] = None,
     jobs: Jobs = None,
     draws: Annotated[
         int,
@@ -105,6 +120,8 @@ def design(
         metric,
         metric_kind=metric_kind,
         change=change,
+        domain=domain,
+        saturations=(0.0, 1.0) if saturations is None else tuple(saturations),
     )
     with progress(quiet=json) as tell:
         conclusion = designed(tables.sources, question, jobs, tell, tables.recipe)

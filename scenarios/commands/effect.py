@@ -42,6 +42,13 @@ def effect(
             metavar="COLUMN", help="Column of what was drawn at random, such as rack: its values are the clusters."
         ),
     ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of machines that disturb each other: the answer is everybody on against nobody on.",
+        ),
+    ] = None,
     target: TargetOption = None,
     metric_kind: MetricKind = "rate",
     change: ChangeOption = None,
@@ -75,6 +82,7 @@ def effect(
             recipe=tables.recipe,
             guards=guards or (),
             cluster=cluster,
+            domain=domain,
             target=target,
             metric_kind=metric_kind,
             change=change,

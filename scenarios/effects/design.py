@@ -13,14 +13,15 @@ from analysis.effects.estimand import ChangeKind, Estimand
 from analysis.effects.linearisation import past_near_one
 from analysis.effects.methods import RECOMMENDED, method, unanswerable
 from analysis.effects.past import Past
-from analysis.effects.planning import DesignPlan, Wanted, fewest, ranked
-from analysis.effects.rehearsals import Assumed, Rehearsal, crossover, spans
+from analysis.effects.planning import DesignPlan, Wanted, fewest, forecast, ranked
+from analysis.effects.rehearsals import Assumed, Rehearsal, by_domain, crossover, spans
 from analysis.statistics import NotEnoughDataError
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import HOUR_S
 from models.errors import ArgumentError
 from models.fleet.metrics import MetricName
+from scenarios.effects.domains import DomainPrice, past_in_domains, with_domain
 from scenarios.effects.plan_files import unplannable, write_plan
 from scenarios.effects.recorded_past import in_words, recorded_past
 from scenarios.effects.simulated_past import simulated, simulated_periods
@@ -43,6 +44,7 @@ _AFTERWARDS = {
     "not by pairs",
 }
 """Designs whose own estimator would need to know how machines were drawn, which tables of results do not tell."""
+_FEWEST_SHARES = 2
 _LONGEST_S = 7200.0
 """Longest period of a crossover."""
 
@@ -73,6 +75,10 @@ class DesignQuestion:
     """rate, mean, proportion or ratio."""
     change: ChangeKind | None = None
     """relative or absolute; as `analysis.effects.estimand.Estimand.of` says if not said. All changes here are of it."""
+    domain: str | None = None
+    """Column of machines that disturb each other: domains are then drawn, not machines."""
+    saturations: tuple[float, ...] = (0.0, 1.0)
+    """Shares of a domain's machines that get the feature, to which domains are drawn."""
 
     @property
     def estimand(self) -> Estimand:
@@ -112,7 +118,7 @@ class PlannedDesign:
     def afterwards(self) -> str:
         """The estimator that `wsc effect` is to take of the result."""
         own = self.plan.rehearsal.estimator
-        return RECOMMENDED if own in _AFTERWARDS else own
+        return RECOMMENDED if own in _AFTERWARDS or self.question.domain is not None else own
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,6 +177,8 @@ class DesignAnswer(Conclusion):
     assigned: str | None
     """The design by which it is written who gets the feature; None if nothing was to be, or none finds the change."""
     notes: tuple[str, ...]
+    domains: DomainPrice | None = None
+    """Where domains are drawn: what that costs."""
 
     def brief(self) -> str:
         """Return the first design to take, or why there is none."""
@@ -210,6 +218,7 @@ class DesignAnswer(Conclusion):
             "designs": [design.payload() for design in self.designs],
             "smallest": self.smallest,
             "assigned": written,
+            **({} if self.domains is None else {"domains": self.domains.payload()}),
             "notes": list(self.notes),
         }
 
@@ -246,6 +255,8 @@ class DesignAnswer(Conclusion):
         headings = ("design", "estimator", "machines", "machine-hours", "margin", "power", "coverage", "why")
         numbers = [heading not in {"design", "estimator", "why"} for heading in headings]
         yield table(headings, [design.cells() for design in self.designs], numbers=numbers, keys=2, spare=("margin",))
+        if self.domains is not None:
+            yield Says(self.domains.in_words())
         if self.smallest is not None:
             smallest = f"The smallest change that it shows is {question.amount(self.smallest)}."
             yield Says(f"The fleet is too small for that. {smallest}")
@@ -258,6 +269,7 @@ class DesignAnswer(Conclusion):
         if self.sufficient:
             kind = "" if question.estimand.plain else f" --metric-kind {question.estimand.name}"
             kind += f" --change {question.change}" if question.change else ""
+            kind += f" --domain {question.domain}" if question.domain else ""
             afterwards = self.designs[0].afterwards
             yield Says(f"After the first design's experiment: wsc effect … --estimator {afterwards}{kind}")
         of_designs = dict.fromkeys(
@@ -304,7 +316,8 @@ def design(
     if missing:
         raise FaultsError(missing)
     try:
-        past, notes = recorded_past(tables, jobs, question.metric, recipe, estimand=estimand)
+        read_as = with_domain(recipe, question.domain)
+        past, notes = recorded_past(tables, jobs, question.metric, read_as, estimand=estimand)
     except FaultsError as error:
         raise FaultsError(map(_with_kind, error.faults)) from error
     if question.crossover and past.period_s > _LONGEST_S:
@@ -318,10 +331,31 @@ def design(
             except ArgumentError as error:
                 raise FaultsError([Fault("", 0, 0, error.argument, error.problem, error.got or "")]) from error
             past = replace(past, table=near, target=estimand.target)
+        if question.domain is not None:
+            return _of_domains(past, question, tell, notes, unit=unit)
         rehearsals = list(_rehearsals(past, question.per(unit)))
         if question.crossover:
             rehearsals.append(crossover(past, question.per(unit).assumed))
     return _planned(past, rehearsals, question, tell, notes, unit=unit)
+
+
+def _of_domains(
+    past: Past, question: DesignQuestion, tell: Progress, notes: Sequence[str], *, unit: float = 1.0
+) -> DesignAnswer:
+    """Return the designs in which domains are drawn, and what they cost against machines drawn one by one."""
+    past = replace(past, table=past_in_domains(past.table, str(question.domain)))
+    per_unit = question.per(unit)
+    lengths = sorted({1.0, question.days})
+    drawn = [by_domain(past, days, per_unit.assumed, question.saturations) for days in lengths]
+    answer = _planned(past, [of_length.saturated for of_length in drawn], question, tell, notes, unit=unit)
+    if not answer.designs:
+        return answer
+    first = answer.designs[0].plan
+    mine = next(of_length for of_length in drawn if of_length.saturated.design == first.rehearsal.design)
+    machines = min(first.forecast.machines, mine.alone.most)
+    alone = unit * forecast(mine.alone, machines, per_unit.wanted).margin
+    price = DomainPrice(str(question.domain), mine.machines, mine.correlation, first.forecast.margin / alone)
+    return replace(answer, domains=price)
 
 
 def _with_kind(fault: Fault) -> Fault:
@@ -337,6 +371,12 @@ def _unplannable(question: DesignQuestion) -> Iterator[Fault]:
     if estimand.metric_kind == "quantile":
         problem = "should be rate, mean, proportion or ratio; no experiment on a quantile is planned"
         yield Fault("", 0, 0, "metric_kind", problem, question.metric_kind)
+    if question.domain is not None and question.crossover:
+        yield Fault("", 0, 0, "crossover", "is left out beside --domain: domains keep what they are drawn to")
+    shares = sorted(set(question.saturations))
+    if len(shares) < len(question.saturations) or len(shares) < _FEWEST_SHARES or not 0 <= shares[0] < shares[-1] <= 1:
+        problem = "should be two shares or more from 0 to 100%, no two alike, such as 0,100% or 0,50%,100%"
+        yield Fault("", 0, 0, "saturations", problem, ", ".join(f"{share:g}" for share in question.saturations))
     if question.crossover and estimand.target == "sums":
         yield Fault("", 0, 0, "crossover", "is not planned for a ratio of sums; leave it out")
     for name in ("detect", "spread", "apart"):
@@ -362,6 +402,9 @@ def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progres
     tell("simulating", 0.0)
     metric = question.metric or world.analyses.wsmeter.metric
     past = simulated(world, max(2 * round(question.days), 2), metric)
+    if question.domain is not None:
+        with faults_in(Path(sources[0])):
+            return _of_domains(past, question, tell, [in_words(metric)])
     rehearsals = list(_rehearsals(past, question))
     if question.crossover:
         tell("simulating", 0.5)

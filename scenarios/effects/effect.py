@@ -17,6 +17,8 @@ from analysis.economics import Believed, costs_of_work
 from analysis.effects.controls_step import controls_step
 from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.estimator import ExperimentTables
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.exposure import Exposure, WholeDomains
 from analysis.effects.linearisation import Linearised
 from analysis.effects.methods import (
     RECOMMENDED,
@@ -36,6 +38,7 @@ from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.errors import InputError
 from models.fleet.metrics import MetricName
+from scenarios.effects.domains import SpillOver, domains_of, in_domains, whole_domains, with_domain
 from scenarios.effects.observations import Experiment, clustered_by, experiment, racks_wrong, read_about
 from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
@@ -84,6 +87,8 @@ class EffectAnswer(Conclusion):
     per_job: pd.DataFrame | None
     """As `analysis.effects.per_job.per_job`, jobs with most quota first; None where it was not asked for."""
     read_notes: tuple[str, ...]
+    spill_over: SpillOver | None = None
+    """Where machines disturb their neighbours: what the total effect is made of; None where that was not asked for."""
     costs: pd.DataFrame | None = None
     """Of what a machine without the feature does, as `analysis.economics.costs_of_work`; None without prices."""
 
@@ -178,6 +183,8 @@ class EffectAnswer(Conclusion):
         }
         if self.per_job is not None:
             payload["per_job"] = self.per_job.to_dict("records")
+        if self.spill_over is not None:
+            payload["spill_over"] = self.spill_over.payload()
         if self.costs is not None:
             payload["costs"] = self.costs.to_dict("records")
         return payload | {"notes": list(self.notes)}
@@ -201,20 +208,24 @@ class EffectAnswer(Conclusion):
 
     def _blocks(self) -> Iterator[Block]:
         effect, amount = self.effect, self._amount
-        yield from finding_lines(beside(effect.estimator, self.audit.findings, self.cluster))
+        estimator = effect.estimator if self.spill_over is None else RECOMMENDED  # whose clusters it has
+        yield from finding_lines(beside(estimator, self.audit.findings, self.cluster))
         yield Says(self.verdict, "strong" if self.trusted else "")
         yield Says(
             f"{effect.estimator}, {effect.design}: {effect.machines:,} machines with the feature, "
             f"{effect.controls:,} without; {plural(effect.jobs, 'job')} that {'hold' if effect.jobs != 1 else 'holds'} "
             f"{effect.quota_coverage:.1%} of the quota"
             + ("" if self._alike else f"; {self.confidence:.0%} from {amount(effect.low)} to {amount(effect.high)}")
-            + _clusters(self.cluster)
+            + ("" if self.spill_over else _clusters(self.cluster))
             + _TARGETS[self.estimand.target]
             + _metric(self.estimand)
         )
+        if self.spill_over is not None:
+            yield from self.spill_over.blocks(self.estimand)
         if self.metric is not None:
             yield Says(in_words(self.metric, self.true_change))
-        yield Says(self._beside_published())
+        if self.spill_over is None:
+            yield Says(self._beside_published())
         if self.costs is not None:
             yield from cost_blocks(self.costs, _ARMS[0])
         if self.per_job is not None and self.trusted:
@@ -257,6 +268,7 @@ def effect(
     recipe: Recipe = AS_IT_IS,
     guards: Sequence[str | GuardFunction] = (),
     cluster: str | None = None,
+    domain: str | None = None,
     target: Target | None = None,
     metric_kind: str = "rate",
     change: ChangeKind | None = None,
@@ -278,6 +290,7 @@ def effect(
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
     cluster : a column of the tables; machines with the same value there are one cluster of the error
+    domain : a column; machines with the same value there disturb each other: everybody on against nobody on
     target : the mean over a job's instances, or by their quota, with jobs weighed by quota; or a ratio of sums
     metric_kind : rate, mean, proportion, ratio, or a quantile such as p99
     change : relative or absolute; as `analysis.effects.estimand.Estimand.of` says if left out
@@ -294,17 +307,16 @@ def effect(
     if prices is not None and estimand.change != "relative":
         raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {quantity(estimand)}")])
     own = own_guards(guards) if guards else ()
-    read = experiment(sources, jobs, metric, _with_cluster(recipe, cluster), estimand)
+    recipe = with_domain(_with_cluster(recipe, cluster), domain)
+    read = experiment(sources, jobs, metric, recipe, estimand)
     stated = read_about(about) if about else About()
-    if cluster not in {None, "machine"}:
-        stated = replace(stated, clusters="rack")
-        read = clustered_by(read, str(cluster))
+    read, stated, cluster = _clusters_of(read, stated, cluster, domain)
     rows, left_out = read.observations.estimable()
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
-    if wrong_kind := _unanswerable(chosen, estimand, design):
-        raise FaultsError([Fault("", 0, 0, "estimator", wrong_kind)])
+    if wrong_kind := _refused(chosen, estimand, design, domain):
+        raise FaultsError(wrong_kind)
     counted, column = "machine", "rack" if cluster in {None, "machine"} else str(cluster)
     if stated.clusters == "rack":
         if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
@@ -315,8 +327,9 @@ def effect(
             raise FaultsError(wrong)
         else:
             counted = column
-    audited = read.audit(stated, own=own)
+    audited = read.audit(stated, () if domain is None else ("spill_over",), own)
     notes += left_out
+    spill_over: SpillOver | None = None
     study: Study | None
     if isinstance(chosen, OwnEstimator):
         with read.faults():
@@ -325,7 +338,8 @@ def effect(
     else:
         clustered = (by_rack(chosen) if counted != "machine" else None) or chosen
         with read.faults():
-            study, estimate = _estimated(rows, read.jobs, clustered, estimand, confidence)
+            answered = _estimated if domain is None else _total
+            study, estimate, spill_over = answered(rows, read, clustered, estimand, confidence)
     notes += [
         *_table_notes(read, audited),
         *_design_notes(rows, coded),
@@ -345,11 +359,12 @@ def effect(
         cluster=None if isinstance(chosen, OwnEstimator) else counted,
         estimand=estimand,
         periods_before=_periods_before(rows),
-        published=None if study is None else _published(study, confidence),
+        published=None if study is None or spill_over is not None else _published(study, confidence),
         metric=read.metric,
         true_change=true_change,
         audit=audited,
         per_job=jobs_effects,
+        spill_over=spill_over,
         read_notes=(*notes, *of_truth, *audited.silent),
         costs=None if priced_arms is None else _costs(priced_arms, estimate, confidence),
     )
@@ -371,14 +386,61 @@ def _costs(prices: pd.DataFrame, effect: Effect, confidence: float) -> pd.DataFr
     return costs_of_work(prices, Believed(_ARMS, worth, low, high, error), _ARMS[0], confidence)
 
 
+def _clusters_of(
+    read: Experiment, stated: About, cluster: str | None, domain: str | None
+) -> tuple[Experiment, About, str | None]:
+    """Return an experiment with the clusters that are asked for, what is then stated of it, and their column."""
+    if domain is not None:
+        if cluster is not None:
+            raise FaultsError([Fault("", 0, 0, "cluster", "is left out beside --domain: domains are the clusters")])
+        return in_domains(read, domain), replace(stated, clusters="rack"), domain
+    if cluster in {None, "machine"}:
+        return read, stated, cluster
+    return clustered_by(read, str(cluster)), replace(stated, clusters="rack"), cluster
+
+
+def _refused(
+    chosen: EffectMethod | OwnEstimator, estimand: Estimand, design: Design, domain: str | None
+) -> list[Fault]:
+    """Return why an estimator or a study cannot answer what is asked."""
+    faults = list[Fault]()
+    if domain is not None and design != "concurrent":
+        problem = f"is for studies in which machines keep the feature from one time on, not for a {design} study"
+        faults.append(Fault("", 0, 0, "domain", problem))
+    elif domain is not None and not (isinstance(chosen, Adjusted) and chosen.pooling == "none"):
+        faults.append(Fault("", 0, 0, "estimator", "tells no total effect; adjusted does", chosen.name))
+    if wrong_kind := _unanswerable(chosen, estimand, design):
+        faults.append(Fault("", 0, 0, "estimator", wrong_kind))
+    return faults
+
+
 def _estimated(
-    rows: pd.DataFrame, jobs: pd.DataFrame | None, chosen: EffectMethod, estimand: Estimand, confidence: float
-) -> tuple[Study | None, Effect]:
+    rows: pd.DataFrame, read: Experiment, chosen: EffectMethod, estimand: Estimand, confidence: float
+) -> tuple[Study | None, Effect, None]:
     """Return what an estimator says, and the study that it says it of, which only a rate has."""
     if not estimand.plain:
-        return None, Linearised.of(rows, jobs, estimand).estimate(chosen, confidence)
-    study = Study.of(rows, jobs, staged="staged" in chosen.designs, target=estimand.target)
-    return study, chosen.estimate(study, confidence)
+        return None, Linearised.of(rows, read.jobs, estimand).estimate(chosen, confidence), None
+    study = Study.of(rows, read.jobs, staged="staged" in chosen.designs, target=estimand.target)
+    return study, chosen.estimate(study, confidence), None
+
+
+def _total(
+    rows: pd.DataFrame, read: Experiment, chosen: EffectMethod, estimand: Estimand, confidence: float
+) -> tuple[Study | None, Effect, SpillOver]:
+    """Return the total effect by domains: between those with everybody on and nobody on, else by neighbours' share."""
+    of_machine, domains = domains_of(rows)
+    answer = SpillOver.of(domains, read.observations.cluster, confidence)
+    if problem := answer.untold(domains, estimand):
+        raise FaultsError([Fault(str(read.source), 0, 0, "domain", problem)])
+    covariates = chosen.covariates if isinstance(chosen, Adjusted) else 0
+    line = Exposure(covariates=covariates)
+    study = Study.of(rows, read.jobs, target=estimand.target) if estimand.plain else None
+    if study is not None:
+        answer = replace(answer, exposure=line.parts(study.cells, study.treated))
+    if study is not None and not answer.between:
+        return study, line.estimate(study, confidence), answer
+    whole = whole_domains(rows, of_machine, domains)
+    return *_estimated(whole, read, WholeDomains(covariates=covariates), estimand, confidence)[:2], answer
 
 
 def _no_jobs(design: Design, counted: str, estimand: Estimand) -> str:

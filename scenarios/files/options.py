@@ -87,6 +87,24 @@ def share(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
+def shares(option: str, text: str) -> tuple[float, ...]:
+    """Return shares from 0 to 1 that are written as `0,50%,1`.
+
+    Examples
+    --------
+    >>> shares("--saturations", "0, 50%, 100%")
+    (0.0, 0.5, 1.0)
+    """
+    return tuple(_whole_share(option, part.strip(), text) for part in text.split(","))
+
+
+def _whole_share(option: str, part: str, text: str) -> float:
+    value = _float(part.removesuffix("%")) / (100 if part.endswith("%") else 1)
+    if not 0 <= value <= 1:
+        refuse(option, "should be shares from 0 to 100%, such as 0,50%,100%", text)
+    return value
+
+
 def amount(option: str, text: str, *, zero: bool = False) -> float:
     """Return a finite number above 0, or 0 itself where it may be, that is perhaps written in percent.
 

@@ -342,3 +342,61 @@ def test_rows_that_are_there_twice_name_a_query_that_takes_them_once(table):
     pd.concat([rows, rows.iloc[:3]]).to_csv(table, index=False)
     with pytest.raises(FaultsError, match=r"makes one row of several: SELECT DISTINCT \* FROM"):
         design([table], DesignQuestion(0.05, draws=100), None, quiet)
+
+
+@pytest.mark.parametrize(
+    ("saturations", "estimator", "shares"),
+    [
+        ("0,100%", "whole-domains", {0.0, 1.0}),
+        ("0,50%,100%", "whole-domains", {0.0, 0.5, 1.0}),
+        ("25%,75%", "exposure", {0.25, 0.75}),
+    ],
+)
+def test_domains_are_drawn_where_machines_disturb_each_other_and_the_price_is_told(
+    tmp_path, saturations, estimator, shares
+):
+    file, plan = tmp_path / "past.csv", tmp_path / "plan.csv"
+    fleet(machines=96).assign(hall=lambda rows: rows["machine"] // 4).to_csv(file, index=False)
+    words = ["--detect", "4%", "--draws", "100", "--days", "1", "--domain", "hall", "--saturations", saturations]
+    result = invoke("design", file, *words, "--assign", plan, "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    (planned,) = said["designs"]
+    assert (planned["estimator"], planned["afterwards"]) == (estimator, "adjusted")
+    price = said["domains"]
+    assert (price["domain"], price["machines_of_a_domain"]) == ("hall", 4)
+    assert 0 <= price["correlation"] < 0.2
+    assert price["price"] == pytest.approx((1 + 3 * price["correlation"]) ** 0.5)
+    assert 1 < price["rehearsed_price"] < (1.5 if saturations == "0,100%" else 4)
+    drawn = pd.read_csv(plan)
+    assert set((drawn.groupby(drawn["machine"] // 4)["treated"].mean()).tolist()) == shares
+
+
+def test_the_price_of_domains_follows_the_design_effect():
+    """Halls with a course of their own: margins widen by the root of 1 + (m - 1) rho."""
+    past = fleet(machines=240, sd=0.01)
+    rng = np.random.default_rng(4)
+    course = pd.Series(0.01 * rng.standard_normal(4 * 24))
+    hall = past["machine"] // 10
+    past["value"] *= 1.0 + course.reindex(past["period"] * 24 + hall).to_numpy()
+    question = DesignQuestion(detect=0.02, days=1.0, draws=300, domain="hall")
+    price = design([past.assign(hall=hall)], question, None, quiet)["domains"]
+    assert price["correlation"] > 0.1
+    assert price["rehearsed_price"] == pytest.approx(price["price"], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ({"domain": "hall", "crossover": True}, "crossover: is left out beside --domain"),
+        ({"domain": "hall", "saturations": (0.5,)}, "saturations: should be two shares or more"),
+        ({"domain": "hall", "saturations": (0.5, 0.5)}, "saturations: should be two shares or more"),
+        ({"domain": "job"}, "domain: a machine should have one value of job throughout"),
+        ({"domain": "rack"}, "domain: no column rack"),
+        ({"domain": "hall", "saturations": (0.0, 0.2, 0.5, 1.0)}, "domains are needed"),
+    ],
+)
+def test_domains_that_cannot_be_drawn_are_refused(question, told):
+    past = fleet(machines=30).assign(hall=lambda rows: rows["machine"] // 5)
+    with pytest.raises(FaultsError, match=told):
+        design([past], DesignQuestion(detect=0.02, days=1.0, draws=100, **question), None, quiet)

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,11 +14,13 @@ from typer.testing import CliRunner
 import wsc
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.study import Effect, Study
-from models.errors import InputError
+from models.errors import InputError, WscError
 from scenarios.commands.app import app
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.effect import verdict
 from scenarios.files.faults import FaultsError
+from tests.helpers.outside_spill import Domains
+from tests.helpers.outside_spill import fleet as fleet_of_domains
 from tests.helpers.report_pages import made
 
 
@@ -702,3 +705,94 @@ def test_it_notes_that_controls_jump_when_the_feature_begins():
         notes = [note for note in answer.notes if "in period 3, in which it begins" in note]
         assert len(notes) == (gain > 0)
         assert ("points above the estimate" in answer._repr_html_()) == (gain > 0)
+
+
+def disturbed(saturations=(0.0, 1.0), domains=12, **columns):
+    """Rows of a fleet of another making: power of a domain that the feature takes from neighbours; and its truth."""
+    rng = np.random.default_rng([9, 1])
+    kind = Domains(domains, 5, 6, 6.0, gain=0.04, draw=0.12, saturations=saturations, machine_sd=0.005, daily_sd=0.005)
+    drawn = fleet_of_domains(replace(kind, noise_sd=0.01, shard_sd=0.03), rng)
+    return drawn.table(drawn.assigned(rng)).assign(**columns), drawn.truth()
+
+
+def test_the_total_effect_is_that_of_everybody_on_against_nobody_on(tmp_path):
+    """The feature speeds machines up by 4% and harms the fleet, as its power is taken from neighbours."""
+    file = tmp_path / "seen.csv"
+    table, truth = disturbed((0.0, 0.5, 1.0), domains=18)
+    table.rename(columns={"domain": "power budget"}).to_csv(file, index=False)
+    by_domain = effect([file], domain="power budget")
+    assert by_domain["low"] < truth < by_domain["high"] < 0
+    assert by_domain["trusted"]
+    assert (by_domain["cluster"], by_domain["published"]) == ("power budget", None)
+    told = by_domain["spill_over"]
+    assert {name: told[name] for name in ("everybody", "nobody", "mixed", "between")} == {
+        **dict.fromkeys(("everybody", "nobody", "mixed"), 6),
+        "between": True,
+    }
+    assert told["total"]["change"] == pytest.approx(told["direct"]["change"] + told["spill"]["change"])
+    assert told["spill"]["high"] < 0 < told["direct"]["low"]
+    assert effect([file])["change"] > by_domain["change"]
+    output = " ".join(invoke("effect", file, "--domain", "power budget").output.split())
+    assert "between 6 domains with everybody on and 6 with nobody on; 6 domains with both are left out" in output
+    assert "by the share of neighbours: total -" in output
+    answer = wsc.effect(table, domain="domain")
+    assert (answer.change, answer.spill_over.mixed) == (by_domain["change"], 6)
+
+
+def test_without_whole_domains_the_total_effect_is_a_line_drawn_out(tmp_path):
+    table, truth = disturbed((0.2, 0.8), domains=20)
+    answer = wsc.effect(table, domain="domain")
+    assert answer.effect.estimator == "exposure"
+    assert answer.low < truth < answer.high < 0
+    table.to_csv(tmp_path / "seen.csv", index=False)
+    output = " ".join(invoke("effect", tmp_path / "seen.csv", "--domain", "domain").output.split())
+    assert "a straight line through domains in which 20% to 80% of the machines have it" in output
+
+
+def test_what_the_guard_of_spill_over_finds_its_remedy_answers():
+    table, truth = disturbed((0.0, 0.2, 0.4, 0.6, 0.8), domains=30)
+    (finding,) = (found for found in wsc.effect(table).audit.findings if found.code == "spill_over")
+    assert finding.remedy.startswith("wsc effect --domain domain tells everybody on against nobody on")
+    answer = wsc.effect(table, domain="domain")
+    assert answer.trusted
+    assert answer.low < truth < answer.high < 0
+
+
+@pytest.mark.parametrize(
+    ("saturations", "columns", "options", "fault"),
+    [
+        ((0.0, 1.0), {}, {"domain": "hall"}, "hall"),
+        (
+            (0.4,),
+            {},
+            {"domain": "domain"},
+            "all 12 values of domain have 40% of their machines with the feature, so what",
+        ),
+        ((0.0, 1.0), {"domain": lambda rows: rows["machine"]}, {"domain": "domain"}, "every domain has one machine"),
+        ((0.0, 1.0), {}, {"domain": "job"}, "a machine should have one value of job throughout"),
+        (
+            (0.0, 1.0),
+            {"domain": lambda rows: rows["domain"] % 3},
+            {"domain": "domain"},
+            "needs 4 values of domain with",
+        ),
+        ((0.2, 0.8), {}, {"domain": "domain", "metric_kind": "mean"}, "needs 2 with everybody on and 2 with nobody on"),
+        ((0.0, 1.0), {}, {"domain": "domain", "estimator": "cuped"}, "tells no total effect; adjusted does"),
+        ((0.0, 1.0), {}, {"domain": "domain", "cluster": "domain"}, "cluster: is left out beside --domain"),
+    ],
+)
+def test_what_tells_no_total_effect_is_refused(saturations, columns, options, fault):
+    table, _ = disturbed(saturations, **columns)
+    with pytest.raises(WscError, match=fault):
+        wsc.effect(table, **options)
+
+
+def test_a_machine_without_a_domain_is_told_with_its_line(tmp_path):
+    file = tmp_path / "seen.csv"
+    table, _ = disturbed()
+    table.astype({"domain": object}).assign(domain=lambda rows: rows["domain"].where(rows.index != 4)).to_csv(
+        file, index=False
+    )
+    result = invoke("effect", file, "--domain", "domain")
+    assert result.exit_code == 2
+    assert f"{file}:6:6: domain: should not be empty" in result.output

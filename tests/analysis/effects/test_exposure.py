@@ -1,0 +1,174 @@
+"""Total effects by domains: over all assignments of tiny fleets, by plain least squares, where neighbours disturb."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.effects.arrangements import saturated
+from analysis.effects.cells import cells
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.exposure import Domains, Exposure, WholeDomains, correlation
+from analysis.effects.study import Study
+from models.randomness import stream
+from tests.helpers.outside_spill import CONDITIONS, fleet
+
+
+def fleet_of(domain, treated, value, job=None, x=None):
+    """Cells of one instance a row, on machines in domains."""
+    domain, machines = np.asarray(domain), len(domain)
+    on = np.asarray(treated, dtype=bool)
+    rows = pd.DataFrame({"job": 0 if job is None else job, "machine": np.arange(machines), "quota": 1.0})
+    rows["off"], rows["on"] = np.where(on, np.nan, value), np.where(on, value, np.nan)
+    for number, column in enumerate([] if x is None else x.T):
+        rows[f"x{number}"] = column
+    jobs = pd.DataFrame({"job": np.unique(rows["job"]), "scale": 1.0})
+    jobs["quota"] = rows.groupby("job").size().to_numpy()
+    return cells(rows, jobs, racks=pd.Series(domain))
+
+
+def neighbours(domain, treated):
+    """Share of the other machines of the domain that have the feature, machine by machine."""
+    return np.array(
+        [np.mean(np.delete(treated[domain == domain[i]], np.sum(domain[:i] == domain[i]))) for i in range(len(domain))]
+    )
+
+
+def test_over_all_assignments_of_a_tiny_fleet_the_mean_is_the_total_effect():
+    """Six domains of two: every choice of three that have the feature; effects differ by machine, and spill over."""
+    rng, domain = stream(1, "tiny"), np.repeat(np.arange(6), 2)
+    off, own, spill = 1e-4 * rng.normal(size=(3, 12))
+    estimates = {"whole_domains": [], "exposure": []}
+    for chosen in combinations(range(6), 3):
+        treated = np.isin(domain, chosen)
+        sums = fleet_of(domain, treated, 1.0 + off + (own + spill * neighbours(domain, treated)) * treated)
+        estimates["whole_domains"].append(WholeDomains().many(sums, treated[None]).change[0])
+        estimates["exposure"].append(Exposure().parts(sums, treated).total.change)
+    for changes in estimates.values():
+        assert np.mean(changes) == pytest.approx((own + spill).mean(), abs=1e-7)
+
+
+def test_over_all_two_stage_assignments_domains_of_both_ends_tell_the_total_effect_though_it_is_no_line():
+    """Five domains of two to 0, 50 and 100%: all 30 × 2 ways; only whole domains are compared."""
+    rng, domain = stream(2, "tiny"), np.repeat(np.arange(5), 2)
+    off, own, spill = 1e-4 * rng.normal(size=(3, 10))
+    changes = []
+    for full, half in product(combinations(range(5), 2), range(5)):
+        for machine in () if half in full else (2 * half, 2 * half + 1):
+            treated = np.isin(domain, full) | (np.arange(10) == machine)
+            near = neighbours(domain, treated)
+            value = 1.0 + off + own * treated + spill * np.where(near > 0, 1.0, 0.0)
+            changes.append(WholeDomains().many(fleet_of(domain, treated, value), treated[None]).change[0])
+    assert len(changes) == 60
+    assert np.mean(changes) == pytest.approx((own + spill).mean(), abs=1e-7)
+
+
+def by_least_squares(domain, job, treated, value, x):
+    """Total, direct and spill, and the total's jackknife error, by plain least squares on dummies of jobs."""
+    near = neighbours(domain, treated)
+    size = np.bincount(job)
+    on_domains = np.array([[np.mean(domain[job == j] == d) for d in np.unique(domain)] for j in range(len(size))])
+    lifted = np.minimum(1 / (1 - (on_domains**2).sum(axis=1)), 2.0)
+    weight = np.sqrt(lifted[job])
+
+    def fitted(rows):
+        design = np.column_stack([treated, near, x, np.eye(len(size))[job]])[rows]
+        slopes = np.linalg.lstsq(design * weight[rows, None], value[rows] * weight[rows], rcond=None)[0]
+        level = np.average(slopes[2 + x.shape[1] :], weights=size)
+        return np.array([slopes[0] + slopes[1], slopes[0], slopes[1]]) / level
+
+    whole = fitted(np.arange(len(domain)))
+    without = np.array([fitted(np.flatnonzero(domain != d)) for d in np.unique(domain)])
+    count = len(without)
+    return whole, np.sqrt((count - 1) / count * ((without - whole) ** 2).sum(axis=0))
+
+
+def exposed(rng, treated_shares=(0.0, 0.5, 1.0)):
+    """Fifteen domains of six, four jobs, a covariate, own effect 5% and spill-over -2%."""
+    domain, job = np.repeat(np.arange(15), 6), rng.integers(0, 4, 90)
+    share = np.resize(treated_shares, 15)[rng.permutation(15)]
+    treated = np.tile((np.arange(6) + 0.5) / 6, 15) < share[domain]
+    x = rng.normal(0.0, 0.05, (90, 1))
+    for j in range(4):
+        x[job == j] -= x[job == j].mean()
+    value = 1.0 + 0.1 * job + 0.5 * x[:, 0] + 0.05 * treated - 0.02 * neighbours(domain, treated)
+    return domain, job, treated, value, x
+
+
+def test_the_exposure_estimate_is_that_of_plain_least_squares():
+    rng = stream(3, "least squares")
+    domain, job, treated, value, x = exposed(rng)
+    value = value + rng.normal(0.0, 0.02, 90) + rng.normal(0.0, 0.01, 15)[domain]
+    parts = Exposure().parts(fleet_of(domain, treated, value, job, x), treated)
+    whole, error = by_least_squares(domain, job, treated.astype(float), value, x)
+    assert [part.change for part in (parts.total, parts.direct, parts.spill)] == pytest.approx(whole, rel=1e-7)
+    assert [part.error for part in (parts.total, parts.direct, parts.spill)] == pytest.approx(error, rel=1e-6)
+    # Degrees of freedom: tr² / tr of squares of what each domain's mark moves each leave-one-out estimate by.
+    assert 5 < parts.total.freedom < 15 - 2
+
+
+def test_effects_that_are_a_line_come_apart_exactly():
+    domain, job, treated, value, x = exposed(stream(4, "exact"))
+    parts = Exposure().parts(fleet_of(domain, treated, value, job, x), treated)
+    level = np.mean(1.0 + 0.1 * job)
+    assert [parts.direct.change, parts.spill.change] == pytest.approx([0.05 / level, -0.02 / level], abs=1e-8)
+    assert parts.total.change == pytest.approx(0.03 / level, abs=1e-8)
+    assert parts.total.error < 1e-8
+
+
+def test_with_two_arms_of_equal_domains_freedom_is_their_number_less_two():
+    domain, treated = np.repeat(np.arange(10), 4), np.repeat(np.arange(10) < 5, 4)
+    value = 1.0 + 0.01 * stream(5, "arms").normal(size=40)
+    parts = Exposure().parts(fleet_of(domain, treated, value), treated)
+    means = value.reshape(10, 4).mean(axis=1)
+    assert parts.total.freedom == pytest.approx(8.0, abs=0.01)
+    assert parts.total.change == pytest.approx(means[:5].mean() / means[5:].mean() - 1)
+    assert np.isnan(parts.direct.change)
+
+
+def test_one_saturation_tells_nothing():
+    domain, treated = np.repeat(np.arange(6), 4), np.tile([True, True, False, False], 6)
+    parts = Exposure().parts(fleet_of(domain, treated, np.ones(24)), treated)
+    assert Domains(domain, treated).alike
+    assert np.isnan(parts.total.change)
+
+
+def test_the_correlation_is_that_which_was_planted():
+    rng, domain = stream(6, "correlation"), np.repeat(np.arange(400), 6)
+    residual = rng.normal(0.0, 0.3, 400)[domain] + rng.normal(0.0, 0.9, 2400)
+    found, machines = correlation(residual, np.ones(2400), domain)
+    assert found == pytest.approx(0.1, abs=0.03)
+    assert machines == 6
+
+
+@pytest.mark.parametrize("saturations", [(0.0, 1.0), (0.0, 0.5, 1.0), (0.2, 0.8)])
+def test_domains_are_drawn_to_saturations(saturations):
+    domain = np.repeat(np.arange(20), 10)
+    way = saturated(fleet_of(domain, np.zeros(200, bool), np.ones(200)), saturations)
+    _, drawn = way.arrange(100, 40, np.random.default_rng(1))
+    shares = np.stack([np.bincount(domain, draw) / 10 for draw in drawn])
+    assert set(np.unique(shares).tolist()) == {*saturations}
+    assert (drawn.sum(axis=1) == np.rint(shares * 10).sum(axis=1)).all()
+    assert drawn.sum(axis=1).mean() == pytest.approx(100, abs=6)
+    assert 0.2 < drawn.mean(axis=0).min() < drawn.mean(axis=0).max() < 0.8
+
+
+def test_total_effects_have_the_sign_that_machines_side_by_side_have_not():
+    """Power that the feature takes from neighbours: ten fleets of another making, in which it harms the whole."""
+    changes, truths = [], []
+    for number in range(10):
+        rng = np.random.default_rng([21, number])
+        drawn = fleet(CONDITIONS["power_reversed"], rng)
+        treated, alone = drawn.assigned(rng), drawn.assigned(rng, by_machine=True)
+        whole = Study.of(drawn.table(treated).assign(rack=lambda rows: rows["domain"]))
+        estimates = WholeDomains().estimate(whole), Exposure().estimate(whole)
+        changes.append(
+            [estimate.change for estimate in (*estimates, Adjusted().estimate(Study.of(drawn.table(alone))))]
+        )
+        truths.append(drawn.truth())
+    whole_domains, exposure, side_by_side = np.array(changes).T
+    assert max(truths) < 0 < side_by_side.min()
+    assert (whole_domains < 0).all()
+    assert (exposure < 0).all()
+    assert np.abs(np.mean(np.array([whole_domains, exposure]) - truths, axis=1)).max() < 0.005
