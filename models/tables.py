@@ -194,7 +194,11 @@ UNSERVED = (
     Column("session", pa.int64(), "session that asked; −1: none"),
     Column("arrival_s", _FLOAT, "when it was sent, by the observer's clock"),
     Column("departure_s", _FLOAT, "when its failure was known, by the observer's clock"),
-    Column("outcome", _TEXT, "`refused`: the station was full; `gave up`: no server took it in time"),
+    Column(
+        "outcome",
+        _TEXT,
+        "`refused`: the station was full; `gave up`: no server took it in time; `timed out`: it was not done in time",
+    ),
 )
 
 SERVER_COUNTS = (
@@ -235,7 +239,7 @@ CPU = (
 )
 
 TRUTH_REQUESTS = (
-    Column("request", pa.int64(), "the request, as in `requests`; −1: work that is in no request log"),
+    Column("request", pa.int64(), "the request, as in `requests`; −1: work that is in no request log, or in vain"),
     Column("arrival_s", _FLOAT, "when it entered the queue"),
     Column("start_s", _FLOAT, "when a server first took it"),
     Column("departure_s", _FLOAT, "when its service was complete"),

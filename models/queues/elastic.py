@@ -2,10 +2,10 @@
 
 All servers have speed 1. Row a·n + i of the arrays of m·n attempts is attempt a of request i: a request that is refused
 or gives up comes again while it has attempts left. At equal times departures come before changes of the number of
-servers, these before requests that give up, and these before arrivals in order of row; free servers look for work after
-each of them. A server that is taken away finishes what it has begun, or, under a preemptive policy or processor
-sharing, leaves it to the others. Nothing is checked here: see `models.queues.limited`. All compiled helpers live in
-this file because numba's cache does not look into others.
+servers, these before requests that give up, these before time-outs, and these before arrivals, the last two in order of
+row; free servers look for work after each of them. A server that is taken away finishes what it has begun, or, under a
+preemptive policy or processor sharing, leaves it to the others. Nothing is checked here: see `models.queues.limited`.
+All compiled helpers live in this file because numba's cache does not look into others.
 """
 
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from models.queues.policies import POLICIES
 LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
 SJF, PRIORITY, RANDOM, PS = (POLICIES[name].code for name in ("sjf", "priority", "random", "ps"))
 """Policies by the codes that the kernel compares; first come, first served is its plain case."""
-NOT_TRIED, SERVED, REFUSED, GAVE_UP = -1, 0, 1, 2
+NOT_TRIED, SERVED, REFUSED, GAVE_UP, TIMED_OUT = -1, 0, 1, 2, 3
 """What became of an attempt."""
 FIXED, UTILISATION, PRESENT, QUEUEING, LAW = range(5)
 """Rules by which servers are ordered; fixed: by the steps of a schedule, if there are any."""
@@ -39,16 +39,17 @@ CALM: Final = 0.5
 
 
 class Attempts(NamedTuple):
-    """What comes out: arrays of m·n, seconds, and what became of each."""
+    """What comes out: arrays of m·n, seconds, and what became of each; `work_s` is the service that it had."""
 
     arrival_s: Floats
     start_s: Floats
     departure_s: Floats
+    work_s: Floats
     outcome: Ints
 
 
 class Offers(NamedTuple):
-    """Requests: arrays of n, as in `models.queues.layout.RequestArrays`; the last three are arrays of m·n.
+    """Requests: arrays of n, as in `models.queues.layout.RequestArrays`; the last four are arrays of m·n.
 
     `return_s` is the time from a failed attempt to the next one, NaN after the last.
     """
@@ -61,6 +62,7 @@ class Offers(NamedTuple):
     priority: Ints
     choice: Floats
     patience_s: Floats
+    timeout_s: Floats
     return_s: Floats
 
 
@@ -96,7 +98,7 @@ class LookTallies(NamedTuple):
 
 
 class Floor(NamedTuple):
-    """Who is to arrive, who waits, who is served and until when, who gives up when, and the servers.
+    """Who is to arrive, who waits, who is served and until when, who gives up or times out when, and the servers.
 
     Under processor sharing `serving` is keyed by the work that everybody present will have attained since the station
     was last empty. `ready_s` are the times at which starting servers are ready; `log` has a row for each change: when,
@@ -107,6 +109,7 @@ class Floor(NamedTuple):
     waiting: Heap
     serving: Heap
     leaving: Heap
+    expiring: Heap
     left: Floats
     ready_s: Floats
     number: Ints
@@ -234,7 +237,9 @@ def _resolve(station: ElasticStation, row: int, outcome: int, now_s: float) -> N
     offers, attempts = station.offers, station.attempts
     n = offers.demand_s.size
     attempts.departure_s[row], attempts.outcome[row] = now_s, outcome
-    station.floor.number[DONE] += outcome == SERVED
+    if outcome == SERVED:
+        attempts.work_s[row] = offers.demand_s[row % n]
+        station.floor.number[DONE] += 1
     if outcome != SERVED and not np.isnan(offers.return_s[row]):
         attempts.arrival_s[row + n] = now_s + offers.return_s[row]
         _push(station.floor.pending, row + n)
@@ -343,6 +348,9 @@ def _arrive(station: ElasticStation, now_s: float) -> None:
     floor.left[row % n] = offers.demand_s[row % n]
     floor.waiting.key[row], floor.waiting.turn[row] = _rank(station, row), floor.number[TURNS]
     floor.number[TURNS] += 1
+    if offers.timeout_s[row] < np.inf:
+        floor.expiring.key[row] = now_s + offers.timeout_s[row]
+        _push(floor.expiring, row)
     if station.policy == PS:
         attempts.start_s[row] = now_s
         floor.serving.key[row] = floor.clock[ATTAINED] + offers.demand_s[row % n]
@@ -363,9 +371,12 @@ def _arrive(station: ElasticStation, now_s: float) -> None:
 
 @njit(cache=False, error_model="numpy", borrows=True)
 def _gives_up_s(station: ElasticStation) -> float:
-    """Return when the next request that waits gives up; forget those that a server took in time."""
-    leaving = station.floor.leaving
-    while leaving.size[0] > 0 and not np.isnan(station.attempts.start_s[leaving.member[0]]):
+    """Return when the next request that waits gives up; forget those that a server took in time, or that are gone."""
+    leaving, attempts = station.floor.leaving, station.attempts
+    while leaving.size[0] > 0:
+        row = leaving.member[0]
+        if np.isnan(attempts.start_s[row]) and attempts.outcome[row] == NOT_TRIED:
+            break
         _take(leaving, 0)
     return _first(leaving)
 
@@ -381,6 +392,47 @@ def _give_up(station: ElasticStation, now_s: float) -> None:
     else:
         _take(waiting, at)
     _resolve(station, row, GAVE_UP, now_s)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _times_out_s(station: ElasticStation) -> float:
+    """Return when the next request times out; forget those that are gone."""
+    expiring = station.floor.expiring
+    while expiring.size[0] > 0 and station.attempts.outcome[expiring.member[0]] != NOT_TRIED:
+        _take(expiring, 0)
+    return _first(expiring)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _place(heap: Heap, row: int) -> int:
+    """Return the place of a row in a heap, or `NOBODY`."""
+    for at in range(heap.size[0]):
+        if heap.member[at] == row:
+            return at
+    return NOBODY
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _time_out(station: ElasticStation, now_s: float) -> None:
+    """Let the first request whose time is over leave the server or the line."""
+    floor, row = station.floor, _take(station.floor.expiring, 0)
+    demand_s, at = station.offers.demand_s[row % floor.left.size], _place(floor.serving, row)
+    if at == NOBODY:
+        station.attempts.work_s[row] = demand_s - floor.left[row % floor.left.size]
+        at = _place(floor.waiting, row)
+        if station.policy == RANDOM:
+            _take_in_line(floor.waiting, at)
+        else:
+            _take(floor.waiting, at)
+    else:
+        since = floor.clock[ATTAINED] if station.policy == PS else now_s
+        station.attempts.work_s[row] = demand_s - (floor.serving.key[row] - since)
+        _take(floor.serving, at)
+        if station.policy == PS and floor.serving.size[0] == 0:
+            floor.clock[ATTAINED] = 0.0
+    _resolve(station, row, TIMED_OUT, now_s)
+    if station.policy != PS:
+        _fill(station, now_s)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -513,7 +565,8 @@ def run(station: ElasticStation) -> bool:
         if floor.number[LOGGED] >= floor.log_s.size - 1:
             return True
         done_s, change_s, quit_s = _done_s(station), _changes_s(station), _gives_up_s(station)
-        now_s = min(done_s, change_s, quit_s, _first(floor.pending))
+        out_s = _times_out_s(station)
+        now_s = min(done_s, change_s, quit_s, out_s, _first(floor.pending))
         _pass(station, now_s)
         if done_s == now_s:
             _leave(station, now_s)
@@ -521,6 +574,8 @@ def run(station: ElasticStation) -> bool:
             _change(station, now_s)
         elif quit_s == now_s:
             _give_up(station, now_s)
+        elif out_s == now_s:
+            _time_out(station, now_s)
         else:
             _arrive(station, now_s)
         _write(station, now_s)

@@ -71,15 +71,24 @@ class LimitedStamps:
     arrival_s: Floats
     start_s: Floats
     departure_s: Floats
-    """When it was answered, refused or gave up."""
+    """When it was answered, refused, gave up or timed out."""
+    work_s: Floats
+    """Service that it had: its demand if it was answered; 0 for attempts that were not needed."""
     outcome: Ints
-    """`elastic.NOT_TRIED`, `SERVED`, `REFUSED` or `GAVE_UP`."""
+    """`elastic.NOT_TRIED`, `SERVED`, `REFUSED`, `GAVE_UP` or `TIMED_OUT`."""
     servers: ServerCourse
 
     def served(self) -> tuple[Ints, Ints]:
         """Return the attempts that were served and their requests, by request: (a,) arrays."""
         request, attempt = np.nonzero(self.outcome.T == elastic.SERVED)
         return attempt, request
+
+    def worked(self) -> tuple[Ints, Ints]:
+        """Return the attempts that had a server, and their requests: those that were served come first."""
+        lost = (self.outcome == elastic.TIMED_OUT) & ~np.isnan(self.start_s)
+        request, attempt = np.nonzero(lost.T)
+        served = self.served()
+        return np.append(served[0], attempt), np.append(served[1], request)
 
 
 def serve_limited(
@@ -94,12 +103,13 @@ def serve_limited(
     choice: ArrayLike | None = None,
     capacity: int = 0,
     patience_s: ArrayLike | None = None,
+    timeout_s: ArrayLike | None = None,
     return_s: ArrayLike | None = None,
     schedule: Sequence[tuple[float, int]] = (),
     autoscaling: Autoscaling | None = None,
     start_up_s: float = 0.0,
 ) -> LimitedStamps:
-    """Serve requests on servers of speed 1 that may refuse them, until all were served, refused or gave up.
+    """Serve requests on servers of speed 1 that may refuse them, until all have left, served or not.
 
     Parameters
     ----------
@@ -109,6 +119,8 @@ def serve_limited(
     capacity : most requests present, waiting or in service; one that comes then is refused; 0: no limit
     patience_s : (m, n) array, positive or 0, perhaps infinite, optional
         How long each attempt waits for a server to take it; then it gives up.
+    timeout_s : (m, n) array, positive or 0, perhaps infinite, optional
+        How long each attempt stays, waiting or in service; then it leaves, and what it had of a server was in vain.
     return_s : (m - 1, n) array, optional
         From a failed attempt to the next. Without it each request has one attempt. A request that follows another sets
         out when that one was served, or failed for the last time.
@@ -145,14 +157,15 @@ def serve_limited(
     patience = np.full((m, n), np.inf) if patience_s is None else _times("patience_s", patience_s, n, m)
     if policy not in PATIENT and np.isfinite(patience).any():
         raise InputError(f"patience_s: under policy {policy} no request waits, so none gives up")
+    timeout = np.full((m, n), np.inf) if timeout_s is None else _times("timeout_s", timeout_s, n, m)
     offers = Offers(
         first_s, demand, np.zeros(n) if think_s is None else thinks(think_s, parent), *followers(parent),
         classes(order_of(policy), priority, n), choices(order_of(policy), choice, m * n), patience.ravel(),
-        np.append(again_s, np.full((1, n), np.nan), axis=0).ravel(),
+        timeout.ravel(), np.append(again_s, np.full((1, n), np.nan), axis=0).ravel(),
     )  # fmt: skip
     scaling, hold = _scaling(servers, schedule, autoscaling, start_up_s)
     untold = [np.full(m * n, np.nan) for _ in range(3)]
-    attempts = Attempts(untold[0], untold[1], untold[2], np.full(m * n, elastic.NOT_TRIED))
+    attempts = Attempts(untold[0], untold[1], untold[2], np.zeros(m * n), np.full(m * n, elastic.NOT_TRIED))
     attempts.arrival_s[:n] = first_s
     rules, most = POLICIES[policy], max(servers, scaling.most, scaling.step_servers.max(initial=0))
     seconds, numbers = np.zeros((3, hold)), np.zeros((2, hold), np.int64)
@@ -176,6 +189,7 @@ def serve_limited(
         attempts.arrival_s.reshape(shape),
         attempts.start_s.reshape(shape),
         attempts.departure_s.reshape(shape),
+        attempts.work_s.reshape(shape),
         attempts.outcome.reshape(shape),
         course,
     )
@@ -198,7 +212,7 @@ def _floor(attempts: Attempts, n: int, servers: int, most: int) -> Floor:
     log[0, 0] = servers
     return Floor(
         pending, heap(np.zeros(rows), np.zeros(rows, np.int64)), heap(np.zeros(rows), turn), heap(np.zeros(rows), turn),
-        np.zeros(n), np.zeros(most + 1), number, np.zeros(3), np.zeros(_LOG_ROWS), log,
+        heap(np.zeros(rows), turn), np.zeros(n), np.zeros(most + 1), number, np.zeros(3), np.zeros(_LOG_ROWS), log,
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """What requests do that were refused or gave up: they come again, each time after a pause."""
+    """What requests do that were refused, gave up or timed out: they come again, each time after a pause."""
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
@@ -202,13 +202,16 @@ class Station:
     """Most requests present, waiting or in service; one that finds so many is refused; null: no limit."""
     patience_s: Distribution | None = None
     """How long a request waits for a server to take it before it gives up; null: as long as it takes."""
+    timeout_s: Distribution | None = None
+    """How long a request stays, waiting or in service; then it leaves unserved, and its service was in vain; null: as
+    long as it takes."""
     retries: Retries | None = None
-    """What requests do that were refused or gave up; null: they never come again."""
+    """What requests do that were refused, gave up or timed out; null: they never come again."""
 
     @property
     def limited(self) -> bool:
         """Whether requests may leave unserved."""
-        return self.capacity is not None or self.patience_s is not None
+        return self.capacity is not None or self.patience_s is not None or self.timeout_s is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,10 +153,11 @@ def _truth(run: Run, server_time_s: float) -> QueueTruth:
     """Return what the servers really did: all of speed 1, and none works on anything else."""
     if not run.has("truth_requests"):
         return QueueTruth()
-    served = run.table("truth_requests", ["arrival_s", "departure_s", "demand_s"])
+    work = run.table("truth_requests", ["request", "arrival_s", "departure_s", "demand_s"])
+    served = work[work["request"] >= 0]  # the others timed out in service
     service_s = float(served["demand_s"].sum())
     response_s = float((served["departure_s"] - served["arrival_s"]).sum())
-    return QueueTruth(service_s / server_time_s, service_s, response_s - service_s)
+    return QueueTruth(float(work["demand_s"].sum()) / server_time_s, service_s, response_s - service_s)
 
 
 def _cost(servers: pd.DataFrame, end_s: float) -> ServerCost:

@@ -23,6 +23,10 @@ class Unserved:
     """Attempts that found the station full."""
     gave_up: int
     """Attempts that no server took in time."""
+    timed_out: int
+    """Attempts that were not done in time."""
+    in_vain: float
+    """Of all service, the share that those had; NaN: not known."""
     unanswered: int
     """Requests that were never served."""
     within_s: float = math.nan
@@ -33,9 +37,13 @@ class Unserved:
     def blocks(self) -> Iterator[Block]:
         """Yield what people read."""
         rows = []
-        if self.refused or self.gave_up:
+        if self.refused or self.gave_up or self.timed_out:
             rows += [("refused, the station being full", f"{self.refused:,}", "attempts")]
             rows += [("given up, no server being free in time", f"{self.gave_up:,}", "attempts")]
+            if self.timed_out:
+                rows += [("timed out, in line or in service", f"{self.timed_out:,}", "attempts")]
+            if self.timed_out and not math.isnan(self.in_vain):
+                rows += [("service that these had, in vain", f"{self.in_vain:.2%}", "of all service")]
             rows += [("never served", f"{self.unanswered:,}", f"{self.unanswered / self.requests:.2%} of the requests")]
         if not math.isnan(self.within_s):
             rows.append((f"answered within {self.within_s:g} s", f"{self.in_time:.2%}", "of the requests"))
@@ -44,7 +52,12 @@ class Unserved:
 
     def notes(self) -> Iterator[str]:
         """Yield what must be known to read figures of those that were served."""
-        if self.refused or self.gave_up:
+        if self.timed_out:
+            yield (
+                "figures of response, service and queueing are of the requests that were served; servers also "
+                "worked for those that timed out, which the law does not see: its service and queueing are off by that"
+            )
+        elif self.refused or self.gave_up:
             yield (
                 "figures of response, service and queueing are of the requests that were served; the laws hold for "
                 "them, as those that left unserved waited only while all servers worked"
@@ -69,6 +82,8 @@ def unserved(run: Run, log: pd.DataFrame, within_s: float | None) -> Unserved:
         requests,
         counts.get("refused", 0),
         counts.get("gave_up", 0),
+        counts.get("timed_out", 0),
+        _in_vain(run),
         counts.get("unanswered", 0),
         math.nan if within_s is None else within_s,
         in_time,
@@ -86,10 +101,11 @@ def elsewhere(path: Path) -> str:
     if run is None:
         return ""
     counts: Mapping[str, int] = run.manifest["counts"]
-    lost = counts.get("refused", 0) + counts.get("gave_up", 0)
+    lost = sum(counts.get(name, 0) for name in ("refused", "gave_up", "timed_out"))
     if lost:
+        ways = "refused, gave up or timed out" if counts.get("timed_out", 0) else "refused or gave up"
         return (
-            f"cannot be answered where requests were refused or gave up ({plural(lost, 'attempt')} here): who would "
+            f"cannot be answered where requests were {ways} ({plural(lost, 'attempt')} here): who would "
             "be, on other servers, does not follow from those that were served"
         )
     if run.has("station_requests") and path.stem != "station_requests":  # that has each station's own log
@@ -121,6 +137,14 @@ def _run_of(path: Path) -> Run | None:
     except RunError:
         return None  # the manifest is of another program
     return run if path.resolve().stem in run.manifest["tables"] else None
+
+
+def _in_vain(run: Run) -> float:
+    """Return the share of all service that attempts had which timed out; NaN where nobody knows."""
+    if not (run.has("truth_requests") and run.manifest["counts"].get("timed_out", 0)):
+        return math.nan
+    work = run.table("truth_requests", ["request", "demand_s"])
+    return float(work["demand_s"][work["request"] < 0].sum() / work["demand_s"].sum())
 
 
 def _first_sent(run: Run, log: pd.DataFrame) -> "pd.Series[float]":

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.queues.elastic import GAVE_UP, NOT_TRIED, REFUSED, SERVED
+from models.queues.elastic import GAVE_UP, NOT_TRIED, REFUSED, SERVED, TIMED_OUT
 from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse, serve_limited
 from models.queues.policies import LIMITED, PATIENT, PolicyName
 from models.queues.world import Contention, QueueWorld, Station
@@ -19,7 +19,7 @@ from sim.queues.offered import Background, offered
 from sim.queues.workloads import NOBODY, Workload
 from sim.recorder import Values
 
-OUTCOMES = {REFUSED: "refused", GAVE_UP: "gave up"}
+OUTCOMES = {REFUSED: "refused", GAVE_UP: "gave up", TIMED_OUT: "timed out"}
 """What became of attempts that were not served, in words."""
 
 
@@ -33,6 +33,8 @@ class LimitedLoad:
     """(m, n) when each attempt was sent, by its client's clock; NaN: it was not needed."""
     served: tuple[Ints, Ints]
     """(a,) arrays: attempts that were served, and their requests in order."""
+    worked: tuple[Ints, Ints]
+    """(b,) arrays: the same, and after them those that timed out in service or after some."""
     busy: Busy
     """How many servers worked."""
     end_s: float
@@ -54,7 +56,7 @@ def check_limited(world: QueueWorld) -> None:
     if station.patience_s is not None and station.policy not in PATIENT:
         raise InputError(f"patience_s: under policy {station.policy} no request waits")
     if station.retries is not None and not station.limited:
-        raise InputError("retries: no request fails without capacity or patience_s")
+        raise InputError("retries: no request fails without capacity, patience_s or timeout_s")
     if station.capacity is not None and station.capacity < most_servers(world):
         raise InputError(f"capacity: {station.capacity} leaves some of {most_servers(world)} servers idle for ever")
     others = {
@@ -96,9 +98,11 @@ def serve_limits(world: QueueWorld, workload: Workload, way: Delays) -> LimitedL
     n, station, scaling = len(workload.arrival_s), world.station, world.scaling
     m, back = attempts(station), np.empty(n, np.int64)
     back[given.number] = np.arange(n)
-    patience_s = return_s = None
+    patience_s = timeout_s = return_s = None
     if station.patience_s is not None:
         patience_s = distributions.draw(station.patience_s, stream(world.seed, "patience"), (m, n))[:, given.number]
+    if station.timeout_s is not None:
+        timeout_s = distributions.draw(station.timeout_s, stream(world.seed, "timeouts"), (m, n))[:, given.number]
     if station.retries is not None:
         pause_s = distributions.draw(station.retries.delay_s, stream(world.seed, "retries"), (m - 1, n))
         return_s = (way.after_s + pause_s + way.before_s)[:, given.number]
@@ -113,25 +117,26 @@ def serve_limits(world: QueueWorld, workload: Workload, way: Delays) -> LimitedL
         choice=stream(world.seed, "choices").random(m * n) if station.policy == "random" else None,
         capacity=station.capacity or 0,
         patience_s=patience_s,
+        timeout_s=timeout_s,
         return_s=return_s,
         schedule=[(step.time_s, step.servers) for step in scaling.schedule] if scaling is not None else (),
         autoscaling=_rule(world),
         start_up_s=scaling.start_up_s if scaling is not None else 0.0,
     )
     arrived_s, begun_s, left_s = (column[:, back] for column in columns_of(stamps))
-    stamps = LimitedStamps(arrived_s, begun_s, left_s, stamps.outcome[:, back], stamps.servers)
-    served = stamps.served()
+    stamps = LimitedStamps(arrived_s, begun_s, left_s, stamps.work_s[:, back], stamps.outcome[:, back], stamps.servers)
+    served, worked = stamps.served(), stamps.worked()
     if not len(served[1]):
-        raise InputError("no request is served: all are refused or give up")
-    arrival_s, start_s, departure_s = (column[served] for column in columns_of(stamps))
+        raise InputError("no request is served: all are refused, give up or time out")
+    arrival_s, start_s, departure_s = (column[worked] for column in columns_of(stamps))
     busy = busy_servers(arrival_s, departure_s, stamps.servers)
     at_most = replace(station, servers=int(max(stamps.servers.on)))
-    obey(at_most, arrival_s, start_s, departure_s, demand_s=workload.demand_s[served[1]], busy=busy)
+    obey(at_most, arrival_s, start_s, departure_s, demand_s=stamps.work_s[worked], busy=busy)
     last_s = max(world.horizon_s, float(np.nanmax(stamps.departure_s)))
     interval_s = world.observation.counter_interval_s
     sent_s = stamps.arrival_s - way.before_s
     sent_s[0] = np.where(workload.after == NOBODY, workload.arrival_s, sent_s[0])
-    return LimitedLoad(stamps, sent_s, served, busy, interval_s * float(np.ceil(last_s / interval_s)))
+    return LimitedLoad(stamps, sent_s, served, worked, busy, interval_s * float(np.ceil(last_s / interval_s)))
 
 
 def columns_of(stamps: LimitedStamps) -> tuple[Floats, Floats, Floats]:

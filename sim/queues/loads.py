@@ -52,6 +52,8 @@ def _distributions(world: QueueWorld, load: Load) -> dict[str, Distribution]:
             laws[f"{name}: think_s"] = who.think_s
     if world.station.patience_s is not None:
         laws["station: patience_s"] = world.station.patience_s
+    if world.station.timeout_s is not None:
+        laws["station: timeout_s"] = world.station.timeout_s
     if world.station.retries is not None:
         laws["station: retries: delay_s"] = world.station.retries.delay_s
     if world.contention.blocking_s is not None:

@@ -22,8 +22,8 @@ from models.queues.dispatch import Dispatch, Router
 from models.queues.policies import PolicyName
 from models.queues.serve import ChangingRates, RequestStamps
 
-DEPARTURE, LOOK, CHANGE, QUIT, ARRIVAL, EXPIRY = 1, 2, 3, 4, 5, 2**62
-"""Order at one moment; request i arrives with order ARRIVAL + i."""
+DEPARTURE, LOOK, CHANGE, QUIT, TIMEOUT, ARRIVAL, EXPIRY = 1, 2, 3, 4, 5, 2**60, 2**62
+"""Order at one moment; request i arrives with order ARRIVAL + i, and times out with TIMEOUT + i."""
 TIE_S = 1e-10
 """Attained services this close are equal: what rounding leaves between two jobs after one has caught up."""
 SLIVER = 1e-9

@@ -1,7 +1,8 @@
 """The station of `models.queues.limited` said once more, to be read: one object per attempt, pieces of time in a list.
 
 What happens at one moment happens in the order of `sim.queues.readable`; requests give up after changes of the number
-of servers and before arrivals. Rules that order servers are written down once more, from what was seen piece by piece.
+of servers, and time out after that and before arrivals. Rules that order servers are written down once more, from what
+was seen piece by piece.
 """
 
 import math
@@ -14,10 +15,10 @@ import numpy as np
 import simpy
 from numpy.typing import ArrayLike, NDArray
 
-from models.queues.elastic import CALM, GAVE_UP, NOT_TRIED, REFUSED, SERVED, STEP_SHARE, WHOLE
+from models.queues.elastic import CALM, GAVE_UP, NOT_TRIED, REFUSED, SERVED, STEP_SHARE, TIMED_OUT, WHOLE
 from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse
 from models.queues.policies import PolicyName
-from sim.queues.readable import ARRIVAL, CHANGE, QUIT, SHARES, Job, Moment, ReadableStation
+from sim.queues.readable import ARRIVAL, CHANGE, LOOK, QUIT, SHARES, TIMEOUT, Job, Moment, ReadableStation
 
 
 class Stretch(NamedTuple):
@@ -37,17 +38,19 @@ class LookWindow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Attempt(Job):
-    """One of the attempts of a request: its row, how long it waits, and what happens when it fails."""
+    """One of the attempts of a request: its row, how long it waits or stays, and what happens when it fails."""
 
     row: int = 0
     patience_s: float = math.inf
+    timeout_s: float = math.inf
+    work_s: float = 0.0
     outcome: int = NOT_TRIED
     next_attempt: "Attempt | None" = None
     return_s: float = math.nan
 
     def is_over(self) -> bool:
         """Tell whether its request was served, or failed for the last time."""
-        failed = self.outcome in (REFUSED, GAVE_UP)
+        failed = self.outcome in (REFUSED, GAVE_UP, TIMED_OUT)
         return self.next_attempt.is_over() if failed and self.next_attempt else self.outcome != NOT_TRIED
 
 
@@ -103,13 +106,26 @@ class LimitedStation(ReadableStation):
         ReadableStation.arrive(self, job)
         if math.isnan(job.start_s) and job.patience_s < math.inf:
             Moment(self.env, job.patience_s, QUIT, lambda: self.give_up(job))
+        if job.timeout_s < math.inf:
+            Moment(self.env, job.timeout_s, TIMEOUT + job.row, lambda: self.time_out(job))
 
     def give_up(self, job: Attempt) -> None:
         """Let an attempt leave the line if no server has taken it."""
-        if math.isnan(job.start_s):
+        if math.isnan(job.start_s) and job.outcome == NOT_TRIED:
             self.account()
             self.jobs.remove(job)
             self.fail(job, GAVE_UP)
+
+    def time_out(self, job: Attempt) -> None:
+        """Let an attempt that is still there leave, in service or not."""
+        if job.outcome == NOT_TRIED:
+            self.account()
+            job.work_s = job.attained_by(self.env.now)
+            job.rate, job.plan = 0.0, job.plan + 1
+            self.jobs.remove(job)
+            self.held.pop(job, None)
+            self.fail(job, TIMED_OUT)
+            Moment(self.env, 0.0, LOOK, self.look)
 
     def fail(self, job: Attempt, outcome: int) -> None:
         """Let an attempt leave unserved; it comes again, or the followers of its request set out."""
@@ -124,7 +140,7 @@ class LimitedStation(ReadableStation):
         """Let an attempt leave served."""
         assert isinstance(job, Attempt)
         self.account()
-        job.outcome = SERVED
+        job.outcome, job.work_s = SERVED, job.demand
         self.served += 1
         ReadableStation.depart(self, job)
 
@@ -233,6 +249,7 @@ def serve_limited(
     choice: ArrayLike | None = None,
     capacity: int = 0,
     patience_s: ArrayLike | None = None,
+    timeout_s: ArrayLike | None = None,
     return_s: ArrayLike | None = None,
     schedule: Sequence[tuple[float, int]] = (),
     autoscaling: Autoscaling | None = None,
@@ -254,10 +271,20 @@ def serve_limited(
     again_s = np.empty((0, n)) if return_s is None else np.asarray(return_s, float)
     m = len(again_s) + 1
     patience = np.full((m, n), math.inf) if patience_s is None else np.asarray(patience_s, float)
+    timeout = np.full((m, n), math.inf) if timeout_s is None else np.asarray(timeout_s, float)
     ranks = np.zeros(n, int) if priority is None else np.asarray(priority)
     demand = np.asarray(demand_s, float).tolist()
     jobs = [
-        [Attempt(demand[i], int(ranks[i]), row=a * n + i, patience_s=float(patience[a, i])) for i in range(n)]
+        [
+            Attempt(
+                demand[i],
+                int(ranks[i]),
+                row=a * n + i,
+                patience_s=float(patience[a, i]),
+                timeout_s=float(timeout[a, i]),
+            )
+            for i in range(n)
+        ]
         for a in range(m)
     ]
     for a, i in np.ndindex(m - 1, n):
@@ -287,4 +314,5 @@ def serve_limited(
         return np.array([[getattr(job, name) for job in attempt] for attempt in jobs])
 
     course = ServerCourse(*map(np.array, zip(*station.course, strict=True)))
-    return LimitedStamps(column("arrival_s"), column("start_s"), column("departure_s"), column("outcome"), course)
+    times_s = (column("arrival_s"), column("start_s"), column("departure_s"))
+    return LimitedStamps(*times_s, column("work_s"), column("outcome"), course)

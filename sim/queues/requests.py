@@ -100,10 +100,10 @@ def _write_limited(world: QueueWorld, directory: Path, workload: Workload, way: 
     """Serve requests of which some may leave unserved, on servers that may come and go, and write the tables."""
     load = serve_limits(world, workload, way)
     _, request = load.served
-    arrival_s, start_s, departure_s = (column[load.served] for column in columns_of(load.stamps))
-    demand_s = workload.demand_s[request]
-    served = ServedLoad(arrival_s, arrival_s, start_s, departure_s, demand_s, load.busy, load.end_s)
-    stamps = Stamps(load.sent_s[load.served], departure_s + way.after_s[request])
+    arrival_s, start_s, departure_s = (column[load.worked] for column in columns_of(load.stamps))
+    work_s = load.stamps.work_s[load.worked]
+    served = ServedLoad(arrival_s, arrival_s, start_s, departure_s, work_s, load.busy, load.end_s)
+    stamps = Stamps(load.sent_s[load.served], departure_s[: len(request)] + way.after_s[request])
     order = np.argsort(stamps.arrival_s, kind="stable")
     number = np.full(len(workload.arrival_s), NOBODY)
     number[request[order]] = np.arange(len(order))

@@ -128,7 +128,7 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         problem = f"has no effect under {station.policy}: every request is served from its arrival on"
         yield FieldFault(("station", "patience_s"), problem)
     if station.retries is not None and not station.limited:
-        yield FieldFault(("station", "retries"), "has no effect without capacity or patience_s: no request fails")
+        yield FieldFault(("station", "retries"), "has no effect without capacity, patience_s or timeout_s: none fails")
     if station.capacity is not None and station.capacity < most_servers(scenario):
         problem = f"should be null or at least {most_servers(scenario)}, or some servers could never work"
         yield FieldFault(("station", "capacity"), problem, str(station.capacity))
@@ -198,7 +198,12 @@ def _limits(scenario: QueueScenario) -> str:
     if not is_limited(scenario):
         return ""
     station = scenario.station
-    ways = {"capacity": station.capacity, "patience_s": station.patience_s, "retries": station.retries}
+    ways = {
+        "capacity": station.capacity,
+        "patience_s": station.patience_s,
+        "timeout_s": station.timeout_s,
+        "retries": station.retries,
+    }
     return next((f"station.{name}" for name, used in ways.items() if used), "scaling")
 
 

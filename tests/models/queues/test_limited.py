@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from models.queues import elastic
-from models.queues.elastic import GAVE_UP, REFUSED, SERVED
+from models.queues.elastic import GAVE_UP, REFUSED, SERVED, TIMED_OUT
 from models.queues.limited import Autoscaling, ServerCourse, serve_limited
 from models.queues.serve import serve
 
@@ -21,14 +21,21 @@ DEMANDS = {
 }
 
 
-def shares(outcome, policy, per_s, servers, *, demand="exponential", patience_per_s=0.0, **limits):
+def shares(outcome, policy, per_s, servers, *, demand="exponential", patience_per_s=0.0, timeout_per_s=0.0, **limits):
     """The share of requests with an outcome, seed by seed; the first and the last tenth are left out."""
     found = []
     for seed in range(12):
         rng, n = np.random.default_rng(seed), 20_000
         arrival_s, demand_s = np.cumsum(rng.exponential(1.0 / per_s, n)), DEMANDS[demand](rng, n)
         patience_s = rng.exponential(1.0 / patience_per_s, (1, n)) if patience_per_s else None
-        given = {"choice": rng.random(n), "priority": rng.integers(0, 3, n), "patience_s": patience_s, **limits}
+        timeout_s = rng.exponential(1.0 / timeout_per_s, (1, n)) if timeout_per_s else None
+        given = {
+            "timeout_s": timeout_s,
+            "choice": rng.random(n),
+            "priority": rng.integers(0, 3, n),
+            "patience_s": patience_s,
+            **limits,
+        }
         became = serve_limited(policy, arrival_s, demand_s, servers, **given).outcome[0]
         found.append((became[n // 10 : -n // 10] == outcome).mean())
     return np.array(found)
@@ -71,6 +78,25 @@ def test_who_gives_up_is_as_in_erlang_a(policy):
     chance = birth_and_death(3.3, lambda n: min(n, 3) + 0.5 * max(n - 3, 0), 200)
     expected = 0.5 * (chance * np.maximum(np.arange(201) - 3, 0)).sum() / 3.3
     agrees(shares(GAVE_UP, policy, 3.3, 3, patience_per_s=0.5), expected)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("policy", ["fcfs", "random", "lcfs_pr", "ps"])
+def test_who_times_out_in_line_or_in_service_is_as_in_birth_and_death(policy):
+    """M/M/3 at a load of 3.3 where everybody present leaves at 0.25 a second: that rate over the rate of arrivals."""
+    chance = birth_and_death(3.3, lambda n: min(n, 3) + 0.25 * n, 200)
+    expected = 0.25 * (chance * np.arange(201)).sum() / 3.3
+    agrees(shares(TIMED_OUT, policy, 3.3, 3, timeout_per_s=0.25), expected)
+
+
+def test_a_request_that_times_out_in_service_leaves_its_server_to_the_next_and_its_work_was_in_vain():
+    stamps = serve_limited("fcfs", [0.0, 1.0, 1.5], [3.0, 1.0, 9.0], 1, timeout_s=[[2.0, 5.0, 1.0]])
+    assert stamps.outcome.tolist() == [[TIMED_OUT, SERVED, TIMED_OUT]]
+    assert stamps.departure_s.tolist() == [[2.0, 3.0, 2.5]]
+    assert stamps.work_s.tolist() == [[2.0, 1.0, 0.0]]
+    assert [part.tolist() for part in stamps.worked()] == [[0, 0], [1, 0]]
+    shared = serve_limited("ps", [0.0, 0.0], [2.0, 2.0], 1, timeout_s=[[3.0, np.inf]])
+    assert (shared.work_s.tolist(), shared.departure_s.tolist()) == ([[1.5, 2.0]], [[3.0, 3.5]])
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "srpt", "ps"])

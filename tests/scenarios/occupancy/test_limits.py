@@ -47,6 +47,27 @@ def test_a_run_says_who_was_not_served_and_the_laws_hold_for_those_who_were(tmp_
     assert answer.occupancy.capacity == ()
 
 
+def test_a_rush_of_time_outs_and_retries_goes_on_and_without_retries_it_ends(tmp_path):
+    run, scenario = ran(tmp_path, "queue_timeouts", horizon_s=900.0)
+    answer = measure(scenario, run, tmp_path, silent)
+    log, failed, work = (run.table(name) for name in ("requests", "unserved", "truth_requests"))
+    assert set(failed["outcome"]) == {"timed out"}
+    assert len(failed) == answer.unserved.timed_out == run.manifest["counts"]["timed_out"]
+    assert np.allclose(failed["departure_s"] - failed["arrival_s"], 2.0)
+    assert (log["departure_s"] - log["arrival_s"]).max() <= 2.0 + 1e-9
+    vain = work["request"] < 0
+    assert answer.unserved.in_vain == pytest.approx(work["demand_s"][vain].sum() / work["demand_s"].sum())
+    assert answer.unserved.in_vain > 0.2
+    assert answer.truth.service_time_s == pytest.approx(work["demand_s"][~vain].sum())
+    assert any("servers also worked for those that timed out" in note.text for note in answer.notes())
+    with pytest.raises(FaultsError, match="refused, gave up or timed out"):
+        occupancy(run.path, OccupancyQuery(4, to=(3,)))
+    calm, _ = ran(tmp_path, "queue_timeouts", horizon_s=900.0, station__retries=None)
+    late = [(run.table("unserved")["arrival_s"] > 800.0).sum() for run in (run, calm)]
+    assert late[0] > 1_000
+    assert late[1] == 0
+
+
 def test_the_log_of_a_run_with_limits_says_nothing_of_other_servers(tmp_path):
     run, _ = ran(tmp_path, "queue_impatient", horizon_s=300.0)
     lost = run.manifest["counts"]["gave_up"]

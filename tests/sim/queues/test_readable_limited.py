@@ -17,7 +17,7 @@ def agree(policy, arrival_s, demand_s, servers, **given):
     fast = serve_limited(policy, arrival_s, demand_s, servers, **given)
     slow = readable_limited.serve_limited(policy, arrival_s, demand_s, servers, **given)
     np.testing.assert_array_equal(fast.outcome, slow.outcome)
-    for name in ("arrival_s", "start_s", "departure_s"):
+    for name in ("arrival_s", "start_s", "departure_s", "work_s"):
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=0, atol=1e-9, err_msg=name)
     end_s = np.nanmax(fast.departure_s, initial=0.0)
     rows = [
@@ -47,6 +47,8 @@ def drawn(policy, seed, n, unit, servers):
     extra |= {"choice": rng.random(3 * n), "capacity": int(rng.integers(servers, 3 * servers + 2))}
     if policy in PATIENT:
         extra["patience_s"] = times(1.0, (3, n))
+    if rng.random() < 0.7:
+        extra["timeout_s"] = times(2.0, (3, n))
     return arrival_s, times(1.0), extra
 
 

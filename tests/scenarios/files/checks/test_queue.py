@@ -235,6 +235,7 @@ def test_the_library_has_queues_and_says_so():
             "small",
             "srpt",
             "stations",
+            "timeouts",
         )
     ]
     assert (kinds["small"], kinds["two_wscs"], kinds["queue_contention"]) == ("fleet", "sweep", "sweep")
