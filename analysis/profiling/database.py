@@ -29,6 +29,7 @@ from analysis.profiling.storage import NEEDED, Identity, find, identity
 from analysis.profiling.sums import (
     PROCESSES,
     Sums,
+    coded,
     column,
     difference,
     expression,
@@ -239,6 +240,16 @@ class Database:
         apart = replace(query, by=(*query.by, own))
         table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return table.drop(columns="share")
+
+    def coded(self, query: Query, cluster: str) -> pd.DataFrame:
+        """Return what `clustered` does, in any order and of any length, texts as categories; it is not kept.
+
+        Parameters
+        ----------
+        query, cluster : as of `clustered`
+        """
+        apart = replace(query, by=(*query.by, dimension(cluster)))
+        return self.grouped(apart, coded)
 
     def grouped(self, query: Query, work: Callable[[duckdb.DuckDBPyConnection, Sums], _T]) -> _T:
         """Sum the samples of a query, and return what is made of the sums, which is not kept.

@@ -277,6 +277,29 @@ def summed(cursor: duckdb.DuckDBPyConnection, sums: Sums, sql: str, *values: obj
     return table.assign(**{name: pd.Series(list(map(int, table[name])), dtype=object) for name in sums.wide})
 
 
+def coded(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
+    """Return the dimensions, samples and value of all groups in any order, texts as categories.
+
+    Parameters
+    ----------
+    cursor : cursor that holds the sums
+    sums : what all groups add up to
+    """
+    rows = summed(cursor, sums, f"SELECT pkey, lkey, {sums.numbers()} FROM groups")
+    columns: dict[str, object] = {}
+    for number, table in (("pkey", "process_keys"), ("lkey", "location_keys")):
+        keys = frame(cursor, f"SELECT * FROM {table} ORDER BY {number}")
+        place = np.searchsorted(keys[number].to_numpy(), rows[number].to_numpy())
+        for name in (name for name in sums.by if name in keys):
+            values = keys[name]
+            if pd.api.types.is_numeric_dtype(values):
+                columns[name] = values.to_numpy()[place]
+            else:
+                code, names = pd.factorize(values, sort=True)
+                columns[name] = pd.Categorical.from_codes(code[place], names)
+    return pd.DataFrame(columns).reindex(columns=list(sums.by)).assign(samples=rows["samples"], value=rows["value"])
+
+
 def shares(values: pd.Series, total: int) -> Floats:
     """Return values over their total; 0 of nothing.
 

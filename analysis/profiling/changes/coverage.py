@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.changes.detection import SeriesChange, moved_between
-from analysis.profiling.changes.series import CountSeries, days_of, programs
+from analysis.profiling.changes.series import CountSeries, programs
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.symbolise import GENERATED, UNKNOWN
 from models.arrays import Floats
@@ -62,13 +62,11 @@ class NamedParts:
         nameless = set(self.database.values("collection"))
         applications, places = np.unique(self.series.strata["application"].astype(str), return_inverse=True)
         counts = np.zeros((len(applications), clock.bins))
-        for since_s, until_s in days_of(visits):
-            rows = self.database.clustered(replace(query, since_s=since_s, until_s=until_s), "visit")
-            names = programs(rows["application"], nameless).astype(str)
-            row = pd.Index(applications).get_indexer(pd.Index(names))
-            at = clock.bin_of(visits.loc[rows["visit"], "start_s"].to_numpy(np.float64))
-            inside = (row >= 0) & (at >= 0) & (at < clock.bins)
-            np.add.at(counts, (row[inside], at[inside]), rows["samples"].to_numpy(np.float64)[inside])
+        rows = self.database.coded(query, "visit")
+        row = pd.Index(applications).get_indexer(pd.Index(programs(rows["application"], nameless)))
+        at = clock.bin_of(visits.loc[rows["visit"], "start_s"].to_numpy(np.float64))
+        inside = (row >= 0) & (at >= 0) & (at < clock.bins)
+        np.add.at(counts, (row[inside], at[inside]), rows["samples"].to_numpy(np.float64)[inside])
         return np.asarray(counts[places])
 
 

@@ -28,8 +28,6 @@ _SEASON = 1.96
 """Root from which days of the week count as a season."""
 _MOST_DRIFTING = 4_000
 """Functions by which drift is measured."""
-_CHUNK = 2_000_000
-"""Counts that are scanned at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +80,23 @@ class Clearest:
     """(F,) first bin after which a root is beyond the threshold; −1: none."""
 
     @classmethod
-    def of(cls, windows: Iterable[Windows], bound: float, functions: int) -> "Clearest":
-        """Return the clearest of windows of every length; without windows, no window of none of the functions."""
+    def of(cls, windows: Iterable[Windows], bound: float, functions: int, *, beyond: bool = False) -> "Clearest":
+        """Return the clearest of windows of every length; without windows, no window of none of the functions.
+
+        Parameters
+        ----------
+        windows : of `scan`
+        bound : of the roots
+        functions : F
+        beyond : whether only windows beyond the bound matter, which is quicker
+        """
         root, never = np.zeros(functions), np.iinfo(np.int64).max
         end, length, alarm = (np.full(functions, start, dtype=np.int64) for start in (0, 0, never))
         for group in windows:
-            size = np.abs(group.root)
+            roots = group.beyond(bound) if beyond else group.root
+            size = np.abs(roots)
             at = np.argmax(size, axis=1)
-            value = group.root[np.arange(functions), at]
+            value = roots[np.arange(functions), at]
             over = size > bound
             alarm = np.minimum(alarm, np.where(over.any(axis=1), np.argmax(over, axis=1), never))
             better = np.abs(value) > np.abs(root)
@@ -97,76 +104,74 @@ class Clearest:
             length = np.where(better, group.length, length)
         return cls(root, end, length, np.where(alarm == never, -1, alarm + 1))
 
+    def replaced(self, rows: Ints, others: "Clearest") -> "Clearest":
+        """Return these with those of some functions in the place of their own."""
+        arrays = {name: getattr(self, name).copy() for name in _CLEAREST}
+        for name, array in arrays.items():
+            array[rows] = getattr(others, name)
+        return Clearest(**arrays)
+
     @property
     def changed(self) -> Bools:
         """(F,) whether any root was beyond the threshold."""
         return self.alarm >= 0
 
 
-def clearest(series: CountSeries, expected: Floats, bound: float) -> Clearest:
-    """Return the clearest windows of all functions; those that a season of the week explains are looked at by weeks.
+def clearest(series: CountSeries, bound: float, rows: Ints | None = None) -> Clearest:
+    """Return the clearest windows beyond a bound; those that a season of the week explains are looked at by weeks.
 
     Parameters
     ----------
     series : of F functions in T bins
-    expected : (F, T)
     bound : of the roots
+    rows : of which functions; none: of all
     """
-    counts = series.counts()
-    whole = _scanned(series, counts, expected, np.arange(len(counts)), bound, weekly=False)
+    rows = np.arange(len(series.functions)) if rows is None else rows
+    whole = _scanned(series, rows, bound, weekly=False)
     if series.weekly is None or not whole.changed.any():
         return whole
-    season = [
-        row for row in np.flatnonzero(whole.changed).tolist() if of_the_week(series, counts, expected, whole, row)
-    ]
-    if not season:
-        return whole
-    rows = np.array(season, dtype=np.int64)
-    by_week = _scanned(series, counts, expected, rows, bound, weekly=True)
-    arrays = {name: getattr(whole, name).copy() for name in _CLEAREST}
-    for name, array in arrays.items():
-        array[rows] = getattr(by_week, name)
-    return Clearest(**arrays)
+    changed = np.flatnonzero(whole.changed).tolist()
+    again = np.array([at for at in changed if of_the_week(series, whole, at, int(rows[at]))], dtype=np.int64)
+    return whole.replaced(again, _scanned(series, rows[again], bound, weekly=True)) if len(again) else whole
 
 
 _CLEAREST = ("root", "end", "length", "alarm")
 
 
-def _scanned(
-    series: CountSeries, counts: Floats, expected: Floats, rows: Ints, bound: float, *, weekly: bool
-) -> Clearest:
+def _scanned(series: CountSeries, rows: Ints, bound: float, *, weekly: bool) -> Clearest:
     """Return the clearest windows of some functions, a part of them at a time."""
     geometry = series.weekly if weekly and series.weekly is not None else series.geometry
     period, day = series.clock.period * (WEEK if weekly else 1), series.clock.day
-    step, parts = max(1, _CHUNK // max(counts.shape[1], 1)), []
-    for first in range(0, len(rows), step):
-        some = rows[first : first + step]
+    parts = []
+    for some in series.parts(rows):
         noise = replace(series.noise, excess=series.noise.excess[some])
-        windows = scan(counts[some], expected[some], noise, geometry, day=day, period=period)
-        parts.append(Clearest.of(windows, bound, len(some)))
+        windows = scan(series.counts(some), series.expected(some), noise, geometry, day=day, period=period)
+        parts.append(Clearest.of(windows, bound, len(noise.excess), beyond=True))
     parts = parts or [Clearest.of((), bound, 0)]
     return Clearest(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CLEAREST})
 
 
-def of_the_week(series: CountSeries, counts: Floats, expected: Floats, whole: Clearest, row: int) -> bool:
+def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool:
     """Return whether the same hours of other weeks stand out as the clearest window does, by at least half.
 
     Of the weeks before the window and those after it, the side with more samples counts.
     """
-    clock, bins = series.clock, np.arange(counts.shape[1])
-    week, end, length = WEEK * clock.day, int(whole.end[row]), int(whole.length[row])
+    only = np.array([row])
+    (counts,), (expected,) = series.counts(only), series.expected(only)
+    clock, bins = series.clock, np.arange(len(counts))
+    week, end, length = WEEK * clock.day, int(whole.end[at]), int(whole.length[at])
     start = end - length
     if length > week - clock.day:
         return False
     same = np.isin(bins % week, np.arange(start, end) % week)
     hours = np.isin(bins % clock.period, np.arange(start, end) % clock.period)
     base = hours & ~same & (bins < start)
-    log_factor = _apart(counts[row], expected[row], (bins >= start) & (bins < end), base)[0]
+    log_factor = _apart(counts, expected, (bins >= start) & (bins < end), base)[0]
     sides = [side for side in (bins < start, bins >= end) if (same & side).any() and (hours & ~same & side).any()]
     if not sides:
         return False
-    side = max(sides, key=lambda part: float(expected[row][same & part].sum()))
-    apart, error = _apart(counts[row], expected[row], same & side, hours & ~same & side)
+    side = max(sides, key=lambda part: float(expected[same & part].sum()))
+    apart, error = _apart(counts, expected, same & side, hours & ~same & side)
     error *= float(np.sqrt(1.0 + series.noise.excess[row]))
     return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON * error))
 
@@ -201,19 +206,23 @@ def changes(
     bound = threshold(tests or len(series.functions), windows, criteria.false_alarms)
     home = series.home()
     taken: list[int] = []
-    others, expected = series, series.expected()
-    peaks = clearest(series, expected, bound)
+    others, peaks = series, clearest(series, bound)
+    strata = series.strata_of() if peaks.changed.any() and not nested else None
     for _ in range(0 if nested else _ROUNDS):
         fresh = [row for row in np.flatnonzero(peaks.changed).tolist() if row not in taken]
         first = {int(home[row]): row for row in sorted(fresh, key=lambda row: abs(peaks.root[row]))}
         if not first:
             break
         taken += list(first.values())
-        others = series.without(taken)
-        expected = others.expected()
-        peaks = clearest(others, expected, bound)
-    named = np.flatnonzero(peaks.changed).tolist()
-    dated = [_dated(others, expected[row], peaks, row, bound) for row in named]
+        before, others = others, series.without(taken)
+        # Functions that have nothing to do with what was taken out are what they were.
+        moved = (others.exposure != before.exposure).any(axis=1).astype(np.float64)
+        rows = np.arange(len(home)) if strata is None else np.flatnonzero((strata @ moved) > 0)
+        peaks = peaks.replaced(rows, clearest(others, bound, rows))
+    named = np.flatnonzero(peaks.changed)
+    expected = others.expected(named)
+    pairs = zip(expected, named.tolist(), strict=True)
+    dated = [_dated(others, usual, peaks, row, bound) for usual, row in pairs]
     worth = [change for change in dated if change is not None and _worth(change, criteria)]
     return sorted(worth, key=lambda change: -abs(change.root))
 
@@ -243,11 +252,16 @@ def drift_of(series: CountSeries) -> float:
     at = geometry.lengths.index(clock.day)
     only = Geometry((clock.day,), *(array[at : at + 1] for array in _arrays(geometry)))
     ends = np.arange(2 * clock.day, clock.bins + 1, clock.day) - 1
-    counts, expected = series.counts(), series.expected()
-    large = np.flatnonzero(counts.sum(axis=1) >= np.median(counts.sum(axis=1)))[:_MOST_DRIFTING]
-    noise = replace(series.noise, excess=series.noise.excess[large], drift=0.0)
-    (windows,) = scan(counts[large], expected[large], noise, only, day=clock.day, period=clock.period)
-    error, square = windows.error[:, ends].ravel(), windows.log_factor[:, ends].ravel() ** 2
+    size = series.sizes
+    large = np.flatnonzero(size >= np.median(size))[:_MOST_DRIFTING]
+    errors, squares = [np.zeros(0)], [np.zeros(0)]
+    for some in series.parts(large):
+        noise = replace(series.noise, excess=series.noise.excess[some], drift=0.0)
+        counts, expected = series.counts(some), series.expected(some)
+        for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
+            errors.append(windows.error[:, ends].ravel())
+            squares.append(windows.log_factor[:, ends].ravel() ** 2)
+    error, square = np.concatenate(errors), np.concatenate(squares)
     ways = np.tile(1.0 + 1.0 / (np.arange(len(ends)) + 1.0), len(large))
     known = np.isfinite(error)
     error, square, ways = error[known] ** 2, square[known], ways[known]
@@ -489,15 +503,14 @@ def detectable(
     clock, geometry = series.clock, series.geometry
     bound = threshold(tests, len(geometry.lengths) * clock.bins, criteria.false_alarms)
     within = [at for at, length in enumerate(geometry.lengths) if length <= clock.day]
-    expected = series.expected()
-    share = expected.sum(axis=1) * series.weight / max(float(series.everything.sum()), 1.0)
+    share = series.sizes * series.weight / max(float(series.everything.sum()), 1.0)
     rows = []
     for size in sizes:
         near = np.flatnonzero((share >= size / 2.0) & (share <= size * 2.0))
         if not len(near) or not within:
             continue
         at, length = within[-1], geometry.lengths[within[-1]]
-        inside, before = expected[near, -length:].sum(axis=1), expected[near, :-length].sum(axis=1)
+        inside, before = _split(series, near, length)
         part = (inside / np.maximum(inside + before, 1e-300))[:, None]
         information = part * before[:, None]
         noise = replace(series.noise, excess=series.noise.excess[near])
@@ -509,6 +522,16 @@ def detectable(
         factor, limit = (_least(ndtr(root - least).mean(axis=0) * worth) for least in (bound, alone))
         rows.append(DetectableGrowth(size, len(near), factor, limit))
     return rows
+
+
+def _split(series: CountSeries, rows: Ints, length: int) -> tuple[Floats, Floats]:
+    """Return what is expected of some functions in the last bins, and before them."""
+    parts = [np.zeros((2, 0))]
+    for some in series.parts(rows):
+        expected = series.expected(some)
+        parts.append(np.array([expected[:, -length:].sum(axis=1), expected[:, :-length].sum(axis=1)]))
+    inside, before = np.concatenate(parts, axis=1)
+    return inside, before
 
 
 def _arrays(geometry: Geometry) -> tuple[Floats, Floats, Floats]:

@@ -171,11 +171,13 @@ class Noise:
         geometry : of the windows
         at : place of the window's length
         share : (F, T) of what is expected in the window and before, that in the window
-        information : (F, T) inverse variance of the logarithm of the factor, for independent samples
+        information : (F, T) inverse variance of the logarithm of the factor, for independent samples; only of a drift
         day : bins of a day
         """
         stays = (1.0 - self.lasting) + self.lasting * geometry.lasting[at]
         spread = ((1.0 - share) * geometry.window[at] + share * geometry.before[at]) * stays
+        if self.drift <= 0.0:
+            return np.asarray(1.0 + self.excess[:, None] * spread)
         days = max(geometry.lengths[at] / day, 1.0)
         daily = self.drift * information * (1.0 / days + share / np.maximum((1.0 - share) * days, 1e-12))
         return np.asarray(1.0 + self.excess[:, None] * spread + daily)
@@ -186,12 +188,64 @@ class Windows:
     """The windows of one length that end after every bin, for each of F series."""
 
     length: int
-    root: Floats
-    """(F, T) signed root of the deviance over its dispersion: about standard normal without a change."""
-    log_factor: Floats
-    """(F, T) logarithm of the window's level over that before."""
-    error: Floats
-    """(F, T) its standard error."""
+    size: Floats
+    """(F, T) samples in the window and before."""
+    observed: Floats
+    """(F, T) samples in the window."""
+    mean: Floats
+    """(F, T) how many of the size are expected there."""
+    dispersion: Floats
+    """(F, T) by what the deviance is divided."""
+
+    @property
+    def comparable(self) -> Bools:
+        """(F, T) whether anything is expected both in the window and before."""
+        return _comparable(self.mean, self.size)
+
+    @property
+    def root(self) -> Floats:
+        """(F, T) signed root of the deviance over its dispersion: about standard normal without a change."""
+        rest, rest_mean = self._rest()
+        deviance = 2.0 * (_entropy(self.observed, np.maximum(self.mean, 1e-9)) + _entropy(rest, rest_mean))
+        root = np.sign(self.observed - self.mean) * np.sqrt(np.maximum(deviance, 0.0) / self.dispersion)
+        return np.where(self.comparable, root, 0.0)
+
+    @property
+    def log_factor(self) -> Floats:
+        """(F, T) logarithm of the window's level over that before."""
+        rest, rest_mean = self._rest()
+        odds = np.log((self.observed + 0.5) / (rest + 0.5)) - np.log((self.mean + 0.5) / (rest_mean + 0.5))
+        return np.where(self.comparable, odds, 0.0)
+
+    @property
+    def error(self) -> Floats:
+        """(F, T) its standard error."""
+        rest = self._rest()[0]
+        error = np.sqrt(self.dispersion * (1.0 / (self.observed + 0.5) + 1.0 / (rest + 0.5)))
+        return np.where(self.comparable, error, np.inf)
+
+    def beyond(self, bound: float) -> Floats:
+        """Return the roots of series of which some may be beyond a bound, and 0 for all others, which is quicker.
+
+        A deviance is at most twice Pearson's χ², as log x ≤ x − 1, and that needs no logarithm.
+
+        Parameters
+        ----------
+        bound : of the roots, in either direction
+        """
+        rest_mean = np.maximum(self.size - self.mean, 1e-9)
+        mean = np.maximum(self.mean, 1e-9)
+        square = 2.0 * (self.observed - mean) ** 2 * (1.0 / mean + 1.0 / rest_mean)
+        near = ((square * (1.0 + 1e-9) + 1e-6 > bound**2 * self.dispersion) & self.comparable).any(axis=1)
+        root = np.zeros_like(square)
+        if near.any():
+            arrays = (self.size, self.observed, self.mean, self.dispersion)
+            root[near] = Windows(self.length, *(array[near] for array in arrays)).root
+        return root
+
+    def _rest(self) -> tuple[Floats, Floats]:
+        """Return (F, T) samples before the window, and how many are expected there."""
+        return np.maximum(self.size - self.observed, 0.0), np.maximum(self.size - self.mean, 1e-9)
 
 
 def exemplary_root(factor: Floats, window: Floats, before: Floats, dispersion: Floats) -> Floats:
@@ -246,15 +300,28 @@ def scan(
     period : bins after which hours repeat, 1 without seasons
     """
     sums, exposure = _cumulative(counts, period), _cumulative(expected, period)
+    back, totals = 0, list[Floats]()
     for at, length in enumerate(geometry.lengths):
-        back = period if length < period else length
-        earlier, before = _shifted(sums, back), _shifted(exposure, back)
-        known = before > 0
-        share = np.where(known, 1.0 - before / np.maximum(exposure, 1e-300), 0.0)
-        trials = np.where(known, sums, 0.0)
-        parts = (trials, np.where(known, sums - earlier, 0.0), trials * share, trials * share * (1.0 - share))
-        size, observed, mean, variance = (_rolling(part, min(length, period)) for part in parts)
-        yield _windows(length, size, observed, mean, noise.dispersion(geometry, at, _part(mean, size), variance, day))
+        if back != (period if length < period else length):
+            back = period if length < period else length
+            totals = [np.cumsum(part, axis=1) for part in _compared(sums, exposure, back, drifting=noise.drift > 0.0)]
+        size, observed, mean, *variance = (_rolling(total, min(length, period)) for total in totals)
+        information = variance[0] if variance else np.zeros(1)
+        dispersion = noise.dispersion(geometry, at, _part(mean, size), information, day)
+        yield Windows(length, size, observed, mean, dispersion)
+
+
+def _compared(sums: Floats, exposure: Floats, back: int, *, drifting: bool) -> Iterator[Floats]:
+    """Yield (F, T) counts of each hour with those before, in it, expected in it, and their information if need be."""
+    earlier, before = _shifted(sums, back), _shifted(exposure, back)
+    known = before > 0
+    share = np.where(known, 1.0 - before / np.maximum(exposure, 1e-300), 0.0)
+    trials = np.where(known, sums, 0.0)
+    yield trials
+    yield np.where(known, sums - earlier, 0.0)
+    yield trials * share
+    if drifting:
+        yield trials * share * (1.0 - share)
 
 
 def _part(mean: Floats, size: Floats) -> Floats:
@@ -265,19 +332,6 @@ def _part(mean: Floats, size: Floats) -> Floats:
 def _comparable(mean: Floats, size: Floats) -> Bools:
     """Return (F, T) whether anything is expected both in windows and before."""
     return np.asarray((mean > 1e-9) & (size - mean > 1e-9), dtype=np.bool_)
-
-
-def _windows(length: int, size: Floats, observed: Floats, mean: Floats, dispersion: Floats) -> Windows:
-    """Return windows of one length from (F, T) counts with those before, in them, and expected in them."""
-    rest, rest_mean = np.maximum(size - observed, 0.0), np.maximum(size - mean, 1e-9)
-    deviance = 2.0 * (_entropy(observed, np.maximum(mean, 1e-9)) + _entropy(rest, rest_mean))
-    root = np.sign(observed - mean) * np.sqrt(np.maximum(deviance, 0.0) / dispersion)
-    odds = np.log((observed + 0.5) / (rest + 0.5)) - np.log((mean + 0.5) / (rest_mean + 0.5))
-    error = np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (rest + 0.5)))
-    comparable = _comparable(mean, size)
-    return Windows(
-        length, np.where(comparable, root, 0.0), np.where(comparable, odds, 0.0), np.where(comparable, error, np.inf)
-    )
 
 
 def _entropy(count: Floats, mean: Floats) -> Floats:
@@ -298,8 +352,8 @@ def _shifted(values: Floats, by: int) -> Floats:
     return earlier
 
 
-def _rolling(values: Floats, width: int) -> Floats:
-    """Return (F, T) sums over the last bins up to each."""
-    total = np.cumsum(values, axis=1)
-    total[:, width:] -= total[:, :-width].copy()
-    return total
+def _rolling(total: Floats, width: int) -> Floats:
+    """Return (F, T) sums over the last bins up to each, of sums up to each."""
+    sums = total.copy()
+    sums[:, width:] -= total[:, :-width]
+    return sums

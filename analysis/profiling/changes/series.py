@@ -5,18 +5,20 @@ data centre, the function has its share of all time. So neither load nor a chang
 places moves a function from what is expected; a change of its cost within them does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.query import Query, QueryError
+from analysis.profiling.regressions.coded import numbered
+from analysis.profiling.regressions.shelf import Shelf, ShelfPlace
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ _TELLING = 7
 _LASTING_PAIRS = 200
 """Pairs of function and application, the largest, by which the part of the variance that lasts is measured."""
 MOST_BINS = 4_000
+_TOGETHER = 200_000
+"""Counts of functions in bins that are dense at a time."""
+_EVERY = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,8 @@ class CountSeries:
     functions: "pd.Index[str]"
     strata: pd.DataFrame
     """(S,) application, platform, datacentre."""
-    cells: csr_array
-    """(F, S · T) samples."""
+    cells: "csr_array | DayCells"
+    """(F, S · T) samples, of which rows can be taken."""
     exposure: Floats
     """(S, T) samples that the functions' are compared with: of everything, until `without` takes some out."""
     weight: Floats
@@ -137,36 +142,130 @@ class CountSeries:
     weekly: Geometry | None = None
     """Of the same bins where hours of the week repeat; None: there is no second week."""
 
-    def counts(self) -> Floats:
-        """Return (F, T) samples."""
-        strata, bins = self.exposure.shape
-        together = csr_array((np.ones(strata * bins), (np.arange(strata * bins), np.tile(np.arange(bins), strata))))
-        return np.asarray((self.cells @ together).todense(), dtype=np.float64)
+    @property
+    def sizes(self) -> Floats:
+        """(F,) samples over all time."""
+        sizes = np.zeros(len(self.functions))
+        for part in self.parts():
+            sizes[part] = self.cells[part].sum(axis=1)
+        return sizes
 
-    def expected(self) -> Floats:
-        """Return (F, T) samples that are expected from each stratum's share over all time."""
-        strata, bins = self.exposure.shape
-        stratum = csr_array((np.ones(strata * bins), (np.arange(strata * bins), np.repeat(np.arange(strata), bins))))
-        total = self.exposure.sum(axis=1)
-        share = (self.cells @ stratum) @ csr_array(np.diag(1.0 / np.maximum(total, 1e-300)))
+    def parts(self, rows: Ints | None = None) -> Iterator[Ints]:
+        """Yield functions, so many at a time that what was sampled of them and their counts are few.
+
+        Parameters
+        ----------
+        rows : of which functions; none: of all
+        """
+        chosen = np.arange(len(self.functions)) if rows is None else rows
+        entries = self.cells.entries if isinstance(self.cells, DayCells) else np.diff(self.cells.indptr)
+        size = np.cumsum(entries[chosen] + self.exposure.shape[1])
+        number = size // _TOGETHER
+        yield from np.split(chosen, np.flatnonzero(np.diff(number)) + 1) if len(chosen) else ()
+
+    def strata_of(self) -> csr_array:
+        """Return (F, S) how many entries functions have in each stratum."""
+        parts = [csr_array((0, len(self.strata)))]
+        for part in self.parts():
+            cells = self.cells[part].tocoo()
+            stratum = cells.col // self.exposure.shape[1]
+            parts.append(csr_array((np.ones(len(stratum)), (cells.row, stratum)), shape=(len(part), len(self.strata))))
+        return csr_array(vstack(parts, format="csr"))
+
+    def counts(self, rows: slice | Ints = _EVERY) -> Floats:
+        """Return (F, T) samples.
+
+        Parameters
+        ----------
+        rows : places of the functions; none: all
+        """
+        cells, bins = self.cells[rows].tocoo(), self.exposure.shape[1]
+        return _summed(cells, cells.col % bins, bins)
+
+    def expected(self, rows: slice | Ints = _EVERY) -> Floats:
+        """Return (F, T) samples that are expected from each stratum's share over all time; parameter as of `counts`."""
+        cells, (strata, bins) = self.cells[rows].tocoo(), self.exposure.shape
+        total = np.maximum(self.exposure.sum(axis=1), 1e-300)
+        stratum = cells.col // bins
+        share = csr_array((cells.data / total[stratum], (cells.row, stratum)), shape=(cells.shape[0], strata))
         return np.asarray(share @ self.exposure, dtype=np.float64)
 
     def without(self, functions: Sequence[int]) -> "CountSeries":
         """Return the series with samples of some functions taken out of what all others are compared with."""
         strata, bins = self.exposure.shape
-        taken = np.asarray(self.cells[list(functions)].sum(axis=0)).reshape(strata, bins)
+        taken = np.asarray(self.cells[np.array(functions, dtype=np.int64)].sum(axis=0)).reshape(strata, bins)
         return replace(self, exposure=np.maximum(self.exposure - taken, 0.0))
 
     def home(self) -> Ints:
         """Return (F,) the number of the application in which each function has most of its samples."""
-        strata, bins = self.exposure.shape
-        application = pd.factorize(self.strata["application"])[0]
-        column = csr_array((np.ones(strata * bins), (np.arange(strata * bins), np.repeat(application, bins))))
-        return np.asarray((self.cells @ column).todense().argmax(axis=1), dtype=np.int64).ravel()
+        application, names = pd.factorize(self.strata["application"])
+        most = [np.zeros(0, dtype=np.int64)]
+        for part in self.parts():
+            cells = self.cells[part].tocoo()
+            owner = application[cells.col // self.exposure.shape[1]]
+            most.append(_summed(cells, owner, len(names)).argmax(axis=1))
+        return np.concatenate(most).astype(np.int64)
 
     def of(self, function: int) -> Floats:
         """Return (S, T) samples of a function."""
-        return np.asarray(self.cells[[function]].todense()).reshape(self.exposure.shape)
+        cells = self.cells[np.array([function])].tocoo()
+        return np.bincount(cells.col, cells.data, self.exposure.size).reshape(self.exposure.shape).astype(np.float64)
+
+
+def _summed(cells: coo_array, group: Ints, groups: int) -> Floats:
+    """Return (f, G) sums over entries of a group."""
+    sums = np.bincount(cells.row.astype(np.int64) * groups + group, cells.data, cells.shape[0] * groups)
+    return sums.reshape(cells.shape[0], groups).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DayCells:
+    """Samples by function, stratum and bin, put away day by day; rows are taken like those of a sparse matrix."""
+
+    days: "tuple[_PutAway, ...]"
+    large: Ints
+    """(F,) number of each function in the days, rising."""
+    columns: int
+    shelf: Shelf
+
+    @property
+    def entries(self) -> Ints:
+        """(F,) how many entries each function has."""
+        entries = np.zeros(int(self.large.max(initial=-1)) + 1, dtype=np.int64)
+        for day in self.days:
+            own = np.diff(day.first)[: len(entries)]
+            entries[: len(own)] += own
+        return np.asarray(entries[self.large])
+
+    def __getitem__(self, rows: "slice | Ints") -> coo_array:
+        """Return (f, S · T) samples of some functions."""
+        wanted = self.large[rows]
+        row, column, samples = [], [], []
+        if len(wanted):
+            first, last = int(wanted.min()), int(wanted.max()) + 1
+            place = np.full(last - first, -1)
+            place[wanted - first] = np.arange(len(wanted))
+            for day in self.days:
+                start = day.first[min(first, len(day.first) - 1) : last + 1]
+                span = int(start[0]), int(start[-1])
+                owner = np.repeat(place[: len(start) - 1], np.diff(start))
+                inside = owner >= 0
+                row.append(owner[inside])
+                column.append(self.shelf.get(day.column, *span)[inside])
+                samples.append(self.shelf.get(day.samples, *span)[inside])
+        arrays = [np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in (row, column)]
+        values = np.concatenate([np.zeros(0), *samples])
+        return coo_array((values, (arrays[0], arrays[1])), shape=(len(wanted), self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _PutAway:
+    """A day's samples, function by function."""
+
+    first: Ints
+    """Where each function's entries begin."""
+    column: ShelfPlace
+    samples: ShelfPlace
 
 
 @dataclass(slots=True)
@@ -259,7 +358,7 @@ def _alone(database: "Database", query: Query) -> "Ask":
     """Return how a time is asked for samples in functions themselves."""
 
     def ask(since_s: float, until_s: float) -> pd.DataFrame:
-        rows = database.clustered(replace(query, since_s=since_s, until_s=until_s), "visit")
+        rows = database.coded(query.during(since_s, until_s), "visit")
         return rows.assign(own=rows["samples"])
 
     return ask
@@ -277,6 +376,18 @@ def _with_callees(database: "Database", query: Query) -> "Ask":
     return ask
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _DayRows:
+    """Samples of a day: arrays of n entries, functions, strata and machines by number."""
+
+    function: Ints
+    stratum: Ints
+    machine: Ints
+    bin: Ints
+    samples: Floats
+    own: Floats
+
+
 class _Reading:
     """Adds up the days of a profile."""
 
@@ -287,8 +398,9 @@ class _Reading:
         self.machines: dict[object, int] = {}
         self.spread, self.lasting = _Spread.of(0), _Lasting()
         self.largest: set[int] = set()
-        self.parts: list[pd.DataFrame] = []
-        self.exposures: list[pd.DataFrame] = []
+        self.shelf, self.days = Shelf(), list[_PutAway]()
+        self.value = self.total = np.zeros(0)
+        self.exposure = self.by_machine = np.zeros((0, clock.bins))
 
     def series(self, event: str) -> CountSeries:
         """Return the series of everything that was read."""
@@ -297,92 +409,106 @@ class _Reading:
             rows = rows[rows["visit"].isin(self.visits.index)]
             if len(rows):
                 self._add(rows)
-        if not self.parts:
+        if not self.days:
             raise QueryError(f"the event {event} has no samples in this time")
-        rows = pd.concat(self.parts, ignore_index=True)
-        bins, strata = self.clock.bins, len(self.strata)
-        column = rows["stratum"].to_numpy(np.int64) * bins + rows["bin"].to_numpy(np.int64)
-        function = rows["function"].to_numpy(np.int64)
-        samples = rows["samples"].to_numpy(np.float64)
-        shape = (len(self.functions), strata * bins)
-        exposure = (
-            np.bincount(column, rows["own"].to_numpy(np.float64), strata * bins)
-            .reshape(strata, bins)
-            .astype(np.float64)
-        )
-        total = np.bincount(function, samples, shape[0])
-        value = np.bincount(function, rows["value"].to_numpy(np.float64), shape[0])
+        total, value = self.total, self.value
         large = np.flatnonzero(total >= MIN_SAMPLES)
-        cells = coo_array((samples, (function, column)), shape=shape).tocsr()[large]
         return CountSeries(
             event,
             self.clock,
             pd.Index(np.array(list(self.functions), dtype=object)[large]),
             pd.DataFrame(list(self.strata), columns=["application", "platform", "datacentre"]),
-            csr_array(cells),
-            exposure,
-            (value / np.maximum(total, 1.0))[large] * samples.sum() / max(float(value.sum()), 1e-300),
-            exposure.sum(axis=0),
+            DayCells(tuple(self.days), large, self.exposure.size, self.shelf),
+            self.exposure,
+            (value / np.maximum(total, 1.0))[large] * total.sum() / max(float(value.sum()), 1e-300),
+            self.exposure.sum(axis=0),
             self._noise(large),
             *self._geometries(),
         )
 
     def _geometries(self) -> tuple[Geometry, Geometry | None]:
-        machines, clock = self._machines(), self.clock
+        machines, clock = self.by_machine, self.clock
         week = WEEK * clock.day
         weekly = Geometry.of(machines, clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
         return Geometry.of(machines, clock.day, clock.period), weekly
 
     def _add(self, rows: pd.DataFrame) -> None:
-        about = self.visits.loc[rows["visit"]]
-        application = programs(rows["application"], self.nameless)
-        table = pd.DataFrame(
-            {
-                "function": _numbered(self.functions, rows["function"]),
-                "stratum": _numbered(self.strata, application, about["platform"], about["datacentre"]),
-                "machine": _numbered(self.machines, about["machine"]),
-                "bin": self.clock.bin_of(about["start_s"].to_numpy(np.float64)),
-                "samples": rows["samples"].to_numpy(np.float64),
-                "value": rows["value"].to_numpy(np.float64),
-                "own": rows["own"].to_numpy(np.float64),
-            }
+        visit, of_row = np.unique(rows["visit"].to_numpy(np.int64), return_inverse=True)
+        about = self.visits.loc[visit]
+        application, named = numbered_names(programs(rows["application"], self.nameless))
+        place, places = numbered_names(about["platform"], about["datacentre"])
+        code, pairs = numbered_codes(application, place[of_row])
+        strata = [(named[first][0], *places[second]) for first, second in pairs.tolist()]
+        function, functions = numbered_names(rows["function"])
+        machine, machines = numbered_names(about["machine"])
+        # The first day's numbers are in the order of the greatest values: of equal ones that decides which are kept.
+        order = None if self.functions else _greatest_first(rows, function, application)
+        day = _DayRows(
+            function=_known(self.functions, functions, function, order)[function],
+            stratum=_known(self.strata, strata, code, order)[code],
+            machine=_known(self.machines, machines, machine[of_row], order)[machine][of_row],
+            bin=self.clock.bin_of(about["start_s"].to_numpy(np.float64))[of_row],
+            samples=rows["samples"].to_numpy(np.float64),
+            own=rows["own"].to_numpy(np.float64),
         )
-        sums = ["samples", "value", "own"]
-        self.parts.append(table.groupby(["function", "stratum", "bin"], as_index=False)[sums].sum())
-        self.exposures.append(table.groupby(["machine", "bin"], as_index=False)[["own"]].sum())
-        self.spread = self.spread.wider(len(self.functions))
-        self._measure(table)
+        bins, count = self.clock.bins, len(self.functions)
+        self.exposure = _longer(self.exposure, len(self.strata))
+        self.by_machine = _longer(self.by_machine, len(self.machines))
+        column = day.stratum * bins + day.bin
+        self.exposure += np.bincount(column, day.own, self.exposure.size).reshape(-1, bins)
+        self.by_machine += np.bincount(day.machine * bins + day.bin, day.own, self.by_machine.size).reshape(-1, bins)
+        value = rows["value"].to_numpy(np.float64)
+        self.total = _longer(self.total, count) + np.bincount(day.function, day.samples, count)
+        self.value = _longer(self.value, count) + np.bincount(day.function, value, count)
+        kind = np.int32 if self.exposure.size < 2**31 else np.int64
+        order = np.argsort(day.function.astype(np.int32), kind="stable")
+        first = np.searchsorted(day.function[order], np.arange(count + 1))
+        put = (self.shelf.put(column[order].astype(kind)), self.shelf.put(day.samples[order]))
+        self.days.append(_PutAway(first, *put))
+        self.spread = self.spread.wider(count)
+        self._measure(day)
 
-    def _measure(self, table: pd.DataFrame) -> None:
+    def _measure(self, day: _DayRows) -> None:
         """Add a day's differences between machines."""
-        count = table.groupby(["function", "stratum", "machine"], as_index=False)[["samples"]].sum()
-        size = table.assign(size=table["own"]).groupby(["stratum", "machine"], as_index=False)[["size"]].sum()
-        size = size[size["size"] > 0]
-        strata = len(self.strata)
-        n1, n2, n3 = (np.bincount(size["stratum"], size["size"] ** power, strata) for power in (1, 2, 3))
-        joined = count.merge(size, on=["stratum", "machine"])
-        sums = joined.assign(square=joined["samples"] ** 2, cross=joined["samples"] * joined["size"])
-        pair = sums.groupby(["function", "stratum"], as_index=False)[["samples", "square", "cross"]].sum()
-        at = pair["stratum"].to_numpy(np.int64)
-        share = pair["samples"].to_numpy(np.float64) / n1[at]
-        square = pair["square"] - 2.0 * share * pair["cross"] + share**2 * n2[at]
-        alone = share * (1.0 - share) * (n1[at] - n2[at] / n1[at])
-        pairs = share**2 * (n2[at] - 2.0 * n3[at] / n1[at] + n2[at] ** 2 / n1[at] ** 2)
-        places, functions = pair["function"], len(self.functions)
-        self.spread.square += np.bincount(places, square - alone, functions)
-        self.spread.pairs += np.bincount(places, np.maximum(pairs, 0.0), functions)
-        self.spread.mean += np.bincount(places, pair["samples"], functions)
-        self.spread.concentration += np.bincount(places, share**2 * n2[at], functions)
-        self._remember(pair.assign(share=share), joined, size)
-
-    def _remember(self, pair: pd.DataFrame, joined: pd.DataFrame, size: pd.DataFrame) -> None:
-        """Keep the deviations of machines of the largest pairs."""
-        key = pair["function"] * 2**31 + pair["stratum"]
+        strata, functions = len(self.strata), len(self.functions)
+        at, sizes = numbered_codes(day.stratum, day.machine)
+        size = np.bincount(at, day.own, len(sizes)).astype(np.float64)
+        group, triples = numbered_codes(day.function, at)
+        count = np.bincount(group, day.samples, len(triples)).astype(np.float64)
+        some = size > 0
+        n1, n2, n3 = (np.bincount(sizes[some, 0], size[some] ** power, strata) for power in (1, 2, 3))
+        count, triples = count[some[triples[:, 1]]], triples[some[triples[:, 1]]]
+        beside = size[triples[:, 1]]
+        of_pair, pairs = numbered_codes(triples[:, 0], sizes[triples[:, 1], 0])
+        samples, square, cross = (
+            np.bincount(of_pair, numbers, len(pairs)).astype(np.float64)
+            for numbers in (count, count**2, count * beside)
+        )
+        function, stratum = pairs[:, 0], pairs[:, 1]
+        n1, n2, n3 = n1[stratum], n2[stratum], n3[stratum]
+        share = samples / n1
+        away = square - 2.0 * share * cross + share**2 * n2
+        alone = share * (1.0 - share) * (n1 - n2 / n1)
+        ways = share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2)
+        self.spread.square += np.bincount(function, away - alone, functions)
+        self.spread.pairs += np.bincount(function, np.maximum(ways, 0.0), functions)
+        self.spread.mean += np.bincount(function, samples, functions)
+        self.spread.concentration += np.bincount(function, share**2 * n2, functions)
+        key = function * 2**31 + stratum
         if not self.largest:
-            self.largest = set(key[pair["samples"].nlargest(_LASTING_PAIRS).index].tolist())
-        wanted = pair.assign(pair=key)[key.isin(self.largest)]
-        rows = wanted[["pair", "function", "stratum", "share"]].merge(size, on="stratum")
-        rows = rows.merge(joined[["function", "stratum", "machine", "samples"]], "left").fillna({"samples": 0.0})
+            order = np.argsort(-samples, kind="stable")[:_LASTING_PAIRS]
+            self.largest = set(key[order].tolist())
+        wanted = np.isin(key, np.array(sorted(self.largest)))
+        self._remember(
+            pd.DataFrame({"pair": key, "function": function, "stratum": stratum, "share": share})[wanted],
+            pd.DataFrame({"stratum": sizes[some, 0], "machine": sizes[some, 1], "size": size[some]}),
+            _of_pairs(triples, sizes, count, wanted[of_pair]),
+        )
+
+    def _remember(self, wanted: pd.DataFrame, size: pd.DataFrame, count: pd.DataFrame) -> None:
+        """Keep the deviations of machines of the largest pairs."""
+        rows = wanted.merge(size, on="stratum")
+        rows = rows.merge(count, "left").fillna({"samples": 0.0})
         mean = rows["share"] * rows["size"]
         strays = rows[["pair", "machine"]].assign(stray=rows["samples"] - mean, mean=mean)
         self.lasting.rows.append(strays)
@@ -395,26 +521,69 @@ class _Reading:
         variance = smoothed(own, spread.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
         return Noise(variance * usual_count, self.lasting.share())
 
-    def _machines(self) -> Floats:
-        """Return (M, T) samples of each machine in each bin."""
-        rows = pd.concat(self.exposures, ignore_index=True)
-        shape = (len(self.machines), self.clock.bins)
-        at = rows["machine"].to_numpy(np.int64) * shape[1] + rows["bin"].to_numpy(np.int64)
-        return np.bincount(at, rows["own"], shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+def _of_pairs(triples: Ints, sizes: Ints, count: Floats, wanted: Bools) -> pd.DataFrame:
+    """Return samples of some functions by stratum and machine."""
+    function, at = triples[wanted].T
+    stratum, machine = sizes[at].T
+    return pd.DataFrame({"function": function, "stratum": stratum, "machine": machine, "samples": count[wanted]})
 
 
-def _numbered(known: dict[Any, int], *columns: pd.Series) -> Ints:
-    """Return the numbers of rows' names, or of their tuples if there are several columns; new ones get the next."""
-    parts = [pd.factorize(column) for column in columns]
+def _longer(values: Floats, rows: int) -> Floats:
+    """Return an array with as many rows, the new ones of zeros."""
+    more = np.zeros((rows - len(values), *values.shape[1:]))
+    return np.concatenate([values, more]) if len(more) else values
+
+
+def numbered_names(*columns: pd.Series) -> tuple[Ints, list[tuple[str, ...]]]:
+    """Return rows' numbers among their distinct tuples of names, and these in order.
+
+    Examples
+    --------
+    >>> numbered_names(pd.Series(["b", "a", "b"]), pd.Series(["x", "x", "x"]))
+    (array([1, 0, 1]), [('a', 'x'), ('b', 'x')])
+    """
+    parts = [pd.factorize(column, sort=True) for column in columns]
     code = parts[0][0].astype(np.int64)
-    for own, names in parts[1:]:
-        code = code * max(len(names), 1) + own
-    unlike, first, place = np.unique(code, return_index=True, return_inverse=True)
-    number = np.empty(len(unlike), dtype=np.int64)
-    for at in np.argsort(first).tolist():
-        name = tuple(names[own[first[at]]] for own, names in parts)
-        number[at] = known.setdefault(name if len(name) > 1 else name[0], len(known))
-    return np.asarray(number[place])
+    names: list[tuple[str, ...]] = [(name,) for name in parts[0][1].tolist()]
+    for own, more in parts[1:]:
+        code, pairs = numbered_codes(code, own.astype(np.int64))
+        names = [(*names[first], more[second]) for first, second in pairs.tolist()]
+    return code, names
+
+
+def numbered_codes(first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """Return rows' numbers among their distinct pairs of numbers, and (n, 2) these in order.
+
+    Examples
+    --------
+    >>> numbered_codes(np.array([1, 0, 1]), np.array([5, 5, 5]))[1].tolist()
+    [[0, 5], [1, 5]]
+    """
+    number, at = numbered([first, second])
+    return number, np.column_stack([first[at], second[at]])
+
+
+def _greatest_first(rows: pd.DataFrame, function: Ints, application: Ints) -> Ints:
+    """Return the order of rows by value, of equal ones by function, application and visit."""
+    return np.lexsort((rows["visit"].to_numpy(), application, function, -rows["value"].to_numpy(np.float64)))
+
+
+def _known(known: dict[Any, int], names: Sequence[tuple[Any, ...]], code: Ints, order: Ints | None) -> Ints:
+    """Return the numbers of names; new ones get the next, in the order given or as they come in that of rows.
+
+    Parameters
+    ----------
+    known : numbers of those before
+    names : in order, of one or several parts
+    code : of rows
+    order : of rows
+    """
+    if order is not None:
+        for at in pd.unique(code[order]).tolist():
+            known.setdefault(names[at] if len(names[at]) > 1 else names[at][0], len(known))
+    single = len(names[0]) == 1
+    return np.array([known.setdefault(name[0] if single else name, len(known)) for name in names], dtype=np.int64)
 
 
 def days_of(visits: pd.DataFrame) -> list[tuple[float, float]]:
@@ -425,8 +594,11 @@ def days_of(visits: pd.DataFrame) -> list[tuple[float, float]]:
 
 def programs(application: "pd.Series[str]", nameless: set[str]) -> "pd.Series[str]":
     """Return applications; files that name no program, which otherwise go by their own names, are of one."""
-    names = application.astype(object)
-    return names.mask(names.isin(nameless), NOBODY)
+    if isinstance(application.dtype, pd.CategoricalDtype):
+        names = {name: NOBODY if name in nameless else name for name in application.cat.categories}
+        return application.map(names) if nameless & set(names) else application
+    names_of = application.astype(object)
+    return names_of.mask(names_of.isin(nameless), NOBODY)
 
 
 def smoothed(own: Floats, machine_days: Floats, counts: Floats) -> Floats:

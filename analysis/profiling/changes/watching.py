@@ -112,9 +112,9 @@ def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> Wat
 
 def _with_paths(database: "Database", event: str) -> str:
     """Return the event whose samples have call paths: the one asked for, or one that measures time; empty: none."""
-    units = database.units()
+    units, with_stacks = database.units(), set(database.with_stacks())
     for other in (event, *(name for name, unit in units.items() if unit == "nanoseconds" and name != event)):
-        if other in units and len(database.inclusive(of_fleet(database, other, ()), 1)):
+        if other in units and other in with_stacks and len(database.inclusive(of_fleet(database, other, ()), 1)):
             return other
     return ""
 

@@ -31,6 +31,20 @@ def test_every_window_equals_that_of_the_readable_twin(seed, period, bins, mean)
                 assert seen == pytest.approx(twin or (0.0, 0.0), abs=1e-6)
 
 
+@given(seed=st.integers(0, 10**6), bound=st.floats(0.5, 4.0), drift=st.sampled_from([0.0, 0.01]))
+@settings(max_examples=30, deadline=None)
+def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift):
+    rng = stream(seed, "beyond")
+    expected = rng.gamma(0.5, 4.0, (6, 20)) * (rng.random((6, 20)) < 0.9)
+    counts = rng.poisson(expected * rng.choice([0.0, 0.5, 1.0, 3.0], (6, 20))).astype(float)
+    geometry = of_one_machine(expected.sum(axis=0) + 1.0, 4)
+    for windows in scan(counts, expected, Noise(np.full(6, 0.1), 0.2, drift), geometry, day=4, period=4):
+        beyond, roots = windows.beyond(bound), windows.root
+        known = (np.abs(roots) > bound).any(axis=1)
+        np.testing.assert_array_equal(beyond[known], roots[known])
+        assert set(np.abs(beyond[~known]).ravel() > bound) <= {False}
+
+
 @given(seed=st.integers(0, 10**6), machines=st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
 def test_machines_enter_windows_as_in_the_readable_twin(seed, machines):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling.changes import series as module
 from analysis.profiling.changes.series import WatchSpan, read, smoothed
 from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
@@ -33,6 +34,61 @@ def test_series_are_the_sums_of_the_rows(profile):
     value = own.groupby("function")["value"].sum().astype(float)
     told = pd.Series(series.weight * series.counts().sum(axis=1), series.functions) / series.everything.sum()
     assert told.to_dict() == pytest.approx((value / value.sum()).to_dict())
+
+
+@pytest.mark.parametrize("together", [1, 10**6])
+def test_series_and_their_noise_are_those_of_dense_tables(profile, monkeypatch, together):
+    """Functions one at a time or all at once: what is expected, at home and excess against loops over a dense table."""
+    monkeypatch.setattr(module, "_TOGETHER", together)
+    rows, folder = profile
+    with Database([folder]) as database:
+        series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
+    own = rows[(rows["event"] == "cycles") & (rows["count"] > 0)]
+    places = ["application", "platform", "datacentre"]
+    bins = ((own["start_s"] - series.clock.since_s) // (6 * 3600.0)).astype(int)
+    own = own.assign(
+        bin=bins, day=own["start_s"] // 86400.0, stratum=list(own[places].itertuples(index=False, name=None))
+    )
+    strata = list(series.strata.itertuples(index=False, name=None))
+    dense = np.zeros((len(series.functions), *series.exposure.shape))
+    every = np.zeros(series.exposure.shape)
+    for one in own.itertuples():
+        at = strata.index(one.stratum), one.bin
+        every[at] += one.count
+        if one.function in series.functions:
+            dense[(series.functions.get_loc(one.function), *at)] += one.count
+    np.testing.assert_array_equal(series.exposure, every)
+    np.testing.assert_array_equal(series.counts(), dense.sum(axis=1))
+    np.testing.assert_array_equal(series.sizes, dense.sum(axis=(1, 2)))
+    some = np.array([0, len(dense) - 1])
+    expected = (dense.sum(axis=2) / np.maximum(every.sum(axis=1), 1e-300)) @ every
+    np.testing.assert_allclose(series.expected(), expected, rtol=1e-9)
+    np.testing.assert_allclose(series.expected(some), expected[some], rtol=1e-9)
+    np.testing.assert_array_equal(series.of(1), dense[1])
+    np.testing.assert_allclose(series.without([0, 2]).exposure, every - dense[0] - dense[2])
+    np.testing.assert_array_equal((series.strata_of() > 0).todense(), dense.sum(axis=2) > 0)
+    applications = list(dict.fromkeys(series.strata["application"]))
+    by_home = [dense[:, (series.strata["application"] == name).to_numpy()].sum(axis=(1, 2)) for name in applications]
+    np.testing.assert_array_equal(series.home(), np.argmax(by_home, axis=0))
+    np.testing.assert_allclose(series.noise.excess, excess_of(own, series.functions), rtol=1e-9)
+
+
+def excess_of(own, functions):
+    """Of each function how much a machine-day's count varies beyond independent samples, day by day, place by place."""
+    sums = pd.DataFrame(0.0, functions, ["square", "pairs", "mean", "concentration"])
+    for _, here in own.groupby(["day", "stratum"]):
+        size = here.groupby("machine")["count"].sum()
+        n1, n2, n3 = (float((size**power).sum()) for power in (1, 2, 3))
+        for function, rows in here.groupby("function"):
+            count = rows.groupby("machine")["count"].sum().reindex(size.index, fill_value=0)
+            share = count.sum() / n1
+            square = ((count - share * size) ** 2).sum() - share * (1.0 - share) * (n1 - n2 / n1)
+            pairs = share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2)
+            if function in functions:
+                sums.loc[function] += [square, max(pairs, 0.0), count.sum(), share**2 * n2]
+    square, pairs, mean, concentration = (sums[name].to_numpy() for name in sums)
+    machine_days, counts = pairs / concentration * mean**2 / concentration, concentration / mean
+    return smoothed(square / np.maximum(pairs, 1e-300), machine_days, counts) * counts
 
 
 def test_subtrees_count_each_sample_once_for_every_function_on_its_path(profile):
