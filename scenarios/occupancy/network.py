@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from analysis.figures.occupancy.stations import draw_stations
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.percentiles import percentiles
@@ -17,11 +19,15 @@ from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.occupancy import LogPercentiles
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
 from scenarios.occupancy.unserved import Unserved, unserved
+from scenarios.runs.disk import save
 from scenarios.runs.rundir import Run
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, number, seconds, share
 from scenarios.views.section import Block, Place, Says, Section, note_lines, table
 from sim.queues.network import queues_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,22 @@ class NetworkConclusion(Conclusion):
         columns = [name for name in rows[0] if name not in {"truth", "errors"}]
         return pd.DataFrame(rows, columns=columns)
 
+    def figure(self) -> "Figure":
+        """Return the mean time at each station, served and waiting by the law, and how busy its servers are."""
+        requests = self.counts["requests"]
+        columns = ("station", "service_s", "waiting_s", "utilisation", "of_response")
+        times_s = [(row.service_time_s / requests, row.queueing_time_s / requests) for row in self.stations]
+        rows = [
+            (row.station, *times, row.utilisation, row.of_response)
+            for row, times in zip(self.stations, times_s, strict=True)
+        ]
+        return draw_stations(pd.DataFrame(rows, columns=columns))
+
     def section(self) -> Section:
         """Return what people see."""
         first = f"{self.scenario} (seed {self.seed}): {self.counts['requests']:,} requests"
         blocks = (Says(f"{first}, {len(self.stations)} stations"), *self.blocks(), *self.notes())
-        return Section("", (*blocks, Place(f"tables: {self.run}")))
+        return Section("", (*blocks, Place(f"tables and figures: {self.run}")))
 
     def blocks(self) -> Iterator[Block]:
         """Yield the stations, the bottleneck, the law beside the truth, and percentiles of the whole."""
@@ -168,7 +185,10 @@ class NetworkConclusion(Conclusion):
 
 
 def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
-    """Return what is concluded of a run of several stations; without its ``truth_`` table the truth is NaN."""
+    """Return what is concluded of a run of several stations; without its ``truth_`` table the truth is NaN.
+
+    Its figure goes into the run's directory.
+    """
     log = run.table("requests", ["arrival_s", "departure_s"])
     arrival_s, departure_s = log["arrival_s"].to_numpy(), log["departure_s"].to_numpy()
     queues = queues_of(scenario.stations)
@@ -180,9 +200,9 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
     rows = []
     for place, station in enumerate(scenario.stations):
         true = None if truth is None else truth.iloc[place * n : (place + 1) * n]
-        answer = _answer(station.name, station.servers, came_s[place], left_s[place], true)
-        rows.append(replace(answer, of_response=float(shares[place]), threads=station.threads))
-    return NetworkConclusion(
+        alone = _answer(station.name, station.servers, came_s[place], left_s[place], true)
+        rows.append(replace(alone, of_response=float(shares[place]), threads=station.threads))
+    answer = NetworkConclusion(
         run=run.path,
         scenario=scenario.name,
         seed=scenario.seed,
@@ -193,6 +213,7 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
         unserved=unserved(run, log, scenario.analyses.occupancy.within_s),
         arrivals_per_s=n / scenario.horizon_s,
     )
+    return replace(answer, figures=tuple(map(str, save(answer.figure(), run.path / "stations"))))
 
 
 def critical_s(queues: Sequence[NetworkQueue], arrival_s: Floats, departure_s: Floats) -> Floats:

@@ -19,6 +19,7 @@ from scenarios.views.terminal import Progress
 _PICTURED = {
     "occupancy": "Requests present over time, split into those in service and those that wait, and utilisation",
     "servers": "Requests present over time, and the servers that were on, or ordered",
+    "stations": "Mean time at each station, served and waiting, and its utilisation and share of the response",
     "utilisation": "Utilisation by the Occupancy Law beside what the counter sampled, interval by interval",
 }
 _COURSE_MOST = 24
@@ -36,7 +37,10 @@ def laws(subject: Subject, progress: Progress) -> Iterator[Section]:
         yield Section("Servers that come and go", shown, answer)
         return
     if isinstance(answer, NetworkConclusion):
-        yield Section("Several stations", (*answer.blocks(), *answer.notes(), Command(f"wsc run {run.path}")), answer)
+        figures = saved(answer.figures, _PICTURED)
+        yield Section(
+            "Several stations", (*answer.blocks(), *answer.notes(), *figures, Command(f"wsc run {run.path}")), answer
+        )
         return
     figures, occupancy = saved(answer.figures, _PICTURED), answer.occupancy
     again = f"wsc occupancy {run.path} --servers {scenario.station.servers}"

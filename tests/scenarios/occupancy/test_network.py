@@ -66,6 +66,9 @@ def test_every_station_is_by_the_law_and_the_whole_is_not(measured):
     assert 0.0 < web.mean_thread_wait_s < web.mean_waiting_s
     assert page.mean_thread_wait_s == pytest.approx(page.mean_waiting_s)
     assert "web has 8; " in answer.section().blocks[3].text
+    drawn, means = answer.figure().axes[0].patches, [row.mean_response_s for row in answer.stations]
+    widths = np.reshape([bar.get_width() for bar in drawn], (2, -1)).sum(axis=0)
+    np.testing.assert_allclose(widths, means)
     assert answer.payload()["bottleneck"] == "page"
     assert list(answer.frame()["station"]) == [row.station for row in answer.stations]
 
