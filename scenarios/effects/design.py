@@ -316,7 +316,7 @@ def design(
     if missing:
         raise FaultsError(missing)
     try:
-        read_as = with_domain(recipe, question.domain)
+        read_as = with_domain(recipe, question.domain, tables)
         past, notes = recorded_past(tables, jobs, question.metric, read_as, estimand=estimand)
     except FaultsError as error:
         raise FaultsError(map(_with_kind, error.faults)) from error

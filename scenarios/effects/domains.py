@@ -1,7 +1,8 @@
 """Where machines disturb their neighbours: the total effect by domains, everybody on against nobody on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -11,9 +12,10 @@ from analysis.effects.estimand import Estimand
 from analysis.effects.exposure import Domains, EffectPart, ExposureEffect
 from analysis.effects.observations import FIELDS
 from analysis.effects.study import half_width
+from analysis.tables.cells import Source
 from analysis.tables.recipe import Recipe
 from models.arrays import Bools
-from scenarios.effects.observations import Experiment, clustered_by
+from scenarios.effects.observations import POWER_DOMAIN, Experiment, clustered_by
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says
@@ -123,8 +125,10 @@ class SpillOver:
 _PARTS = ("total", "direct", "spill")
 
 
-def with_domain(recipe: Recipe, domain: str | None) -> Recipe:
-    """Return the recipe with which a column that is none of ours is read as domains are."""
+def with_domain(recipe: Recipe, domain: str | None, sources: Sequence[Source]) -> Recipe:
+    """Return the recipe with which a column that is none of ours is read as domains are; of runs it is as it was."""
+    if all(isinstance(source, Path) and source.is_dir() for source in sources):
+        return recipe
     if domain is None or domain in {field.name for field in FIELDS} or "domain" in recipe.columns:
         return recipe
     quoted = domain.replace('"', '""')
@@ -142,7 +146,10 @@ def in_domains(read: Experiment, column: str) -> Experiment:
     flagged, source = read.observations, str(read.source)
     own = column if column in flagged.table else "domain"
     if own not in flagged.table:
-        known = ", ".join(name for name in ("domain", "rack", "platform") if name in flagged.table) or "none of these"
+        known = (
+            ", ".join(name for name in ("domain", POWER_DOMAIN, "rack", "platform") if name in flagged.table)
+            or "none of these"
+        )
         raise FaultsError([Fault(source, 0, 0, "domain", f"no column {column}", known)])
     try:
         clustered = clustered_by(read, own)

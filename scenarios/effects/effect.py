@@ -307,7 +307,7 @@ def effect(
     if prices is not None and estimand.change != "relative":
         raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {quantity(estimand)}")])
     own = own_guards(guards) if guards else ()
-    recipe = with_domain(_with_cluster(recipe, cluster), domain)
+    recipe = with_domain(_with_cluster(recipe, cluster), domain, sources)
     read = experiment(sources, jobs, metric, recipe, estimand)
     stated = read_about(about) if about else About()
     read, stated, cluster = _clusters_of(read, stated, cluster, domain)

@@ -39,6 +39,8 @@ _FARTHEST = 1e15
 
 _COUNTED = ("instructions", "llc_misses")
 """Counters of a run that are kept beside its metric."""
+POWER_DOMAIN = "power_domain"
+"""Of a run: which machines share a budget, for `--domain` and `--cluster`."""
 NO_DENOMINATORS = "is missing: a ratio needs its denominators there, and its numerators in value"
 _FIRST_LINE = 2
 """Of the rows of a table that has no file (`analysis.tables.cells.cells_of`)."""
@@ -522,8 +524,8 @@ def of_run(
     -------
     DataFrame
         period (seconds), job, machine, weight, value, treated (the whole of the period), instance, shard, rack,
-        platform, present_s, cpu_s, exposure (what the value is per), mean_frequency_hz; rows without CPU time, and
-        those whose machine had the feature for part of the period, are left out.
+        platform, present_s, cpu_s, exposure (what the value is per), mean_frequency_hz, power_domain; rows without CPU
+        time, and those whose machine had the feature for part of the period, are left out.
 
     Raises
     ------
@@ -540,7 +542,7 @@ def of_run(
     [[0.0, 3.0, 5.0, 3.0]]
     """
     columns = ["residence", "window", "wall_s", "cpu_s", "mean_frequency_hz", "instance", "shard", "rack", "platform"]
-    columns += _COUNTED
+    columns += [POWER_DOMAIN, *_COUNTED]
     keep = [name for name in columns if name in counters or name in instances]
     rows = measurements(
         counters, instances, metric, list(windows["window"]), least_presence=0.0, busy=True, keep=keep
@@ -552,7 +554,8 @@ def of_run(
         treated=(state == 1.0).astype(np.int64)
     )
     names = ["period", "job", "machine", "weight", "value", "treated", "instance", "shard", "rack", "platform"]
-    names += ["present_s", "cpu_s", "exposure", *(name for name in ("mean_frequency_hz", *_COUNTED) if name in rows)]
+    names += ["present_s", "cpu_s", "exposure"]
+    names += [name for name in ("mean_frequency_hz", POWER_DOMAIN, *_COUNTED) if name in rows]
     return rows.loc[np.isin(state, (0.0, 1.0)), names].reset_index(drop=True)
 
 

@@ -208,12 +208,12 @@ def answers(c, seed, number):
     row = [drawn.truth(), Exposure().parts(study.cells, study.treated).correlation]
     share = np.bincount(drawn.domain, treated) / np.bincount(drawn.domain)
     pure = (share == 0.0) | (share == 1.0)
+    line, first, clustered = Exposure().estimate(study), None, None
     if min((share == 0.0).sum(), (share == 1.0).sum()) >= 2:
-        whole = Study.of(table[pure[table["domain"]]].reset_index(drop=True), jobs)
-        first, clustered = WholeDomains().estimate(whole), Adjusted(cluster="rack").estimate(whole)
-    else:
-        first = clustered = None
-    effects = [first, Exposure().estimate(study), clustered, Adjusted().estimate(side_by_side)]
+        whole = study if pure.all() else Study.of(table[pure[table["domain"]]].reset_index(drop=True), jobs)
+        first = line if pure.all() else WholeDomains().estimate(whole)
+        clustered = Adjusted(cluster="rack").estimate(whole)
+    effects = [first, line, clustered, Adjusted().estimate(side_by_side)]
     return [*row, *(number for e in effects for number in ((np.nan, np.nan) if e is None else (e.change, e.margin)))]
 
 

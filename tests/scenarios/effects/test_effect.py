@@ -198,6 +198,13 @@ def test_a_run_has_one_truth_whatever_command_is_asked(run):
         assert "measured: instructions per CPU second (ips)" in invoke(command, run).output
 
 
+def test_racks_and_power_domains_of_a_run_can_be_domains(run):
+    assert wsc.effect(run, domain="rack").effect.estimator == "exposure"
+    for column, told in (("power_domain", "needs 2 power_domains"), ("hall", "power_domain, rack, platform")):
+        with pytest.raises(WscError, match=told):
+            wsc.effect(run, domain=column)
+
+
 def test_guards_know_what_a_run_is_measured_in_without_being_told(run):
     """Cycles compared across clocks went unseen where nobody had written the metric into a file."""
     for metric in ("ips", "ipc"):
