@@ -15,6 +15,7 @@ from analysis.figures.occupancy.utilisation import draw_beside
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.log import Cleaned
+from analysis.occupancy.logs.rates import ServersTest
 from models.arrays import Floats
 from models.code.parts import is_part
 from models.queues.policies import PolicyName
@@ -294,7 +295,16 @@ def _laws(scenario: QueueScenario, log: pd.DataFrame) -> OccupancyConclusion:
     labels = tuple(log["type"]) if len(scenario.load.types) > 1 else None
     whole = Cleaned(*_stamps(log), (), 0, paired=True, priority=classes, label=labels)
     answer = laws(whole, curve(*_stamps(log)), query)
+    if scenario.station.timeout_s is not None:
+        answer = _of_those_in_time(answer)
     return replace(answer, notes=(*answer.notes, *why, *_caveats(scenario)))
+
+
+def _of_those_in_time(answer: OccupancyConclusion) -> OccupancyConclusion:
+    """Return what is concluded of a log without requests that timed out, which says nothing of the servers' number."""
+    reason = "servers also worked for requests that timed out, so completions do not tell how many there are"
+    notes = tuple(note for note in answer.notes if note != answer.servers_test.reason)
+    return replace(answer, servers_test=ServersTest("not tested", reason), notes=notes)
 
 
 def _query(scenario: QueueScenario) -> tuple[OccupancyQuery, tuple[str, ...]]:

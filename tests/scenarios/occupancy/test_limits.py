@@ -60,6 +60,7 @@ def test_a_rush_of_time_outs_and_retries_goes_on_and_without_retries_it_ends(tmp
     assert answer.unserved.in_vain > 0.2
     assert answer.truth.service_time_s == pytest.approx(work["demand_s"][~vain].sum())
     assert any("servers also worked for those that timed out" in note.text for note in answer.notes())
+    assert "requests that timed out" in answer.occupancy.servers_test.reason
     with pytest.raises(FaultsError, match="refused, gave up or timed out"):
         occupancy(run.path, OccupancyQuery(4, to=(3,)))
     calm, _ = ran(tmp_path, "queue_timeouts", horizon_s=900.0, station__retries=None)
