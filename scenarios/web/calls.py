@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from analysis.profiling.query import of_process
+from analysis.profiling.sums import shares
 from scenarios.views.numbers import event_quantity
 from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
@@ -54,7 +55,6 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
-    inclusive = site.database.inclusive(request.query)
     functions_of = site.database.inclusive(request.query, apart=ROOTS)
     graph = call_graph(site.database.edges(request.query, apart=ROOTS), functions_of, most)
     unit = unit_of(site, request.query.event)
@@ -72,7 +72,7 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
             unit=unit,
             event=request.query.event,
         ),
-        nodes=of_frame(functions_table(inclusive, request.top), "Functions", links, unit=unit),
+        nodes=of_frame(functions_table(together(functions_of), request.top), "Functions", links, unit=unit),
         graph=graph,
     )
     return WebPage("callgraph.html", "Call graph", view)
@@ -101,6 +101,26 @@ def shared(site: ProfileSite, request: PageQuery, action: str, total: int) -> St
     base = urlencode([(name, text) for name, text in request.pairs() if name in _LINKED])
     root = next(filter(of_process, request.query.by), "")
     return StackView(request, action, site.suggestions, site.stack_events, amount, covered, base, root)
+
+
+def together(apart: pd.DataFrame) -> pd.DataFrame:
+    """Return functions of all programs together, as `Database.inclusive` gives them.
+
+    Parameters
+    ----------
+    apart : of `Database.inclusive` by dimensions of processes
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"application": list("aab"), "function": list("fgf"), "value": [3, 4, 2], "own": [3, 0, 2]})
+    >>> together(rows.assign(samples=1)).to_dict("list")
+    {'function': ['f', 'g'], 'samples': [2, 1], 'value': [5, 4], 'own': [5, 0], 'share': [1.0, 0.8]}
+    """
+    sums = apart.groupby("function", as_index=False)[["samples", "value", "own"]].sum()
+    order = sums["value"].map(lambda value: -value).argsort(kind="stable")
+    return (
+        sums.iloc[order].reset_index(drop=True).assign(share=lambda table: shares(table["value"], table["own"].sum()))
+    )
 
 
 def functions_table(inclusive: pd.DataFrame, top: int) -> pd.DataFrame:
