@@ -118,9 +118,8 @@ def together(apart: pd.DataFrame) -> pd.DataFrame:
     """
     sums = apart.groupby("function", as_index=False)[["samples", "value", "own"]].sum()
     order = sums["value"].map(lambda value: -value).argsort(kind="stable")
-    return (
-        sums.iloc[order].reset_index(drop=True).assign(share=lambda table: shares(table["value"], table["own"].sum()))
-    )
+    ordered = sums.iloc[order].reset_index(drop=True)
+    return ordered.assign(share=shares(ordered["value"], int(ordered["own"].sum())))
 
 
 def functions_table(inclusive: pd.DataFrame, top: int) -> pd.DataFrame:
