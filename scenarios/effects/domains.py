@@ -163,8 +163,9 @@ def in_domains(read: Experiment, column: str) -> Experiment:
 
 
 def domains_of(rows: pd.DataFrame) -> tuple[pd.Series, Domains]:
-    """Return the domain of each machine, by machine, and which machines have the feature."""
-    machines = rows.groupby("machine", sort=True).agg(domain=("rack", "first"), having=("treated", "max"))
+    """Return the domain of each machine of the study, by machine, and which machines have the feature."""
+    study = rows[rows["period"] >= rows.loc[rows["treated"] == 1, "period"].min()]
+    machines = study.groupby("machine", sort=True).agg(domain=("rack", "first"), having=("treated", "max"))
     codes, _ = pd.factorize(machines["domain"], sort=True)
     return machines["domain"], Domains(codes.astype(np.int64), (machines["having"] == 1).to_numpy())
 
