@@ -61,9 +61,14 @@ class Wire:
         >>> Wire(bytes([150, 1]), "a.pb").varint(0, 2)
         (150, 2)
         """
+        data = self.data
+        if at < end and data[at] < 0x80:
+            return data[at], at + 1
+        if at + 1 < end and data[at + 1] < 0x80:
+            return data[at] & 0x7F | data[at + 1] << 7, at + 2
         value = shift = 0
         for place in range(at, min(end, at + _LONGEST_VARINT)):
-            byte = self.data[place]
+            byte = data[place]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if value >> 64:
@@ -99,7 +104,7 @@ class Wire:
         message = Message(at)
         while at < end:
             start = at
-            tag, at = self.varint(at, end)
+            tag, at = (self.data[at], at + 1) if self.data[at] < 0x80 else self.varint(at, end)
             at = self._field(shape, message, (start, tag, at), end)
             self._bound(shape, message, 1, start)
         return message
