@@ -51,12 +51,32 @@ _ALONE: Final = (
     "without what instances of a job do not share (their input)",
     (("population.behaviour.input_log_sd", 0.0),),
 )
-_SHORT_POWER: Final = (
-    "where power is short (caps of 0.70 and budgets of 0.68 of the peak for 0.85 and 0.82), so that what a core frees "
-    "serves others",
-    (("power.cap_share", 0.7), ("power.domain_budget_share", 0.68)),
-    "with caps and budgets moved as far the other way (1.0 and 0.96)",
-    (("power.cap_share", 1.0), ("power.domain_budget_share", 0.96)),
+_DEEPER: Final = ("with steps twice as deep instead (0.8 GHz for 0.4)", (("feature.governor.step_down_hz", 8.0e8),))
+_ONDEMAND: Final = (
+    "where the policy before slows a machine that has little to do, so that the new one also raises clocks",
+    (("power.governor.policy", "ondemand"),),
+    *_DEEPER,
+)
+_HALF_STALLED: Final = (
+    "where the new policy slows every core that waits in half of its cycles (0.5 for 0.65)",
+    (("feature.governor.stall_threshold", 0.5),),
+    *_DEEPER,
+)
+_SAME_INPUT: Final = (
+    "without what instances of a job do not share (their input)",
+    (("population.behaviour.input_log_sd", 0.0),),
+    *_ALONE[:2],
+)
+_OWN_INPUT: Final = (
+    "where inputs of a job's instances differ three times as much",
+    (("population.behaviour.input_log_sd", 0.5),),
+    *_ALONE[:2],
+)
+_SAME_SERVICE: Final = (
+    "where all instances of the service have the same input",
+    (("population.services.0.input_log_sd", 0.0),),
+    "where hardware threads of a core do not slow each other",
+    (("interference.smt", False),),
 )
 _PROCESSORS: Final = (
     "where no processor waits for lines that another has written, and no thread for its busy sibling",
@@ -112,6 +132,25 @@ _ELSEWHERE: Final = (
     "with other tiers whose types do not differ",
     (("application.other_tiers_log_sd", 0.0),),
 )
+_OFTEN: Final = (("application.misses_per_instruction", 0.15),)
+_AS_WRITTEN: Final = tuple(
+    (f"mechanisms.{mechanism}", False)
+    for mechanism in (
+        *("departure", "coherence", "smt", "bus", "sockets", "branches", "overlap", "request_noise", "collection"),
+    )
+)
+_OFTEN_MISSED: Final = (
+    "where requests miss caches 2.6 times as often",
+    _OFTEN,
+    "where processors do what the published equation says and no more",
+    _AS_WRITTEN,
+)
+_EQUATION: Final = (
+    "where processors do what the published equation says and no more, and requests miss caches 2.6 times as often",
+    (*_AS_WRITTEN, *_OFTEN),
+    "where requests miss caches 2.6 times as often, and processors do as here",
+    _OFTEN,
+)
 
 _VISITS: Final = (
     "where the collector visits one machine in five in each round, for one in twenty",
@@ -121,34 +160,41 @@ _VISITS: Final = (
 )
 
 CAUSES: Final = (
-    SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_SHORT_POWER),
+    SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_ONDEMAND),
     SuspectedCause(
         "wsmeter/fig2",
         ("instances_losing", "change_losing_high", "shift_losing_high", "instances_gaining", "change_gaining_low"),
-        *_SHORT_POWER,
+        *_ONDEMAND,
     ),
-    SuspectedCause("wsmeter/fig3", ("change_low",), *_SHORT_POWER),
-    SuspectedCause("wsmeter/fig19", ("excludes_current_low_400",), *_SHORT_POWER),
-    SuspectedCause("wsmeter/fig9", ("share_small_distance_low",), *_ALONE),
-    SuspectedCause("wsmeter/efficiency", ("efficiency_low_min",), *_EVEN),
-    SuspectedCause("wsmeter/fig12", ("cost_growth_min4", "margin_min20_max"), *_EVEN),
-    SuspectedCause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_EVEN),
+    SuspectedCause("wsmeter/fig3", ("change_low",), *_HALF_STALLED),
+    SuspectedCause("wsmeter/fig19", ("excludes_current_low_400",), *_ONDEMAND),
+    SuspectedCause("wsmeter/fig9", ("share_small_distance_low",), *_EVEN),
+    SuspectedCause("wsmeter/efficiency", ("efficiency_low_min",), *_SAME_INPUT),
+    SuspectedCause("wsmeter/fig12", ("cost_growth_min4",), *_EVEN),
+    SuspectedCause("wsmeter/fig12", ("margin_min20_max",), *_SAME_INPUT),
+    SuspectedCause("wsmeter/fig17", ("excludes_current_high_25",), *_OWN_INPUT),
+    SuspectedCause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_SAME_INPUT),
+    SuspectedCause("wsmeter/table2-local", ("separation",), *_SAME_SERVICE),
     SuspectedCause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
     SuspectedCause("crossplatform/fig3", ("largest_residual_max",), *_POWER_LAW),
     SuspectedCause("crossplatform/table2", ("lognormal_gain",), *_POWER_LAW),
     SuspectedCause("crossplatform/fig4", ("l2_misses_p90",), *_ALIKE),
     SuspectedCause("crossplatform/table4", ("beats_benchmark", "simulated_best"), *_IDEAL),
+    SuspectedCause("crossplatform/table4", ("third_share",), *_OFTEN_MISSED),
     SuspectedCause("crossplatform/table5", ("simulated_best",), *_IDEAL),
     SuspectedCause("crossplatform/table6", ("simulated_best",), *_IDEAL),
+    SuspectedCause("crossplatform/table6", ("third_share", "simulated_median"), *_EQUATION),
     SuspectedCause("crossplatform/fig5", ("piii_over_pres",), *_TIERS),
     SuspectedCause("crossplatform/fig5", ("below_cycles",), *_ONE_BY_ONE),
+    SuspectedCause("crossplatform/fig5", ("below_benchmark",), *_OFTEN_MISSED),
     SuspectedCause("crossplatform/fig6", ("platform_ratio",), *_SHEETS),
     SuspectedCause("crossplatform/fig6", ("workload_gap",), *_BUS),
     SuspectedCause(
         "crossplatform/table7",
-        ("simulated_rank_error", "simulated_gain_over_cycles", "simulated_gain_over_benchmark", "simulated_loss"),
+        ("simulated_rank_error", "simulated_gain_over_benchmark", "simulated_loss"),
         *_PROCESSORS,
     ),
+    SuspectedCause("crossplatform/table7", ("simulated_gain_over_cycles",), *_EQUATION),
     SuspectedCause(
         "crossplatform/fig7",
         ("simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"),
@@ -158,8 +204,8 @@ CAUSES: Final = (
     SuspectedCause("gwp/fig7", ("spread",), *_VISITS),
     SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation"), *_VISITS),
 )
-"""Every cause that was thought of. Those of cross-platform prediction were found by switching off one mechanism after
-another in worlds 1 to 10; docs/papers.md says whether they explain as much in worlds 11 to 20, tried afterwards."""
+"""Every cause that was thought of. Those of WSMeter and of cross-platform prediction were found by changing one thing
+after another in worlds 1 to 10; docs/papers.md says which explain as much in worlds 11 to 20, tried afterwards."""
 
 _COVERAGES: Final = "using 25∼50 machines [...] while covering 82%∼87% of the total CPU quota (6.3)"
 _POLICY: Final = "to measure the performance impact of a new feature (i.e., new DVFS policy) (2.1), the subject of 6.4"

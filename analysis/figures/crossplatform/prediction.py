@@ -149,7 +149,7 @@ def measure_fig5(errors: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
     shares = np.linspace(0.0, 1.0, 101)
     first = errors[errors["seed"] == errors["seed"].iloc[0]]
     parts = [
-        rows(f"{application}_{direction}", shares, np.quantile(direction_rows["error"], shares))
+        rows(f"{application}_{direction}", shares, np.quantile(direction_rows["error"], shares, method="inverted_cdf"))
         for (application, direction), direction_rows in first.groupby(["application", "direction"], sort=False)
     ]
     return measures(*parts, **values)
