@@ -64,6 +64,8 @@ class Kind:
     """The ways to values that name something outside the file, and what that is."""
     own_platforms: str = ""
     """The key under which a file has spec sheets of platforms of its own; empty: it has no platforms."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Keys that take the place of another one, which a file may then not have, even with its defaults."""
     judge_name: str = ""
     """The module in `scenarios` whose `validate` says how often intervals are right; that of its lens if not named."""
     draws: str = "analyses.wsmeter.draws"
@@ -165,6 +167,7 @@ KINDS: Mapping[str, Kind] = {
                 ("machine", "interference", "mechanism"): "part",
             },
             own_platforms="platforms",
+            instead={"stations": "station"},
             makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
         ),
         Kind(

@@ -230,7 +230,7 @@ class NetworkStation:
     """Scheduling, as of `station.policy`; not by priority, because requests have no classes here."""
     quantum_s: Positive = 0.1
     """Time slice of round robin."""
-    threads: Annotated[int, Ge(1)] | None = None
+    threads: Annotated[int, Ge(1), Le(65536)] | None = None
     """Threads under processor sharing: as many requests share the servers, the others wait for a thread in order of
     arrival; null: a thread for everybody."""
     after: tuple[str, ...] | None = None

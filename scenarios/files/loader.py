@@ -7,7 +7,7 @@ import itertools
 import json
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -391,7 +391,16 @@ def _finished(
     scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)
     blamed = findings(scenario, {fault.field for fault in faults}) if scenario is not None else []
+    blamed += [wrong for wrong in _replaced(root, kind.instead) if wrong not in blamed]
     return scenario, [*faults, *(_located(root, finding) for finding in blamed)]
+
+
+def _replaced(root: ValueNode, instead: Mapping[str, str]) -> Iterator[FieldFault]:
+    """Yield the faults of keys that stand beside those that take their place, whatever they say."""
+    for key, other in instead.items():
+        node = root.child(key)
+        if node is not None and node.plain() and root.child(other) is not None:
+            yield FieldFault((other,), f"cannot be given beside {key}")
 
 
 def _unknown_kind(root: ValueNode) -> Fault:

@@ -15,6 +15,7 @@ from analysis.occupancy.law import law
 from analysis.occupancy.percentiles import percentiles
 from models.arrays import Floats
 from models.queues.network import NetworkQueue, last_places
+from models.queues.world import NetworkStation
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.occupancy import LogPercentiles
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
@@ -22,7 +23,7 @@ from scenarios.occupancy.unserved import Unserved, unserved
 from scenarios.runs.disk import save
 from scenarios.runs.rundir import Run
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import duration, number, seconds, share
+from scenarios.views.numbers import duration, number, plural, seconds, share
 from scenarios.views.section import Block, Place, Says, Section, note_lines, table
 from sim.queues.network import queues_of
 
@@ -51,12 +52,18 @@ class StationAnswer:
     threads: int | None = None
     """Of its pool; None: one for everybody."""
     mean_thread_wait_s: float = math.nan
-    """In truth, as `p99_thread_wait_s`: of the waiting, until a thread was free; until a server was, without a pool."""
+    """In truth, as `p99_thread_wait_s`: of the waiting, until a thread was free; NaN without a pool."""
     p99_thread_wait_s: float = math.nan
     demand_per_server_s: float = math.nan
     """Mean demand over servers, in truth: the station carries one request in so much time."""
     of_response: float = math.nan
-    """Share of all response time in which a request was here and nothing else held it up."""
+    """Share of all response time in which a request was here and nothing else held it up; NaN if none took any."""
+
+    @property
+    def need_s(self) -> float:
+        """Mean demand over servers, in truth if that is known, and else what the law says of all requests together."""
+        known = math.isfinite(self.demand_per_server_s)
+        return self.demand_per_server_s if known else self.service_time_s / self.servers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,13 +84,13 @@ class NetworkConclusion(Conclusion):
 
     @property
     def bottleneck(self) -> StationAnswer:
-        """The station that more load would fill first."""
-        return max(self.stations, key=lambda row: row.utilisation)
+        """The station that more load would fill first, which of several that are full is the one that needs most."""
+        return max(self.stations, key=lambda row: row.need_s)
 
     def brief(self) -> str:
         """Return the bottleneck, and how long requests take."""
-        busiest, slow = self.bottleneck, self.percentiles.response[3]
-        return f"bottleneck {busiest.station}, {share(busiest.utilisation, 1)} busy; {slow.name} {slow.value_s:.4g} s"
+        slow = self.percentiles.response[3]
+        return f"{self._narrow('bottleneck')}; {slow.name} {slow.value_s:.4g} s"
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -95,7 +102,7 @@ class NetworkConclusion(Conclusion):
             "counts": self.counts,
             "stations": [asdict(row) for row in self.stations],
             "whole": asdict(self.whole),
-            "bottleneck": self.bottleneck.station,
+            "bottleneck": self.bottleneck.station if self.bottleneck.need_s > 0 else None,
             "most_per_s": self.most_per_s,
             "arrivals_per_s": self.arrivals_per_s,
             "percentiles": self.percentiles.payload(),
@@ -128,8 +135,8 @@ class NetworkConclusion(Conclusion):
 
     def section(self) -> Section:
         """Return what people see."""
-        first = f"{self.scenario} (seed {self.seed}): {self.counts['requests']:,} requests"
-        blocks = (Says(f"{first}, {len(self.stations)} stations"), *self.blocks(), *self.notes())
+        first = f"{self.scenario} (seed {self.seed}): {plural(self.counts['requests'], 'request')}"
+        blocks = (Says(f"{first}, {plural(len(self.stations), 'station')}"), *self.blocks(), *self.notes())
         return Section("", (*blocks, Place(f"tables and figures: {self.run}")))
 
     def blocks(self) -> Iterator[Block]:
@@ -138,7 +145,7 @@ class NetworkConclusion(Conclusion):
             (
                 row.station, str(row.servers), share(row.utilisation, 1), _time(row.mean_waiting_s),
                 _time(row.p99_waiting_s), _time(row.mean_response_s), _time(row.p99_response_s),
-                share(row.of_response, 1),
+                share(row.of_response, 1, "none"),
             )
             for row in self.stations
         ]  # fmt: skip
@@ -155,8 +162,10 @@ class NetworkConclusion(Conclusion):
 
     def notes(self) -> Iterator[Says]:
         """Yield what must be known to read the numbers."""
+        timed = any(math.isfinite(row.of_response) for row in self.stations)
         yield from note_lines(
             [
+                *([] if timed else ["of response: no request took any time, so none of it was at any station"]),
                 "waiting: time at a station beyond the service demand; of response: the share of response times in "
                 "which a request was there, of stations at a time the one whose answer it waited for",
                 "all as one: the law with all requests present and all servers; it takes requests that wait at one "
@@ -164,9 +173,15 @@ class NetworkConclusion(Conclusion):
             ]
         )
 
-    def _bottleneck(self) -> str:
+    def _narrow(self, before: str) -> str:
+        """Return the bottleneck and how busy it is, or that there is none because nothing is needed of any station."""
         busiest = self.bottleneck
-        text = f"bottleneck: {busiest.station}, {share(busiest.utilisation, 1)} busy"
+        if not busiest.need_s > 0:
+            return f"{before} none, requests need no service"
+        return f"{before} {busiest.station}, {share(busiest.utilisation, 1)} busy"
+
+    def _bottleneck(self) -> str:
+        text = self._narrow("bottleneck:")
         if math.isfinite(self.most_per_s):
             text += f"; the stations carry {self.most_per_s:.4g} requests a second at most"
             text += f", {self.most_per_s / self.arrivals_per_s:.3g} times as many as came"
@@ -193,14 +208,15 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
     arrival_s, departure_s = log["arrival_s"].to_numpy(), log["departure_s"].to_numpy()
     queues = queues_of(scenario.stations)
     came_s, left_s = _stamps(run, len(queues))
-    shares = critical_s(queues, came_s, left_s).sum(axis=1) / float((departure_s - arrival_s).sum())
+    response_s = float((departure_s - arrival_s).sum())
+    shares = critical_s(queues, came_s, left_s).sum(axis=1) / (response_s or math.nan)
     known = run.has("truth_station_requests")
     truth = run.table("truth_station_requests", ["start_s", "waiting_s", "demand_s"]) if known else None
     n = len(log)
     rows = []
     for place, station in enumerate(scenario.stations):
         true = None if truth is None else truth.iloc[place * n : (place + 1) * n]
-        alone = _answer(station.name, station.servers, came_s[place], left_s[place], true)
+        alone = _answer(station, came_s[place], left_s[place], true)
         rows.append(replace(alone, of_response=float(shares[place]), threads=station.threads))
     answer = NetworkConclusion(
         run=run.path,
@@ -259,8 +275,9 @@ def _stamps(run: Run, stations: int) -> tuple[Floats, Floats]:
     return columns[0], columns[1]
 
 
-def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.DataFrame | None) -> StationAnswer:
+def _answer(station: NetworkStation, came_s: Floats, left_s: Floats, true: pd.DataFrame | None) -> StationAnswer:
     """Return what is concluded of a station by itself."""
+    servers = station.servers
     total = law(curve(came_s, left_s), servers)
     truth, waiting_s, demand_s = QueueTruth(), math.nan, math.nan
     p99_waiting_s, mean_line_s, p99_line_s = math.nan, math.nan, math.nan
@@ -271,10 +288,11 @@ def _answer(name: str, servers: int, came_s: Floats, left_s: Floats, true: pd.Da
         )
         waiting_s, demand_s = float(true["waiting_s"].mean()), whole_s / len(true) / servers
         p99_waiting_s = _p99(true["waiting_s"].to_numpy())
-        line_s = true["start_s"].to_numpy() - np.sort(came_s)
-        mean_line_s, p99_line_s = float(line_s.mean()), _p99(line_s)
+        if station.threads is not None:
+            line_s = true["start_s"].to_numpy() - np.sort(came_s)
+            mean_line_s, p99_line_s = float(line_s.mean()), _p99(line_s)
     return StationAnswer(
-        name,
+        station.name,
         servers,
         total.utilisation,
         total.service_time_s,

@@ -74,10 +74,7 @@ def chosen_rows(log: Log, slice_: LogSlice) -> Log:
     notes = list(log.notes)
     if slice_.where is not None:
         rows = _true_of(log, slice_.where)
-        notes.append(
-            f"--where: {np.count_nonzero(rows):,} of {len(rows):,} requests; "
-            "what the servers did for others is not seen, so they were busier than this"
-        )
+        notes.append(f"--where: {np.count_nonzero(rows):,} of {len(rows):,} requests; {_beside(log, rows)}")
     table = log.table
     named = slice_.by or slice_.hosts
     if named is not None:
@@ -165,6 +162,17 @@ def _shared_queueing(arrival_s: Floats, departure_s: Floats, present: Curve, ser
     came, gone = (np.interp(times, present.time_s, until) for times in inside)
     waited: Floats = gone - came
     return waited
+
+
+def _beside(log: Log, rows: Bools) -> str:
+    """Return what a condition says of the servers' other work: of all that came to a station, that there was none."""
+    stations = None if log.fields is None else log.fields.get("station")
+    if stations is not None and rows.any():
+        names = stations.astype(str).to_numpy()
+        station = names[rows][0]
+        if station and np.array_equal(names == station, rows):
+            return f"they are all of station {station}, whose servers are taken to serve no others"
+    return "what the servers did for others is not seen, so they were busier than this"
 
 
 def _column(log: Log, option: str, name: str) -> pd.Series:

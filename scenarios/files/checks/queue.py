@@ -49,6 +49,7 @@ _PER_INSTRUCTION_S = 5e-10
 """Time of an instruction on machines of which nothing else is known here."""
 
 
+@several.of_one
 def priorities(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Priorities stand with the types of requests."""
     if scenario.station.policy == "priority" and not scenario.load.types:
@@ -65,6 +66,7 @@ def scheduling(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("station", "policy"), str(error))
 
 
+@several.of_one
 def server_speeds(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Every server has its speed, or every number of busy servers its rate, and not both."""
     station = scenario.station
@@ -76,6 +78,7 @@ def server_speeds(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("station", "rates"), "cannot be given beside speeds: a server's speed would be given twice")
 
 
+@several.of_one
 def replays(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A load is replayed on other numbers of servers only if it does not depend on the answers."""
     load, station = scenario.load, scenario.station
@@ -94,6 +97,7 @@ def replays(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("replays", i), problem, str(servers))
 
 
+@several.of_one
 def background(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The work that is in no log leaves something of the fewest servers."""
     station, share = scenario.station, scenario.observation.background_share
@@ -103,6 +107,7 @@ def background(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("replays", i), problem, str(servers))
 
 
+@several.of_one
 def contention(scenario: QueueScenario) -> Iterator[FieldFault]:
     """What breaks the laws is modelled for alike servers that serve in order of arrival."""
     if not _contended(scenario):
@@ -115,6 +120,7 @@ def contention(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(("station", name), f"should be empty with {_contended(scenario)}")
 
 
+@several.of_one
 def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Refusals, patience and changing servers are modelled for alike servers under policies that know no slices."""
     station, cause = scenario.station, _limits(scenario)
@@ -145,6 +151,7 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(tuple(cause.split(".")), f"cannot be given beside {_contended(scenario)}")
 
 
+@several.of_one
 def scaling(scenario: QueueScenario) -> Iterator[FieldFault]:
     """The number of servers follows one schedule or one rule, which can be followed."""
     given, servers = scenario.scaling, scenario.station.servers
@@ -222,6 +229,7 @@ def size(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
 
 
+@several.of_one
 def slices(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Round robin, as it happens or is replayed, takes no more time slices than can be waited for."""
     station, analysed = scenario.station, scenario.analyses.occupancy.policy
@@ -269,6 +277,7 @@ def capacities(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("analyses", "occupancy", "to", i), "is there twice", str(servers))
 
 
+@several.of_one
 def machine(scenario: QueueScenario) -> Iterator[FieldFault]:
     """A machine alone decides how fast servers are; they and their neighbours fit into it, and it can be simulated."""
     given, station = scenario.machine, scenario.station

@@ -1,15 +1,26 @@
 """What a scenario of several stations must satisfy: how they follow each other, and what they are not modelled with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import wraps
 
 from models.queues.policies import MOST_SLICES, POLICIES
 from scenarios.files.checks.load import sound
 from scenarios.files.distributions import faults_of
 from scenarios.files.faults import shown
-from scenarios.files.findings import FieldFault, repeated
+from scenarios.files.findings import Check, FieldFault, repeated
 from scenarios.files.schema import Occupancy, QueueScenario
 from sim.queues.distributions import mean
 from sim.queues.network import beside_stations
+
+
+def of_one(check: Check[QueueScenario]) -> Check[QueueScenario]:
+    """Return a check of `station` and what goes with it, silent beside `stations`, which refuse all of that."""
+
+    @wraps(check)
+    def silent(scenario: QueueScenario) -> Iterable[FieldFault]:
+        return () if scenario.stations else check(scenario)
+
+    return silent
 
 
 def beside(scenario: QueueScenario) -> Iterator[FieldFault]:

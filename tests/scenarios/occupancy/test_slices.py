@@ -66,6 +66,15 @@ def test_classes_share_what_was_measured(log):
     assert any(note.startswith("--where: ") for note in answer["notes"])
 
 
+def test_the_servers_of_a_whole_station_did_nothing_for_others(log, tmp_path):
+    rows = pd.read_csv(log).rename(columns={"host": "station"})
+    rows.to_csv(tmp_path / "log.csv", index=False)
+    wheres = ("station = 'a'", "station = 'a' and path = '/item'", "station = 'a' or station = 'b'", "path = '/item'")
+    notes = [asked(tmp_path / "log.csv", "--where", where)["notes"][0] for where in wheres]
+    assert "1,500 of 2,000 requests; they are all of station a, whose servers" in notes[0]
+    assert ["busier than this" in note for note in notes] == [False, True, True, True]
+
+
 def test_conditions_compare_numbers_and_texts(log):
     rows = pd.read_csv(log)
     assert asked(log, "--where", "status = 503")["requests"] == (rows["status"] == 503).sum()
