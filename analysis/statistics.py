@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Ints
 from models.errors import WscError
 
 ROUNDING = 1e-12
@@ -51,3 +52,30 @@ class NotEnoughDataError(WscError):
         none = f"no {what}{purpose and f' for {purpose}'}: at least 1 is needed"
         super().__init__((none if (needed, have) == (1, 0) else lacks) + (remedy and f"; {remedy}"))
         self.needed, self.have = needed, have
+
+
+def intraclass(values: Floats, group: Ints) -> tuple[float, float]:
+    """Return the correlation of members of a group, by the analysis of variance, and the size of unequal groups.
+
+    Below 0 where groups differ less than their members do; NaN where no group has two members (Donner 1986).
+
+    Parameters
+    ----------
+    values, group : (n,)
+
+    Examples
+    --------
+    >>> intraclass(np.array([1.0, 1.0, -1.0, -1.0]), np.array([0, 0, 1, 1]))
+    (1.0, 2.0)
+    """
+    code = np.unique(group, return_inverse=True)[1]
+    size = np.bincount(code)
+    groups, count = len(size), len(code)
+    if groups < 2 or count <= groups:
+        return np.nan, np.nan
+    mean = np.bincount(code, values) / size
+    between = float((size * (mean - values.mean()) ** 2).sum()) / (groups - 1)
+    within = float(((values - mean[code]) ** 2).sum()) / (count - groups)
+    typical = float(count - (size**2).sum() / count) / (groups - 1)
+    spread = between + (typical - 1.0) * within
+    return ((between - within) / spread if spread > 0 else 0.0), typical

@@ -8,7 +8,7 @@ from scipy.stats import chi2, norm, t
 from analysis.audit.arms import none_drawn
 from analysis.audit.case import COMPARED, STEADY, Case, Contrast, unmet
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, MATERIAL, Finding, Severity
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, intraclass
 from models.arrays import Bools, Floats, Ints
 
 _FEW = 7.0
@@ -48,7 +48,7 @@ def whole_racks(case: Case) -> list[Finding] | str:
     chance = float(chi2.sf(apart, racks - 1))
     mates = float((size**2).sum() / size.sum())
     alike, error = _alike_in_racks(case, table.rack)
-    together = _correlation(table.ever.astype(float), table.rack)
+    together = float(np.nan_to_num(intraclass(table.ever.astype(float), table.rack)[0]))
     factor = 1 + (mates - 1) * max(together, 0.0) * max(alike + error, 0.0)
     covers = coverage(1 / np.sqrt(factor))
     if chance > ALPHA or (covers >= LEAST_COVERAGE and not table.whole_racks()):
@@ -77,7 +77,7 @@ def _alike_in_racks(case: Case, rack: Ints) -> tuple[float, float]:
         known = count > 0
         if len(np.unique(rack[known])) >= 3 and known.sum() > len(np.unique(rack[known])):
             correlations.append(
-                (_correlation((sums / np.maximum(count, 1e-300))[known], rack[known]), int(known.sum()))
+                (intraclass((sums / np.maximum(count, 1e-300))[known], rack[known])[0], int(known.sum()))
             )
     if not correlations:
         return 0.0, 1.0
@@ -86,19 +86,6 @@ def _alike_in_racks(case: Case, rack: Ints) -> tuple[float, float]:
     alike = float(np.average([r for r, _ in correlations], weights=[n for _, n in correlations]))
     mates = machines / racks
     return alike, float(np.sqrt(2 / max(racks - 1, 1)) / mates)
-
-
-def _correlation(value: Floats, group: Ints) -> float:
-    """Return the intraclass correlation by analysis of variance (Donner 1986)."""
-    code = np.unique(group, return_inverse=True)[1]
-    size = np.bincount(code)
-    groups, n = len(size), len(value)
-    mean = np.bincount(code, value) / size
-    between = float((size * (mean - value.mean()) ** 2).sum()) / (groups - 1)
-    within = float(((value - mean[code]) ** 2).sum()) / max(n - groups, 1)
-    typical = (n - float((size**2).sum()) / n) / (groups - 1)
-    total = between + (typical - 1) * within
-    return (between - within) / total if total > 0 else 0.0
 
 
 def few_clusters(case: Case) -> list[Finding] | str:

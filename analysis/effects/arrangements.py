@@ -120,7 +120,7 @@ def saturated(cells: JobMachineSums, saturations: Sequence[float]) -> Arrangemen
         return round((number - least * len(domain)) / more)
 
     def draw(number: int, rng: np.random.Generator) -> Bools:
-        of_domain = np.full(len(size), least)
+        of_domain = np.full(len(size), float(least))
         order = rng.permutation(len(size))
         for place, share in enumerate(others):
             of_domain[order[place * drawn_to(number) : (place + 1) * drawn_to(number)]] = share

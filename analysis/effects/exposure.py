@@ -19,6 +19,7 @@ from analysis.effects.cells import JobMachineSums, of_machines
 from analysis.effects.estimators.adjusted import slopes_of
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
+from analysis.statistics import intraclass
 from models.arrays import Bools, Floats, Ints
 
 _MOST_LIFTED = 2.0
@@ -168,8 +169,9 @@ class Exposure:
         fit = _Fit.of(cells, domains, regressors, wanted.shape[1])
         parts = [fit.part(combination) for combination in wanted]
         direct, spill = (unknown, unknown) if domains.whole else parts[1:]
-        alike, machines = correlation(fit.residuals, fit.weights, domains.domain)
-        return ExposureEffect(parts[0], direct, spill, alike, machines)
+        counting = fit.weights > 0
+        alike, machines = intraclass(fit.residuals[counting], domains.domain[counting])
+        return ExposureEffect(parts[0], direct, spill, max(alike, 0.0), machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,40 +198,6 @@ class WholeDomains:
     def estimate(self, study: Study, confidence: float = 0.95) -> Effect:
         """Return what it says of one experiment."""
         return concluded(self, study, confidence)
-
-
-def correlation(residual: Floats, weight: Floats, domain: Ints) -> tuple[float, float]:
-    """Return the correlation of machines within domains, by the analysis of variance, and machines of a domain.
-
-    Parameters
-    ----------
-    residual : (M,) what is left of each machine's mean
-    weight : (M,) machines with 0 are left out
-    domain : (M,) from 0
-
-    Returns
-    -------
-    tuple of float
-        0 where domains differ less than machines do, NaN where no domain has two machines; the mean size is that of
-        unequal groups (Donner 1986).
-
-    Examples
-    --------
-    >>> correlation(np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), np.array([0, 0, 1, 1]))
-    (1.0, 2.0)
-    """
-    counting = weight > 0
-    residual, domain = residual[counting], np.unique(domain[counting], return_inverse=True)[1]
-    size = np.bincount(domain)
-    groups, count = len(size), len(domain)
-    if groups < 2 or count <= groups:
-        return np.nan, np.nan
-    mean = np.bincount(domain, residual) / size
-    between = float((size * (mean - residual.mean()) ** 2).sum()) / (groups - 1)
-    within = float(((residual - mean[domain]) ** 2).sum()) / (count - groups)
-    typical = float(count - (size**2).sum() / count) / (groups - 1)
-    spread = between + (typical - 1.0) * within
-    return (max(between - within, 0.0) / spread if spread > 0 else 0.0), typical
 
 
 def _regressors(cells: JobMachineSums, domains: Domains, used: int) -> Floats:

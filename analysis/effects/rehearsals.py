@@ -162,8 +162,10 @@ def by_domain(past: Past, days: float, assumed: Assumed, saturations: Sequence[f
     )
     drawn = tuple(Course(cells, change, way.arrange) for (cells, change, _), way in zip(stretches, ways, strict=True))
     title = f"{name}, domains at {shares}"
+    even = int(np.mean(sorted(set(saturations))) * machines)  # as many domains at each saturation: more tell no more
+    most = min(sizes[-1], max(even, sizes[0]))
     return DomainRehearsal(
-        Rehearsal(title, method_of, drawn, hours, sizes[0], min(sizes[-1], max(machines // 2, sizes[0])), scale, notes),
+        Rehearsal(title, method_of, drawn, hours, sizes[0], most, scale, notes),
         Rehearsal(name, "adjusted", drawn_alone, hours, 2, machines // 2, scale, notes),
         float(np.nanmean([correlation for correlation, _ in common])),
         float(np.nanmean([size for _, size in common])),

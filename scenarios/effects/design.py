@@ -21,7 +21,8 @@ from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import HOUR_S
 from models.errors import ArgumentError
 from models.fleet.metrics import MetricName
-from scenarios.effects.domains import DomainPrice, past_in_domains, with_domain
+from scenarios.effects.domains import DomainPrice, past_in_domains
+from scenarios.effects.observations import POWER_DOMAIN, is_own, read_under
 from scenarios.effects.plan_files import unplannable, write_plan
 from scenarios.effects.recorded_past import in_words, recorded_past
 from scenarios.effects.simulated_past import simulated, simulated_periods
@@ -316,7 +317,7 @@ def design(
     if missing:
         raise FaultsError(missing)
     try:
-        read_as = with_domain(recipe, question.domain, tables)
+        read_as = read_under(recipe, question.domain, "domain", tables)
         past, notes = recorded_past(tables, jobs, question.metric, read_as, estimand=estimand)
     except FaultsError as error:
         raise FaultsError(map(_with_kind, error.faults)) from error
@@ -332,7 +333,8 @@ def design(
                 raise FaultsError([Fault("", 0, 0, error.argument, error.problem, error.got or "")]) from error
             past = replace(past, table=near, target=estimand.target)
         if question.domain is not None:
-            return _of_domains(past, question, tell, notes, unit=unit)
+            name = "domain" if is_own(question.domain, tables) else question.domain
+            return _of_domains(past, question, name, tell, notes, unit=unit)
         rehearsals = list(_rehearsals(past, question.per(unit)))
         if question.crossover:
             rehearsals.append(crossover(past, question.per(unit).assumed))
@@ -340,10 +342,13 @@ def design(
 
 
 def _of_domains(
-    past: Past, question: DesignQuestion, tell: Progress, notes: Sequence[str], *, unit: float = 1.0
+    past: Past, question: DesignQuestion, name: str, tell: Progress, notes: Sequence[str], *, unit: float = 1.0
 ) -> DesignAnswer:
-    """Return the designs in which domains are drawn, and what they cost against machines drawn one by one."""
-    past = replace(past, table=past_in_domains(past.table, str(question.domain)))
+    """Return the designs in which domains are drawn, and what they cost against machines drawn one by one.
+
+    `name` is what the column is called in the table.
+    """
+    past = replace(past, table=past_in_domains(past.table, str(question.domain), name, question.saturations))
     per_unit = question.per(unit)
     lengths = sorted({1.0, question.days})
     drawn = [by_domain(past, days, per_unit.assumed, question.saturations) for days in lengths]
@@ -374,6 +379,9 @@ def _unplannable(question: DesignQuestion) -> Iterator[Fault]:
     if question.domain is not None and question.crossover:
         yield Fault("", 0, 0, "crossover", "is left out beside --domain: domains keep what they are drawn to")
     shares = sorted(set(question.saturations))
+    if question.domain is None and shares != [0.0, 1.0]:
+        problem = "are shares of a domain's machines: domain should say which column has domains"
+        yield Fault("", 0, 0, "saturations", problem)
     if len(shares) < len(question.saturations) or len(shares) < _FEWEST_SHARES or not 0 <= shares[0] < shares[-1] <= 1:
         problem = "should be two shares or more from 0 to 100%, no two alike, such as 0,100% or 0,50%,100%"
         yield Fault("", 0, 0, "saturations", problem, ", ".join(f"{share:g}" for share in question.saturations))
@@ -404,7 +412,8 @@ def _of_scenario(sources: Sequence[str], question: DesignQuestion, tell: Progres
     past = simulated(world, max(2 * round(question.days), 2), metric)
     if question.domain is not None:
         with faults_in(Path(sources[0])):
-            return _of_domains(past, question, tell, [in_words(metric)])
+            name = "domain" if question.domain == POWER_DOMAIN else question.domain
+            return _of_domains(past, question, name, tell, [in_words(metric)])
     rehearsals = list(_rehearsals(past, question))
     if question.crossover:
         tell("simulating", 0.5)

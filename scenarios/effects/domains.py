@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -10,12 +9,9 @@ import pandas as pd
 
 from analysis.effects.estimand import Estimand
 from analysis.effects.exposure import Domains, EffectPart, ExposureEffect
-from analysis.effects.observations import FIELDS
 from analysis.effects.study import half_width
-from analysis.tables.cells import Source
-from analysis.tables.recipe import Recipe
 from models.arrays import Bools
-from scenarios.effects.observations import POWER_DOMAIN, Experiment, clustered_by
+from scenarios.effects.observations import Experiment, clustered_by, without
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says
@@ -60,8 +56,9 @@ class SpillOver:
             return ""
         count, column = len(domains.size), self.domain
         if domains.alike:
+            every = f"all {count:,} values of {column} have" if count > 1 else f"the only value of {column} has"
             return (
-                f"all {count:,} values of {column} have {self.shares[0]:.0%} of their machines with the feature, so "
+                f"{every} {self.shares[0]:.0%} of their machines with the feature, so "
                 "what neighbours do cannot be told from the feature's own effect: draw them to unlike shares, such as "
                 "0 and 100% (wsc design --domain)"
             )
@@ -125,40 +122,25 @@ class SpillOver:
 _PARTS = ("total", "direct", "spill")
 
 
-def with_domain(recipe: Recipe, domain: str | None, sources: Sequence[Source]) -> Recipe:
-    """Return the recipe with which a column that is none of ours is read as domains are; of runs it is as it was."""
-    if all(isinstance(source, Path) and source.is_dir() for source in sources):
-        return recipe
-    if domain is None or domain in {field.name for field in FIELDS} or "domain" in recipe.columns:
-        return recipe
-    quoted = domain.replace('"', '""')
-    return replace(recipe, columns={**recipe.columns, "domain": f'"{quoted}"'})
-
-
-def in_domains(read: Experiment, column: str) -> Experiment:
+def in_domains(read: Experiment, column: str, name: str) -> Experiment:
     """Return an experiment in which the values of a column are the clusters.
+
+    Parameters
+    ----------
+    column : as it is asked for
+    name : its name in the table
 
     Raises
     ------
     FaultsError
         If no table has the column, a machine has several values there, or nobody has a neighbour.
     """
-    flagged, source = read.observations, str(read.source)
-    own = column if column in flagged.table else "domain"
-    if own not in flagged.table:
-        known = (
-            ", ".join(name for name in ("domain", POWER_DOMAIN, "rack", "platform") if name in flagged.table)
-            or "none of these"
-        )
-        raise FaultsError([Fault(source, 0, 0, "domain", f"no column {column}", known)])
+    source = str(read.source)
     try:
-        clustered = clustered_by(read, own)
+        clustered = clustered_by(read, column, name)
     except FaultsError as error:
         raise FaultsError(replace(fault, field="domain") for fault in error.faults) from None
-    size = flagged.table.groupby(own)["machine"].nunique()
-    if size.max() == 1:
-        problem = f"every {column} has one machine, so nobody has a neighbour: leave it out"
-        raise FaultsError([Fault(source, 0, 0, "domain", problem)])
+    _refuse_alone(clustered.observations.table, column, source)
     return replace(clustered, observations=replace(clustered.observations, cluster=column))
 
 
@@ -176,23 +158,42 @@ def whole_domains(rows: pd.DataFrame, of_machine: pd.Series, domains: Domains) -
     return rows[rows["machine"].isin(of_machine.index[whole])].reset_index(drop=True)
 
 
-def past_in_domains(table: pd.DataFrame, column: str) -> pd.DataFrame:
+def past_in_domains(table: pd.DataFrame, column: str, name: str, shares: Sequence[float]) -> pd.DataFrame:
     """Return a past with the values of a column in place of racks.
+
+    Parameters
+    ----------
+    column : as it is asked for
+    name : its name in the table
+    shares : of a domain's machines, to which domains are to be drawn
 
     Raises
     ------
     FaultsError
-        If there is no such column, or a machine has several values there.
+        If there is no such column, a machine has several values there, nobody has a neighbour, or domains have too few
+        machines for the shares.
     """
-    own = column if column in table else "domain"
-    if own not in table:
-        known = ", ".join(name for name in ("domain", "rack", "platform") if name in table) or "none of these"
-        raise FaultsError([Fault("", 0, 0, "domain", f"no column {column}", known)])
-    of_machine = table.groupby("machine")[own].agg(["first", "nunique"])
+    if name not in table:
+        raise FaultsError([Fault("", 0, 0, "domain", *without(column, table))])
+    of_machine = table.groupby("machine")[name].agg(["first", "nunique"])
     if (of_machine["nunique"] > 1).any():
         problem = f"a machine should have one value of {column} throughout"
         raise FaultsError([Fault("", 0, 0, "domain", problem, f"several on {of_machine['nunique'].idxmax()}")])
-    return table.assign(rack=table["machine"].map(of_machine["first"]).astype(str))
+    placed = table.assign(rack=table["machine"].map(of_machine["first"]).astype(str))
+    _refuse_alone(placed, column, "")
+    machines = float(placed.groupby("rack")["machine"].nunique().median())
+    treated = {int(np.ceil(share * machines - 0.5)) for share in shares}
+    if len(treated) < len(set(shares)):
+        problem = f"should differ by a machine of a domain or more: a value of {column} has {machines:g} machines"
+        raise FaultsError([Fault("", 0, 0, "saturations", problem, ", ".join(f"{share:.3g}" for share in shares))])
+    return placed
+
+
+def _refuse_alone(table: pd.DataFrame, column: str, source: str) -> None:
+    """Refuse domains of one machine each."""
+    if table.groupby("rack")["machine"].nunique().max() == 1:
+        problem = f"every {column} has one machine, so nobody has a neighbour: leave it out"
+        raise FaultsError([Fault(source, 0, 0, "domain", problem)])
 
 
 _EXAMPLES = (0.01, 0.03, 0.1)
@@ -227,5 +228,6 @@ class DomainPrice:
             f"Drawing values of {self.domain} makes margins {self.rehearsed:.2f} times as wide as with as many "
             "machines drawn one by one, which tell no total effect. Machines of one correlate by "
             f"{self.correlation:.3f}: √(1 + ({self.machines:.1f} − 1) × {self.correlation:.3f}) = "
-            f"{self.at(self.correlation):.2f} of it; the rest is of few domains. It would be {others}."
+            f"{self.at(self.correlation):.2f} of it; the rest is of few domains: few degrees of freedom, and "
+            f"an error on the safe side. It would be {others}."
         )

@@ -30,7 +30,7 @@ from analysis.effects.methods import (
     of_tables,
     unanswerable,
 )
-from analysis.effects.observations import FIELDS, Design, Observations
+from analysis.effects.observations import Design, Observations
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -38,8 +38,16 @@ from analysis.tables.cells import Source
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.errors import InputError
 from models.fleet.metrics import MetricName
-from scenarios.effects.domains import SpillOver, domains_of, in_domains, whole_domains, with_domain
-from scenarios.effects.observations import Experiment, clustered_by, experiment, racks_wrong, read_about
+from scenarios.effects.domains import SpillOver, domains_of, in_domains, whole_domains
+from scenarios.effects.observations import (
+    Experiment,
+    clustered_by,
+    experiment,
+    is_own,
+    racks_wrong,
+    read_about,
+    read_under,
+)
 from scenarios.effects.own import OwnEstimator, estimator_of
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
@@ -307,10 +315,10 @@ def effect(
     if prices is not None and estimand.change != "relative":
         raise FaultsError([Fault("", 0, 0, "prices", f"are of a relative change, not {quantity(estimand)}")])
     own = own_guards(guards) if guards else ()
-    recipe = with_domain(_with_cluster(recipe, cluster), domain, sources)
+    recipe = read_under(read_under(recipe, cluster, "rack", sources), domain, "domain", sources)
     read = experiment(sources, jobs, metric, recipe, estimand)
     stated = read_about(about) if about else About()
-    read, stated, cluster = _clusters_of(read, stated, cluster, domain)
+    read, stated, cluster = _clusters_of(read, stated, sources, cluster, domain)
     rows, left_out = read.observations.estimable()
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
@@ -323,7 +331,7 @@ def effect(
             stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
             ours = "taken by this estimator: its error is that of machines"
             notes.append(f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
-        elif wrong := racks_wrong(stated, read.observations.table, about or read.source, column):
+        elif domain is None and (wrong := racks_wrong(stated, read.observations.table, about or read.source, column)):
             raise FaultsError(wrong)
         else:
             counted = column
@@ -387,16 +395,19 @@ def _costs(prices: pd.DataFrame, effect: Effect, confidence: float) -> pd.DataFr
 
 
 def _clusters_of(
-    read: Experiment, stated: About, cluster: str | None, domain: str | None
+    read: Experiment, stated: About, sources: Sequence[Source], cluster: str | None, domain: str | None
 ) -> tuple[Experiment, About, str | None]:
     """Return an experiment with the clusters that are asked for, what is then stated of it, and their column."""
     if domain is not None:
         if cluster is not None:
             raise FaultsError([Fault("", 0, 0, "cluster", "is left out beside --domain: domains are the clusters")])
-        return in_domains(read, domain), replace(stated, clusters="rack"), domain
+        name = "domain" if is_own(domain, sources) else domain
+        return in_domains(read, domain, name), replace(stated, clusters="rack"), domain
     if cluster in {None, "machine"}:
         return read, stated, cluster
-    return clustered_by(read, str(cluster)), replace(stated, clusters="rack"), cluster
+    column = str(cluster)
+    name = "rack" if is_own(column, sources) else column
+    return clustered_by(read, column, name), replace(stated, clusters="rack"), cluster
 
 
 def _refused(
@@ -496,14 +507,6 @@ def _clusters(cluster: str | None) -> str:
     if cluster in {None, "machine"}:
         return ""
     return "; racks are the clusters" if cluster == "rack" else f"; clusters by {cluster}"
-
-
-def _with_cluster(recipe: Recipe, cluster: str | None) -> Recipe:
-    """Return the recipe with which a column that is none of ours is read as racks are."""
-    if cluster is None or cluster in {field.name for field in FIELDS} or "rack" in recipe.columns:
-        return recipe
-    quoted = cluster.replace('"', '""')
-    return replace(recipe, columns={**recipe.columns, "rack": f'"{quoted}"'})
 
 
 def _table_notes(read: Experiment, audited: Audit) -> Iterator[str]:

@@ -15,7 +15,7 @@ from analysis.audit.about import About, AboutError
 from analysis.audit.case import Audit, examine
 from analysis.audit.guards import GUARDS, OF_MEANS, OF_RATES
 from analysis.effects.estimand import RATE, Estimand
-from analysis.effects.observations import NO_FEATURE, FlaggedRows, PeriodError, joined, read_observations
+from analysis.effects.observations import FIELDS, NO_FEATURE, FlaggedRows, PeriodError, joined, read_observations
 from analysis.tables.cells import Source, cells_of, header_of, name_of
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED, FileError
@@ -573,8 +573,27 @@ def _state(rows: pd.DataFrame, treated: pd.DataFrame | None) -> Floats:
     return np.asarray(of_rows.round(9).to_numpy(dtype=np.float64))
 
 
-def clustered_by(read: Experiment, column: str) -> Experiment:
+def is_own(column: str, sources: Sequence[Source]) -> bool:
+    """Return whether a column is somebody's own, which tables then hold under the name of one of ours."""
+    of_runs = all(isinstance(source, Path) and source.is_dir() for source in sources)
+    return not of_runs and column not in {field.name for field in FIELDS}
+
+
+def read_under(recipe: Recipe, column: str | None, name: str, sources: Sequence[Source]) -> Recipe:
+    """Return the recipe with which a column that is none of ours is read under the name of one of ours."""
+    if column is None or not is_own(column, sources):
+        return recipe
+    quoted = column.replace('"', '""')
+    return replace(recipe, columns={**recipe.columns, name: f'"{quoted}"'})
+
+
+def clustered_by(read: Experiment, column: str, name: str) -> Experiment:
     """Return an experiment in which the values of a column stand in place of racks.
+
+    Parameters
+    ----------
+    column : as it is asked for
+    name : its name in the table
 
     Raises
     ------
@@ -582,16 +601,20 @@ def clustered_by(read: Experiment, column: str) -> Experiment:
         If no table has the column, or a machine has several values there.
     """
     flagged, source = read.observations, str(read.source)
-    own = column if column in flagged.table else "rack"
-    if own not in flagged.table:
-        known = ", ".join(name for name in ("rack", "domain", "platform") if name in flagged.table) or "none of these"
-        raise FaultsError([Fault(source, 0, 0, "cluster", f"no column {column}", known)])
-    values = flagged.table.groupby("machine")[own].nunique(dropna=False)
+    if name not in flagged.table:
+        raise FaultsError([Fault(source, 0, 0, "cluster", *without(column, flagged.table))])
+    values = flagged.table.groupby("machine")[name].nunique(dropna=False)
     if (values > 1).any():
         problem = f"a machine should have one value of {column} throughout"
         raise FaultsError([Fault(source, 0, 0, "cluster", problem, f"{values.max()} on {values.idxmax()}")])
-    table = flagged.table.assign(rack=flagged.table[own].astype(str))
+    table = flagged.table.assign(rack=flagged.table[name].astype(str))
     return replace(read, observations=replace(flagged, table=table, cluster=column))
+
+
+def without(column: str, table: pd.DataFrame) -> tuple[str, str]:
+    """Return that a table has no such column, and which there are that say where machines belong."""
+    known = [name for name in ("rack", "domain", POWER_DOMAIN, "platform") if name in table]
+    return f"no column {column}", ", ".join(known) or "no rack, domain or platform either"
 
 
 def racks_wrong(about: About, rows: pd.DataFrame, file: Path, column: str = "rack") -> list[Fault]:

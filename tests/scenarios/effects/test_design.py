@@ -385,6 +385,13 @@ def test_the_price_of_domains_follows_the_design_effect():
     assert price["rehearsed_price"] == pytest.approx(price["price"], rel=0.25)
 
 
+def test_no_more_machines_are_planned_than_where_as_many_domains_have_each_saturation():
+    past = fleet(machines=200, sd=0.02).assign(hall=lambda rows: rows["machine"] // 10)
+    question = DesignQuestion(detect=0.01, days=1.0, draws=100, domain="hall", saturations=(0.0, 0.5))
+    (planned,) = design([past], question, None, quiet)["designs"]
+    assert (planned["machines"], planned["smallest"]) == (None, pytest.approx(0.0128, abs=0.002))
+
+
 @pytest.mark.parametrize(
     ("question", "told"),
     [
@@ -392,11 +399,14 @@ def test_the_price_of_domains_follows_the_design_effect():
         ({"domain": "hall", "saturations": (0.5,)}, "saturations: should be two shares or more"),
         ({"domain": "hall", "saturations": (0.5, 0.5)}, "saturations: should be two shares or more"),
         ({"domain": "job"}, "domain: a machine should have one value of job throughout"),
-        ({"domain": "rack"}, "domain: no column rack"),
+        ({"domain": "rack"}, "domain: no column rack, got domain"),
+        ({"domain": "machine"}, "domain: every machine has one machine"),
+        ({"domain": "hall", "saturations": (0.0, 0.01)}, "differ by a machine of a domain or more: .* has 5 machines"),
+        ({"saturations": (0.0, 0.5)}, "saturations: are shares of a domain's machines"),
         ({"domain": "hall", "saturations": (0.0, 0.2, 0.5, 1.0)}, "domains are needed"),
     ],
 )
 def test_domains_that_cannot_be_drawn_are_refused(question, told):
-    past = fleet(machines=30).assign(hall=lambda rows: rows["machine"] // 5)
+    past = fleet(machines=30).assign(hall=lambda rows: rows["machine"] // 5, domain=lambda rows: rows["hall"] % 2)
     with pytest.raises(FaultsError, match=told):
         design([past], DesignQuestion(detect=0.02, days=1.0, draws=100, **question), None, quiet)

@@ -200,7 +200,10 @@ def test_a_run_has_one_truth_whatever_command_is_asked(run):
 
 def test_racks_and_power_domains_of_a_run_can_be_domains(run):
     assert wsc.effect(run, domain="rack").effect.estimator == "exposure"
-    for column, told in (("power_domain", "needs 2 power_domains"), ("hall", "power_domain, rack, platform")):
+    for column, told in (
+        ("power_domain", "the only value of power_domain has 50%"),
+        ("hall", "got rack, power_domain, platform"),
+    ):
         with pytest.raises(WscError, match=told):
             wsc.effect(run, domain=column)
 
@@ -771,6 +774,13 @@ def test_what_the_guard_of_spill_over_finds_its_remedy_answers():
     ("saturations", "columns", "options", "fault"),
     [
         ((0.0, 1.0), {}, {"domain": "hall"}, "hall"),
+        ((0.0, 1.0), {}, {"domain": "rack"}, "no column rack, got domain"),
+        (
+            (0.0, 1.0),
+            {"rack": lambda rows: rows["machine"] % 2},
+            {"cluster": "platform"},
+            "no column platform, got rack",
+        ),
         (
             (0.4,),
             {},
@@ -794,6 +804,17 @@ def test_what_tells_no_total_effect_is_refused(saturations, columns, options, fa
     table, _ = disturbed(saturations, **columns)
     with pytest.raises(WscError, match=fault):
         wsc.effect(table, **options)
+
+
+def test_a_column_that_is_asked_for_is_read_though_a_recipe_has_another_as_domain(tmp_path):
+    """The recipe's column was answered for without a word."""
+    table, _ = disturbed()
+    table = table.assign(pdu=table["domain"], cooling=table["machine"] % 6).drop(columns="domain")
+    answers = [
+        wsc.effect(table, columns=mapped, domain=column)
+        for mapped, column in (({"domain": "pdu"}, "cooling"), ({}, "cooling"), ({}, "pdu"))
+    ]
+    assert answers[0].change == answers[1].change != answers[2].change
 
 
 def test_a_machine_without_a_domain_is_told_with_its_line(tmp_path):
