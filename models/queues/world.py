@@ -198,7 +198,7 @@ class Station:
     """Speed of each server; none means 1 each."""
     rates: tuple[Positive, ...] = ()
     """Work done per second by 1, 2, … busy servers together (hyper-threads); none means as many as are busy."""
-    capacity: Annotated[int, Ge(1)] | None = None
+    capacity: Annotated[int, Ge(1), Le(1_000_000_000)] | None = None
     """Most requests present, waiting or in service; one that finds so many is refused; null: no limit."""
     patience_s: Distribution | None = None
     """How long a request waits for a server to take it before it gives up; null: as long as it takes."""
