@@ -34,9 +34,8 @@ class Shelf:
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._file = SpooledTemporaryFile(max_size=most_bytes)  # noqa: SIM115
+        self._file = SpooledTemporaryFile(max_size=most_bytes)  # noqa: SIM115  # closed when the shelf is gone
         self._end = 0
-        # Its arrays live as long as what is worked out with them.
         weakref.finalize(self, self._file.close)
 
     def put(self, array: np.ndarray[tuple[int], np.dtype[_Scalar]]) -> ShelfPlace:
