@@ -1,8 +1,9 @@
 """Serve requests that pass several stations: one after another, or several at a time that are then joined.
 
-Nothing flows back, so all arrivals at a station are known once the stations before it are done. Each is served by the
-compiled kernels of `models.queues.serve`, whole, in the order of the list: the same as event by event, which
-`sim.queues.readable_network` does.
+Where nothing flows back, all arrivals at a station are known once the stations before it are done. Each is served by
+the compiled kernels of `models.queues.serve`, whole, in the order of the list: the same as event by event, which
+`sim.queues.readable_network` does. Where requests follow the answers to others, all stations are served at once
+(`models.queues.closed`).
 """
 
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 from models.errors import InputError
-from models.queues.policies import PolicyName
+from models.queues import closed
+from models.queues.policies import POLICIES, PolicyName
 from models.queues.pools import pooled
-from models.queues.serve import RequestStamps, finite, serve
+from models.queues.serve import RequestStamps, choices, finite, followers, order_of, parents, serve, set_out, thinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +59,26 @@ def last_places(stations: Sequence[NetworkQueue]) -> list[int]:
 
 
 def serve_network(
-    stations: Sequence[NetworkQueue], arrival_s: ArrayLike, demand_s: ArrayLike, choice: ArrayLike | None = None
+    stations: Sequence[NetworkQueue],
+    arrival_s: ArrayLike,
+    demand_s: ArrayLike,
+    choice: ArrayLike | None = None,
+    *,
+    after: ArrayLike | None = None,
+    think_s: ArrayLike | None = None,
 ) -> NetworkStamps:
     """Serve requests on every station until all have left.
 
     Parameters
     ----------
     stations : in an order in which each comes after those before it
-    arrival_s : (n,) array, non-decreasing, seconds
+    arrival_s : (n,) array, non-decreasing, seconds; not looked at where a request follows another
     demand_s : (s, n) array, non-negative, seconds: what each request needs of each station
     choice : (s, n) array in [0, 1), for policy random
+    after : (n,) integers, optional
+        The earlier request that each follows, -1 for none: it arrives `think_s` seconds after that one's end.
+    think_s : (n,) array, non-negative, seconds, optional
+        Zero unless given; looked at only where `after` is not -1.
 
     Raises
     ------
@@ -81,13 +93,15 @@ def serve_network(
     >>> stamps = serve_network(split, [0.0, 0.0], [[1.0, 1.0], [3.0, 1.0], [1.0, 4.0]])
     >>> stamps.departure_s.tolist(), stamps.end_s.tolist()
     ([[1.0, 2.0], [4.0, 5.0], [2.0, 6.0]], [4.0, 6.0])
+    >>> serve_network(split[:1], [0.0, np.nan], [[1.0, 1.0]], after=[-1, 0], think_s=[0.0, 5.0]).end_s
+    array([1., 7.])
     """
     _check(stations)
+    if after is not None:
+        return _closed(stations, arrival_s, demand_s, choice, after=after, think_s=think_s)
     first_s = finite("arrival_s", arrival_s, None, -np.inf)
     shape = (len(stations), first_s.size)
-    demands = np.array(demand_s, dtype=np.float64)
-    if demands.shape != shape:
-        raise InputError(f"demand_s has shape {demands.shape}, must be {shape}")
+    demands = _demands(demand_s, shape)
     draws = None if choice is None else np.array(choice, dtype=np.float64).reshape(shape)
     arrivals, starts, departures = np.empty(shape), np.empty(shape), np.empty(shape)
     for place, station in enumerate(stations):
@@ -108,6 +122,75 @@ def serve_network(
         )
         starts[place, order], departures[place, order] = stamps.start_s, stamps.departure_s
     return NetworkStamps(arrivals, starts, departures, departures[last_places(stations)].max(axis=0))
+
+
+def _demands(demand_s: ArrayLike, shape: tuple[int, int]) -> Floats:
+    """Return what requests need, as an array of its own."""
+    demands = np.array(demand_s, dtype=np.float64)
+    if demands.shape != shape:
+        raise InputError(f"demand_s has shape {demands.shape}, must be {shape}")
+    return demands
+
+
+def _closed(
+    stations: Sequence[NetworkQueue],
+    arrival_s: ArrayLike,
+    demand_s: ArrayLike,
+    choice: ArrayLike | None,
+    *,
+    after: ArrayLike,
+    think_s: ArrayLike | None,
+) -> NetworkStamps:
+    """Serve requests of which some follow the answers to others."""
+    n = np.size(after)
+    parent, shape = parents(after, n), (len(stations), n)
+    first_s, demands = set_out(arrival_s, parent), _demands(demand_s, shape)
+    rows = [None] * len(stations) if choice is None else list(np.reshape(np.asarray(choice, np.float64), shape))
+    for row in demands:
+        finite("demand_s", row, n, 0.0)
+    for place, station in enumerate(stations):
+        if station.policy not in POLICIES or station.policy == "priority":
+            raise InputError(f"stations[{place}]: policy is {station.policy!r}, must be one that needs no classes")
+        if station.servers < 1 or not 0.0 < station.quantum_s < np.inf:
+            raise InputError(f"stations[{place}]: servers and quantum_s must be positive and finite")
+    draws = np.array([
+        choices(order_of(station.policy), row, n) for station, row in zip(stations, rows, strict=True)
+    ])  # fmt: skip
+    arrivals = np.full(shape, np.nan)
+    arrivals[[not station.after for station in stations]] = first_s
+    times = closed.TaskTimes(arrivals, np.full(shape, np.nan), np.full(shape, np.nan), np.full(n, np.nan))
+    thought_s = np.zeros(n) if think_s is None else thinks(think_s, parent)
+    closed.run(_routes(stations, parent, thought_s), _queues(stations), demands, draws, times)
+    return NetworkStamps(*times)
+
+
+def _routes(stations: Sequence[NetworkQueue], parent: Ints, think_s: Floats) -> closed.Routes:
+    """Return how requests go through the stations, in the arrays of the kernel."""
+    onward = [[i for i, station in enumerate(stations) if place in station.after] for place in range(len(stations))]
+    needs = [station.needs or len(station.after) for station in stations]
+    return closed.Routes(
+        np.array([place for places in onward for place in places], np.int64),
+        np.cumsum([0, *map(len, onward)]),
+        np.array(needs, np.int64),
+        np.array([not places for places in onward], np.int64),
+        *followers(parent),
+        think_s,
+    )
+
+
+def _queues(stations: Sequence[NetworkQueue]) -> closed.QueueArrays:
+    """Return the stations in the arrays of the kernel."""
+    rules = [POLICIES[station.policy] for station in stations]
+    quanta = [
+        station.quantum_s if rule.sliced else np.inf for station, rule in zip(stations, rules, strict=True)
+    ]  # fmt: skip
+    return closed.QueueArrays(
+        np.array([rule.code for rule in rules]),
+        np.array([closed.SHARINGS.index(rule.sharing) for rule in rules]),
+        np.array([station.servers for station in stations]),
+        np.array(quanta),
+        np.array([station.threads for station in stations]),
+    )
 
 
 def _pooled(station: NetworkQueue, arrival_s: Floats, demand_s: Floats) -> RequestStamps:
@@ -136,6 +219,26 @@ def joined(departure_s: Floats, needs: int) -> Floats:
         return latest
     enough: Floats = np.sort(departure_s, axis=0)[needs - 1]
     return enough
+
+
+def alone_s(stations: Sequence[NetworkQueue], demand_s: ArrayLike) -> Floats:
+    """Return how long each request would take if none ever waited.
+
+    Parameters
+    ----------
+    demand_s : (s, n) array
+
+    Examples
+    --------
+    >>> alone_s([NetworkQueue("fcfs", 1), NetworkQueue("fcfs", 1, (0,))], [[1.0, 2.0], [3.0, 1.0]])
+    array([4., 3.])
+    """
+    left_s = np.array(demand_s, dtype=np.float64)
+    for place, station in enumerate(stations):
+        if station.after:
+            left_s[place] += joined(left_s[list(station.after)], station.needs)
+    whole_s: Floats = left_s[last_places(stations)].max(axis=0)
+    return whole_s
 
 
 def _check(stations: Sequence[NetworkQueue]) -> None:

@@ -54,7 +54,7 @@ def _before(heap: Heap, a: int, b: int) -> bool:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _push(heap: Heap, job: int) -> None:
+def push(heap: Heap, job: int) -> None:
     """Put a job into the heap."""
     member, at = heap.member, heap.size[0]
     heap.size[0] += 1
@@ -65,7 +65,7 @@ def _push(heap: Heap, job: int) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _pop(heap: Heap) -> int:
+def pop(heap: Heap) -> int:
     """Take the first job out of the heap."""
     member, at = heap.member, 0
     heap.size[0] -= 1
@@ -84,7 +84,7 @@ def _pop(heap: Heap) -> int:
 
 
 @njit(cache=False, error_model="numpy")
-def _heap(key: Floats, turn: Ints) -> Heap:
+def empty_heap(key: Floats, turn: Ints) -> Heap:
     """Return an empty heap with room for every job."""
     return Heap(key, turn, np.empty(key.size + 1, np.int64), np.zeros(1, np.int64))
 
@@ -93,16 +93,16 @@ def _heap(key: Floats, turn: Ints) -> Heap:
 def _calendar(load: RequestArrays, times: ServiceTimes) -> Heap:
     """Return the arrivals known from the start, those of nobody's followers; nobody has started."""
     times.start_s[:] = np.nan
-    pending = _heap(times.arrival_s, np.arange(times.arrival_s.size))
+    pending = empty_heap(times.arrival_s, np.arange(times.arrival_s.size))
     for job in range(load.arrival_s.size):
         times.arrival_s[job] = load.arrival_s[job]
         if not np.isnan(load.arrival_s[job]):
-            _push(pending, job)
+            push(pending, job)
     return pending
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _next(pending: Heap) -> float:
+def first_key(pending: Heap) -> float:
     """Return when the next request arrives."""
     return float(pending.key[pending.member[0]]) if pending.size[0] > 0 else np.inf
 
@@ -114,7 +114,7 @@ def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, n
     follower = load.first[job] if load.first.size > 0 else NOBODY
     while follower != NOBODY:
         times.arrival_s[follower] = now_s + load.think_s[follower]
-        _push(pending, follower)
+        push(pending, follower)
         follower = load.following[follower]
 
 
@@ -259,7 +259,7 @@ def _rank_anew(shop: Shop, now_s: float, key: NumberFunction) -> None:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _soonest(cores: Cores) -> tuple[int, int]:
+def soonest(cores: Cores) -> tuple[int, int]:
     """Return the core that is done first and the core whose slice ends first."""
     done = ended = 0
     for c in range(1, cores.job.size):
@@ -308,7 +308,7 @@ def _fill(shop: Shop, now_s: float) -> None:
     """Let free cores, the fastest first, take jobs that wait."""
     core = _free(shop.cores)
     while core != NOBODY and shop.waiting.size[0] > 0:
-        job = _draw(shop) if shop.station.policy == RANDOM else _pop(shop.waiting)
+        job = _draw(shop) if shop.station.policy == RANDOM else pop(shop.waiting)
         _seat(shop, core, job, now_s)
         core = _free(shop.cores)
 
@@ -326,7 +326,7 @@ def _leave(shop: Shop, now_s: float) -> None:
 @njit(cache=False, error_model="numpy", inline="always", borrows=True)
 def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let the next request join the line, and take the core of whom it may preempt."""
-    job, waiting, cores = _pop(shop.pending), shop.waiting, shop.cores
+    job, waiting, cores = pop(shop.pending), shop.waiting, shop.cores
     if key is None:
         waiting.key[job] = _rank(shop.station.policy, shop.load.priority[job], shop.left[job], shop.tally[TURNS])
     else:
@@ -337,10 +337,10 @@ def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | No
         victim = cores.job[worst]
         if _before(waiting, job, victim):
             shop.left[victim] = _left(cores, worst, now_s)
-            _push(waiting, victim)
+            push(waiting, victim)
             _seat(shop, worst, job, now_s)
             return
-    _push(waiting, job)
+    push(waiting, job)
 
 
 @njit(cache=False, error_model="numpy", inline="always", borrows=True)
@@ -350,13 +350,13 @@ def _expire(shop: Shop, c: int, now_s: float) -> None:
     shop.left[job] = cores.left[c] - cores.rate[c] * cores.slice_s[c]
     if shop.waiting.size[0] > 0:
         _turn(shop, job)
-        _push(shop.waiting, job)
-        job = _pop(shop.waiting)
+        push(shop.waiting, job)
+        job = pop(shop.waiting)
     _seat(shop, c, job, now_s)
 
 
 @njit(cache=False, error_model="numpy")
-def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floats) -> Shop:
+def open_shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floats) -> Shop:
     """Return the station before the first request."""
     k, n = station.speed.size, load.demand_s.size
     never = np.full(k, np.inf)
@@ -364,7 +364,7 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floa
         np.full(k, NOBODY), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), never,
         never.copy(), never.copy(),
     )  # fmt: skip
-    waiting = _heap(np.zeros(n), np.zeros(n, np.int64))
+    waiting = empty_heap(np.zeros(n), np.zeros(n, np.int64))
     calendar = _calendar(load, times)
     return Shop(load, station, times, calendar, waiting, cores, load.demand_s.copy(), np.zeros(3, np.int64), call)
 
@@ -372,8 +372,8 @@ def _shop(load: RequestArrays, station: Servers, times: ServiceTimes, call: Floa
 @njit(cache=False, error_model="numpy", borrows=True)
 def next_on_cores(shop: Shop) -> float:
     """Return when a request arrives or leaves, or a slice ends, next."""
-    done, ended = _soonest(shop.cores)
-    return float(min(_next(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]))
+    done, ended = soonest(shop.cores)
+    return float(min(first_key(shop.pending), shop.cores.finish_s[done], shop.cores.expiry_s[ended]))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -382,7 +382,7 @@ def happen_on_cores(shop: Shop, now_s: float, preemptive: bool, key: NumberFunct
 
     Where there is a key, by that (what is done only without one, or with one, is compiled out).
     """
-    done, ended = _soonest(shop.cores)
+    done, ended = soonest(shop.cores)
     if key is None:
         if shop.station.policy == SRPT:
             _rank_by_rest(shop.cores, shop.waiting, now_s)
@@ -390,7 +390,7 @@ def happen_on_cores(shop: Shop, now_s: float, preemptive: bool, key: NumberFunct
         _rank_anew(shop, now_s, key)
     if shop.cores.finish_s[done] == now_s:
         _leave(shop, now_s)
-    elif _next(shop.pending) == now_s:
+    elif first_key(shop.pending) == now_s:
         _arrive(shop, now_s, preemptive, key)
     else:
         _expire(shop, ended, now_s)
@@ -414,7 +414,7 @@ def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
         now_s = next_on_cores(shop)
         if now_s == np.inf:
             return
-        if pace.next_s[0] <= now_s and pace.next_s[0] != shop.cores.finish_s[_soonest(shop.cores)[0]]:
+        if pace.next_s[0] <= now_s and pace.next_s[0] != shop.cores.finish_s[soonest(shop.cores)[0]]:
             now_s = pace.next_s[0]
             _change_pace(pace, now_s, _busy(shop.cores))
             pace_on_cores(shop, now_s)
@@ -425,7 +425,7 @@ def _run(shop: Shop, preemptive: bool, key: NumberFunction | None) -> None:
 @njit(error_model="numpy")
 def on_cores(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times where every job in service holds a core: all policies but PS and FB."""
-    _run(_shop(load, station, times, np.empty(0)), station.policy in PREEMPTIVE, None)
+    _run(open_shop(load, station, times, np.empty(0)), station.policy in PREEMPTIVE, None)
 
 
 @njit(error_model="numpy")
@@ -437,11 +437,11 @@ def by_key(  # noqa: PLR0917  # compiled code takes arguments by position
     A key that is no number, or raises an error, ends in an error; `call` is (5,), the last call of it: its four
     arguments and what it returned.
     """
-    _run(_shop(load, station, times, call), preemptive, key)
+    _run(open_shop(load, station, times, call), preemptive, key)
 
 
 @njit(cache=False, error_model="numpy")
-def _total(station: Servers) -> Floats:
+def total_speed(station: Servers) -> Floats:
     """Return the summed speed of the 0, 1, .., k fastest cores."""
     total = np.zeros(station.speed.size + 1)
     total[1:] = np.cumsum(station.speed)
@@ -467,7 +467,7 @@ def _done_sharing(shop: Shared) -> float:
 @njit(cache=False, error_model="numpy", borrows=True)
 def next_sharing(shop: Shared) -> float:
     """Return when a request arrives or leaves next."""
-    return float(min(_next(shop.pending), _done_sharing(shop)))
+    return float(min(first_key(shop.pending), _done_sharing(shop)))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -481,28 +481,28 @@ def pass_sharing(shop: Shared, now_s: float) -> None:
 @njit(cache=False, error_model="numpy", borrows=True)
 def happen_sharing(shop: Shared) -> None:
     """Let the next request leave or arrive."""
-    finish_s, arrival_s, clock, present = _done_sharing(shop), _next(shop.pending), shop.clock, shop.present
+    finish_s, arrival_s, clock, present = _done_sharing(shop), first_key(shop.pending), shop.clock, shop.present
     if finish_s <= arrival_s:
-        jobs, job = present.size[0], _pop(present)
+        jobs, job = present.size[0], pop(present)
         clock[NOW], clock[ATTAINED] = finish_s, present.key[job] if jobs > 1 else 0.0
         _depart(shop.load, shop.times, shop.pending, job, finish_s)
     else:
         pass_sharing(shop, arrival_s)
-        job = _pop(shop.pending)
+        job = pop(shop.pending)
         shop.times.start_s[job] = arrival_s
         present.key[job] = clock[ATTAINED] + shop.load.demand_s[job]
-        _push(present, job)
+        push(present, job)
 
 
 @njit(error_model="numpy")
 def sharing(load: RequestArrays, station: Servers, times: ServiceTimes) -> None:
     """Fill the times under processor sharing: the speed of the min(N, k) fastest cores is split evenly."""
     n, pace = load.demand_s.size, station.pace
-    present = _heap(np.zeros(n), np.arange(n))
-    shop = Shared(load, station, times, _calendar(load, times), present, _total(station), np.zeros(2))
+    present = empty_heap(np.zeros(n), np.arange(n))
+    shop = Shared(load, station, times, _calendar(load, times), present, total_speed(station), np.zeros(2))
     while next_sharing(shop) < np.inf:
         change_s = pace.next_s[0]
-        if change_s <= _next(shop.pending) and change_s < _done_sharing(shop):
+        if change_s <= first_key(shop.pending) and change_s < _done_sharing(shop):
             pass_sharing(shop, change_s)
             _change_pace(pace, change_s, min(present.size[0], station.speed.size))
         else:
@@ -599,7 +599,7 @@ def _done_foreground(shop: Foreground) -> float:
 @njit(cache=False, error_model="numpy", borrows=True)
 def next_foreground(shop: Foreground) -> float:
     """Return when a request arrives or leaves, or a group catches up with another, next."""
-    return float(min(_next(shop.pending), _done_foreground(shop)))
+    return float(min(first_key(shop.pending), _done_foreground(shop)))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -617,10 +617,10 @@ def happen_foreground(shop: Foreground) -> None:
     served = _share_out(groups, shop.station, shop.total)
     done_s, leaving, place = _first_done(load, groups, served)
     caught_s, merging = _first_caught(groups, served)
-    arrival_s, step_s = _next(shop.pending), min(done_s, caught_s)
+    arrival_s, step_s = first_key(shop.pending), min(done_s, caught_s)
     if arrival_s < clock[NOW] + step_s:
         _advance(groups, served, arrival_s - clock[NOW])
-        job, clock[NOW] = _pop(shop.pending), arrival_s
+        job, clock[NOW] = pop(shop.pending), arrival_s
         shop.times.start_s[job] = arrival_s
         _join(groups, job)
         return
@@ -642,10 +642,10 @@ def foreground(load: RequestArrays, station: Servers, times: ServiceTimes) -> No
     groups = AttainedLine(
         np.empty(n, np.int64), np.zeros(n + 1, np.int64), np.zeros(n), np.zeros(n), np.zeros(2, np.int64)
     )
-    shop = Foreground(load, station, times, _calendar(load, times), groups, _total(station), np.zeros(2))
+    shop = Foreground(load, station, times, _calendar(load, times), groups, total_speed(station), np.zeros(2))
     while next_foreground(shop) < np.inf:
         change_s = pace.next_s[0]
-        if change_s <= _next(shop.pending) and change_s < _done_foreground(shop):
+        if change_s <= first_key(shop.pending) and change_s < _done_foreground(shop):
             pass_foreground(shop, change_s)
             _change_pace(pace, change_s, min(groups.size[JOBS], station.speed.size))
         else:

@@ -262,6 +262,12 @@ def numbers(answer: QueueConclusion | ScaledConclusion | NetworkConclusion) -> I
     if isinstance(answer, NetworkConclusion):
         yield "bottleneck busy", answer.bottleneck.utilisation
         yield "most a second", answer.most_per_s
+        if answer.clients is not None:
+            whole = answer.clients.whole
+            yield "answers a second", whole.per_s
+            yield "by MVA", whole.theory_per_s
+            yield "mean response", whole.response_s
+            yield "its mean by MVA", whole.theory_response_s
         yield "p99", next(at.value_s for at in answer.percentiles.response if at.name == "p99")
         yield "in time", answer.unserved.in_time
         return

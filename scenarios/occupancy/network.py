@@ -17,6 +17,7 @@ from models.arrays import Floats
 from models.queues.network import NetworkQueue, last_places
 from models.queues.world import NetworkStation
 from scenarios.files.schema import QueueScenario
+from scenarios.occupancy.clients import ClientsAnswer, beside_theory
 from scenarios.occupancy.occupancy import LogPercentiles
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
 from scenarios.occupancy.unserved import Unserved, unserved
@@ -80,6 +81,8 @@ class NetworkConclusion(Conclusion):
     percentiles: LogPercentiles
     unserved: Unserved
     arrivals_per_s: float
+    clients: ClientsAnswer | None = None
+    """Where a fixed number of clients sends the requests."""
     figures: tuple[str, ...] = ()
 
     @property
@@ -105,6 +108,7 @@ class NetworkConclusion(Conclusion):
             "bottleneck": self.bottleneck.station if self.bottleneck.need_s > 0 else None,
             "most_per_s": self.most_per_s,
             "arrivals_per_s": self.arrivals_per_s,
+            "clients": None if self.clients is None else asdict(self.clients),
             "percentiles": self.percentiles.payload(),
             "unserved": asdict(self.unserved),
             "figures": list(self.figures),
@@ -156,6 +160,8 @@ class NetworkConclusion(Conclusion):
             if row.threads is not None and math.isfinite(row.mean_thread_wait_s):
                 line = f"{_time(row.mean_thread_wait_s)} of its waiting is for one of them"
                 yield Says(f"threads: {row.station} has {row.threads}; {line} (p99 {_time(row.p99_thread_wait_s)})")
+        if self.clients is not None:
+            yield from self.clients.blocks(self.bottleneck.station)
         yield self._law()
         yield self.percentiles.table()
         yield from self.unserved.blocks()
@@ -165,6 +171,7 @@ class NetworkConclusion(Conclusion):
         timed = any(math.isfinite(row.of_response) for row in self.stations)
         yield from note_lines(
             [
+                *([] if self.clients is None else self.clients.notes()),
                 *([] if timed else ["of response: no request took any time, so none of it was at any station"]),
                 "waiting: time at a station beyond the service demand; of response: the share of response times in "
                 "which a request was there, of stations at a time the one whose answer it waited for",
@@ -182,7 +189,7 @@ class NetworkConclusion(Conclusion):
 
     def _bottleneck(self) -> str:
         text = self._narrow("bottleneck:")
-        if math.isfinite(self.most_per_s):
+        if math.isfinite(self.most_per_s) and self.clients is None:
             text += f"; the stations carry {self.most_per_s:.4g} requests a second at most"
             text += f", {self.most_per_s / self.arrivals_per_s:.3g} times as many as came"
         return text
@@ -211,8 +218,9 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
     response_s = float((departure_s - arrival_s).sum())
     shares = critical_s(queues, came_s, left_s).sum(axis=1) / (response_s or math.nan)
     known = run.has("truth_station_requests")
-    truth = run.table("truth_station_requests", ["start_s", "waiting_s", "demand_s"]) if known else None
-    n = len(log)
+    columns = ["request", "start_s", "waiting_s", "demand_s"]
+    truth = run.table("truth_station_requests", columns) if known else None
+    n, clients = len(log), scenario.load.clients
     rows = []
     for place, station in enumerate(scenario.stations):
         true = None if truth is None else truth.iloc[place * n : (place + 1) * n]
@@ -228,6 +236,15 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
         percentiles=LogPercentiles(percentiles(departure_s - arrival_s, arrival_s), ()),
         unserved=unserved(run, log, scenario.analyses.occupancy.within_s),
         arrivals_per_s=n / scenario.horizon_s,
+        clients=None
+        if clients is None
+        else beside_theory(
+            scenario,
+            clients,
+            (arrival_s, departure_s),
+            (came_s, left_s),
+            None if truth is None else _by_request(truth, "demand_s", len(queues)),
+        ),
     )
     return replace(answer, figures=tuple(map(str, save(answer.figure(), run.path / "stations"))))
 
@@ -266,13 +283,15 @@ def critical_s(queues: Sequence[NetworkQueue], arrival_s: Floats, departure_s: F
 def _stamps(run: Run, stations: int) -> tuple[Floats, Floats]:
     """Return when requests came to stations and left them, (s, n) arrays in order of requests."""
     logs = run.table("station_requests", ["request", "arrival_s", "departure_s"])
+    return _by_request(logs, "arrival_s", stations), _by_request(logs, "departure_s", stations)
+
+
+def _by_request(logs: pd.DataFrame, name: str, stations: int) -> Floats:
+    """Return a column of all stations' logs, (s, n) in order of requests."""
     request = logs["request"].to_numpy().reshape(stations, -1)
-    columns = []
-    for name in ("arrival_s", "departure_s"):
-        column = np.empty(request.shape)
-        np.put_along_axis(column, request, logs[name].to_numpy().reshape(stations, -1), axis=1)
-        columns.append(column)
-    return columns[0], columns[1]
+    column = np.empty(request.shape)
+    np.put_along_axis(column, request, logs[name].to_numpy().reshape(stations, -1), axis=1)
+    return column
 
 
 def _answer(station: NetworkStation, came_s: Floats, left_s: Floats, true: pd.DataFrame | None) -> StationAnswer:

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from models.arrays import Floats, Ints
+from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
-from models.queues.network import NetworkQueue, NetworkStamps, serve_network
-from models.queues.world import Arrivals, Contention, Load, NetworkStation, Observation, QueueWorld, Station
+from models.queues.network import NetworkQueue, NetworkStamps, alone_s, serve_network
+from models.queues.world import Arrivals, Clients, Contention, NetworkStation, Observation, QueueWorld, Station
 from models.randomness import stream
 from sim.queues import distributions
 from sim.queues.arrivals import arrival_times
 from sim.queues.laws import obey
-from sim.queues.observe import delays, present, utilisation
-from sim.queues.workloads import NOBODY
+from sim.queues.observe import Delays, delays, present, utilisation
+from sim.queues.workloads import NOBODY, client_blocks, client_thinks
 from sim.recorder import Progress, Recorded, TableWriter, Values, write_table
 
 TYPE = "request"
@@ -28,9 +28,39 @@ class NetworkLoad:
 
     sent_s: Floats
     answered_s: Floats
+    session: Ints
+    """Session or client that asked; −1: none."""
     demand_s: Floats
     """(s, n) what each needed of each station."""
     stamps: NetworkStamps
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRequests:
+    """Requests by the clients' clock before any is served: (n,) arrays, none before the one that it follows."""
+
+    sent_s: Floats
+    """NaN where it follows another."""
+    session: Ints
+    after: Ints
+    """The request whose answer it waits for; −1: none."""
+    think_s: Floats
+    """From that answer on."""
+    demand_s: Floats
+    """(s, n)."""
+    way: Delays
+
+    def kept(self, keep: Bools) -> "NetworkRequests":
+        """Return those kept; one that is kept follows one that is kept, or none."""
+        place, after = np.cumsum(keep) - 1, self.after[keep]
+        return NetworkRequests(
+            self.sent_s[keep],
+            self.session[keep],
+            np.where(after == NOBODY, NOBODY, place[after]),
+            self.think_s[keep],
+            self.demand_s[:, keep],
+            Delays(self.way.before_s[keep], self.way.after_s[keep]),
+        )
 
 
 def queues_of(stations: tuple[NetworkStation, ...]) -> tuple[NetworkQueue, ...]:
@@ -68,7 +98,7 @@ def queues_of(stations: tuple[NetworkStation, ...]) -> tuple[NetworkQueue, ...]:
 def beside_stations(world: QueueWorld) -> list[tuple[str, ...]]:
     """Return the ways to what a world has that is not modelled with several stations; empty if it has none."""
     load, observation, nothing = world.load, world.observation, Observation()
-    of_load = [("load", name) for name in ("sessions", "clients", "trace", "types", "job") if getattr(load, name)]
+    of_load = [("load", name) for name in ("trace", "types", "job") if getattr(load, name)]
     names = ("accept_at_application", "workers", "background_share", "background_s")
     of_observer = [("observation", name) for name in names if getattr(observation, name) != getattr(nothing, name)]
     others = {
@@ -83,8 +113,13 @@ def check_network(world: QueueWorld) -> None:
     """Raise ValueError if a world of several stations has what they are not modelled with, or they do not fit."""
     if ways := beside_stations(world):
         raise InputError(f"stations are not modelled with {', '.join('.'.join(way) for way in ways)}")
-    if world.load == Load():
-        raise InputError("load: needs arrivals")
+    if (world.load.arrivals is None) == (world.load.clients is None):
+        raise InputError("load: needs one of arrivals and clients")
+    if world.load.sessions is not None and world.load.arrivals is None:
+        raise InputError("load: sessions need arrivals")
+    for name, who in (("sessions", world.load.sessions), ("clients", world.load.clients)):
+        if who is not None:
+            distributions.check(who.think_s, f"{name}: think_s")
     for station in world.stations:
         distributions.check(station.demand_s, f"stations: {station.name}: demand_s")
         if station.policy == "priority":
@@ -93,7 +128,7 @@ def check_network(world: QueueWorld) -> None:
 
 
 def serve_stations(world: QueueWorld) -> NetworkLoad:
-    """Return the requests of a world and what became of them at its stations.
+    """Return the requests of a world, in the order in which they are sent, and what became of them at its stations.
 
     Demands at a station are streams of its name, so another station, or its place in the list, changes none of them.
 
@@ -103,27 +138,111 @@ def serve_stations(world: QueueWorld) -> NetworkLoad:
         If the parts of the world do not go together, or no request comes within the horizon.
     """
     check_network(world)
-    sent_s = arrival_times(world.load.arrivals or Arrivals(), world.horizon_s, world.seed)
-    n = len(sent_s)
-    if not n:
+    clients = world.load.clients
+    requests = _of_clients(world, clients) if clients is not None else _from_outside(world)
+    if not requests.sent_s.size:
         raise InputError(f"no request comes within horizon_s = {world.horizon_s:g}")
-    way = delays(world.observation, world.seed, n)
+    load = _serve(world, requests)
+    for place, station in enumerate(world.stations):
+        _obey(station, load.stamps, place, load.demand_s[place])
+    order = np.argsort(load.sent_s, kind="stable")
+    stamps = load.stamps
+    ordered = NetworkStamps(
+        stamps.arrival_s[:, order], stamps.start_s[:, order], stamps.departure_s[:, order], stamps.end_s[order]
+    )
+    return NetworkLoad(
+        load.sent_s[order], load.answered_s[order], load.session[order], load.demand_s[:, order], ordered
+    )
+
+
+def _from_outside(world: QueueWorld) -> NetworkRequests:
+    """Return requests that arrive from outside, alone or as the first of a session."""
+    start_s, asks = arrival_times(world.load.arrivals or Arrivals(), world.horizon_s, world.seed), world.load.sessions
+    sessions, length = len(start_s), 1 if asks is None else asks.requests
+    n = sessions * length
     streams = [(station, stream(world.seed, f"demands at {station.name}")) for station in world.stations]
-    demand_s = np.array([distributions.draw(station.demand_s, rng, n) for station, rng in streams])
+    by_session = np.arange(n).reshape(sessions, length).T.ravel()
+    demand_s = np.array([distributions.draw(station.demand_s, rng, n) for station, rng in streams])[:, by_session]
+    think_s = np.zeros((length, sessions))
+    if asks is not None:
+        think_s[1:] = distributions.draw(asks.think_s, stream(world.seed, "think"), (sessions, length - 1)).T
+    who = np.full(sessions, NOBODY) if asks is None else np.arange(sessions)
+    return _chained(world, start_s, think_s, who, demand_s)
+
+
+def _of_clients(world: QueueWorld, clients: Clients) -> NetworkRequests:
+    """Return the requests that clients send before the horizon.
+
+    Chains are drawn, served and drawn longer until each passes the horizon, as in `sim.queues.service.client_load`.
+    """
+    length = _expected_client_requests(world, clients)
+    while True:
+        think_s = client_thinks(clients, world.seed, length)
+        streams = [
+            [(stream(world.seed, f"{prefix}demands at {station.name}"), size) for prefix, size in client_blocks(length)]
+            for station in world.stations
+        ]
+        demand_s = np.array([
+            np.concatenate([distributions.draw(station.demand_s, rng, size * clients.count) for rng, size in blocks])
+            for station, blocks in zip(world.stations, streams, strict=True)
+        ])  # fmt: skip
+        start_s = think_s[0].copy()
+        think_s[0] = 0.0
+        requests = _chained(world, start_s, think_s, np.arange(clients.count), demand_s)
+        early = _serve(world, requests).sent_s < world.horizon_s
+        if not early[-clients.count :].any():
+            return requests.kept(early)
+        length = 2 * len(think_s)
+
+
+def _expected_client_requests(world: QueueWorld, clients: Clients) -> int:
+    """Return about how many requests each client sends: a first guess, by the bounds of asymptotic analysis."""
+    observation, need_s = world.observation, [distributions.mean(station.demand_s) for station in world.stations]
+    busy_s = max(need / station.servers for need, station in zip(need_s, world.stations, strict=True)) * clients.count
+    alone = float(alone_s(queues_of(world.stations), np.array(need_s)[:, None])[0])
+    cycle_s = distributions.mean(clients.think_s) + alone + observation.rtt_s + observation.overhead_s
+    if cycle_s == 0:
+        raise InputError("clients: neither thinking nor service takes any time, so requests are without number")
+    return int(1.1 * world.horizon_s / max(cycle_s, busy_s)) + 10
+
+
+def _chained(world: QueueWorld, start_s: Floats, think_s: Floats, who: Ints, demand_s: Floats) -> NetworkRequests:
+    """Return chains of equal length: request j of chain i is number j·chains + i; `think_s` has a row per j."""
+    length, chains = think_s.shape
+    place = np.arange(length * chains)
+    return NetworkRequests(
+        np.concatenate((start_s, np.full((length - 1) * chains, np.nan))),
+        np.tile(who, length),
+        np.where(place < chains, NOBODY, place - chains),
+        think_s.ravel(),
+        demand_s,
+        delays(world.observation, world.seed, length * chains),
+    )
+
+
+def _serve(world: QueueWorld, requests: NetworkRequests) -> NetworkLoad:
+    """Return what becomes of requests at the stations, in their own order."""
+    n, way, follows = len(requests.sent_s), requests.way, requests.after != NOBODY
+    came_s = requests.sent_s + way.before_s
+    order = np.argsort(came_s, kind="stable")  # NaN last, in the order that it had
+    back = np.empty(n, np.int64)
+    back[order] = np.arange(n)
     choice = None
     if any(station.policy == "random" for station in world.stations):
         choice = np.array([stream(world.seed, f"choices at {station.name}").random(n) for station in world.stations])
-    came_s = sent_s + way.before_s
-    order = np.argsort(came_s, kind="stable")
-    served = serve_network(queues_of(world.stations), came_s[order], demand_s[:, order], choice)
-    back = np.empty(n, np.int64)
-    back[order] = np.arange(n)
+    after = think_s = None
+    if follows.any():
+        # A client thinks from the answer until it sends the next request, so both ways lie between.
+        gap_s = np.where(follows, way.after_s[requests.after] + requests.think_s + way.before_s, 0.0)
+        after, think_s = np.where(follows, back[requests.after], NOBODY)[order], gap_s[order]
+    queues = queues_of(world.stations)
+    served = serve_network(queues, came_s[order], requests.demand_s[:, order], choice, after=after, think_s=think_s)
     stamps = NetworkStamps(
         served.arrival_s[:, back], served.start_s[:, back], served.departure_s[:, back], served.end_s[back]
     )
-    for place, station in enumerate(world.stations):
-        _obey(station, stamps, place, demand_s[place])
-    return NetworkLoad(sent_s, stamps.end_s + way.after_s, demand_s, stamps)
+    first = next(place for place, queue in enumerate(queues) if not queue.after)
+    sent_s = np.where(follows, stamps.arrival_s[first] - way.before_s, requests.sent_s)
+    return NetworkLoad(sent_s, stamps.end_s + way.after_s, requests.session, requests.demand_s, stamps)
 
 
 def _obey(station: NetworkStation, stamps: NetworkStamps, place: int, demand_s: Floats) -> None:
@@ -147,7 +266,7 @@ def write_network(world: QueueWorld, directory: Path, progress: Progress) -> Rec
     requests = {
         "request": np.arange(n),
         "type": pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([TYPE], pa.string())),
-        "session": np.full(n, NOBODY),
+        "session": load.session,
         "arrival_s": load.sent_s,
         "departure_s": load.answered_s,
     }
@@ -169,7 +288,9 @@ def write_network(world: QueueWorld, directory: Path, progress: Progress) -> Rec
             counted = utilisation(busy, station.servers, interval_s, end_s, world.observation.counter_tick_s)
             counters.append({"station": _names(world, place, len(counted["start_s"])), **counted})
         written += [writer.close() for writer in (logs, counters, truths)]
-    return Recorded(tuple(written), {"requests": n, "sessions": 0, "clients": 0, "background": 0})
+    sessions = len(np.unique(load.session)) if world.load.sessions is not None else 0
+    clients = world.load.clients.count if world.load.clients is not None else 0
+    return Recorded(tuple(written), {"requests": n, "sessions": sessions, "clients": clients, "background": 0})
 
 
 def _names(world: QueueWorld, place: int, rows: int) -> pa.DictionaryArray:

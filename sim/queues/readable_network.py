@@ -27,7 +27,13 @@ def _pooled(threads: int) -> Share:
 
 
 def serve_network(
-    stations: Sequence[NetworkQueue], arrival_s: ArrayLike, demand_s: ArrayLike, choice: ArrayLike | None = None
+    stations: Sequence[NetworkQueue],
+    arrival_s: ArrayLike,
+    demand_s: ArrayLike,
+    choice: ArrayLike | None = None,
+    *,
+    after: ArrayLike | None = None,
+    think_s: ArrayLike | None = None,
 ) -> NetworkStamps:
     """Serve requests as `models.queues.network.serve_network` does; the same arguments, unchecked, from time 0.
 
@@ -51,6 +57,13 @@ def serve_network(
     end_s = np.empty(n)
     missing = [[station.needs or len(station.after)] * n for station in stations]
     unfinished = [len(last_places(stations))] * n
+    parents = [-1] * n if after is None else np.asarray(after).tolist()
+    thinks = [0.0] * n if think_s is None else np.asarray(think_s, float).tolist()
+
+    def send(request: int, delay_s: float) -> None:
+        for place, station in enumerate(stations):
+            if not station.after:
+                set_out(place, request, delay_s)
 
     def set_out(place: int, request: int, delay_s: float = 0.0) -> None:
         arrive = partial(queues[place].arrive, jobs[place][request])
@@ -65,15 +78,20 @@ def serve_network(
         unfinished[request] -= 1
         if unfinished[request] == 0:
             end_s[request] = env.now
+            for follower in followers[request]:
+                send(follower, thinks[follower])
 
+    followers: list[list[int]] = [[] for _ in range(n)]
     for request, time_s in enumerate(np.asarray(arrival_s, float).tolist()):
         for place, station in enumerate(stations):
             for before in station.after:
                 jobs[before][request].followers.append(partial(join, place, request))
-            if not station.after:
-                set_out(place, request, time_s)
         for place in last_places(stations):
             jobs[place][request].followers.append(partial(finish, request))
+        if parents[request] < 0:
+            send(request, time_s)
+        else:
+            followers[parents[request]].append(request)
     env.run()
 
     def column(name: str) -> Floats:

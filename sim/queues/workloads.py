@@ -136,17 +136,32 @@ def _from_outside(world: QueueWorld, arrivals: Arrivals, pace: Steps | None) -> 
 
 def _closed(world: QueueWorld, clients: Clients, requests: int) -> Workload:
     """Return the requests of clients: blocks of requests of every client, each from streams of its own."""
-    blocks = int(np.ceil(np.log2(max(requests, FIRST_BLOCK) / FIRST_BLOCK + 1)))
-    sizes = [(f"clients {i} ", FIRST_BLOCK * 2**i) for i in range(blocks)]
-    thinks = [
-        distributions.draw(clients.think_s, stream(world.seed, f"{prefix}think"), (size, clients.count))
-        for prefix, size in sizes
-    ]
+    sizes = client_blocks(requests)
     demands = joined([ask(world, size * clients.count, prefix) for prefix, size in sizes])
-    think_s = np.concatenate(thinks)
+    think_s = client_thinks(clients, world.seed, requests)
     start_s = think_s[0].copy()
     think_s[0] = 0.0
     return _chained(world.load, start_s, think_s, np.arange(clients.count), demands)
+
+
+def client_blocks(requests: int) -> list[tuple[str, int]]:
+    """Return the blocks in which so many requests of every client are drawn: prefixes of streams, and requests in each.
+
+    Examples
+    --------
+    >>> client_blocks(100)
+    [('clients 0 ', 64), ('clients 1 ', 128)]
+    """
+    blocks = int(np.ceil(np.log2(max(requests, FIRST_BLOCK) / FIRST_BLOCK + 1)))
+    return [(f"clients {i} ", FIRST_BLOCK * 2**i) for i in range(blocks)]
+
+
+def client_thinks(clients: Clients, seed: int, requests: int) -> Floats:
+    """Return the time that each of the clients thinks before each of at least so many requests: a row for a request."""
+    return np.concatenate([
+        distributions.draw(clients.think_s, stream(seed, f"{prefix}think"), (size, clients.count))
+        for prefix, size in client_blocks(requests)
+    ])  # fmt: skip
 
 
 def _chained(load: Load, start_s: Floats, think_s: Floats, who: Ints, demands: RequestDemands) -> Workload:

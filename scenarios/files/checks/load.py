@@ -1,11 +1,15 @@
 """What the load of a queue scenario must satisfy: where requests come from, and what they need."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from analysis.tables.faults import FileError
+from models.errors import InputError
 from models.fleet.inventory import drawn_names
+from models.queues.mean_values import asymptotes
+from models.queues.network import alone_s
 from models.queues.world import JobDemand
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
@@ -14,8 +18,9 @@ from scenarios.files.findings import FieldFault, build, checked, repeated
 from scenarios.files.loader import absent, kind_of, locate, named, read
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
 from scenarios.files.traces import read_trace
-from scenarios.files.tree import Position
+from scenarios.files.tree import Keys, Position
 from sim.queues.distributions import mean
+from sim.queues.network import queues_of
 
 _SOURCES = ("arrivals", "clients", "trace")
 
@@ -125,7 +130,7 @@ def job(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 
 def cycle_s(scenario: QueueScenario) -> float:
-    """Return the least mean time between two requests of one client, seconds; 0 if that cannot be told.
+    """Return the least mean time between two requests of one client, seconds; 0 or NaN if that cannot be told.
 
     Examples
     --------
@@ -139,7 +144,44 @@ def cycle_s(scenario: QueueScenario) -> float:
         return 0.0
     weights = sum(kind.weight for kind in load.types) or 1.0
     demand_s = sum(kind.weight * mean(kind.demand_s) for kind in load.types) / weights
+    if scenario.stations:
+        demand_s = passing_s(scenario)
     return mean(load.clients.think_s) + demand_s + observation.rtt_s + observation.overhead_s
+
+
+def rate(scenario: QueueScenario) -> tuple[Keys, float]:
+    """Return how many requests may come per second, and the field that says so; 0 of a trace, or if it is unknown."""
+    load = scenario.load
+    if load.arrivals is not None:
+        highest = max((point.factor for point in load.arrivals.load), default=1.0)
+        length = load.sessions.requests if load.sessions is not None else 1
+        return ("load", "arrivals", "rate_per_s"), load.arrivals.rate_per_s * highest * length
+    if load.clients is not None and cycle_s(scenario) > 0:
+        needs_s = [mean(station.demand_s) / station.servers for station in scenario.stations] or [0.0]
+        bounds = asymptotes(needs_s, cycle_s(scenario), load.clients.count, 0.0)
+        return ("load", "clients", "count"), bounds.most_per_s
+    return ("load",), 0.0
+
+
+def passing_s(scenario: QueueScenario) -> float:
+    """Return how long a request takes that needs the mean of several stations and never waits; NaN if that is unknown.
+
+    Examples
+    --------
+    >>> from models.queues.world import Distribution, NetworkStation
+    >>> second = Distribution("constant", mean=1.0)
+    >>> passing_s(QueueScenario(name="two", stations=(NetworkStation("a", second), NetworkStation("b", second))))
+    2.0
+    """
+    if any(any(faults_of(station.demand_s)) for station in scenario.stations):
+        return math.nan
+    try:
+        queues = queues_of(scenario.stations)
+    except InputError:  # `checks.stations.order` tells
+        return math.nan
+    if any(queue.needs > len(queue.after) for queue in queues):
+        return math.nan
+    return float(alone_s(queues, [[mean(station.demand_s)] for station in scenario.stations])[0])
 
 
 def sound(scenario: QueueScenario) -> bool:

@@ -15,11 +15,11 @@ from scenarios.files.checks import stations as several
 from scenarios.files.checks.fleet import EVERY_SHEET, switched_off
 from scenarios.files.checks.load import (
     closed_cycle,
-    cycle_s,
     demands,
     distributions,
     job,
     load_points,
+    rate,
     sound,
     sources,
     trace,
@@ -220,13 +220,13 @@ def size(scenario: QueueScenario) -> Iterator[FieldFault]:
     if not sound(scenario):
         return
     background = observation.background_share * scenario.station.servers / observation.background_s
-    (key, first_tries), tries = _rate(scenario), attempts(scenario.station)
+    (key, first_tries), tries = rate(scenario), attempts(scenario.station)
     first_tries *= max(len(scenario.stations), 1)
-    for way, rate in ((key, tries * first_tries), (("observation", "background_s"), background)):
-        if rate * scenario.horizon_s > MOST_REQUESTS:
+    for way, per_s in ((key, tries * first_tries), (("observation", "background_s"), background)):
+        if per_s * scenario.horizon_s > MOST_REQUESTS:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
             problem += f", of {tries} attempts each" if tries > 1 else ""
-            yield FieldFault(way, problem, f"up to {rate * scenario.horizon_s:.3g}")
+            yield FieldFault(way, problem, f"up to {per_s * scenario.horizon_s:.3g}")
 
 
 @several.of_one
@@ -398,7 +398,7 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
         "analyses.occupancy.to",
     ),
     looks: ("scaling.autoscaler", "horizon_s"),
-    closed_cycle: ("load",),
+    closed_cycle: ("load", "stations", "observation"),
     several.beside: (
         "load",
         "station",
@@ -426,18 +426,6 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
 """Every check with the fields that it needs."""
 
 
-def _rate(scenario: QueueScenario) -> tuple[Keys, float]:
-    """Return how many requests may come per second, and the field that says so; 0 of a trace."""
-    load = scenario.load
-    if load.arrivals is not None:
-        highest = max((point.factor for point in load.arrivals.load), default=1.0)
-        length = load.sessions.requests if load.sessions is not None else 1
-        return ("load", "arrivals", "rate_per_s"), load.arrivals.rate_per_s * highest * length
-    if load.clients is not None and cycle_s(scenario) > 0:
-        return ("load", "clients", "count"), load.clients.count / cycle_s(scenario)
-    return ("load",), 0.0
-
-
 def _work_s(scenario: QueueScenario) -> float:
     """Return the service that may be demanded on servers of speed 1, seconds: to within the machine's pace of a job."""
     load = scenario.load
@@ -452,7 +440,7 @@ def _work_s(scenario: QueueScenario) -> float:
     )
     if load.job is not None:
         mean_s = mean(load.job.instructions) * _PER_INSTRUCTION_S
-    return _rate(scenario)[1] * scenario.horizon_s * mean_s
+    return rate(scenario)[1] * scenario.horizon_s * mean_s
 
 
 def _contended(scenario: QueueScenario) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import wraps
 
 from models.queues.policies import MOST_SLICES, POLICIES
-from scenarios.files.checks.load import sound
+from scenarios.files.checks.load import rate, sound
 from scenarios.files.distributions import faults_of
 from scenarios.files.faults import shown
 from scenarios.files.findings import Check, FieldFault, repeated
@@ -65,10 +65,9 @@ def order(scenario: QueueScenario) -> Iterator[FieldFault]:
 
 def slices(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Round robin takes no more time slices at a station than can be waited for."""
-    arrivals = scenario.load.arrivals
-    if arrivals is None or not sound(scenario):
+    if not sound(scenario):
         return
-    requests = arrivals.rate_per_s * max((point.factor for point in arrivals.load), default=1.0) * scenario.horizon_s
+    requests = rate(scenario)[1] * scenario.horizon_s
     for i, station in enumerate(scenario.stations):
         if not POLICIES[station.policy].sliced or any(faults_of(station.demand_s)):
             continue

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from models.queues.mean_values import mean_values
 from models.queues.network import NetworkQueue, serve_network
 
 LEAST_RATIO = 5.7  # of t with 11 degrees of freedom at level 1e-4
@@ -121,6 +122,25 @@ def test_a_network_that_cannot_be_served_is_refused(stations, problem):
         serve_network(stations, [0.0, 1.0], [[1.0, 1.0]])
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"stations": line(0)}, r"stations\[0\]: servers and quantum_s must be positive"),
+        ({"stations": [NetworkQueue("rr", 1, quantum_s=0.0)]}, "quantum_s must be positive"),
+        ({"stations": line(1, policy="priority")}, "must be one that needs no classes"),
+        ({"stations": line(1, policy="random")}, "policy random needs choice"),
+        ({"demand_s": [[1.0, -1.0]]}, r"demand_s\[1\] is -1.0"),
+        ({"demand_s": [[1.0]]}, r"demand_s has shape \(1, 1\), must be \(1, 2\)"),
+        ({"after": [-1, 1]}, r"after\[1\] is 1"),
+        ({"think_s": [0.0, -1.0]}, r"think_s\[1\] is -1.0"),
+    ],
+)
+def test_clients_that_cannot_be_served_are_refused(changes, problem):
+    world = {"stations": line(1), "arrival_s": [0.0, np.nan], "demand_s": [[1.0, 1.0]], "after": [-1, 0], **changes}
+    with pytest.raises(ValueError, match=problem):
+        serve_network(**world)
+
+
 @pytest.mark.parametrize(("threads", "policy"), [(3, "fcfs"), (10_000, "ps")])
 def test_as_many_threads_as_servers_are_first_come_first_served_and_one_for_everybody_is_sharing(threads, policy):
     rng = np.random.default_rng(5)
@@ -129,6 +149,55 @@ def test_as_many_threads_as_servers_are_first_come_first_served_and_one_for_ever
     plain = serve_network([NetworkQueue(policy, 3)], arrival_s, demand_s)
     for name in ("start_s", "departure_s"):
         np.testing.assert_allclose(getattr(pool, name), getattr(plain, name), rtol=0, atol=1e-8)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("stations", "needs_s", "clients", "think_s"),
+    [
+        ([NetworkQueue("ps", 2, threads=3), NetworkQueue("fcfs", 1, (0,)), NetworkQueue("fcfs", 30, (1,))],
+         (0.5, 0.3, 1.0), 20, 3.0),
+        ([NetworkQueue("rr", 1), NetworkQueue("fb", 2, (0,)), NetworkQueue("lcfs_pr", 1, (1,))],
+         (0.2, 0.5, 0.2), 12, 2.0),
+        ([NetworkQueue("fcfs", 3)], (1.0,), 8, 2.0),
+    ],
+)  # fmt: skip
+def test_clients_that_think_are_as_in_mean_value_analysis(stations, needs_s, clients, think_s):
+    """With exponential demands whoever is served: throughput, and time at each station, in the long run."""
+    theory, n, measured = mean_values(needs_s, [row.servers for row in stations], clients, think_s), 10_000, []
+    after = np.where(np.arange(n) < clients, -1, np.arange(n) - clients)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        came_s = np.where(after < 0, np.sort(rng.exponential(think_s, n)[:clients], kind="stable").max(), np.nan)
+        demand_s = np.array([rng.exponential(need_s, n) for need_s in needs_s])
+        stamps = serve_network(stations, came_s, demand_s, after=after, think_s=rng.gamma(0.5, 2 * think_s, n))
+        from_s, to_s = 0.1 * stamps.end_s.max(), 0.8 * stamps.end_s.max()
+        settled = (from_s < stamps.end_s) & (stamps.end_s < to_s)
+        times_s = (stamps.departure_s - stamps.arrival_s)[:, settled].mean(axis=1)
+        measured.append([settled.sum() / (to_s - from_s), *times_s])
+    agree(measured, [theory.per_s, *theory.response_s])
+
+
+@pytest.mark.statistical
+def test_clients_that_share_servers_need_no_exponential_demands():
+    """Processor sharing and servers for everybody depend on mean demands alone; first come first served does not."""
+    needs_s, clients, think_s, n, measured = (0.4, 1.0), 6, 1.0, 10_000, []
+    theory = mean_values(needs_s, [1, 6], clients, think_s)
+    after = np.where(np.arange(n) < clients, -1, np.arange(n) - clients)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        demand_s = np.array([rng.gamma(0.25, 4 * needs_s[0], n), np.full(n, needs_s[1])])
+        think = rng.exponential(think_s, n)
+        rows = []
+        for policy in ("ps", "fcfs"):
+            stations = [NetworkQueue(policy, 1), NetworkQueue("fcfs", 6, (0,))]
+            stamps = serve_network(stations, np.where(after < 0, 0.0, np.nan), demand_s, after=after, think_s=think)
+            settled = slice(n // 10, -n // 10)
+            rows.append((stamps.departure_s - stamps.arrival_s)[0, settled].mean())
+        measured.append(rows)
+    shared, in_turn = np.transpose(measured)
+    agree(shared, theory.response_s[0])
+    assert in_turn.min() > 1.1 * theory.response_s[0]
 
 
 @pytest.mark.statistical

@@ -8,10 +8,21 @@ import pyarrow as pa
 import pytest
 
 from models.errors import InputError
-from models.queues.world import Arrivals, Contention, Distribution, Load, NetworkStation, QueueWorld, Station
+from models.queues.world import (
+    Arrivals,
+    Clients,
+    Contention,
+    Distribution,
+    Load,
+    NetworkStation,
+    QueueWorld,
+    Sessions,
+    Station,
+)
 from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load, overrides
 from scenarios.files.schema import QueueScenario
+from scenarios.occupancy.clients import without_product_form
 from scenarios.occupancy.measure import measure, numbers
 from scenarios.occupancy.network import measure_network
 from scenarios.occupancy.occupancy import occupancy
@@ -19,8 +30,8 @@ from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.slices import LogSlice
 from scenarios.occupancy.steady import unsteady
 from scenarios.runs.execution import obtain
-from scenarios.views.section import Says
-from sim.queues.network import check_network
+from scenarios.views.section import Says, Table
+from sim.queues.network import check_network, serve_stations
 
 SECOND = Distribution("constant", mean=1.0)
 OPEN = Load(Arrivals())
@@ -142,11 +153,114 @@ def test_the_law_asks_of_one_station_at_a_time(measured):
     assert "several stations" in unsteady(scenario)
 
 
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory):
+    """The tables of twenty minutes of the shipped clients, the scenario, and what is concluded."""
+    out = tmp_path_factory.mktemp("runs")
+    scenario = load("queue_clients", overrides(["horizon_s=1200", "observation.rtt_s=0.5", "observation.overhead_s=1"]))
+    run = obtain(scenario, out, False, silent)
+    return run, scenario, measure(scenario, run, out, silent)
+
+
+def test_clients_wait_for_their_answers_and_think(closed):
+    run, scenario, _ = closed
+    log, logs = run.table("requests"), run.table("station_requests")
+    assert log["arrival_s"].is_monotonic_increasing
+    assert log["arrival_s"].iloc[-1] < scenario.horizon_s < log["departure_s"].max()
+    assert sorted(set(log["session"])) == list(range(50)), "every client asks"
+    log = log.sort_values(["session", "arrival_s"])
+    before = log.groupby("session")["departure_s"].shift(fill_value=0.0)
+    thought_s = log["arrival_s"] - before
+    assert (thought_s >= 0).all()
+    assert thought_s.mean() == pytest.approx(15.0, rel=4 / math.sqrt(len(log)))
+    web = logs[logs["station"] == "web"].set_index("request")["arrival_s"].sort_index()
+    assert (web - run.table("requests")["arrival_s"]).mean() == pytest.approx(0.75, rel=0.01)
+    assert run.manifest["counts"]["clients"] == 50
+
+
+def test_a_longer_horizon_changes_no_request_before(closed):
+    run, scenario, _ = closed
+    shorter = serve_stations(replace(scenario, horizon_s=600.0))
+    n = len(shorter.sent_s)
+    np.testing.assert_array_equal(shorter.sent_s, run.table("requests")["arrival_s"][:n])
+
+
+def test_clients_are_shown_beside_mean_value_analysis_and_bounds(closed):
+    _, _, answer = closed
+    clients = answer.clients
+    assert clients.without_theory == ""
+    assert clients.bounds.knee == pytest.approx((15 + 0.35 + 1.5) / 0.25)
+    whole = clients.whole
+    assert abs(whole.per_s - whole.theory_per_s) < 2 * clients.per_s_error < 0.3 * whole.per_s
+    assert abs(whole.response_s - whole.theory_response_s) < 2 * clients.response_error_s < whole.response_s
+    assert whole.theory_response_s == pytest.approx(1.5 + sum(row.theory_response_s for row in clients.stations))
+    for row in clients.stations:
+        assert row.utilisation == pytest.approx(row.theory_utilisation, rel=0.2)
+    text = "\n".join(line.text for line in answer.section().of(Says))
+    assert "with more than N* = 67.4 clients some must wait, first at database" in text
+    assert "by MVA: exact means" in text
+    assert "as many as came" not in text
+    assert answer.payload()["clients"]["whole"]["theory_per_s"] == whole.theory_per_s
+    assert dict(numbers(answer))["answers a second"] == whole.per_s
+
+
+def test_where_there_is_no_product_form_bounds_are_shown_and_the_reason(tmp_path):
+    """Requests of clients at a fork: what nobody waits for is the longer of two branches, from what was needed."""
+    fork = tuple(NetworkStation(name, Distribution("exponential", mean=1.0), after=()) for name in ("left", "right"))
+    scenario = QueueScenario(name="fork", load=Load(clients=Clients(2)), stations=fork, horizon_s=40.0)
+    came, left = [[0, 10], [0, 10]], [[1, 14], [3, 11]]
+    answer = of_logs([(came[i], left[i], np.subtract(left[i], came[i])) for i in (0, 1)], scenario, tmp_path)
+    clients = answer.clients
+    assert clients.bounds.least_response_s == pytest.approx((3 + 4) / 2)
+    assert math.isnan(clients.whole.theory_per_s)
+    assert math.isnan(clients.per_s_error), "two answers are too few for an interval"
+    lines = [line.text for line in answer.section().of(Says)]
+    assert "note: no exact means by MVA beside these: requests are at several stations at a time" in "\n".join(lines)
+    table = next(block for block in answer.section().of(Table) if "2 clients" in block.title)
+    assert [head.text for head in table.headings] == ["station", "a second", "busy", "response"]
+
+
+@pytest.mark.parametrize(
+    ("station", "why"),
+    [
+        ({}, "a is fcfs with demands that are gamma of cv 2 and not exponential"),
+        ({"policy": "ps"}, ""),
+        ({"policy": "ps", "threads": 4}, "a is ps with fewer threads than clients"),
+        ({"policy": "ps", "threads": 5}, ""),
+        ({"policy": "lcfs_pr"}, ""),
+        ({"policy": "lcfs_pr", "servers": 2}, "a is lcfs_pr"),
+        ({"servers": 5}, ""),
+        ({"policy": "srpt", "demand_s": Distribution("exponential", mean=1.0)}, "a is srpt, which looks at demands"),
+        ({"policy": "fb", "demand_s": Distribution("exponential", mean=1.0)}, ""),
+        ({"demand_s": Distribution("gamma", mean=1.0, cv=1.0)}, ""),
+        ({"demand_s": Distribution("constant", mean=0.0)}, ""),
+    ],
+)
+def test_what_has_a_product_form_is_known(station, why):
+    row = replace(NetworkStation("a", Distribution("gamma", mean=1.0, cv=2.0)), **station)
+    reason = without_product_form(QueueWorld(stations=(row,)), Clients(5))
+    assert reason.startswith(why) if why else not reason
+
+
+def test_sessions_pass_stations(closed):
+    _, scenario, _ = closed
+    think_s = Distribution("constant", mean=3.0)
+    of_sessions = Load(Arrivals(0.1), sessions=Sessions(4, think_s))
+    served = serve_stations(replace(scenario, load=of_sessions))
+    order = np.lexsort((served.sent_s, served.session))
+    sent_s, answered_s = served.sent_s[order].reshape(-1, 4), served.answered_s[order].reshape(-1, 4)
+    np.testing.assert_allclose(sent_s[:, 1:] - answered_s[:, :-1], 3.0)
+    assert (sent_s[:, 0] < scenario.horizon_s).all()
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
+        ({"load": Load(Arrivals(), clients=Clients())}, "needs one of arrivals and clients"),
+        ({"load": Load(clients=Clients(), sessions=Sessions())}, "sessions need arrivals"),
+        ({"load": Load(clients=Clients(think_s=Distribution("gamma", mean=1.0)))}, "clients: think_s: gamma needs cv"),
         ({"station": Station(servers=2), "contention": Contention(lock_share=0.1)}, "with station, contention"),
-        ({"load": Load()}, "needs arrivals"),
+        ({"load": Load()}, "needs one of arrivals and clients"),
         ({"stations": (NetworkStation("a", SECOND, policy="priority"),)}, "no classes"),
         ({"stations": (NetworkStation("a", SECOND), NetworkStation("a", SECOND, after=()))}, "the same name"),
         ({"stations": (NetworkStation("a", SECOND, after=("b",)),)}, "comes after b, which is not above it"),

@@ -224,6 +224,7 @@ def test_the_library_has_queues_and_says_so():
         f"queue_{name}"
         for name in (
             "autoscaled",
+            "clients",
             "impatient",
             "job",
             "listener",
