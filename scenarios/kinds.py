@@ -44,6 +44,14 @@ class Lens(Protocol):
         """Yield what `measure` answered in a line of numbers, each with its name: a row of the report of many runs."""
 
 
+_OF_ONE_STATION = (
+    *("station", "contention", "scaling", "machine", "platforms", "replays", "load.types", "load.job", "load.trace"),
+    *(f"observation.{name}" for name in ("accept_at_application", "workers", "background_share", "background_s")),
+    *(f"analyses.occupancy.{name}" for name in ("interval_s", "to", "policy")),
+)
+"""What a queue says of its only station and of those that it serves."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of scenario; its schema, its checks and its lens are loaded on first use."""
@@ -64,8 +72,10 @@ class Kind:
     """The ways to values that name something outside the file, and what that is."""
     own_platforms: str = ""
     """The key under which a file has spec sheets of platforms of its own; empty: it has no platforms."""
-    instead: Mapping[str, str] = field(default_factory=dict)
-    """Keys that take the place of another one, which a file may then not have, even with its defaults."""
+    instead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Keys that take the place of others, dotted paths: a file may then not have them, even with their defaults."""
+    distinct: Mapping[str, str] = field(default_factory=dict)
+    """Lists, by dotted paths, whose items each have a name of their own, and what an item is called."""
     judge_name: str = ""
     """The module in `scenarios` whose `validate` says how often intervals are right; that of its lens if not named."""
     draws: str = "analyses.wsmeter.draws"
@@ -167,7 +177,8 @@ KINDS: Mapping[str, Kind] = {
                 ("machine", "interference", "mechanism"): "part",
             },
             own_platforms="platforms",
-            instead={"stations": "station"},
+            instead={"stations": _OF_ONE_STATION},
+            distinct={"stations": "station", "load.types": "type"},
             makers=("scenarios.files.traces", "scenarios.occupancy.job_pace"),
         ),
         Kind(

@@ -14,10 +14,10 @@ from types import MappingProxyType
 
 from scenarios.files import sweep
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.findings import FieldFault, build, findings
+from scenarios.files.findings import FieldFault, build, findings, repeated
 from scenarios.files.own_platforms import KEYS, flat, with_files, with_sheets
 from scenarios.files.schema import SWEEP, AnyScenario, SweepFile
-from scenarios.files.tree import Position, ValueNode, merge, parse, parse_file, put, without
+from scenarios.files.tree import Keys, Position, ValueNode, merge, parse, parse_file, put, without
 from scenarios.kinds import KINDS, Reference
 from scenarios.views.numbers import closest
 
@@ -391,16 +391,45 @@ def _finished(
     scenario, wrong = build(kind.adapter, root)
     faults = _joined([*known, *faults], wrong)
     blamed = findings(scenario, {fault.field for fault in faults}) if scenario is not None else []
-    blamed += [wrong for wrong in _replaced(root, kind.instead) if wrong not in blamed]
+    blamed += [
+        wrong for wrong in (*_replaced(root, kind.instead), *_of_one_name(root, kind.distinct)) if wrong not in blamed
+    ]
     return scenario, [*faults, *(_located(root, finding) for finding in blamed)]
 
 
-def _replaced(root: ValueNode, instead: Mapping[str, str]) -> Iterator[FieldFault]:
-    """Yield the faults of keys that stand beside those that take their place, whatever they say."""
-    for key, other in instead.items():
+def _replaced(root: ValueNode, instead: Mapping[str, Sequence[str]]) -> Iterator[FieldFault]:
+    """Yield the faults of keys that stand beside those that take their place, even if they say what is so anyway.
+
+    No value (null, an empty list, 0 or false) takes back what an extended file says, and may stand there.
+    """
+    for key, others in instead.items():
         node = root.child(key)
-        if node is not None and node.plain() and root.child(other) is not None:
-            yield FieldFault((other,), f"cannot be given beside {key}")
+        if node is None or not node.plain():
+            continue
+        for way in others:
+            node = _at(root, way)
+            if node is not None and (isinstance(node.value, dict) or node.plain()):
+                yield FieldFault(tuple(way.split(".")), f"cannot be given beside {key}")
+
+
+def _of_one_name(root: ValueNode, distinct: Mapping[str, str]) -> Iterator[FieldFault]:
+    """Yield the faults of items that have the name of one above them, whatever else is wrong with them."""
+    for way, noun in distinct.items():
+        node = _at(root, way)
+        items = node.value if node is not None and isinstance(node.value, list) else []
+        named = [(i, item.nearest(("name",)).plain()) for i, item in enumerate(items)]
+        texts = [(i, text) for i, text in named if isinstance(text, str)]
+        for at, text in repeated([text for _, text in texts]):
+            keys: Keys = (*way.split("."), texts[at][0], "name")
+            yield FieldFault(keys, f"another {noun} has this name", shown(text))
+
+
+def _at(root: ValueNode, way: str) -> ValueNode | None:
+    """Return the node at the end of a dotted path, None if there is none."""
+    node: ValueNode | None = root
+    for key in way.split("."):
+        node = None if node is None else node.child(key)
+    return node
 
 
 def _unknown_kind(root: ValueNode) -> Fault:

@@ -31,7 +31,7 @@ def beside(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(way, "cannot be given beside stations")
     for name in ("interval_s", "to", "policy"):
         if getattr(scenario.analyses.occupancy, name) != getattr(Occupancy(), name):
-            yield FieldFault(("analyses", "occupancy", name), "has no effect with stations")
+            yield FieldFault(("analyses", "occupancy", name), "cannot be given beside stations")
 
 
 def order(scenario: QueueScenario) -> Iterator[FieldFault]:
