@@ -126,6 +126,8 @@ class ElasticStation(NamedTuple):
     policy: int
     preemptive: bool
     capacity: int
+    threads: int
+    """Under processor sharing as many requests share the servers, the first to come; the others wait for a thread."""
     scaling: Scaling
     looks: LookTallies
     floor: Floor
@@ -221,7 +223,7 @@ def _pass(station: ElasticStation, now_s: float) -> None:
     passed_s, present, busy = now_s - floor.clock[NOW], _present(station), _busy(station)
     floor.clock[NOW] = now_s
     if station.policy == PS and present > 0:
-        floor.clock[ATTAINED] += passed_s * busy / present
+        floor.clock[ATTAINED] += passed_s * busy / floor.serving.size[0]
     if station.scaling.rule != FIXED:
         h, most = floor.number[LOOK] % looks.busy_s.size, station.scaling.most
         looks.present_s[h, min(present, most)] += passed_s
@@ -257,7 +259,8 @@ def _begin(station: ElasticStation, row: int, now_s: float) -> None:
     floor, attempts = station.floor, station.attempts
     if np.isnan(attempts.start_s[row]):
         attempts.start_s[row] = now_s
-    floor.serving.key[row] = now_s + floor.left[row % floor.left.size]
+    since = floor.clock[ATTAINED] if station.policy == PS else now_s
+    floor.serving.key[row] = since + floor.left[row % floor.left.size]
     _push(floor.serving, row)
 
 
@@ -287,9 +290,10 @@ def _worst(station: ElasticStation, now_s: float) -> int:
 
 @njit(cache=False, error_model="numpy", borrows=True)
 def _fill(station: ElasticStation, now_s: float) -> None:
-    """Let free servers take requests that wait."""
+    """Let free servers take requests that wait, or free threads."""
     floor, number = station.floor, station.floor.number
-    while floor.serving.size[0] < number[SERVERS] and floor.waiting.size[0] > 0:
+    room = station.threads if station.policy == PS else number[SERVERS]
+    while floor.serving.size[0] < room and floor.waiting.size[0] > 0:
         if station.policy != RANDOM:
             _begin(station, _take(floor.waiting, 0), now_s)
             continue
@@ -318,8 +322,7 @@ def _leave(station: ElasticStation, now_s: float) -> None:
         row = _take(floor.serving, 0)
         floor.clock[ATTAINED] = floor.serving.key[row] if floor.serving.size[0] > 0 else 0.0
         _resolve(station, row, SERVED, now_s)
-        return
-    while _first(floor.serving) == now_s:
+    while station.policy != PS and _first(floor.serving) == now_s:
         _resolve(station, _take(floor.serving, 0), SERVED, now_s)
     _fill(station, now_s)
 
@@ -351,11 +354,6 @@ def _arrive(station: ElasticStation, now_s: float) -> None:
     if offers.timeout_s[row] < np.inf:
         floor.expiring.key[row] = now_s + offers.timeout_s[row]
         _push(floor.expiring, row)
-    if station.policy == PS:
-        attempts.start_s[row] = now_s
-        floor.serving.key[row] = floor.clock[ATTAINED] + offers.demand_s[row % n]
-        _push(floor.serving, row)
-        return
     if station.preemptive and floor.serving.size[0] == floor.number[SERVERS]:
         worst = _worst(station, now_s)
         if _before(floor.waiting, row, floor.serving.member[worst]):
@@ -431,8 +429,7 @@ def _time_out(station: ElasticStation, now_s: float) -> None:
         if station.policy == PS and floor.serving.size[0] == 0:
             floor.clock[ATTAINED] = 0.0
     _resolve(station, row, TIMED_OUT, now_s)
-    if station.policy != PS:
-        _fill(station, now_s)
+    _fill(station, now_s)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)

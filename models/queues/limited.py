@@ -102,6 +102,7 @@ def serve_limited(
     priority: ArrayLike | None = None,
     choice: ArrayLike | None = None,
     capacity: int = 0,
+    threads: int = 0,
     patience_s: ArrayLike | None = None,
     timeout_s: ArrayLike | None = None,
     return_s: ArrayLike | None = None,
@@ -117,8 +118,10 @@ def serve_limited(
     servers : k >= 1, at time 0
     choice : (m n,) array in [0, 1), for policy random
     capacity : most requests present, waiting or in service; one that comes then is refused; 0: no limit
+    threads : under processor sharing as many requests share the servers, and the others wait for a thread in order of
+        arrival; at least as many as there ever are servers; 0: one for everybody
     patience_s : (m, n) array, positive or 0, perhaps infinite, optional
-        How long each attempt waits for a server to take it; then it gives up.
+        How long each attempt waits for a server, or a thread, to take it; then it gives up.
     timeout_s : (m, n) array, positive or 0, perhaps infinite, optional
         How long each attempt stays, waiting or in service; then it leaves, and what it had of a server was in vain.
     return_s : (m - 1, n) array, optional
@@ -155,7 +158,7 @@ def serve_limited(
     again_s = np.empty((0, n)) if return_s is None else _times("return_s", return_s, n, None)
     m = len(again_s) + 1
     patience = np.full((m, n), np.inf) if patience_s is None else _times("patience_s", patience_s, n, m)
-    if policy not in PATIENT and np.isfinite(patience).any():
+    if policy not in PATIENT and not threads and np.isfinite(patience).any():
         raise InputError(f"patience_s: under policy {policy} no request waits, so none gives up")
     timeout = np.full((m, n), np.inf) if timeout_s is None else _times("timeout_s", timeout_s, n, m)
     offers = Offers(
@@ -168,10 +171,13 @@ def serve_limited(
     attempts = Attempts(untold[0], untold[1], untold[2], np.zeros(m * n), np.full(m * n, elastic.NOT_TRIED))
     attempts.arrival_s[:n] = first_s
     rules, most = POLICIES[policy], max(servers, scaling.most, scaling.step_servers.max(initial=0))
+    if threads and (policy != "ps" or threads < most):
+        raise InputError(f"threads is {threads}, must be at least {most}, the most servers, under policy ps")
+    unlimited = np.iinfo(np.int64).max
     seconds, numbers = np.zeros((3, hold)), np.zeros((2, hold), np.int64)
     looks = LookTallies(np.zeros((hold, most + 1)), seconds[0], seconds[1], seconds[2], numbers[0], numbers[1])
     station = elastic.ElasticStation(
-        offers, attempts, rules.code, rules.preemptive, capacity or np.iinfo(np.int64).max,
+        offers, attempts, rules.code, rules.preemptive, capacity or unlimited, threads or unlimited,
         scaling, looks, _floor(attempts, n, servers, int(most)),
     )  # fmt: skip
     while elastic.run(station):

@@ -200,8 +200,11 @@ class Station:
     """Work done per second by 1, 2, … busy servers together (hyper-threads); none means as many as are busy."""
     capacity: Annotated[int, Ge(1), Le(1_000_000_000)] | None = None
     """Most requests present, waiting or in service; one that finds so many is refused; null: no limit."""
+    threads: Annotated[int, Ge(1), Le(65536)] | None = None
+    """Threads under processor sharing, with a limit or changing servers: as many requests share the servers, the others
+    wait for a thread in order of arrival; null: a thread for everybody."""
     patience_s: Distribution | None = None
-    """How long a request waits for a server to take it before it gives up; null: as long as it takes."""
+    """How long a request waits for a server, or a thread, to take it before it gives up; null: as long as it takes."""
     timeout_s: Distribution | None = None
     """How long a request stays, waiting or in service; then it leaves unserved, and its service was in vain; null: as
     long as it takes."""

@@ -50,10 +50,14 @@ def check_limited(world: QueueWorld) -> None:
     """Raise ValueError if a world with limits has what they are not modelled with."""
     station, scaling = world.station, world.scaling
     if not is_limited(world):
+        if station.threads is not None:
+            raise InputError("threads: need a limit or scaling; a pool alone is a station of stations")
         return
     if station.policy not in LIMITED:
         raise InputError(f"limits and scaling need one of the policies {', '.join(LIMITED)}, got {station.policy}")
-    if station.patience_s is not None and station.policy not in PATIENT:
+    if station.threads is not None and (station.policy != "ps" or station.threads < most_servers(world)):
+        raise InputError(f"threads: {station.threads}, need policy ps and at least {most_servers(world)}, the servers")
+    if station.patience_s is not None and station.policy not in PATIENT and station.threads is None:
         raise InputError(f"patience_s: under policy {station.policy} no request waits")
     if station.retries is not None and not station.limited:
         raise InputError("retries: no request fails without capacity, patience_s or timeout_s")
@@ -116,6 +120,7 @@ def serve_limits(world: QueueWorld, workload: Workload, way: Delays) -> LimitedL
         priority=given.priority,
         choice=stream(world.seed, "choices").random(m * n) if station.policy == "random" else None,
         capacity=station.capacity or 0,
+        threads=station.threads or 0,
         patience_s=patience_s,
         timeout_s=timeout_s,
         return_s=return_s,

@@ -19,6 +19,7 @@ from models.queues.elastic import CALM, GAVE_UP, NOT_TRIED, REFUSED, SERVED, STE
 from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse
 from models.queues.policies import PolicyName
 from sim.queues.readable import ARRIVAL, CHANGE, LOOK, QUIT, SHARES, TIMEOUT, Job, Moment, ReadableStation
+from sim.queues.readable_network import pooled
 
 
 class Stretch(NamedTuple):
@@ -248,6 +249,7 @@ def serve_limited(
     priority: ArrayLike | None = None,
     choice: ArrayLike | None = None,
     capacity: int = 0,
+    threads: int = 0,
     patience_s: ArrayLike | None = None,
     timeout_s: ArrayLike | None = None,
     return_s: ArrayLike | None = None,
@@ -265,7 +267,7 @@ def serve_limited(
     n, env = np.size(demand_s), simpy.Environment()
     draws = iter([] if choice is None else np.asarray(choice, float).tolist())
     station = LimitedStation(
-        env, SHARES[policy], [1.0] * servers, [], math.inf, draws,
+        env, pooled(threads) if threads else SHARES[policy], [1.0] * servers, [], math.inf, draws,
         capacity=capacity or math.inf,
     )  # fmt: skip
     again_s = np.empty((0, n)) if return_s is None else np.asarray(return_s, float)

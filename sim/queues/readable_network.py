@@ -16,7 +16,7 @@ from models.queues.network import NetworkQueue, NetworkStamps, last_places
 from sim.queues.readable import ARRIVAL, SHARES, Job, Moment, ReadableStation, Share
 
 
-def _pooled(threads: int) -> Share:
+def pooled(threads: int) -> Share:
     """Return processor sharing among the first to come, as many as there are threads."""
 
     def share(station: ReadableStation) -> dict[Job, float]:
@@ -48,7 +48,7 @@ def serve_network(
     draws = np.zeros((s, n)) if choice is None else np.asarray(choice, float)
     queues = [
         ReadableStation(
-            env, _pooled(station.threads) if station.threads else SHARES[station.policy], [1.0] * station.servers,
+            env, pooled(station.threads) if station.threads else SHARES[station.policy], [1.0] * station.servers,
             [1.0] * station.servers, station.quantum_s, iter(draws[place].tolist()),
         )
         for place, station in enumerate(stations)

@@ -124,13 +124,14 @@ def contention(scenario: QueueScenario) -> Iterator[FieldFault]:
 def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
     """Refusals, patience and changing servers are modelled for alike servers under policies that know no slices."""
     station, cause = scenario.station, _limits(scenario)
+    yield from _threads(scenario)
     if not cause:
         return
     if station.policy not in LIMITED:
         yield FieldFault(
             ("station", "policy"), f"should be one of {', '.join(LIMITED)} with {cause}", shown(station.policy)
         )
-    elif station.patience_s is not None and station.policy not in PATIENT:
+    elif station.patience_s is not None and station.policy not in PATIENT and station.threads is None:
         problem = f"has no effect under {station.policy}: every request is served from its arrival on"
         yield FieldFault(("station", "patience_s"), problem)
     if station.retries is not None and not station.limited:
@@ -149,6 +150,23 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault(keys, f"cannot be given beside {cause}")
     if _contended(scenario):
         yield FieldFault(tuple(cause.split(".")), f"cannot be given beside {_contended(scenario)}")
+
+
+def _threads(scenario: QueueScenario) -> Iterator[FieldFault]:
+    """Yield what a pool of threads lacks: servers that are shared, enough threads for them, and a limit."""
+    station, way, most = scenario.station, ("station", "threads"), most_servers(scenario)
+    if station.threads is None:
+        return
+    if station.policy != "ps":
+        yield FieldFault(way, f"needs policy ps, here it is {station.policy}", str(station.threads))
+    elif station.threads < most:
+        yield FieldFault(way, f"should be at least {most}, or some servers could never work", str(station.threads))
+    elif not is_limited(scenario):
+        problem = "needs capacity, patience_s, timeout_s or scaling; a pool alone is an item of stations"
+        yield FieldFault(way, problem, str(station.threads))
+    if station.capacity is not None and station.threads >= station.capacity:
+        problem = f"should be less than station.capacity = {station.capacity}, or nobody ever waits for a thread"
+        yield FieldFault(way, problem, str(station.threads))
 
 
 @several.of_one

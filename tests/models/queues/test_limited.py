@@ -54,6 +54,28 @@ def birth_and_death(arrival_per_s, death_per_s, most):
 
 
 @pytest.mark.statistical
+def test_who_gives_up_waiting_for_a_thread_is_as_in_birth_and_death():
+    """Two servers, four threads, Poisson arrivals: one of n leaves at min(n, 2), and gives up at (n - 4) / 2."""
+    chances = birth_and_death(2.4, lambda n: min(n, 2) + 0.5 * max(n - 4, 0), 80)
+    expected = sum(0.5 * max(n - 4, 0) * chance for n, chance in enumerate(chances)) / 2.4
+    agrees(shares(GAVE_UP, "ps", 2.4, 2, patience_per_s=0.5, threads=4), expected)
+
+
+@pytest.mark.parametrize(("threads", "policy"), [(3, "fcfs"), (5_000, "ps")])
+def test_as_many_threads_as_servers_are_in_order_of_arrival_and_many_are_none(threads, policy):
+    rng = np.random.default_rng(7)
+    arrival_s, demand_s = np.cumsum(rng.exponential(0.3, 2_000)), rng.pareto(1.5, 2_000)
+    limits = {"capacity": 40, "timeout_s": rng.exponential(6.0, (1, 2_000))}
+    if policy == "fcfs":
+        limits["patience_s"] = rng.exponential(3.0, (1, 2_000))
+    pool = serve_limited("ps", arrival_s, demand_s, 3, threads=threads, **limits)
+    plain = serve_limited(policy, arrival_s, demand_s, 3, **limits)
+    np.testing.assert_array_equal(pool.outcome, plain.outcome)
+    for name in ("start_s", "departure_s", "work_s"):
+        np.testing.assert_allclose(getattr(pool, name), getattr(plain, name), rtol=0, atol=1e-8)
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("policy", "demand"), [("fcfs", "exponential"), ("fcfs", "bimodal"), ("ps", "constant"), ("lcfs_pr", "bimodal")]
 )

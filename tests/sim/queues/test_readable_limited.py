@@ -28,7 +28,7 @@ def agree(policy, arrival_s, demand_s, servers, **given):
     return fast
 
 
-def drawn(policy, seed, n, unit, servers):
+def drawn(policy, seed, n, unit, servers, *, pooled=False):
     """Requests at 1.2 times what the servers can do, some in sessions, in multiples of a unit if there is one.
 
     Under processor sharing time is split in thirds, so that a float grid has no exact ties.
@@ -45,7 +45,9 @@ def drawn(policy, seed, n, unit, servers):
     arrival_s = np.where(after < 0, np.cumsum(times(1 / (1.2 * servers))), np.nan)
     extra = {"after": after, "think_s": times(1.0), "priority": rng.integers(0, 3, n), "return_s": times(2.0, (2, n))}
     extra |= {"choice": rng.random(3 * n), "capacity": int(rng.integers(servers, 3 * servers + 2))}
-    if policy in PATIENT:
+    if policy == "ps" and pooled:
+        extra["threads"] = 2 * servers + int(rng.integers(0, 3))  # as many as there may be servers, or a few more
+    if policy in PATIENT or "threads" in extra:
         extra["patience_s"] = times(1.0, (3, n))
     if rng.random() < 0.7:
         extra["timeout_s"] = times(2.0, (3, n))
@@ -84,3 +86,11 @@ def test_the_kernel_and_its_twin_agree_on_refusals_and_on_who_gives_up(policy, s
 def test_the_kernel_and_its_twin_agree_while_servers_come_and_go(policy, way, seed, servers, unit):
     arrival_s, demand_s, extra = drawn(policy, seed, 30, unit, servers)
     agree(policy, arrival_s, demand_s, servers, **extra, **changing(way, seed, servers, unit))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), servers=st.integers(1, 4), way=st.sampled_from(["", *SCALING]))
+def test_the_kernel_and_its_twin_agree_on_pools_of_threads_with_limits(seed, servers, way):
+    arrival_s, demand_s, extra = drawn("ps", seed, 40, 0.0, servers, pooled=True)
+    extra["capacity"] += 3 * servers
+    agree("ps", arrival_s, demand_s, servers, **extra, **(changing(way, seed, servers, 0.0) if way else {}))
