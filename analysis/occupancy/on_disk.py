@@ -5,7 +5,7 @@ The repairs and the findings are those of `analysis.occupancy.logs.hygiene`, the
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +32,9 @@ from analysis.occupancy.logs.hygiene import (
     surely_copies,
     tick_of,
 )
-from analysis.occupancy.logs.log import FEW, LogFinding, far_longer
-from analysis.occupancy.logs.reading import LogOptions
-from analysis.occupancy.logs.spool import Sizes, bytes_of, spooled
+from analysis.occupancy.logs.log import LogFinding
+from analysis.occupancy.logs.reading import LogOptions, each_of
+from analysis.occupancy.logs.spool import Sizes, Spool, Spools, bytes_of, spooled
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints, UInts
@@ -248,13 +248,13 @@ class _Identity(NamedTuple):
 
 
 def read_on_disk(
-    path: Path,
+    paths: Sequence[Path],
     servers: int,
     interval_of: Callable[[float], float],
     options: LogOptions | None = None,
     sizes: Sizes | None = None,
 ) -> DiskTotals:
-    """Read a table of requests in any order, CSV, Parquet or JSON lines, in memory that does not grow with its length.
+    """Read tables of requests in any order, CSV, Parquet or JSON lines, in memory that does not grow with their length.
 
     What was read is written as numbers to a temporary folder, sorted there in parts, and taken part by part: 30 bytes
     a request, 50 if requests have names, 70 if rows are compared whole, in the folder that the environment's TMPDIR
@@ -262,22 +262,22 @@ def read_on_disk(
 
     Parameters
     ----------
-    path : the table
+    paths : the files of one log, in any order
     servers : k >= 1
     interval_of : length of the intervals, given that of the log, seconds
-    options : what the file does not say itself
+    options : what the files do not say themselves
     sizes : how much is in memory at a time
 
     Raises
     ------
     FileError
-        With the faults of the file, or if it has no pairs, or requests without an arrival, which takes the whole log.
+        With the faults of a file, or if there are no pairs, or requests without an arrival, which takes the whole log.
 
     Examples
     --------
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = Path(file.name).write_text("arrival_s,departure_s\\n1,3\\n0,2\\n")
-    ...     totals = read_on_disk(Path(file.name), 1, lambda _: 2.0)
+    ...     totals = read_on_disk([Path(file.name)], 1, lambda _: 2.0)
     >>> totals.queueing_time_s, totals.intervals[:, 3].tolist()
     (1.0, [1.0, 0.0])
     """
@@ -286,9 +286,9 @@ def read_on_disk(
     size, given, place = sizes or Sizes(), options or LogOptions(), os.environ.get("TMPDIR") or tempfile.gettempdir()
     try:
         with tempfile.TemporaryDirectory(prefix="wsc-occupancy-", dir=place) as folder:
-            return _Disk(path, Path(folder), servers, given, size).totals(interval_of)
+            return _Disk(paths, Path(folder), servers, given, size).totals(interval_of)
     except OSError as error:
-        if error.filename is not None and Path(error.filename) == path:
+        if error.filename is not None and Path(error.filename) in paths:
             raise
         room = f"30 to 70 bytes a request have to be written to {place}"
         raise InputError(f"{room}, and cannot be ({error}); set TMPDIR to a folder with more room") from error
@@ -297,21 +297,35 @@ def read_on_disk(
 class _Disk:
     """One log, in a folder of its own."""
 
-    def __init__(self, path: Path, folder: Path, servers: int, options: LogOptions, sizes: Sizes) -> None:
-        self.folder, self.servers, self.sizes = folder, servers, sizes
-        self.spool = spooled(path, options, folder / "rows", sizes)
-        self.arrivals = self._scattered("arrivals")
-        if self.spool.naming is None and self.spool.others and self._repeats():
-            self.spool = spooled(path, options, folder / "rows", sizes, rest=True)
-            self.arrivals = self._scattered("named")
-        self.spool.file.unlink()
+    def __init__(self, paths: Sequence[Path], folder: Path, servers: int, options: LogOptions, sizes: Sizes) -> None:
+        self.folder, self.servers, self.sizes, self.options = folder, servers, sizes, options
+        self.paths, self.spool = paths, Spools([])
+        self.arrivals: _Parts
+        self.is_sorted = False
+        spools = list(each_of(paths, self._spooled))
+        self.paths, self.spool = paths, Spools(spools)
+        if not self.is_sorted or len(spools) > 1:
+            self.arrivals = self._scattered("arrivals")
+        for spool in spools:
+            spool.file.unlink()
         self.tick_s = self._tick()
+
+    def _spooled(self, path: Path) -> Spool:
+        """Return the requests of a file, named by all that its rows say if they have no other names and some repeat."""
+        file = self.folder / f"rows {len(list(self.folder.iterdir()))}"
+        spool = spooled(path, self.options, file, self.sizes)
+        spool.refuse_long(self.sizes.rows)
+        self.paths, self.spool = [path], Spools([spool])
+        if spool.naming is not None or not spool.others:
+            return spool
+        self.arrivals = self._scattered(f"arrivals of {file.name}")
+        self.is_sorted = not self._repeats()
+        return spool if self.is_sorted else spooled(path, self.options, file, self.sizes, rest=True)
 
     def totals(self, interval_of: Callable[[float], float]) -> DiskTotals:
         """Return all that is known of the log."""
         identity = self._identity()
-        which = self.spool.which
-        naming = None if which.request is None else self.spool.naming
+        naming = self.spool.naming
         left_out, others = repeat_findings(identity.copies, identity.certain, naming == "request", naming == "id")
         findings = list(left_out)
         facts, repair = self._repair(identity.certain > 0, findings)
@@ -332,7 +346,6 @@ class _Disk:
             least_s,
             length_s,
         )
-        self._refuse_long(about, facts)
         told = reported(about, took.beginning(), self.servers, self.tick_s)
         rows = sums.intervals()
         return DiskTotals(
@@ -373,11 +386,14 @@ class _Disk:
 
     def _refuse_unseen(self) -> None:
         """Raise the fault of departures without an arrival, which are repaired with the whole log in memory alone."""
-        unseen = [np.isnan(chunk.came) & ~np.isnan(chunk.left) for chunk in self.spool.chunks(self.sizes.rows)]
-        rows = np.flatnonzero(np.concatenate(unseen))
-        lacking = f"no arrival in {len(rows):,} of {self.spool.rows:,} rows, first in row {rows[0] + 1:,}"
-        problem = f"should tell when every request came; to have that repaired, {_WHOLE}"
-        raise FileError([FileFault(0, 0, str(self.spool.which.arrival or "arrivals"), problem, lacking)])
+        for path, spool in zip(self.paths, self.spool.spools, strict=True):
+            unseen = [np.isnan(chunk.came) & ~np.isnan(chunk.left) for chunk in spool.chunks(self.sizes.rows)]
+            rows = np.flatnonzero(np.concatenate(unseen))
+            if len(rows):
+                lacking = f"no arrival in {len(rows):,} of {spool.rows:,} rows, first in row {rows[0] + 1:,}"
+                problem = f"should tell when every request came; to have that repaired, {_WHOLE}"
+                fault = FileFault(0, 0, str(spool.which.arrival or "arrivals"), problem, lacking)
+                raise FileError([fault], str(path) if len(self.paths) > 1 else "")
 
     def _edges(self, sample_s: Floats) -> Floats:
         """Return what divides the log into parts of about as many rows each."""
@@ -548,19 +564,6 @@ class _Disk:
             sums.add(came, np.sort(departures.part(at)["left"]))
             departures.files[at].unlink(missing_ok=True)
         return took
-
-    def _refuse_long(self, about: Responses, facts: _Facts) -> None:
-        """Raise the fault of durations that are in another unit, as `reading` does."""
-        name = self.spool.which.duration
-        supposed = any(note.startswith(f"column {name} is read as seconds;") for note in self.spool.notes)
-        if name is None or not supposed or about.known < FEW:
-            return
-        by_start = self.spool.which.arrival is not None
-        ends = (facts.first_came_s, facts.last_came_s) if by_start else (facts.first_left_s, facts.last_left_s)
-        if far_longer(ends[1] - ends[0], about.usual_s, facts.longest_s):
-            what = f"should not be far longer than the whole log, {ends[1] - ends[0]:.4g} s"
-            what += ": say --unit, or another column with --duration"
-            raise FileError([FileFault(0, 0, name, what, f"{facts.longest_s:.4g} s")])
 
 
 @dataclass(frozen=True, slots=True)

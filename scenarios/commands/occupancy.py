@@ -223,7 +223,7 @@ def occupancy(
 
         if given is not None:
             options.refuse("--on-disk", "reads the file of a log, not a fleet's run", str(log[0]))
-        refuse_whole(log, query, said, out)
+        refuse_whole(query, said, out)
         if piped is None:
             answer(occupancy_on_disk(log, query, said), json)
             return

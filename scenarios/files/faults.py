@@ -115,10 +115,10 @@ def faults_in(path: Path) -> Iterator[None]:
 
 def _of_file(path: Path, error: FileError) -> Iterator[Fault]:
     for fault in error.printed:
-        yield Fault(str(path), *fault[:5])
+        yield Fault(error.file or str(path), *fault[:5])
     if error.unprinted:
         line, column = error.faults[len(error.printed)][:2]
-        yield Fault(str(path), line, column, "", f"and {error.unprinted} more faults from here on")
+        yield Fault(error.file or str(path), line, column, "", f"and {error.unprinted} more faults from here on")
 
 
 def shown(value: object) -> str:

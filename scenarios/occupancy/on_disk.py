@@ -22,7 +22,6 @@ from scenarios.occupancy.occupancy import (
     doubts,
     files_of,
     handy,
-    listed,
     named,
     quantiles,
     refuse_together,
@@ -47,7 +46,7 @@ def occupancy_on_disk(
 
     Parameters
     ----------
-    log : the file, or the folder of a queue's run
+    log : the file, the files of its rotation in any order, or the folder of a queue's run
     query : servers, and perhaps the length of intervals and an alert
     options : what the file does not say itself
     name : what people call the file, if it is a copy
@@ -70,26 +69,24 @@ def occupancy_on_disk(
     """
     refuse_together(query, None)
     stated, called = options or LogOptions(), name or named(log)
-    refuse_whole(log, query, stated)
-    (file,), of_others = files_of(log, query)
+    refuse_whole(query, stated)
+    files, of_others = files_of(log, query)
 
     def interval_of(length_s: float) -> float:
         return query.interval_s or handy(length_s)
 
-    with faults_in(Path(called)):
-        totals = read_on_disk(file, query.servers, interval_of, stated, sizes)
+    with faults_in(Path(called) if name is not None or len(files) == 1 else files[0]):
+        totals = read_on_disk(files, query.servers, interval_of, stated, sizes)
     answer = _conclusion(totals, query)
     return replace(answer, log=called, notes=(*answer.notes, *of_others))
 
 
-def refuse_whole(
-    log: Path | Sequence[Path], query: OccupancyQuery, options: LogOptions, out: Path | None = None
-) -> None:
+def refuse_whole(query: OccupancyQuery, options: LogOptions, out: Path | None = None) -> None:
     """Raise the faults of what cannot be answered part by part.
 
     Parameters
     ----------
-    log, query, options : as of `occupancy_on_disk`
+    query, options : as of `occupancy_on_disk`
     out : folder for a picture, if one is wanted
 
     Raises
@@ -97,7 +94,7 @@ def refuse_whole(
     FaultsError
         With all of them.
     """
-    rows, files = query.rows, listed(log)
+    rows = query.rows
     asked_of_rows = (
         {}
         if rows is None
@@ -118,7 +115,6 @@ def refuse_whole(
         "--upstream": "--upstream" if options.upstream else "",
         "--zone": options.zone,
         "--out": "" if out is None else str(out),
-        "LOG": " ".join(map(str, files)) if len(files) > 1 else "",
     }
     faults = [Fault(option, 0, 0, "", WHOLE, text) for option, text in texts.items() if text]
     if faults:

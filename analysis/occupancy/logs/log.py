@@ -40,7 +40,7 @@ _SEVERAL = re.compile(
 """Columns whose values have several requests each."""
 _TYPE = ("type", "class", "cls", "kind")
 FEW = 30
-_LONG, _FAR = 10.0, 1e5
+LONG, FAR = 10.0, 1e5
 """Times the length of a log that half of its durations, and any of them, may take."""
 _EPOCH = {"s": 1e9, "ms": 1e12, "us": 1e15, "ns": 1e18}
 """Times since 1970 lie between once and ten times these from 2001 to 2286."""
@@ -362,11 +362,6 @@ def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
     if len(known) < FEW:
         return None
     span, took = float(np.ptp(stamp_s[known])), took_s[known]
-    times = _LONG if float(np.median(took)) > _LONG * span else _FAR
+    times = LONG if float(np.median(took)) > LONG * span else FAR
     far = known[took > times * span]
     return int(far[0]) if span > 0 and len(far) else None
-
-
-def far_longer(span_s: float, usual_s: float, longest_s: float) -> bool:
-    """Return whether durations, their median and the longest, cannot be, as `too_long` says it of all."""
-    return span_s > 0 and (usual_s > _LONG * span_s or longest_s > _FAR * span_s)

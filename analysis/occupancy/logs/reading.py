@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -61,6 +61,7 @@ from analysis.tables.quantities import numbers
 from models.arrays import Floats
 from models.errors import InputError
 
+_R = TypeVar("_R")
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -123,17 +124,28 @@ def read_logs(paths: Sequence[Path], options: LogOptions) -> Log:
     FileError
         If a file has faults, or two files are the same.
     """
-    logs, seen = list[Log](), dict[bytes, Path]()
+    logs = list(each_of(paths, lambda path: read_log(path, options=options)))
+    return logs[0] if len(logs) == 1 else joined(logs)
+
+
+def each_of(paths: Sequence[Path], read: Callable[[Path], _R]) -> Iterator[_R]:
+    """Yield what is read of each of the files of one log; faults of several files name theirs.
+
+    Raises
+    ------
+    FileError
+        If a file has faults, or two files are the same.
+    """
+    seen = dict[bytes, Path]()
     for path in paths:
         digest = _digest(path) if len(paths) > 1 else b""
         if digest in seen:
             raise FileError([FileFault(0, 0, "", f"is the same as {seen[digest]}", "")], str(path))
         seen[digest] = path
         try:
-            logs.append(read_log(path, options=options))
+            yield read(path)
         except FileError as error:
             raise (FileError(error.faults, str(path), error.counted) if len(paths) > 1 else error) from None
-    return logs[0] if len(logs) == 1 else joined(logs)
 
 
 def joined(logs: Sequence[Log]) -> Log:
@@ -157,7 +169,7 @@ def joined(logs: Sequence[Log]) -> Log:
         tuple(dict.fromkeys(note for log in logs for note in log.notes)),
         origin_s,
         max(log.resolution_s for log in logs),
-        tuple(_together([finding for log in logs for finding in log.findings])),
+        tuple(together([finding for log in logs for finding in log.findings])),
         fields,
         joined_clocks([log.clock for log in logs]),
     )
@@ -450,7 +462,7 @@ def _digest(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def _together(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
+def together(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
     """Yield findings of several files, those of one name as one, with the evidence of the first."""
     for name in dict.fromkeys(finding.name for finding in findings):
         alike = [finding for finding in findings if finding.name == name]

@@ -138,8 +138,22 @@ def json_records(path: Path) -> Records:
     return Records(_with_path(cells), _form(cells.names), notes, findings)
 
 
-def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> tuple[FileCells, Times | None, list[int], int]:
-    """Return the requests of some JSON lines, what their times are, places of other lines, and the lines not blank.
+class JsonPiece(NamedTuple):
+    """The requests of some JSON lines."""
+
+    cells: FileCells
+    times: Times | None
+    """What their times are; None: names tell."""
+    other: list[int]
+    """Places of lines that are no objects."""
+    lines: int
+    """Lines that are not blank."""
+    names: list[str]
+    """Fields as the lines have them."""
+
+
+def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> JsonPiece:
+    """Return the requests of some JSON lines.
 
     Parameters
     ----------
@@ -153,8 +167,8 @@ def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> tuple[File
     if any(record.keys() & {"resourceSpans", "data"} for _, record in records[:1]):
         raise FileError([FileFault(first, 1, "file", "should be a table, not traces", "OTLP or Jaeger")])
     cells = _cells([dict(_flat(record)) for _, record in records], [number for number, _ in records], names)
-    form = _form(cells.names)
-    return _with_path(cells), form, other, len(numbered)
+    form, fields = _form(cells.names), list(cells.names)
+    return JsonPiece(_with_path(cells), form, other, len(numbered), fields)
 
 
 def _cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:

@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis.occupancy.logs.log import (
+    FAR,
     FARTHEST_S,
+    FEW,
+    LONG,
     PER_SECOND,
     LogFinding,
     Roles,
@@ -41,6 +44,7 @@ from analysis.occupancy.logs.reading import (
     plain_frame,
     refuse_undecided,
     table_names,
+    together,
     understood,
     without_times,
     zone_notes,
@@ -104,6 +108,8 @@ class Spool:
     """What the names are of: request, id, or rest, all that the rows say; None: there are none."""
     own: bool = False
     """Whether `rest` contains what several requests share."""
+    own_nothing: bool = False
+    """Whether there is nothing beside that, so that it tells requests of one file from no others of it."""
     others: bool = False
     """Whether the file says more of each row than its times."""
     notes: tuple[str, ...] = ()
@@ -126,6 +132,128 @@ class Spool:
             while len(stored := np.fromfile(file, self.dtype, rows)):
                 yield self._requests(stored)
 
+    def refuse_long(self, rows: int) -> None:
+        """Raise the fault of durations far longer than the file, if their unit was supposed, as `reading` does.
+
+        Parameters
+        ----------
+        rows : to be read at a time
+        """
+        name, stamp = self.which.duration, str(self.which.arrival or self.which.departure)
+        if name is None or not any(note.startswith(f"column {name} is read as seconds;") for note in self.notes):
+            return
+        first_s, last_s, count = np.inf, -np.inf, 0
+        for known in self._known(stamp, name, rows):
+            count += len(known)
+            first_s, last_s = (
+                min(first_s, known[:, 0].min(initial=np.inf)),
+                max(last_s, known[:, 0].max(initial=-np.inf)),
+            )
+        span_s = last_s - first_s
+        if count < FEW or not span_s > 0:
+            return
+        most_s = span_s * (LONG if self._usual_is_beyond(LONG * span_s, count, stamp, name, rows) else FAR)
+        for known in self._known(stamp, name, rows):
+            far = known[:, 1] > most_s
+            if far.any():
+                what = f"should not be far longer than the whole log, {span_s:.4g} s"
+                what += ": say --unit, or another column with --duration"
+                raise FileError([FileFault(0, 0, name, what, f"{known[np.argmax(far), 1]:.4g} s")])
+
+    def _known(self, stamp: str, duration: str, rows: int) -> Iterator[Floats]:
+        """Yield stamps and durations of the requests that have both, (n, 2) arrays in seconds."""
+        with self.file.open("rb") as file:
+            while len(stored := np.fromfile(file, self.dtype, rows)):
+                seconds = self._seconds(stored)
+                both = np.column_stack([seconds[stamp], seconds[duration]])
+                yield both[~np.isnan(both).any(axis=1)]
+
+    def _usual_is_beyond(self, length_s: float, count: int, stamp: str, duration: str, rows: int) -> bool:
+        """Return whether the median of so many durations is above a length: of an even number, between the two."""
+        longer, below_s, above_s = 0, -np.inf, np.inf
+        for known in self._known(stamp, duration, rows):
+            far = known[:, 1] > length_s
+            longer += int(np.count_nonzero(far))
+            below_s = max(below_s, known[~far, 1].max(initial=-np.inf))
+            above_s = min(above_s, known[far, 1].min(initial=np.inf))
+        return 2 * longer > count or (2 * longer == count and (below_s + above_s) / 2 > length_s)
+
+    def _requests(self, stored: NDArray[np.void]) -> LogChunk:
+        """Return stored rows as `reading` does: all times since one origin."""
+        seconds, which = self._seconds(stored), self.which
+        if which.duration is not None:
+            took = seconds[which.duration]
+            came = seconds[which.arrival] if which.arrival else seconds[str(which.departure)] - took
+            left = came + took if which.arrival else seconds[str(which.departure)]
+        else:
+            came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
+        names = stored["name"] if self.naming is not None else None
+        return LogChunk(came, left, names, stored["own"] if self.own else names)
+
+    def _seconds(self, stored: NDArray[np.void]) -> dict[str, Floats]:
+        """Return the columns of times: stamps since the origin, durations."""
+        seconds = dict[str, Floats]()
+        for at, (name, kind) in enumerate(self.kinds.items()):
+            column = pa.array(stored[f"time{at}"])
+            if pa.types.is_timestamp(kind):
+                ticks = pa.array(stored[f"time{at}"], mask=stored[f"time{at}"] == _MISSING)
+                column = ticks.cast(kind)
+            since = 0.0 if name == self.which.duration else self.bases[name].since_s - self.origin_s
+            passed = passed_s(pa.chunked_array([column]), self.bases[name])
+            seconds[name] = passed + since
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Spools:
+    """The files of one log as one, in their order, as `reading.joined` has them."""
+
+    spools: Sequence[Spool]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(spool.rows for spool in self.spools)
+
+    @property
+    def naming(self) -> str | None:
+        """What names the requests of all files; None: nothing does."""
+        kinds = {spool.naming for spool in self.spools}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    @property
+    def own(self) -> bool:
+        """Whether names of all files contain what several requests share."""
+        return self.naming is not None and all(spool.own for spool in self.spools)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was supposed of the files, each once."""
+        return tuple(dict.fromkeys(note for spool in self.spools for note in spool.notes))
+
+    @property
+    def findings(self) -> tuple[LogFinding, ...]:
+        """What was seen in the files, those of one name as one."""
+        return tuple(together([finding for spool in self.spools for finding in spool.findings]))
+
+    @property
+    def origin_s(self) -> float:
+        """What times count from: the first origin of a file."""
+        return min(spool.origin_s for spool in self.spools)
+
+    def chunks(self, rows: int) -> Iterator[LogChunk]:
+        """Yield the requests, so many at a time."""
+        naming, own, after = self.naming, self.own, 0
+        for spool in self.spools:
+            later_s = spool.origin_s - self.origin_s
+            for chunk in spool.chunks(rows):
+                names = chunk.name if naming is not None else None
+                alone = chunk.own if own else names
+                if own and spool.own_nothing and chunk.own is not None:
+                    alone = chunk.own + np.uint64(after)  # as `joined` numbers what says nothing
+                yield LogChunk(chunk.came + later_s, chunk.left + later_s, names, alone)
+            after += spool.rows
+
     def sample(self, rows: int) -> tuple[Floats, Floats]:
         """Return arrivals and response times of requests evenly over the log."""
         step = self.rows // _SAMPLE + 1
@@ -136,27 +264,6 @@ class Spool:
             took.append(chunk.left[picked] - chunk.came[picked])
             at += len(chunk.came)
         return np.concatenate(came), np.concatenate(took)
-
-    def _requests(self, stored: NDArray[np.void]) -> LogChunk:
-        """Return stored rows as `reading` does: all times since one origin."""
-        seconds = dict[str, Floats]()
-        for at, (name, kind) in enumerate(self.kinds.items()):
-            column = pa.array(stored[f"time{at}"])
-            if pa.types.is_timestamp(kind):
-                ticks = pa.array(stored[f"time{at}"], mask=stored[f"time{at}"] == _MISSING)
-                column = ticks.cast(kind)
-            since = 0.0 if name == self.which.duration else self.bases[name].since_s - self.origin_s
-            passed = passed_s(pa.chunked_array([column]), self.bases[name])
-            seconds[name] = passed + since
-        which = self.which
-        if which.duration is not None:
-            took = seconds[which.duration]
-            came = seconds[which.arrival] if which.arrival else seconds[str(which.departure)] - took
-            left = came + took if which.arrival else seconds[str(which.departure)]
-        else:
-            came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
-        names = stored["name"] if self.naming is not None else None
-        return LogChunk(came, left, names, stored["own"] if self.own else names)
 
 
 def bytes_of(rows: NDArray[np.void]) -> memoryview:
@@ -280,7 +387,7 @@ class _Reader:
         line, names = 1, list[str]()
         for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
             text = piece.removeprefix(b"\xef\xbb\xbf") if line == 1 else piece
-            cells, form, other, count = json_piece(text, line, names)
+            cells, form, other, count, fields = json_piece(text, line, names)
             self.not_read += other
             self.lines += count
             line += lines
@@ -291,7 +398,7 @@ class _Reader:
                 continue
             if not names:
                 self.form = None if any(self.options.stated()[:3]) else form
-            names = names or [name for name in cells.names if name not in ("method", "path", "request_line")]
+            names = names or fields
             if self.form is not None and self.form.by_end:
                 rows = has_times(cells, self.form)
                 self.without_times += int(np.count_nonzero(~rows))
@@ -358,10 +465,11 @@ def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
     if which.request is not None and portion.names is not None:
         naming = "request" if names_requests(which.request) else "id"
     others = which.request is None and bool(reader.others)
-    own = False
+    own = nothing = False
     if naming is None and rest and others:
-        naming, own = "rest", any(names_several(name) for name in reader.others)
-    return Spool(file, which, kinds, naming=naming, own=own, others=others)
+        shared = [names_several(name) for name in reader.others]
+        naming, own, nothing = "rest", any(shared), all(shared)
+    return Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others)
 
 
 def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:

@@ -7,6 +7,7 @@ import re
 import resource
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -95,6 +96,8 @@ LOGS: dict[str, Callable[[], pd.DataFrame]] = {
     "losses, skewed": lambda: skewed(losses(day())),
     "in ticks": lambda: day(tick_s=0.01),
     "batches": lambda: batches(day(tick_s=0.001)),
+    "of one path": lambda: batches(day(tick_s=0.001)).assign(path="/item"),
+    "of one line": lambda: batches(day(tick_s=0.001)).assign(request="GET /item HTTP/1.1", host="a"),
     "stamped": lambda: stamped(day()),
     "since 1970": lambda: since_1970(day()),
 }
@@ -122,7 +125,13 @@ def shown(answer: OccupancyConclusion) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("name", "ending"),
-    [*zip(LOGS, cycle(["parquet", "csv", "jsonl"])), ("stamped", "parquet"), ("stamped", "csv")],
+    [
+        *zip(LOGS, cycle(["parquet", "csv", "jsonl"])),
+        ("of one path", "jsonl"),
+        ("of one line", "jsonl"),
+        ("stamped", "parquet"),
+        ("stamped", "csv"),
+    ],
 )
 def test_part_by_part_the_answer_is_that_of_the_whole(name, ending, tmp_path):
     file = written(LOGS[name](), tmp_path, ending)
@@ -136,6 +145,67 @@ def test_no_digit_depends_on_how_much_is_read_at_a_time(tmp_path):
     pd.testing.assert_frame_equal(small.intervals, one.intervals, check_exact=True)
     assert (small.busy, small.waiting, small.percentiles) == (one.busy, one.waiting, one.percentiles)
     assert math.isclose(small.queueing_time_s, one.queueing_time_s, rel_tol=1e-14)
+
+
+ENDINGS = ("csv", "jsonl", "parquet")
+ROTATED: dict[str, Callable[[], pd.DataFrame]] = {
+    "named": lambda: named(day()),
+    "losses": lambda: losses(day()),
+    "alike": lambda: batches(day(tick_s=0.001)).assign(path="/item"),
+    "of one user": lambda: batches(day(tick_s=0.001)).assign(user="ann"),
+    "alike in one file": lambda: day(tick_s=0.001).assign(path="/item"),
+}
+
+
+@pytest.mark.parametrize("name", ROTATED)
+def test_the_files_of_a_rotated_log_are_read_as_one(name, tmp_path):
+    """Of unlike formats, in any order; twenty rows are in two files."""
+    log, files = ROTATED[name](), list[Path]()
+    for at, (part, ending) in enumerate(zip((log[1_300:], log[:700], log[680:1_300]), ENDINGS, strict=True)):
+        (tmp_path / str(at)).mkdir()
+        files.append(written(part, tmp_path / str(at), ending))
+    assert shown(occupancy_on_disk(files, QUERY, sizes=SMALL)) == shown(occupancy(files, QUERY))
+
+
+def test_files_of_unlike_columns_and_origins_are_read_as_one(tmp_path):
+    """By the calendar with durations in a unit of their own, and since 1970; the same file twice is a fault."""
+    later = since_1970(day()[:400]).assign(start=lambda log: log["start"] + 95_700_000.0)
+    later["end"] = later["start"] + 0.2
+    logs = {"csv": stamped(day())[:900], "parquet": stamped(day())[900:], "jsonl": later}
+    files = [written(log, tmp_path, ending) for ending, log in logs.items()]
+    query = replace(QUERY, interval_s=3600.0)
+    assert shown(occupancy_on_disk(files, query, sizes=SMALL)) == shown(occupancy(files, query))
+    (tmp_path / "again.csv").write_bytes(files[0].read_bytes())
+    with pytest.raises(FaultsError, match=r"again.csv: is the same as .*log.csv"):
+        occupancy_on_disk([*files, tmp_path / "again.csv"], query)
+
+
+def test_faults_of_several_files_name_theirs(tmp_path):
+    files = [written(day(), tmp_path, "csv"), tmp_path / "second.csv"]
+    files[1].write_text("arrival_s,departure_s\n1,2\n1,soon\n")
+    with pytest.raises(FaultsError, match=r'^.*second.csv:3:2: departure_s: should be a number, got "soon"$'):
+        occupancy_on_disk(files, QUERY)
+    files[1].write_text("arrival_s,departure_s\n1,2\n,3\n")
+    with pytest.raises(FaultsError, match=r"second.csv: arrival_s: .*no arrival in 1 of 2 rows, first in row 2"):
+        occupancy_on_disk(files, QUERY)
+
+
+@pytest.mark.parametrize(
+    "took", [[900.0] * 16 + [0.5] * 15, [900.0] * 15 + [0.5] * 16, [1e7] + [0.5] * 30, [900.0] * 31]
+)
+def test_durations_in_another_unit_are_refused_as_in_memory(took, tmp_path):
+    """Half of 31 are longer than ten times the log of 60 s, or one is longer than 100,000 times."""
+    log = pd.DataFrame({"start": np.linspace(0, 60, 31), "latency": took})
+    for times in (log, log[:-1]):
+        file = written(times, tmp_path, "csv")
+        faults = []
+        for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL)):
+            try:
+                read(file, QUERY)
+            except FaultsError as error:
+                faults.append(str(error).partition("latency: ")[2])
+        assert len(set(faults)) <= 1
+        assert len(faults) in {0, 2}
 
 
 def fault_of(file: Path, query: OccupancyQuery = QUERY, options: LogOptions | None = None) -> str:
