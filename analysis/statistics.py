@@ -54,7 +54,7 @@ class NotEnoughDataError(WscError):
         self.needed, self.have = needed, have
 
 
-def intraclass(values: Floats, group: Ints) -> tuple[float, float]:
+def intraclass(values: Floats, group: Ints, spent: int = 0) -> tuple[float, float]:
     """Return the correlation of members of a group, by the analysis of variance, and the size of unequal groups.
 
     Below 0 where groups differ less than their members do; NaN where no group has two members (Donner 1986).
@@ -62,6 +62,7 @@ def intraclass(values: Floats, group: Ints) -> tuple[float, float]:
     Parameters
     ----------
     values, group : (n,)
+    spent : degrees of freedom between groups that a fit took from the values, beside their mean's
 
     Examples
     --------
@@ -71,10 +72,10 @@ def intraclass(values: Floats, group: Ints) -> tuple[float, float]:
     code = np.unique(group, return_inverse=True)[1]
     size = np.bincount(code)
     groups, count = len(size), len(code)
-    if groups < 2 or count <= groups:
+    if groups < 2 + spent or count <= groups:
         return np.nan, np.nan
     mean = np.bincount(code, values) / size
-    between = float((size * (mean - values.mean()) ** 2).sum()) / (groups - 1)
+    between = float((size * (mean - values.mean()) ** 2).sum()) / (groups - 1 - spent)
     within = float(((values - mean[code]) ** 2).sum()) / (count - groups)
     typical = float(count - (size**2).sum() / count) / (groups - 1)
     spread = between + (typical - 1.0) * within

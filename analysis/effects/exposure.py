@@ -165,13 +165,11 @@ class Exposure:
             return ExposureEffect(unknown, unknown, unknown)
         used = min(self.covariates, cells.x.shape[1], slopes_of(len(domains.size)))
         regressors = _regressors(cells, domains, used)
-        wanted = np.array([[1.0], [1.0], [0.0]]) if domains.whole else np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-        fit = _Fit.of(cells, domains, regressors, wanted.shape[1])
-        parts = [fit.part(combination) for combination in wanted]
+        wanted = np.array([[1.0]]) if domains.whole else np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+        fit = _Fit.of(cells, domains, regressors, wanted)
+        parts = [fit.part(number) for number in range(len(wanted))]
         direct, spill = (unknown, unknown) if domains.whole else parts[1:]
-        counting = fit.weights > 0
-        alike, machines = intraclass(fit.residuals[counting], domains.domain[counting])
-        return ExposureEffect(parts[0], direct, spill, max(alike, 0.0), machines)
+        return ExposureEffect(parts[0], direct, spill, fit.correlation, fit.machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,42 +208,131 @@ def _regressors(cells: JobMachineSums, domains: Domains, used: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """Coefficients with all domains and without each, relative to the level of a fleet in which nobody has it."""
+    """Sums of the exposures' coefficients with all domains and without each, relative to the level without the feature.
 
-    coefficients: Floats
-    """(1 + D, E) of the exposures: with all domains, then without each."""
+    They are linear in values. What a unit on all values of a domain, a machine or a cell moves them by tells, for a
+    working model in which each of these has a variance of its own, how far a jackknife errs in the mean.
+    """
+
+    changes: Floats
+    """(1 + D, P) with all domains, then without each."""
     of_domains: Floats
-    """(1 + D, E, D) what they are if all values of one domain are 1 and all others 0."""
-    residuals: Floats
-    """(M,) what is left of each machine's values, by what they count for."""
-    weights: Floats
-    """(M,)"""
+    """(1 + D, P, D) what a unit on all values of a domain moves them by."""
+    squares: Floats
+    """(2, P, 3) sums of squares of what units on domains, machines and cells move: changes; then what leaving domains
+    out adds to them."""
+    variances: Floats
+    """(3,) of the working model: domains, machines, and cells of one instance."""
+    spread: Floats
+    """(D,) variance of a domain's mean in the working model."""
+    correlation: float
+    """Of machines within domains, in what is left; 0 at least."""
+    machines: float
+    """Of a domain, in the mean that counts for the correlation."""
 
     @classmethod
-    def of(cls, cells: JobMachineSums, domains: Domains, regressors: Floats, exposures: int) -> Self:
-        """Fit by least squares within jobs."""
+    def of(cls, cells: JobMachineSums, domains: Domains, regressors: Floats, wanted: Floats) -> Self:
+        """Fit by least squares within jobs; `wanted` are sums of exposures' coefficients, (P, E)."""
         rows = _rows(cells, domains, regressors)
         sums = _summed(cells, domains, rows)
-        total = _Sums(*(part.sum(axis=0) for part in sums))
-        solutions, bases = [], []
-        for left_out in range(-1, len(domains.size)):
-            rest = total if left_out < 0 else _Sums(*(w - p[left_out] for w, p in zip(total, sums, strict=True)))
-            solutions.append(_solved(rest, sums.weight, sums.x, left_out))
-            bases.append(_level(cells, rest, solutions[-1][:, 0]))
-        relative = np.array(solutions)[:, :exposures] / np.array(bases)[:, None, None]
-        return cls(relative[:, :, 0], relative[:, :, 1:], *_left(cells, rows, total, solutions[0][:, 0]))
+        total, where = _Sums(*(part.sum(axis=0) for part in sums)), _Places.of(cells, domains)
+        asked = np.zeros((regressors.shape[1], len(wanted)))
+        asked[: wanted.shape[1]] = wanted.T
+        counting = _counting(sums.weight, cells.weight)
+        slopes, pull = _solved(total, counting, rows, asked, where.job)
+        base = _level(cells, total, slopes)
+        whole, changes = pull / base, [slopes @ asked / base]
+        marks, squares = [where.by_domain(whole)], np.zeros((2, len(wanted), 3))
+        squares[0] = where.squares(whole, rows.instances)
+        for left_out in range(len(domains.size)):
+            rest = _Sums(*(part - own[left_out] for part, own in zip(total, sums, strict=True)))
+            left = _counting(np.delete(sums.weight, left_out, axis=0), cells.weight)
+            without, pull = _solved(rest, left, rows, asked, where.job)
+            base = _level(cells, rest, without)
+            changes.append(without @ asked / base)
+            moved = np.where(where.domain == left_out, 0.0, pull / base)
+            marks.append(where.by_domain(moved))
+            squares[1] += where.squares(moved - whole, rows.instances)
+        residual = rows.y - rows.x @ slopes - (total.over() * (total.y - total.x @ slopes))[where.job]
+        alike, machines = where.correlation(residual, rows.by)
+        by = counting[where.job] * rows.by
+        variances, spread = where.working(residual, by, rows.instances)
+        return cls(np.array(changes), np.array(marks), squares, variances, spread, max(alike, 0.0), machines)
 
-    def part(self, combination: Floats) -> EffectPart:
-        """Return a sum of coefficients, with its jackknife error and Satterthwaite's degrees of freedom."""
-        numbers = self.coefficients @ combination
-        domains = len(numbers) - 1
-        off = numbers[1:] - numbers[0]
-        error = float(np.sqrt((domains - 1) / domains * (off**2).sum()))
-        # Were domains' means alike in variance, the error's square would be a quadratic form of this matrix.
-        moved = np.einsum("geh,e->gh", self.of_domains[1:] - self.of_domains[0], combination)
-        square = moved @ moved.T
-        freedom = float(np.trace(square) ** 2 / max((square**2).sum(), 1e-300))
-        return EffectPart(float(numbers[0]), error, freedom)
+    def part(self, number: int) -> EffectPart:
+        """Return a change, with its jackknife error freed of its bias and Satterthwaite's degrees of freedom."""
+        off = self.changes[1:, number] - self.changes[0, number]
+        own, added = self.squares[:, number] @ self.variances
+        error = float(np.sqrt(own / max(added, 1e-300) * (off**2).sum()))
+        moved = (self.of_domains[1:, number] - self.of_domains[0, number]) * np.sqrt(self.spread)
+        form = moved @ moved.T
+        freedom = float(np.trace(form) ** 2 / max((form**2).sum(), 1e-300))
+        return EffectPart(float(self.changes[0, number]), error, freedom)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Where C cells are, and sums of what is cell by cell."""
+
+    domain: Ints
+    """(C,)"""
+    machine: Ints
+    job: Ints
+    of_machine: Ints
+    """(M,) domains."""
+
+    @classmethod
+    def of(cls, cells: JobMachineSums, domains: Domains) -> Self:
+        machine = np.repeat(np.arange(len(domains.domain)), np.diff(cells.start))
+        return cls(domains.domain[machine], machine, cells.job, domains.domain)
+
+    def by_domain(self, values: Floats) -> Floats:
+        """Return (…, D) sums of (…, C)."""
+        return _by(self.domain, values, int(self.of_machine.max()) + 1)
+
+    def by_machine(self, values: Floats) -> Floats:
+        """Return (…, M) sums of (…, C)."""
+        return _by(self.machine, values, len(self.of_machine))
+
+    def squares(self, values: Floats, instances: Floats) -> Floats:
+        """Return (…, 3) sums of squares of what units on domains, machines and cells of so many instances move."""
+        each_cell = (values**2 / np.maximum(instances, _ROUNDING)).sum(axis=-1)
+        sums = (self.by_domain(values), self.by_machine(values))
+        return np.stack([*((of**2).sum(axis=-1) for of in sums), each_cell], axis=-1)
+
+    def correlation(self, residual: Floats, by: Floats) -> tuple[float, float]:
+        """Return that of machines within domains, and how many machines of a domain count for it."""
+        weight = self.by_machine(by)
+        mean = self.by_machine(by * residual) / np.maximum(weight, 1e-300)
+        # An exposure is a line between domains, which takes a degree of freedom from what is left there.
+        return intraclass(mean[weight > 0], self.of_machine[weight > 0], spent=1)
+
+    def working(self, residual: Floats, by: Floats, instances: Floats) -> tuple[Floats, Floats]:
+        """Return variances of domains, machines and cells, by moments of what is left, and of domains' means."""
+        (domains, machines, cells), left = self.squares(by, instances), self.squares(by * residual, instances)
+        count = int((by > 0).sum())
+        used = max(int((self.by_domain(by) > 0).sum()), 3)
+        of_domain = max(left[0] * used / (used - 2) - left[1], 0.0) / max(domains - machines, 1e-300)
+        alone = max(left[1] - of_domain * machines, 0.0), float((instances * residual**2).sum())
+        matrix = np.array([[machines, cells], [instances.sum(), count]])
+        known = np.linalg.det(matrix) > _ROUNDING * matrix[0, 0] * matrix[1, 1]
+        of_machine = float(np.linalg.solve(matrix, alone)[0]) if known else 0.0
+        of_machine = min(max(of_machine, 0.0), alone[0] / max(machines, 1e-300))
+        of_cell = (alone[0] - of_machine * machines) / max(cells, 1e-300)
+        variances = np.array([of_domain, of_machine, of_cell])
+        if not variances.any():
+            variances[0] = 1.0
+        weight = np.maximum(self.by_domain(by), 1e-300)
+        within = np.bincount(self.of_machine, self.by_machine(by) ** 2, len(weight))
+        alone_in = self.by_domain(by**2 / np.maximum(instances, _ROUNDING))
+        return variances, variances[0] + (variances[1] * within + variances[2] * alone_in) / weight**2
+
+
+def _by(place: Ints, values: Floats, count: int) -> Floats:
+    """Return (…, count) sums of (…, n) by their places."""
+    flat = values.reshape(-1, len(place))
+    sums = np.array([np.bincount(place, row, count) for row in flat], dtype=np.float64)
+    return sums.reshape(*values.shape[:-1], count)
 
 
 def _level(cells: JobMachineSums, rest: _Sums, slopes: Floats) -> float:
@@ -259,29 +346,42 @@ class _Rows(NamedTuple):
     """Cells with their regressors; those that have none count for nothing."""
 
     by: Floats
-    """(C,) what each counts for in the fit."""
+    """(C,) what each counts for in its job."""
     x: Floats
     """(C, K)"""
     y: Floats
     """(C,) mean."""
+    instances: Floats
+    """(C,)"""
 
 
 def _rows(cells: JobMachineSums, domains: Domains, regressors: Floats) -> _Rows:
-    """Return the cells as the fit takes them: jobs by their quota, and those on few domains by more."""
-    count, jobs = len(domains.size), len(cells.jobs)
+    """Return the cells as the fit takes them, by their instances."""
     machine = np.repeat(np.arange(len(domains.domain)), np.diff(cells.start))
     usable = np.isfinite(regressors).all(axis=1) & (cells.count > 0)
     instances = np.where(usable, cells.count, 0.0)
     arm = domains.treated[machine].astype(np.int64)
     y = np.where(usable, cells.y[np.arange(len(arm)), arm], 0.0) / np.where(usable, cells.count, 1.0)
-    of_domains = np.bincount(domains.domain[machine] * jobs + cells.job, instances, count * jobs).reshape(count, jobs)
-    of_job = of_domains.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Of a contrast within a job, whose D domains have the feature by chance, 1 − 1 / D is left.
-        alone = ((of_domains / of_job) ** 2).sum(axis=0)
-        lifted = np.where(of_job > 0, np.minimum(1.0 / (1.0 - alone), _MOST_LIFTED), 0.0)
-        per_instance = np.where(of_job > 0, cells.weight / of_job, 0.0)
-    return _Rows((lifted * per_instance)[cells.job] * instances, np.where(usable[:, None], regressors, 0.0), y)
+    of_job = np.bincount(cells.job, instances, len(cells.jobs))
+    per_instance = np.divide(cells.weight, of_job, out=np.zeros(len(of_job)), where=of_job > 0)
+    return _Rows(per_instance[cells.job] * instances, np.where(usable[:, None], regressors, 0.0), y, instances)
+
+
+def _counting(weight: Floats, job: Floats) -> Floats:
+    """Return how many times as much jobs count for in a fit as their cells do, (J,).
+
+    Jobs count by their quota, whatever domains are left, and those on few domains by more: of a contrast within a job
+    whose D domains have the feature by chance, 1 − 1 / D is left.
+
+    Parameters
+    ----------
+    weight : (D, J) of domains
+    job : (J,) by quota
+    """
+    total = weight.sum(axis=0)
+    over = np.divide(1.0, total, out=np.zeros(len(total)), where=total > _ROUNDING * max(float(job.max()), 1e-300))
+    alone = ((weight * over) ** 2).sum(axis=0)
+    return np.asarray(job * over * np.minimum(1.0 / np.maximum(1.0 - alone, 1e-9), _MOST_LIFTED))
 
 
 def _summed(cells: JobMachineSums, domains: Domains, rows: _Rows) -> _Sums:
@@ -305,23 +405,13 @@ def _summed(cells: JobMachineSums, domains: Domains, rows: _Rows) -> _Sums:
     )
 
 
-def _left(cells: JobMachineSums, rows: _Rows, total: _Sums, slopes: Floats) -> tuple[Floats, Floats]:
-    """Return what a fit leaves of each machine's mean, (M,), and what machines count for."""
-    machines = len(cells.machines)
-    machine = np.repeat(np.arange(machines), np.diff(cells.start))
-    level = total.over() * (total.y - total.x @ slopes)
-    residual = rows.by * (rows.y - rows.x @ slopes - level[cells.job])
-    weight = np.bincount(machine, rows.by, machines).astype(np.float64)
-    return np.bincount(machine, residual, machines) / np.maximum(weight, 1e-300), weight
-
-
-def _solved(rest: _Sums, weight: Floats, x: Floats, left_out: int) -> Floats:
-    """Return slopes within jobs of values and of marks of domains, (K, 1 + D), without the domain that is left out."""
+def _solved(rest: _Sums, counting: Floats, rows: _Rows, asked: Floats, job: Ints) -> tuple[Floats, Floats]:
+    """Return slopes within jobs, (K,), and what a unit on each cell moves their sums by, (P, C)."""
     over = rest.over()
-    square = rest.xx.sum(axis=0) - np.einsum("j,jk,jl->kl", over, rest.x, rest.x)
-    value = rest.xy.sum(axis=0) - np.einsum("j,jk,j->k", over, rest.x, rest.y)
-    marks = (x.sum(axis=1) - np.einsum("dj,j,jk->dk", weight, over, rest.x)).T
-    if left_out >= 0:
-        marks[:, left_out] = 0.0
+    by, mean = counting * over, over[:, None] * rest.x
+    square = np.einsum("j,jkl->kl", counting, rest.xx) - np.einsum("j,jk,jl->kl", by, rest.x, rest.x)
+    value = counting @ rest.xy - np.einsum("j,jk,j->k", by, rest.x, rest.y)
     square[np.diag_indices(len(square))] += _RIDGE * np.diag(square) + 1e-14
-    return np.asarray(np.linalg.solve(square, np.column_stack([value, marks])), dtype=np.float64)
+    slopes, *pulls = np.linalg.solve(square, np.column_stack([value, asked])).T
+    along = np.array(pulls).T
+    return slopes, (counting[job] * rows.by * ((rows.x @ along) - (mean @ along)[job]).T)

@@ -90,6 +90,17 @@ CONDITIONS = {
     "quarters": Domains(draw=0.03, domains=30, saturations=(0.2, 0.8)),
     "work_thirds": Domains(stolen=0.02, domains=30, saturations=(0.0, 0.5, 1.0)),
 }
+GRID = {
+    f"grid_{domains}_{name}": Domains(domains=domains, draw=0.012, domain_sd=sd, sizes_vary=vary)
+    for domains in (8, 12, 20, 40)
+    for name, sd, vary in (
+        ("apart", 0.0, False),
+        ("near", 0.0055, False),
+        ("far", 0.0125, False),
+        ("uneven", 0.0055, True),
+    )
+}
+"""Corners that no estimator was looked at in while it was written (`--conditions grid`)."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +234,7 @@ def counted(name, draws, out, seed=1):
     for first in range(0, draws, PART):
         file = out / f"spill-{name}-{seed}-{first:05d}.json"
         if not file.is_file():
-            block = [answers(CONDITIONS[name], seed, number) for number in range(first, first + PART)]
+            block = [answers((CONDITIONS | GRID)[name], seed, number) for number in range(first, first + PART)]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.with_suffix(".new").write_text(json.dumps(block), encoding="utf-8")
             file.with_suffix(".new").rename(file)
@@ -272,7 +283,8 @@ def main():
     parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--out", type=Path, default=Path("runs/outside"))
     asked = parser.parse_args()
-    for number, name in enumerate(asked.conditions.split(",")):
+    names = [*GRID] if asked.conditions == "grid" else asked.conditions.split(",")
+    for number, name in enumerate(names):
         rows = summary(name, counted(name, asked.draws, asked.out, asked.seed))
         print(pd.DataFrame(rows).round(4).to_string(index=False, header=number == 0), flush=True)
 

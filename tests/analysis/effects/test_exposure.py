@@ -66,23 +66,33 @@ def test_over_all_two_stage_assignments_domains_of_both_ends_tell_the_total_effe
 
 
 def by_least_squares(domain, job, treated, value, x):
-    """Total, direct and spill, and the total's jackknife error, by plain least squares on dummies of jobs."""
-    near = neighbours(domain, treated)
-    size = np.bincount(job)
-    on_domains = np.array([[np.mean(domain[job == j] == d) for d in np.unique(domain)] for j in range(len(size))])
-    lifted = np.minimum(1 / (1 - (on_domains**2).sum(axis=1)), 2.0)
-    weight = np.sqrt(lifted[job])
+    """Total, direct and spill with their errors, by plain least squares on dummies of jobs, machines of one cell."""
+    design = np.column_stack([treated, neighbours(domain, treated), x, np.eye(job.max() + 1)[job]])
+    combined, size = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), np.bincount(job)
 
-    def fitted(rows):
-        design = np.column_stack([treated, near, x, np.eye(len(size))[job]])[rows]
-        slopes = np.linalg.lstsq(design * weight[rows, None], value[rows] * weight[rows], rcond=None)[0]
+    def fitted(without=-1):
+        """Return changes, what a unit on each value moves them by, coefficients and weights."""
+        rows = domain != without
+        left = np.array([np.bincount(domain[rows & (job == j)], minlength=15) for j in range(len(size))])
+        alone = ((left / left.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        weight = rows * (np.minimum(1 / (1 - alone), 2.0) * size / left.sum(axis=1))[job]
+        hat = np.linalg.pinv(design * np.sqrt(weight)[:, None]) * np.sqrt(weight)
+        slopes = hat @ value
         level = np.average(slopes[2 + x.shape[1] :], weights=size)
-        return np.array([slopes[0] + slopes[1], slopes[0], slopes[1]]) / level
+        return combined @ slopes[:2] / level, combined @ hat[:2] / level, slopes, weight
 
-    whole = fitted(np.arange(len(domain)))
-    without = np.array([fitted(np.flatnonzero(domain != d)) for d in np.unique(domain)])
-    count = len(without)
-    return whole, np.sqrt((count - 1) / count * ((without - whole) ** 2).sum(axis=0))
+    changes, moves, slopes, weight = fitted()
+    mark = np.eye(15)[domain]
+    without = [fitted(d)[:2] for d in range(15)]
+    off = np.array([changed - changes for changed, _ in without])
+    added = np.array([moved - moves for _, moved in without])
+    left = weight * (value - design @ slopes)
+    of_domain = ((left @ mark) ** 2).sum() * 15 / 13 - (left**2).sum()
+    of_domain = max(of_domain, 0.0) / (((weight @ mark) ** 2).sum() - (weight**2).sum())
+    of_machine = max((left**2).sum() / (weight**2).sum() - of_domain, 0.0)
+    own = of_domain * ((moves @ mark) ** 2).sum(axis=1) + of_machine * (moves**2).sum(axis=1)
+    more = of_domain * ((added @ mark) ** 2).sum(axis=(0, 2)) + of_machine * (added**2).sum(axis=(0, 2))
+    return changes, np.sqrt(own / more * (off**2).sum(axis=0))
 
 
 def exposed(rng, treated_shares=(0.0, 0.5, 1.0)):
@@ -105,7 +115,7 @@ def test_the_exposure_estimate_is_that_of_plain_least_squares():
     whole, error = by_least_squares(domain, job, treated.astype(float), value, x)
     assert [part.change for part in (parts.total, parts.direct, parts.spill)] == pytest.approx(whole, rel=1e-7)
     assert [part.error for part in (parts.total, parts.direct, parts.spill)] == pytest.approx(error, rel=1e-6)
-    # Degrees of freedom: tr² / tr of squares of what each domain's mark moves each leave-one-out estimate by.
+    # tr² / tr of squares of what domains' means move each estimate without a domain by.
     assert 5 < parts.total.freedom < 15 - 2
 
 
@@ -118,14 +128,34 @@ def test_effects_that_are_a_line_come_apart_exactly():
     assert parts.total.error < 1e-8
 
 
-def test_with_two_arms_of_equal_domains_freedom_is_their_number_less_two():
+def test_with_two_arms_of_equal_domains_the_error_is_that_of_the_two_sample_t_test():
     domain, treated = np.repeat(np.arange(10), 4), np.repeat(np.arange(10) < 5, 4)
-    value = 1.0 + 0.01 * stream(5, "arms").normal(size=40)
+    value = 1.0 + 1e-6 * stream(5, "arms").normal(size=40)
     parts = Exposure().parts(fleet_of(domain, treated, value), treated)
     means = value.reshape(10, 4).mean(axis=1)
     assert parts.total.freedom == pytest.approx(8.0, abs=0.01)
     assert parts.total.change == pytest.approx(means[:5].mean() / means[5:].mean() - 1)
+    pooled = (means[:5].var(ddof=1) + means[5:].var(ddof=1)) / 2
+    assert parts.total.error == pytest.approx(np.sqrt(pooled * 2 / 5), rel=1e-4)
     assert np.isnan(parts.direct.change)
+
+
+def test_errors_are_no_larger_than_estimates_spread_though_jobs_are_on_few_domains():
+    """Twelve domains, a job of sixty instances and sixty of two: errors' mean square is the estimates' variance."""
+    rng, domain = stream(7, "few"), np.repeat(np.arange(12), 5)
+    job = np.concatenate([np.zeros(60, int), np.repeat(np.arange(1, 61), 2)])
+    jobs = pd.DataFrame({"job": np.arange(61), "scale": 1.0, "quota": np.bincount(job)})
+    changes, squares = [], []
+    for _ in range(150):
+        machine = np.concatenate([np.arange(60), *(rng.choice(60, 2, replace=False) for _ in range(60))])
+        treated = np.isin(domain, rng.choice(12, 6, replace=False))
+        value = 1.0 + rng.normal(0.0, 0.002, 12)[domain[machine]] + rng.normal(0.0, 0.02, len(job))
+        on, rows = treated[machine], pd.DataFrame({"job": job, "machine": machine, "quota": 1.0})
+        rows["off"], rows["on"] = np.where(on, np.nan, value), np.where(on, value, np.nan)
+        total = Exposure().parts(cells(rows, jobs, racks=pd.Series(domain)), treated).total
+        changes.append(total.change)
+        squares.append(total.error**2)
+    assert np.mean(squares) / np.var(changes) == pytest.approx(1.0, abs=0.25)
 
 
 def test_one_saturation_tells_nothing():
