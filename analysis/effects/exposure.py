@@ -236,20 +236,20 @@ class _Fit:
         rows = _rows(cells, domains, regressors)
         sums = _summed(cells, domains, rows)
         total, where = _Sums(*(part.sum(axis=0) for part in sums)), _Places.of(cells, domains)
-        asked = np.zeros((regressors.shape[1], len(wanted)))
-        asked[: wanted.shape[1]] = wanted.T
+        combined = np.zeros((regressors.shape[1], len(wanted)))
+        combined[: wanted.shape[1]] = wanted.T
         counting = _counting(sums.weight, cells.weight)
-        slopes, pull = _solved(total, counting, rows, asked, where.job)
+        slopes, pull = _solved(total, counting, rows, combined, where.job)
         base = _level(cells, total, slopes)
-        whole, changes = pull / base, [slopes @ asked / base]
+        whole, changes = pull / base, [slopes @ combined / base]
         marks, squares = [where.by_domain(whole)], np.zeros((2, len(wanted), 3))
         squares[0] = where.squares(whole, rows.instances)
         for left_out in range(len(domains.size)):
             rest = _Sums(*(part - own[left_out] for part, own in zip(total, sums, strict=True)))
             left = _counting(np.delete(sums.weight, left_out, axis=0), cells.weight)
-            without, pull = _solved(rest, left, rows, asked, where.job)
+            without, pull = _solved(rest, left, rows, combined, where.job)
             base = _level(cells, rest, without)
-            changes.append(without @ asked / base)
+            changes.append(without @ combined / base)
             moved = np.where(where.domain == left_out, 0.0, pull / base)
             marks.append(where.by_domain(moved))
             squares[1] += where.squares(moved - whole, rows.instances)
@@ -405,13 +405,13 @@ def _summed(cells: JobMachineSums, domains: Domains, rows: _Rows) -> _Sums:
     )
 
 
-def _solved(rest: _Sums, counting: Floats, rows: _Rows, asked: Floats, job: Ints) -> tuple[Floats, Floats]:
+def _solved(rest: _Sums, counting: Floats, rows: _Rows, combined: Floats, job: Ints) -> tuple[Floats, Floats]:
     """Return slopes within jobs, (K,), and what a unit on each cell moves their sums by, (P, C)."""
     over = rest.over()
     by, mean = counting * over, over[:, None] * rest.x
     square = np.einsum("j,jkl->kl", counting, rest.xx) - np.einsum("j,jk,jl->kl", by, rest.x, rest.x)
     value = counting @ rest.xy - np.einsum("j,jk,j->k", by, rest.x, rest.y)
     square[np.diag_indices(len(square))] += _RIDGE * np.diag(square) + 1e-14
-    slopes, *pulls = np.linalg.solve(square, np.column_stack([value, asked])).T
+    slopes, *pulls = np.linalg.solve(square, np.column_stack([value, combined])).T
     along = np.array(pulls).T
     return slopes, (counting[job] * rows.by * ((rows.x @ along) - (mean @ along)[job]).T)
