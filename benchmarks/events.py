@@ -49,14 +49,14 @@ def main() -> None:
     seconds, _, residual = took(epochs, given.repeats)
     solutions = given.machines * epochs.epochs
     rate = solutions / seconds
-    print(f"epochs: {solutions:,} solutions in {seconds:.2f} s, {rate:,.0f} a second, residual {residual:.2e}")
+    print(f"epochs: {solutions:,} solutions in {seconds:.2f} s, {rate:,.0f} a second, residual {residual:.4e}")
     by_epoch_s = seconds
     seconds, bits, residual = took(events, given.repeats, logged)
     solutions, others = int((bits != LOOK).sum()), int((bits == LOOK).sum())
     rate = solutions / seconds
     print(
         f"events: {solutions:,} solutions, {others:,} other events in {seconds:.2f} s, "
-        f"{rate:,.0f} solutions a second, residual {residual:.2e}; {seconds / by_epoch_s:.1f} × epochs"
+        f"{rate:,.0f} solutions a second, residual {residual:.4e}; {seconds / by_epoch_s:.1f} × epochs"
     )
     free = replace(events, power=FREE)
     looking, bits, _ = took(free, given.repeats, logged)

@@ -29,7 +29,7 @@ from sim.fleet.day import (
     window_of_epoch,
     windows_touched,
 )
-from sim.fleet.layout import STAY, Inputs, Outputs, Records
+from sim.fleet.layout import REQUEST, STAY, Inputs, Outputs, Records
 from sim.fleet.own_physics import OwnFunctions, own_functions
 from sim.fleet.stations import stations_of
 
@@ -267,10 +267,11 @@ def _run_block(
     visit = _visit_table(day.world, visits, first, last)
     stays = slice(int(day.machine_start[first]), int(day.machine_start[last]))
     table, traced_epochs = _stay_table(day, stay_from, stays)
-    served = day.serving(stays)
-    loads = [day.requests(int(day.order[place])) for place in served] if day.requests else ()
-    stations, requests = stations_of(loads)
-    table["station"][served - stays.start] = np.arange(served.size)
+    stations, requests = None, np.zeros(0, REQUEST)
+    if day.requests:
+        served = day.serving(stays)
+        stations, requests = stations_of([day.requests(int(day.order[place])) for place in served])
+        table["station"][served - stays.start] = np.arange(served.size)
     inputs = fleet._replace(
         domain_start=bounds - first,
         stay_start=fleet.stay_start[first : last + 1] - stays.start,
@@ -278,7 +279,7 @@ def _run_block(
         stays=table,
         visit=visit,
         switched=fleet.switched[first:last],
-        stations=stations if day.requests else None,
+        stations=stations,
         spell_start=fleet.spell_start[first : last + 1] - fleet.spell_start[first],
         spells=fleet.spells[fleet.spell_start[first] : fleet.spell_start[last]],
     )
