@@ -27,7 +27,7 @@ Listed: TypeAlias = Mapping[str, Entry]
 """What a manifest says of each table; `partitions` has rows, digest, file_bytes and file_digest by cell."""
 
 NUMBERED = ("machine", "rack", "power_domain", "residence", "instance")
-"""Columns that count within a cell."""
+"""Columns that count within a cell, and whose numbers are counted."""
 _PREFIX, _FILE = "cell=", "part.parquet"
 _EPOCHS = frozenset({"epochs", *(f"truth_{arm}_epochs" for arm in ARMS)})
 _SUMMED = ("instances", "quota_vcpu", "cycles", "instructions", "llc_misses", "cpu_s", "energy_j")
@@ -205,11 +205,14 @@ def _epochs(frames: Sequence[pd.DataFrame], machines: Sequence[int]) -> pd.DataF
 
 
 def _renumbered(frame: pd.DataFrame, first: Mapping[str, int], job: Ints | None) -> pd.DataFrame:
-    """Return a cell's rows with the numbers of the whole fleet; −1, nothing, stays."""
-    renumbered = {}
-    for name in frame.columns.intersection(list(NUMBERED)):
+    """Return a cell's rows with the numbers of the whole fleet; −1, nothing, stays.
+
+    A job's shards hold other data in each cell. As there are no more of them than instances, they begin where these do.
+    """
+    renumbered, starts = {}, {**first, "shard": first["instance"]}
+    for name in frame.columns.intersection(list(starts)):
         number = frame[name].to_numpy(dtype=np.int64)
-        renumbered[name] = np.where(number < 0, number, number + first[name])
+        renumbered[name] = np.where(number < 0, number, number + starts[name])
     if job is not None:
         renumbered["job"] = job[frame["job"].to_numpy()]
     return frame.assign(**renumbered)

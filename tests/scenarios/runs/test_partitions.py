@@ -57,6 +57,9 @@ def test_numbers_are_those_of_the_whole_fleet(run):
     assert (at["rack"] == at["rack_there"]).all()
     assert (at["power_domain"] == at["power_domain_there"]).all()
     assert instances.groupby("instance")["job"].nunique().max() == 1
+    cell = instances["machine"] // (60 // len(run.cells))
+    assert cell.groupby([instances["job"], instances["shard"]]).nunique().max() == 1
+    assert cell.groupby(instances["job"]).nunique().max() == len(run.cells)
 
 
 def test_numbers_of_cells_do_not_meet_and_none_stays_none(run):
