@@ -56,7 +56,7 @@ class NoiseFloor:
         before, now = past.between(periods - 2 * length, periods - length), past.between(periods - length, periods)
         cells = potential(before, now, now, past.jobs)
         answers = method(RECOMMENDED).many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
-        alone = _studied_alone(pd.concat([before, now.assign(treated=1)], ignore_index=True), past.jobs, known)
+        alone = _studied_alone(before, now, past.jobs, known)
         return cls(length, length, *answers, alone=alone)
 
     def pairs(self, confidence: float = 0.95) -> pd.DataFrame:
@@ -112,23 +112,26 @@ def _times_larger(alone: pd.Series, among_all: pd.Series) -> float:
     return float(np.exp(np.mean(larger[known]))) if known.any() else 1.0
 
 
-def _studied_alone(table: pd.DataFrame, jobs: pd.DataFrame | None, slot: "pd.Series[int]") -> pd.DataFrame:
-    """Return what the estimator says of up to `_ALONE` pairs of slots without the others.
+def _studied_alone(
+    before: pd.DataFrame, now: pd.DataFrame, jobs: pd.DataFrame | None, slot: "pd.Series[int]"
+) -> pd.DataFrame:
+    """Return what the estimator says of up to `_ALONE` pairs of slots without the others, whose past alone is known.
 
     Parameters
     ----------
-    table : observations, with all of the study's as treated
+    before, now : observations of the past and of the study
     jobs : job, quota of the whole fleet
     slot : of each machine, 0 to N - 1
     """
-    of_row, estimator = slot.reindex(table["machine"]).to_numpy(), method(RECOMMENDED)
+    estimator, of_past = method(RECOMMENDED), slot.reindex(before["machine"]).to_numpy()
+    of_now = slot.reindex(now["machine"]).to_numpy()
     first, other = np.triu_indices(int(slot.max()) + 1, 1)
     rows = list[tuple[float, ...]]()
     for pair in np.unique(np.linspace(0, len(first) - 1, _ALONE).round().astype(int)):
-        chosen = (of_row == first[pair]) | (of_row == other[pair])
-        part = table[chosen].assign(treated=table["treated"][chosen] * (of_row[chosen] == first[pair]))
+        having, either = (of_now == first[pair], (of_now == first[pair]) | (of_now == other[pair]))
+        past = before if "shard" in before else before[(of_past == first[pair]) | (of_past == other[pair])]
         try:
-            study = Study.of(part, jobs)
+            study = Study.of(pd.concat([past, now[either].assign(treated=having[either] * 1)], ignore_index=True), jobs)
         except NotEnoughDataError:
             continue
         answer = estimator.many(study.cells, study.treated[None])

@@ -45,6 +45,30 @@ class SlotExperiment:
         having = own["slot"].isin(self.treated) & (own["period"] >= self.since)
         return own.assign(treated=having.astype(np.int64)).reset_index(drop=True)
 
+    def elsewhere(self, table: pd.DataFrame, others: Sequence["SlotExperiment"] = ()) -> pd.DataFrame | None:
+        """Return what machines of no slot of its own did without any feature before it began; None without shards.
+
+        A shard that one of its machines serves now was perhaps served by one of those before. Beside `rows` in a study
+        they are part of the past alone, from which covariates come.
+
+        Parameters
+        ----------
+        table : observations of the fleet, with column slot
+        others : the other experiments
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"slot": ["1", "2", "3", "3"], "period": [0, 0, 0, 1], "shard": 7, "treated": 0})
+        >>> SlotExperiment("a", frozenset("1"), frozenset("2"), 1.0).elsewhere(table)["period"].tolist()
+        [0]
+        """
+        if "shard" not in table:
+            return None
+        use = ~table["slot"].isin(self.slots) & (table["period"] < self.since) & (table["treated"] == 0)
+        for other in others:
+            use &= ~(table["slot"].isin(other.treated) & (table["period"] >= other.since))
+        return table[use].reset_index(drop=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Overlap:

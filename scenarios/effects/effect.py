@@ -281,6 +281,7 @@ def effect(
     metric_kind: str = "rate",
     change: ChangeKind | None = None,
     prices: Source | None = None,
+    elsewhere: pd.DataFrame | None = None,
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -303,6 +304,8 @@ def effect(
     metric_kind : rate, mean, proportion, ratio, or a quantile such as p99
     change : relative or absolute; as `analysis.effects.estimand.Estimand.of` says if left out
     prices : of machines `without` the feature and `with` it, as `analysis.economics.FIELDS`; of a relative change
+    elsewhere : observations of machines that take no part, from before the study: of a relative change of a rate, what
+        shards did there is known too
 
     Raises
     ------
@@ -347,7 +350,8 @@ def effect(
         clustered = (by_rack(chosen) if counted != "machine" else None) or chosen
         with read.faults():
             answered = _estimated if domain is None else _total
-            study, estimate, spill_over = answered(rows, read, clustered, estimand, confidence)
+            known = rows if elsewhere is None or not estimand.plain else pd.concat([rows, elsewhere], ignore_index=True)
+            study, estimate, spill_over = answered(known, read, clustered, estimand, confidence)
     notes += [
         *_table_notes(read, audited),
         *_design_notes(rows, coded),

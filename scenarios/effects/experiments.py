@@ -263,7 +263,7 @@ def experiments(
     for place, experiment in enumerate(planned):
         tell(f"estimating {experiment.name}", place / len(planned))
         try:
-            of = _effect(experiment, rows, whole, question)
+            of = _effect(experiment, [other for other in planned if other is not experiment], rows, whole, question)
             effects.append(replace(of, findings=(*against[place], *of.findings)))
         except FaultsError as error:
             where = f"{name_of(question.plan)}, {experiment.name}"
@@ -295,11 +295,21 @@ def _fleet(sources: Sequence[Source], jobs: Source | None) -> pd.DataFrame | Non
 
 
 def _effect(
-    experiment: SlotExperiment, rows: pd.DataFrame, jobs: pd.DataFrame | None, question: ExperimentsQuestion
+    experiment: SlotExperiment,
+    others: Sequence[SlotExperiment],
+    rows: pd.DataFrame,
+    jobs: pd.DataFrame | None,
+    question: ExperimentsQuestion,
 ) -> SlotEffect:
     """Return what one experiment changed, with what the guards say, that of the slots' mixes among them."""
-    own = experiment.rows(rows)
-    answer = effect([own.drop(columns="slot")], jobs, estimator=question.estimator, confidence=question.confidence)
+    own, elsewhere = experiment.rows(rows), experiment.elsewhere(rows, others)
+    answer = effect(
+        [own.drop(columns="slot")],
+        jobs,
+        estimator=question.estimator,
+        confidence=question.confidence,
+        elsewhere=None if elsewhere is None else elsewhere.drop(columns="slot"),
+    )
     before = own[own["period"] < experiment.since]
     if before.empty:
         return SlotEffect(experiment, answer, tuple(answer.audit.findings), math.nan)

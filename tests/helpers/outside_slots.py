@@ -79,7 +79,7 @@ def ratios(fleets, rng):
     return pd.DataFrame(rows, columns=["pairs", "estimator", "rms", "slots_over", "error"])
 
 
-def at_once(condition, rng, arrangement):
+def at_once(condition, rng, arrangement, elsewhere=True):
     """Return change, half-width and truth of experiments that run together in one new fleet, (E, 3)."""
     drawn = fleet(replace(condition, change=0.06), rng)
     table = pd.DataFrame({name: values for name, values in drawn.rows.items() if name not in {"on", "off"}})
@@ -87,6 +87,7 @@ def at_once(condition, rng, arrangement):
     during, slots = (table["period"] >= condition.before).to_numpy(), 16 if arrangement == "crossed" else 100
     machines = StratifiedFleet.of(table[~during].assign(value=off[~during], cluster=table["machine"][~during] // 3 % 4))
     done = cut(machines, slots, seed=int(rng.integers(2**31)))
+    table["treated"] = 0
     table["slot"] = pd.Series(done.slot.astype(str), machines.names).reindex(table["machine"]).to_numpy()
     planned = list(_plan(arrangement, slots, condition.before, rng))
     effects, value, jobs = rng.uniform(-0.05, 0.05, len(planned)), off.copy(), pd.DataFrame(drawn.jobs)
@@ -95,7 +96,9 @@ def at_once(condition, rng, arrangement):
         value = np.where(during & table["slot"].isin(experiment.treated).to_numpy(), value * times, value)
     table["value"], answers = value, []
     for experiment, effect in zip(planned, effects, strict=True):
-        study = Study.of(experiment.rows(table), jobs)
+        others = [other for other in planned if other is not experiment]
+        parts = [experiment.rows(table), experiment.elsewhere(table, others)] if elsewhere else [experiment.rows(table)]
+        study = Study.of(pd.concat(parts, ignore_index=True), jobs)
         said = method("adjusted").many(study.cells, study.treated[None])
         mean_gain = 1.0 if arrangement == "crossed" else (1.0 + drawn.truth["instances"]) / 1.06
         answers.append((float(said.change[0]), float(said.margin()[0]), (1.0 + effect) * mean_gain - 1.0))

@@ -32,10 +32,10 @@ def _few_pairs_alone(monkeypatch):
 
 
 def alone(table, done, first, other):
-    """Return what the estimator says of two slots by themselves on the last day."""
-    names = done.machines.names
-    rows = table[table["machine"].isin(names[np.isin(done.slot, (first, other))])]
-    having = (rows["period"] == rows["period"].max()) & rows["machine"].isin(names[done.slot == first])
+    """Return what the estimator says of two slots by themselves on the last day, with the past of all."""
+    names, last = done.machines.names, table["period"].max()
+    rows = table[(table["period"] < last) | table["machine"].isin(names[np.isin(done.slot, (first, other))])]
+    having = (rows["period"] == last) & rows["machine"].isin(names[done.slot == first])
     study = Study.of(rows.assign(treated=having.astype(int)))
     return method("adjusted").many(study.cells, study.treated[None])
 

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.effects.methods import method
 from analysis.effects.overlaps import SlotExperiment, interaction, overlaps
+from analysis.effects.study import Study
 
 SIZES = dict.fromkeys("12345678", 20)
 FIRST = SlotExperiment("first", frozenset("12"), frozenset("34"), 1.0)
@@ -53,6 +54,30 @@ def test_rows_are_those_of_both_arms_and_have_the_feature_of_the_experiment_alon
     assert set(rows.loc[rows["treated"] == 1, "slot"]) == {"1", "2"}
     assert set(rows.loc[rows["treated"] == 1, "period"]) == {1}
     assert set(FIRST.rows(fleet(0.0), frozenset("15"))["slot"]) == {"1"}
+
+
+def test_what_shards_did_in_other_slots_is_known_and_makes_the_error_smaller():
+    """Each of 480 shards differs by 10% and moves to a machine drawn anew; seven eighths of them came from elsewhere."""
+    rng = np.random.default_rng(3)
+    shard = np.arange(480)
+    level = 1.0 + 0.1 * rng.standard_normal(480)
+    parts = [
+        pd.DataFrame({"period": period, "shard": shard, "job": 0, "machine": rng.permutation(480) // 3, "weight": 1.0})
+        for period in range(2)
+    ]
+    table = pd.concat(parts, ignore_index=True).assign(treated=0)
+    table["value"] = level[table["shard"]] * rng.normal(1.0, 0.01, len(table))
+    table["slot"] = (1 + table["machine"] % 8).astype(str)
+    one = SlotExperiment("one", frozenset("1"), frozenset("2"), 1.0)
+    other = SlotExperiment("other", frozenset("3"), frozenset("4"), 0.0)
+    elsewhere = one.elsewhere(table, [other])
+    assert set(elsewhere["slot"]) == set("45678")
+    assert set(elsewhere["period"]) == {0}
+    own = Study.of(one.rows(table))
+    both = Study.of(pd.concat([one.rows(table), one.elsewhere(table)], ignore_index=True))
+    assert len(both.cells.machines) == len(own.cells.machines) == 40
+    errors = [float(method("adjusted").many(study.cells, study.treated[None]).error[0]) for study in (own, both)]
+    assert errors[1] < 0.5 * errors[0]
 
 
 @pytest.mark.statistical
