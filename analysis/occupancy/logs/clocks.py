@@ -1,7 +1,7 @@
 """Zones of stamps: clocks set back by an hour, what a zone makes of stamps without one, offsets that stamps say."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -159,21 +159,43 @@ def set_back(stamp_s: Floats) -> int | None:
     >>> set_back(np.where(np.arange(100) < 70, rows, rows - 3600)), set_back(rows)
     (70, None)
     """
-    known = np.flatnonzero(np.isfinite(stamp_s) & (stamp_s > -1e12))
-    stamps = stamp_s[known]
-    if len(stamps) < _LOOKED_AT:
-        return None
-    behind = np.maximum.accumulate(stamps) - stamps
-    far = np.flatnonzero(behind > (1 - _NEAR) * HOUR_S)
-    if not len(far):
-        return None
-    first = int(far[0])
+    return set_back_in([stamp_s])
+
+
+def set_back_in(pieces: Iterable[Floats]) -> int | None:
+    """Return what `set_back` does, of stamps that come piece by piece.
+
+    Examples
+    --------
+    >>> rows = np.arange(100.0) * 60
+    >>> set_back_in([rows[:70], rows[70:75] - 3600, rows[75:] - 3600])
+    70
+    """
+    first, row, count, latest_s, begun_s, top_s, leap_s = None, 0, 0, -np.inf, 0.0, -np.inf, 0.0
+    behind, since = [np.zeros(0)], [np.zeros(0)]
+    for piece in pieces:
+        known = np.flatnonzero(np.isfinite(piece) & (piece > -1e12))
+        stamps = piece[known]
+        if len(stamps):
+            late = np.maximum(np.maximum.accumulate(stamps), latest_s) - stamps
+            latest_s, begin = float(late[-1] + stamps[-1]), 0
+            if first is None:
+                far = np.flatnonzero(late > (1 - _NEAR) * HOUR_S)
+                begin = int(far[0]) if len(far) else len(stamps)
+                if len(far):
+                    first, begun_s = row + int(known[begin]), float(stamps[begin])
+            after = stamps[begin:] - begun_s
+            if len(after):
+                behind.append(late[begin : begin + _LOOKED_AT])
+                since.append(after[:_LOOKED_AT])
+                tops = np.maximum(np.maximum.accumulate(after), top_s)
+                leap_s = max(leap_s, float(np.diff(tops, prepend=top_s if np.isfinite(top_s) else tops[0]).max()))
+                top_s = float(tops[-1])
+        count, row = count + len(stamps), row + len(piece)
+    looked, passed = (np.concatenate(parts)[:_LOOKED_AT] for parts in (behind, since))
     # What follows at once is as far behind, less the time that passes meanwhile; and nothing leaps forward again.
-    after, since = behind[first : first + _LOOKED_AT], stamps[first:] - stamps[first]
-    if len(after) < _LOOKED_AT or not np.all(np.abs(after + since[:_LOOKED_AT] - HOUR_S) < _NEAR * HOUR_S):
-        return None
-    leaps = np.diff(np.maximum.accumulate(since))
-    return int(known[first]) if float(leaps.max()) < HOUR_S / 2 else None
+    is_back = len(looked) == _LOOKED_AT and bool(np.all(np.abs(looked + passed - HOUR_S) < _NEAR * HOUR_S))
+    return first if count >= _LOOKED_AT and is_back and leap_s < HOUR_S / 2 else None
 
 
 def localised(times: pd.Series, zone: str) -> pd.Series:

@@ -428,11 +428,18 @@ def _clocks(columns: Mapping[str, pa.ChunkedArray], which: Roles) -> tuple[LogFi
     for name in which.times():
         kind = columns[name].type
         if pa.types.is_timestamp(kind) and kind.tz is None:
-            at = set_back(np.asarray(columns[name].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()) / 1e6)
+            at = set_back(
+                np.asarray(columns[name].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()) / 1e6
+            )
             if at is not None:
-                evidence = f"from row {at + 1:,} on stamps without a zone are an hour earlier than those before"
-                return (LogFinding("clock set back by an hour", len(columns[name]), evidence, "kept: say --zone"),)
+                return (clock_finding(at, len(columns[name])),)
     return ()
+
+
+def clock_finding(row: int, rows: int) -> LogFinding:
+    """Return the finding of a clock that was set back by an hour at a row, from 0, of so many."""
+    evidence = f"from row {row + 1:,} on stamps without a zone are an hour earlier than those before"
+    return LogFinding("clock set back by an hour", rows, evidence, "kept: say --zone")
 
 
 def _written_clock(

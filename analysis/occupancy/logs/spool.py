@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from analysis.occupancy.logs.clocks import set_back_in
 from analysis.occupancy.logs.log import (
     FAR,
     FARTHEST_S,
@@ -32,6 +33,7 @@ from analysis.occupancy.logs.reading import (
     TimeBase,
     base_of,
     careful_columns,
+    clock_finding,
     csv_types,
     extent_of,
     has_times,
@@ -131,6 +133,30 @@ class Spool:
         with self.file.open("rb") as file:
             while len(stored := np.fromfile(file, self.dtype, rows)):
                 yield self._requests(stored)
+
+    def clocks(self, rows: int) -> tuple[LogFinding, ...]:
+        """Return the finding of stamps without a zone that a change of clocks put back, as `reading` does.
+
+        Parameters
+        ----------
+        rows : to be read at a time
+        """
+        for at, (name, kind) in enumerate(self.kinds.items()):
+            if name in self.which.times() and pa.types.is_timestamp(kind) and kind.tz is None:
+                row = set_back_in(self._stamps(at, kind, rows))
+                if row is not None:
+                    return (clock_finding(row, self.rows),)
+        return ()
+
+    def _stamps(self, at: int, kind: pa.DataType, rows: int) -> Iterator[Floats]:
+        """Yield a column of time stamps in seconds since 1970."""
+        with self.file.open("rb") as file:
+            while len(stored := np.fromfile(file, self.dtype, rows)):
+                ticks = pa.array(stored[f"time{at}"], mask=stored[f"time{at}"] == _MISSING).cast(kind)
+                yield (
+                    np.asarray(ticks.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy(False), np.float64)
+                    / 1e6
+                )
 
     def refuse_long(self, rows: int) -> None:
         """Raise the fault of durations far longer than the file, if their unit was supposed, as `reading` does.
@@ -310,6 +336,7 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
     if reader.faults:
         raise FileError(reader.faults[:_MOST_FAULTS], counted=len(reader.faults[_MOST_FAULTS:]))
     _settle(spool, reader, extents, options)
+    spool.findings += spool.clocks(sizes.rows)
     return spool
 
 

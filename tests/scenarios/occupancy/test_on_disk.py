@@ -86,6 +86,14 @@ def since_1970(log: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"start": 1.7e9 + log["arrival_s"], "end": 1.7e9 + log["departure_s"]})
 
 
+def without_zone(log: pd.DataFrame) -> pd.DataFrame:
+    """By clocks on a wall, which are set back by an hour at the 1,200th row."""
+    start = pd.Timestamp("2026-10-25T02:59:00") + pd.to_timedelta(log["arrival_s"], unit="s")
+    end = start + pd.to_timedelta(log["departure_s"] - log["arrival_s"], unit="s")
+    back = pd.to_timedelta(np.where(log.index < 1_199, 0, 3600), unit="s")
+    return pd.DataFrame({"start": start - back, "end": end - back})
+
+
 LOGS: dict[str, Callable[[], pd.DataFrame]] = {
     "plain": day,
     "shuffled": lambda: shuffled(day()),
@@ -99,6 +107,7 @@ LOGS: dict[str, Callable[[], pd.DataFrame]] = {
     "of one path": lambda: batches(day(tick_s=0.001)).assign(path="/item"),
     "of one line": lambda: batches(day(tick_s=0.001)).assign(request="GET /item HTTP/1.1", host="a"),
     "stamped": lambda: stamped(day()),
+    "without a zone": lambda: without_zone(day()),
     "since 1970": lambda: since_1970(day()),
 }
 
@@ -137,6 +146,11 @@ def test_part_by_part_the_answer_is_that_of_the_whole(name, ending, tmp_path):
     file = written(LOGS[name](), tmp_path, ending)
     whole = occupancy(file, QUERY)
     assert shown(occupancy_on_disk(file, QUERY, sizes=SMALL)) == shown(whole)
+
+
+def test_a_clock_that_was_set_back_is_told(tmp_path):
+    (found,) = occupancy_on_disk(written(without_zone(day()), tmp_path, "csv"), QUERY, sizes=SMALL).findings[:1]
+    assert str(found).startswith("clock set back by an hour (2,000 requests); from row 1,200 on")
 
 
 def test_no_digit_depends_on_how_much_is_read_at_a_time(tmp_path):
