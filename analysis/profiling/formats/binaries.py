@@ -92,6 +92,8 @@ def symbolised(
     FileError
         If no tool that reads symbols is here, or it cannot read a binary.
     """
+    if not binaries:
+        return list(profiles), []
     named: dict[Frame, list[Frame]] = {}
     notes = []
     unnamed = dict.fromkeys(frame for profile in profiles for frame in profile.frames if _is_unnamed(frame))

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from analysis.tables.faults import plain, refusal
+from models.arrays import Ints
 
 UNKNOWN = "[unknown]"
 """Function of a frame that no symbol covers."""
@@ -138,14 +141,27 @@ more; split the file, or leave out what was sampled rarely, got more
             cure = "split the file, or leave out what was sampled rarely"
             raise refusal(self.name, "stacks", f"{problem}; {cure}", "more", line=line, byte=byte)
 
+    def take_many(self, costs: Ints) -> int:
+        """Take new stacks at their costs, the frames counted for besides among them; return how many there is room for.
+
+        Examples
+        --------
+        >>> FrameBudget("a.pb").take_many(np.array([MOST_FRAMES - 9, 9, 1]))
+        2
+        """
+        used = self.used + np.cumsum(costs)
+        fitting = int(np.searchsorted(used, MOST_FRAMES, side="right"))
+        self.used = int(used[fitting - 1]) if fitting else self.used
+        return fitting
+
 
 @dataclass(frozen=True, slots=True)
 class ForeignProfile:
     """A profile of another tool, or one for another tool."""
 
     measures: tuple[Measure, ...]
-    frames: tuple[Frame, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    frames: Sequence[Frame] = ()
+    samples: Sequence[Sample] = ()
     origins: tuple[Origin, ...] = (Origin(),)
     name: str = "profile"
     """Name of the file it came from."""

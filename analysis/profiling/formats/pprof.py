@@ -1,58 +1,35 @@
 """Profiles in pprof's format, profile.proto: read with every reference checked, written so that all tools read them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from analysis.profiling.formats.foreign import (
-    DEEPEST,
-    LARGEST,
-    ForeignProfile,
-    Frame,
-    FrameBudget,
-    Loaded,
-    Measure,
-    Origin,
-    Sample,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.profiling.formats.columns import FrameTable, numbered
+from analysis.profiling.formats.foreign import ForeignProfile, Measure
+from analysis.profiling.formats.pprof_samples import Locations, Places, SampleReader, Texts, signed
+from analysis.profiling.formats.scan import Messages, begin_end, blocks, scanned, span
 from analysis.profiling.formats.signs import parted_by_sign
-from analysis.profiling.formats.wire import Message, Shape, Wire
+from analysis.profiling.formats.wire import Shape, Wire
 from analysis.tables.bytes import unpacked
 from analysis.tables.faults import Faults, plain
+from models.arrays import Ints, UInts
 
-_T = TypeVar("_T")
 _PROFILE = Shape(
     "profile", frozenset({7, 8, 9, 10, 12, 14}), repeated=frozenset({13}), lengths=frozenset({1, 2, 3, 4, 5, 6, 11})
 )
 _TYPE = Shape("sample_type", frozenset({1, 2}))
-_SAMPLE = Shape("sample", repeated=frozenset({1, 2}), lengths=frozenset({3}))
-_LABEL = Shape("label", frozenset({1, 2, 3, 4}))
 _MAPPING = Shape("mapping", frozenset({1, 2, 3, 4, 5, 6}))
 _LOCATION = Shape("location", frozenset({1, 2, 3}), lengths=frozenset({4}))
 _LINE = Shape("line", frozenset({1, 2}))
 _FUNCTION = Shape("function", frozenset({1, 2, 3, 4, 5}))
-_NUMBERED = ((5, _FUNCTION), (4, _LOCATION))
-_LAST_LINE = (1 << 31) - 1
+_LAST_LINE = np.uint64((1 << 31) - 1)
 _NS = 1e9
-_LABELS: Mapping[str, str] = {
-    "application": "application",
-    "job": "application",
-    "comm": "application",
-    "process": "process",
-    "pid": "process",
-    "machine": "machine",
-    "hostname": "machine",
-    "platform": "platform",
-    "datacentre": "datacentre",
-    "datacenter": "datacentre",
-    "kernel": "kernel",
-}
-"""Labels that say where a sample was taken, and what they say."""
-MOST_LABEL_VALUES = 1000
-"""Values of a label beyond which it is left out: one that names each sample, such as a span, is no dimension."""
-_REMEMBERED = 100_000
-_NAMED = 20
-Labels = tuple[tuple[str, str], ...]
+_OUTSIDE, _INSIDE, _BEYOND = range(3)
+"""Whether the place of a frame in its image's file is known, and whether 64 bits hold it."""
+_ROW = 9
+"""Columns of `_frame_rows`."""
 
 
 def read_pprof(data: bytes, name: str = "profile.pb") -> ForeignProfile:
@@ -70,219 +47,226 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> ForeignProfile:
     if data.startswith(b"\x1f\x8b"):
         data = unpacked(data, name)
     wire = Wire(data, name)
-    return _MessageReader(wire, wire.message(_PROFILE), Faults(name)).profile()
+    return _ProfileReader(wire, scanned(wire, _PROFILE, span(0, len(data)))).profile()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mappings:
+    """Parts of images in memory, and one that nothing is known of in the end."""
+
+    places: Places
+    image: Ints
+    """Code of the text, as of the build id."""
+    build_id: Ints
+    start: UInts
+    end: UInts
+    offset: UInts
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """Functions, and one that nothing is known of in the end."""
+
+    places: Places
+    name: Ints
+    """Code of the text, as of the file."""
+    file: Ints
+    line: Ints
 
 
 @dataclass(slots=True)
-class _MessageReader:
+class _ProfileReader:
     wire: Wire
-    root: Message
-    faults: Faults
-    texts: list[str] = field(default_factory=list)
-    frames: dict[Frame, int] = field(default_factory=dict)
-    remembered: dict[bytes, tuple[str, str]] = field(default_factory=dict)
-    """Labels that were read."""
-    values: dict[str, set[str]] = field(default_factory=dict)
-    """Values of each label."""
-    left_out: dict[str, None] = field(default_factory=dict)
-    """Labels with too many values, in the order of the file."""
+    root: Messages
+    faults: Faults = field(init=False)
+    texts: Texts = field(init=False)
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.faults = Faults(self.wire.name)
+        self.texts = Texts(list(map(self._decoded, self.root.values(6).tolist())), self.faults)
 
     def profile(self) -> ForeignProfile:
         """Return the profile, or raise all faults."""
-        self.texts = [self._decoded(*part) for part in self.root.lengths.get(6, [])]
-        if self.texts and self.texts[0]:
-            self.faults.tell("string_table", "should begin with an empty string", self.texts[0])
+        if self.texts.texts and self.texts.texts[0]:
+            self.faults.tell("string_table", "should begin with an empty string", self.texts.texts[0])
         measures = self._measures()
-        images = self._by_id(3, _MAPPING, self._image)
-        functions = self._functions()
-        locations = self._by_id(4, _LOCATION, lambda message: self._location(message, images, functions))
+        mappings = self._mappings()
+        functions, places = self._functions()
+        frames, locations = self._locations(mappings, functions, places)
         if not measures:
             self.faults.tell("sample_type", "should be at least one", "none")
         self.faults.refuse()
-        samples, origins = self._samples(locations, len(measures))
-        comments = tuple(self._text(at, "comment", 0) for at in self.root.numbers.get(13, []))
-        default = self._text(self.root.number(14), "default_sample_type", 0)
+        reader = SampleReader(self.wire, self.texts, locations, len(measures), self.faults)
+        samples, origins = reader.read(self.root.values(2))
+        comments = tuple(self.texts.text(at, "comment", 0) for at in self.root.values(13).tolist())
+        default = self.texts.text(self._number(14), "default_sample_type", 0)
         self.faults.refuse()
         profile = ForeignProfile(
             measures,
-            tuple(self.frames),
+            frames,
             samples,
-            origins or (Origin(),),
+            origins,
             name=self.wire.name,
-            main=next(iter(images.values()), Loaded()).image,
-            start_s=_signed(self.root.number(9)) / _NS if self.root.number(9) else float("nan"),
-            length_s=max(_signed(self.root.number(10)), 0) / _NS,
+            main=self.texts.texts[mappings.image[0]] if len(mappings.image) > 1 else "",
+            start_s=signed(self._number(9)) / _NS if self._number(9) else float("nan"),
+            length_s=max(signed(self._number(10)), 0) / _NS,
             default=default,
             comments=comments,
-            notes=self._notes(),
+            notes=(*self.notes, *reader.notes(), *self._not_applied()),
         )
         return parted_by_sign(profile)
 
-    def _messages(self, key: int, shape: Shape) -> Iterator[Message]:
-        for begin, end in self.root.lengths.get(key, []):
-            yield self.wire.message(shape, begin, end)
+    def _number(self, key: int) -> int:
+        return int(self.root.number(key)[0])
 
     def _measures(self) -> tuple[Measure, ...]:
         """Return what the values count; the one of the period's type gets the period."""
-        named = [self._measure(message) for message in self._messages(1, _TYPE)]
-        spans = self.root.lengths.get(11)
-        if not spans:
-            return tuple(named)
-        sampled = self._measure(self.wire.message(_TYPE, *spans[-1]))
-        period = _signed(self.root.number(12))
-        return tuple(replace_period(measure, period) if measure == sampled else measure for measure in named)
+        named = self._named(self.root.values(1))
+        sampled = self._named(self.root.values(11)[-1:])
+        period = signed(self._number(12))
+        return tuple(replace_period(measure, period) if measure in sampled else measure for measure in named)
 
-    def _measure(self, message: Message) -> Measure:
-        event, unit = (self._text(message.number(key), "sample_type", message.offset) for key in (1, 2))
-        return Measure(event, unit)
+    def _named(self, spans: UInts) -> list[Measure]:
+        types = scanned(self.wire, _TYPE, spans)
+        rows = zip(types.number(1).tolist(), types.number(2).tolist(), types.offsets().tolist(), strict=True)
+        text = self.texts.text
+        return [Measure(text(event, _TYPE.name, at), text(unit, _TYPE.name, at)) for event, unit, at in rows]
 
-    def _by_id(self, key: int, shape: Shape, read: Callable[[Message], _T]) -> dict[int, _T]:
-        """Return the messages of a field, read, by their ids."""
-        messages: dict[int, _T] = {}
-        for message in self._messages(key, shape):
-            number = message.number(1)
-            if not number or number in messages:
-                problem = "should be an id of its own, not 0"
-                self.faults.tell(f"{shape.name}.id", problem, number, byte=message.offset)
-            messages[number] = read(message)
-        return messages
+    def _tell_of(self, messages: Messages, texts: Sequence[int], *, ids: bool = True) -> None:
+        """Tell the faults of messages whose ids are 0 or were there before, or whose texts are none."""
+        wrong = Places.of(messages.number(1)).repeated if ids else np.zeros(len(messages), np.bool_)
+        beyond = [self.texts.beyond(messages.number(key)) for key in texts]
+        offsets = messages.offsets()
+        for at in np.flatnonzero(np.logical_or.reduce([wrong, *beyond])).tolist():
+            if wrong[at]:
+                self._tell_of_id(messages, at, int(offsets[at]))
+            for key in texts:
+                self.texts.text(int(messages.number(key)[at]), messages.shape.name, int(offsets[at]))
 
-    def _functions(self) -> dict[int, tuple[str, str, int]]:
-        """Return the functions by their ids.
+    def _tell_of_id(self, messages: Messages, at: int, offset: int) -> None:
+        number = int(messages.number(1)[at])
+        self.faults.tell(f"{messages.shape.name}.id", "should be an id of its own, not 0", number, byte=offset)
+
+    def _mappings(self) -> _Mappings:
+        messages = scanned(self.wire, _MAPPING, self.root.values(3))
+        self._tell_of(messages, (5, 6))
+        image, build_id = (np.append(self.texts.code(messages.number(key)), 0) for key in (5, 6))
+        start, end, offset = (np.append(messages.number(key), np.uint64(0)) for key in (2, 3, 4))
+        return _Mappings(Places.of(messages.number(1)), image, build_id, start, end, offset)
+
+    def _functions(self) -> tuple[_Functions, Places]:
+        """Return the functions, and the places of locations.
 
         Profilers of .NET write no ids of functions; each location then is of the function of its own place, if there
         are as many of both and locations count from 1.
         """
-        ids = [[message.number(1) for message in self._messages(key, shape)] for key, shape in _NUMBERED]
-        if ids[0] and not any(ids[0]) and ids[1] == list(range(1, len(ids[0]) + 1)):
+        messages = scanned(self.wire, _FUNCTION, self.root.values(5))
+        ids, count = messages.number(1), len(messages)
+        locations = self._ids_of_locations()
+        if count and not ids.any() and np.array_equal(locations, np.arange(1, count + 1, dtype=np.uint64)):
             self.notes.append("functions have no ids: numbered in their order, as profilers of .NET mean it")
-            return {at: self._function(message) for at, message in enumerate(self._messages(5, _FUNCTION), 1)}
-        return self._by_id(5, _FUNCTION, self._function)
+            ids = locations
+            self._tell_of(messages, (2, 3, 4), ids=False)
+        else:
+            self._tell_of(messages, (2, 3, 4))
+        name, system, file = (self.texts.code(messages.number(key)) for key in (2, 3, 4))
+        named = np.append(np.where(name == 0, system, name), 0)
+        lines = np.append(_lines(messages.number(5)), 0)
+        return _Functions(Places.of(ids), named, np.append(file, 0), lines), Places.of(locations)
 
-    def _image(self, message: Message) -> Loaded:
-        file, build_id = (self._text(message.number(key), "mapping", message.offset) for key in (5, 6))
-        start, end, offset = (message.number(key) for key in (2, 3, 4))
-        return Loaded(file, build_id, start, end, offset)
+    def _ids_of_locations(self) -> UInts:
+        spans = self.root.values(4)
+        return np.concatenate(
+            [
+                np.empty(0, np.uint64),
+                *(scanned(self.wire, _LOCATION, spans[block]).number(1) for block in blocks(spans)),
+            ]
+        )
 
-    def _function(self, message: Message) -> tuple[str, str, int]:
-        name, system, file = (self._text(message.number(key), "function", message.offset) for key in (2, 3, 4))
-        return name or system, file, _line(message.number(5))
+    def _locations(self, mappings: _Mappings, functions: _Functions, places: Places) -> tuple[FrameTable, Locations]:
+        """Return the frames that differ, and those of each location, the innermost inlined function first."""
+        known: dict[bytes, int] = {}
+        numbers, depths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        spans, wrong = self.root.values(4), places.repeated
+        for block in blocks(spans):
+            messages = scanned(self.wire, _LOCATION, spans[block])
+            lines = scanned(self.wire, _LINE, messages.values(4))
+            mapping = np.where(messages.number(2) == 0, -1, mappings.places.find(messages.number(2)))
+            function = functions.places.find(lines.number(1))
+            self._tell_of_locations(messages, lines, (wrong[block], mapping, function))
+            depth = np.maximum(messages.counts(4), 1)
+            rows = _frame_rows(messages, lines, mappings, functions, (mapping, function))
+            numbers.append(
+                np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _ROW), known), np.int32)
+            )
+            depths.append(depth)
+        depth = np.concatenate(depths)
+        return self._frames(known), Locations(places, np.concatenate(numbers), depth)
 
-    def _location(
-        self, message: Message, images: Mapping[int, Loaded], functions: Mapping[int, tuple[str, str, int]]
-    ) -> tuple[int, ...]:
-        """Return a location's frames, the innermost inlined function first."""
-        place, mapping = message.offset, message.number(2)
-        if mapping and mapping not in images:
-            self.faults.tell("location.mapping_id", "should be a mapping's id", mapping, byte=place)
-        loaded = images.get(mapping, Loaded())
-        address = message.number(3)
-        lines = [self.wire.message(_LINE, *part) for part in message.lengths.get(4, [])]
-        frames = []
-        for line in lines:
-            if line.number(1) not in functions:
-                self.faults.tell("location.line.function_id", "should be a function's id", line.number(1), byte=place)
-                continue
-            function, file, begin = functions[line.number(1)]
-            at = _line(line.number(2))
-            frames.append(Frame(function, loaded.image, loaded.build_id, file, begin, at, address))
-        if not lines:
-            frames.append(Frame("", loaded.image, loaded.build_id, "", 0, 0, address, loaded.file_address(address)))
-        return tuple(self.frames.setdefault(frame, len(self.frames)) for frame in frames)
+    def _tell_of_locations(
+        self, messages: Messages, lines: Messages, found: tuple[NDArray[np.bool_], Ints, Ints]
+    ) -> None:
+        """Tell the faults of locations: of their ids, of their mappings, and of the functions of their lines."""
+        wrong, mapping, function = found
+        unknown = (mapping < 0) & (messages.number(2) != 0)
+        last = np.cumsum(messages.counts(4))
+        owner = np.repeat(np.arange(len(messages)), messages.counts(4))
+        faulty = wrong | unknown
+        faulty[owner[function < 0]] = True
+        offsets, counts, mappings = messages.offsets(), messages.counts(4), messages.number(2)
+        for at in np.flatnonzero(faulty).tolist():
+            offset = int(offsets[at])
+            if wrong[at]:
+                self._tell_of_id(messages, at, offset)
+            if unknown[at]:
+                number = int(mappings[at])
+                self.faults.tell("location.mapping_id", "should be a mapping's id", number, byte=offset)
+            mine = slice(int(last[at] - counts[at]), int(last[at]))
+            for number in lines.number(1)[mine][function[mine] < 0].tolist():
+                self.faults.tell("location.line.function_id", "should be a function's id", number, byte=offset)
 
-    def _samples(
-        self, locations: Mapping[int, tuple[int, ...]], measures: int
-    ) -> tuple[tuple[Sample, ...], tuple[Origin, ...]]:
-        """Return the samples and their origins, without labels of which too many values were read."""
-        rows = []
-        labelled: dict[Labels, int] = {}
-        stacks: dict[tuple[int, ...], tuple[int, ...]] = {}
-        budget = FrameBudget(self.wire.name)
-        for message in self._messages(2, _SAMPLE):
-            place = message.offset
-            ids = tuple(message.numbers.get(1, []))
-            if ids not in stacks:
-                stacks[ids] = self._stack(ids, locations, place)
-                budget.take(len(stacks[ids]), byte=place)
-            values = tuple(map(_signed, message.numbers.get(2, [])))
-            if len(values) != measures:
-                self.faults.tell("sample.value", f"should be {measures}, one a sample type", len(values), byte=place)
-            elif min(values) < -LARGEST:
-                self.faults.tell("sample.value", f"should be from {-LARGEST} to {LARGEST}", min(values), byte=place)
-            labels = tuple(label for part in message.lengths.get(3, []) if (label := self._label(*part)) is not None)
-            if labels not in labelled:
-                labelled[labels] = len(labelled)
-                budget.take(0, byte=place)
-            rows.append((stacks[ids], values, labelled[labels]))
-        origins: dict[Origin, int] = {}
-        numbers = [origins.setdefault(self._origin(labels), len(origins)) for labels in labelled]
-        return tuple(Sample(stack, values, numbers[at]) for stack, values, at in rows), tuple(origins)
+    def _frames(self, known: dict[bytes, int]) -> FrameTable:
+        rows = np.frombuffer(b"".join(known), np.int64).reshape(-1, _ROW)
+        addresses, low = (rows[:, at].astype(np.uint64).tolist() for at in (6, 7))
+        file_addresses = [
+            -1 if state == _OUTSIDE else address + ((state == _BEYOND) << 64)
+            for address, state in zip(low, rows[:, 8].tolist(), strict=True)
+        ]
+        return FrameTable(tuple(self.texts.texts) or ("",), rows[:, :4], rows[:, 4:6], addresses, file_addresses)
 
-    def _stack(self, ids: tuple[int, ...], locations: Mapping[int, tuple[int, ...]], place: int) -> tuple[int, ...]:
-        missing = [location for location in ids if location not in locations]
-        for location in missing[:1]:
-            self.faults.tell("sample.location_id", "should be a location's id", location, byte=place)
-        if missing:
-            return ()
-        depth = sum(len(locations[location]) for location in ids)
-        if depth > DEEPEST:
-            self.faults.tell("sample", f"should be at most {DEEPEST} frames deep", depth, byte=place)
-            return ()
-        return tuple(frame for location in ids for frame in locations[location])
+    def _not_applied(self) -> list[str]:
+        fields = ((7, "drop_frames"), (8, "keep_frames"))
+        return [f"{which} is not applied: every frame is kept" for key, which in fields if self._number(key)]
 
-    def _label(self, begin: int, end: int) -> tuple[str, str] | None:
-        """Return a label's name and value; none of one that is left out."""
-        raw = self.wire.data[begin:end]
-        label = self.remembered.get(raw)
-        if label is None:
-            label = self._read_label(begin, end)
-            if len(self.remembered) < _REMEMBERED:
-                self.remembered[raw] = label
-            values = self.values.setdefault(label[0], set())
-            values.add(label[1])
-            if len(values) > MOST_LABEL_VALUES:
-                self.left_out[label[0]] = None
-                values.clear()
-        return None if label[0] in self.left_out else label
-
-    def _read_label(self, begin: int, end: int) -> tuple[str, str]:
-        message = self.wire.message(_LABEL, begin, end)
-        key, text, unit = (self._text(message.number(at), "label", message.offset) for at in (1, 2, 4))
-        if message.number(2):
-            return key, text
-        number = str(_signed(message.number(3)))
-        return key, f"{number} {unit}" if unit else number
-
-    def _origin(self, labels: Labels) -> Origin:
-        """Return where samples with such labels were taken; a label that is there twice has both values."""
-        known: dict[str, str] = {}
-        values: dict[str, list[str]] = {}
-        for key, text in labels:
-            if key in self.left_out:
-                continue
-            values.setdefault(key, []).append(text)
-            if key in _LABELS:
-                known.setdefault(_LABELS[key], text)
-        return Origin(**known, labels=tuple((key, ", ".join(values[key])) for key in sorted(values)))
-
-    def _notes(self) -> tuple[str, ...]:
-        names = ", ".join(list(self.left_out)[:_NAMED])
-        notes = [f"labels of over {MOST_LABEL_VALUES:,} values are left out: {names}"] if self.left_out else []
-        for key, which in ((7, "drop_frames"), (8, "keep_frames")):
-            if self.root.number(key):
-                notes.append(f"{which} is not applied: every frame is kept")
-        return (*self.notes, *notes)
-
-    def _decoded(self, begin: int, end: int) -> str:
+    def _decoded(self, place: int) -> str:
+        begin, end = begin_end(place)
         return plain(self.wire.data[begin:end].decode(errors="replace"))
 
-    def _text(self, at: int, what: str, offset: int) -> str:
-        if at < len(self.texts):
-            return self.texts[at]
-        if at:
-            self.faults.tell(what, f"should be an index of the {len(self.texts)} strings", at, byte=offset or None)
-        return ""
+
+def _frame_rows(
+    messages: Messages, lines: Messages, mappings: _Mappings, functions: _Functions, places: tuple[Ints, Ints]
+) -> Ints:
+    """Return what each frame of locations says, a row a frame, in the order of the file.
+
+    Columns are the codes of function, image, build id and file, the function's line, the line, the address, the place
+    in the image's file and whether that is known: of frames that no function names.
+    """
+    mapping, function = places
+    depth = np.maximum(messages.counts(4), 1)
+    location = np.repeat(np.arange(len(messages)), depth)
+    named = messages.counts(4)[location] > 0
+    part, address = mapping[location], messages.number(3)[location]
+    rows = np.zeros((len(location), _ROW), np.int64)
+    rows[named, 0], rows[named, 3] = functions.name[function], functions.file[function]
+    rows[:, 1], rows[:, 2] = mappings.image[part], mappings.build_id[part]
+    rows[named, 4], rows[named, 5] = functions.line[function], _lines(lines.number(2))
+    rows[:, 6] = address.astype(np.int64)
+    inside = ~named & (part >= 0) & (mappings.start[part] <= address) & (address < mappings.end[part])
+    loaded = address - mappings.start[part] + mappings.offset[part]
+    rows[inside, 7] = loaded[inside].astype(np.int64)
+    rows[inside, 8] = np.where(loaded < mappings.offset[part], _BEYOND, _INSIDE)[inside]
+    return rows
 
 
 def replace_period(measure: Measure, period: int) -> Measure:
@@ -296,10 +280,6 @@ def replace_period(measure: Measure, period: int) -> Measure:
     return measure._replace(period=max(period, 1))
 
 
-def _line(number: int) -> int:
-    """Return a line that tables can hold; 0, unknown, for one that no file has."""
-    return number if number <= _LAST_LINE else 0
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
+def _lines(numbers: UInts) -> Ints:
+    """Return lines that tables can hold; 0, unknown, for those that no file has."""
+    return np.where(numbers <= _LAST_LINE, numbers, 0).astype(np.int64)

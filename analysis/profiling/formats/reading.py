@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.profiling.formats.chrome import is_cpuprofile, is_heapprofile, read_cpuprofile, read_heapprofile
+from analysis.profiling.formats.columns import SampleTable
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
 from analysis.profiling.formats.firefox import is_firefox, read_firefox
 from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_folded
@@ -16,7 +18,6 @@ from analysis.profiling.formats.legacy import is_legacy, read_legacy
 from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, read_otlp_json
 from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
-from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
 from analysis.profiling.formats.tables import to_tables, uncounted
 from analysis.tables.bytes import content_of
@@ -63,7 +64,11 @@ def read_foreign(path: Path) -> ForeignProfile:
     ...     read_foreign(Path(file.name)).total("samples")
     12
     """
-    data, name = content_of(path), str(path)
+    profile = _read(content_of(path), str(path))
+    return replace(profile, samples=SampleTable.of(profile.samples))
+
+
+def _read(data: bytes, name: str) -> ForeignProfile:
     _refuse_others(data, name)
     for is_such, read in _BY_CONTENT:
         if is_such(data):
@@ -211,6 +216,8 @@ _JSON_FORMATS = "OTLP, speedscope, Chrome (.cpuprofile, .heapprofile) or Firefox
 
 def _binary(data: bytes, name: str) -> ForeignProfile:
     """Read what is not text: pprof's format, or nothing that is known."""
+    from analysis.profiling.formats.pprof import read_pprof  # what is compiled loads Numba
+
     try:
         return read_pprof(data, name)
     except FileError as error:

@@ -1,8 +1,10 @@
 """Profiles with negative values: differences of two, read as what there was before and after."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from analysis.profiling.formats.columns import Amounts, SampleTable
 from analysis.profiling.formats.foreign import ForeignProfile
 
 BEFORE, AFTER = "before", "after"
@@ -26,7 +28,8 @@ def parted_by_sign(profile: ForeignProfile) -> ForeignProfile:
     >>> [measure.event for measure in parted.measures], [sample.amounts for sample in parted.samples]
     (['cpu/before', 'cpu/after'], [(3, 0), (0, 5)])
     """
-    negative = [any(sample.amounts[at] < 0 for sample in profile.samples) for at in range(len(profile.measures))]
+    samples = SampleTable.of(profile.samples)
+    negative = [bool((samples.amount(at) < 0).any()) for at in range(len(profile.measures))]
     if not any(negative):
         return profile
     measures = [
@@ -36,27 +39,16 @@ def parted_by_sign(profile: ForeignProfile) -> ForeignProfile:
             [measure._replace(event=f"{measure.event}/{side}") for side in (BEFORE, AFTER)] if differs else [measure]
         )
     ]
-    samples = (
-        sample._replace(amounts=_parted(sample.amounts, negative), taken=_twice(sample.taken, negative))
-        for sample in profile.samples
-    )
+    columns = [part for at, differs in enumerate(negative) for part in _parts(samples.amount(at), differs=differs)]
+    taken = None if samples.taken is None else np.repeat(samples.taken, [1 + differs for differs in negative], axis=1)
+    parted = replace(samples, amounts=np.column_stack(columns), taken=taken)
     events = [measure.event for measure, differs in zip(profile.measures, negative, strict=True) if differs]
     names = ", ".join(f"{event}/{BEFORE} and {event}/{AFTER}" for event in events)
     note = f"{', '.join(events)}: negative values, a difference: read as {names}"
     default = f"{profile.default}/{AFTER}" if profile.default in events else profile.default
-    return replace(
-        profile, measures=tuple(measures), samples=tuple(samples), default=default, notes=(*profile.notes, note)
-    )
+    return replace(profile, measures=tuple(measures), samples=parted, default=default, notes=(*profile.notes, note))
 
 
-def _parted(amounts: Sequence[int], negative: Sequence[bool]) -> tuple[int, ...]:
-    pairs = zip(amounts, negative, strict=True)
-    return tuple(
-        part for amount, differs in pairs for part in ((max(-amount, 0), max(amount, 0)) if differs else (amount,))
-    )
-
-
-def _twice(taken: Sequence[int], negative: Sequence[bool]) -> tuple[int, ...]:
-    """Return the samples of each value; of the parts of a difference those of the whole."""
-    pairs = zip(taken, negative, strict=False)
-    return tuple(number for own, differs in pairs for number in ([own] * (1 + differs)))
+def _parts(amounts: Amounts, *, differs: bool) -> list[Amounts]:
+    """Return what amounts take away and add, or themselves."""
+    return [np.maximum(-amounts, 0), np.maximum(amounts, 0)] if differs else [amounts]

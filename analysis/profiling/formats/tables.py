@@ -2,22 +2,22 @@
 
 import itertools
 import math
-from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin, Sample
+from analysis.profiling.formats.columns import Amounts, FrameTable, SampleTable, exact_sum, numbered
+from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.storage import LABELS, TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
-from models.arrays import DAY_S
+from models.arrays import DAY_S, Ints
 from models.tables import SCHEMAS, TABLES
 
 NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stacks")
@@ -30,7 +30,10 @@ _AMOUNTS = frozenset(
 """Units of what a sample has an amount of."""
 _THINGS = "_objects"
 """End of the names of what heap profiles estimate beside bytes."""
-_T = TypeVar("_T")
+_CODES = 6
+"""Codes and lines that a location has."""
+_PLACE = np.dtype(np.int32)
+"""What a location is in a stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +130,20 @@ def totals(profile: ForeignProfile) -> list[FileTotal]:
     >>> [(total.event, total.samples, total.value) for total in totals(profile)]
     [('cpu', 3, 30)]
     """
-    rows = []
-    periods = [_period(profile, at) for at in range(len(profile.measures))]
+    samples = SampleTable.of(profile.samples)
+    periods = [_period(measure, samples.amount(at)) for at, measure in enumerate(profile.measures)]
     taken = _Taken.of(profile, periods)
-    for at, measure in enumerate(_distinct(profile.measures)):
-        value = sum(sample.amounts[at] for sample in profile.samples)
-        samples = sum(taken.samples(at, sample) for sample in profile.samples)
-        rows.append(FileTotal(profile.name, measure.event, measure.unit, periods[at], samples, value))
-    return rows
+    return [
+        FileTotal(
+            profile.name,
+            measure.event,
+            measure.unit,
+            periods[at],
+            exact_sum(taken.samples(at, samples)),
+            samples.total(at),
+        )
+        for at, measure in enumerate(_distinct(profile.measures))
+    ]
 
 
 def uncounted(profile: ForeignProfile) -> list[str]:
@@ -145,9 +154,10 @@ def uncounted(profile: ForeignProfile) -> list[str]:
     >>> uncounted(ForeignProfile((Measure("alloc_space", "bytes"), Measure("cpu", "nanoseconds", 10))))
     ['alloc_space']
     """
-    if any(sample.taken for sample in profile.samples[:1]):
+    samples = SampleTable.of(profile.samples)
+    if samples.taken is not None and bool((samples.taken[:1] >= 0).any()):
         return []
-    taken = _Taken.of(profile, [_period(profile, at) for at in range(len(profile.measures))])
+    taken = _Taken.of(profile, [_period(measure, samples.amount(at)) for at, measure in enumerate(profile.measures)])
     named = zip(_distinct(profile.measures), taken.amounts, strict=True)
     return [measure.event for measure, amount in named if amount and taken.counter < 0]
 
@@ -181,23 +191,20 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
 
 @dataclass(slots=True)
 class _Counts:
-    """Rows of samples as they come, in arrays: process, event, location, stack, count and samples taken."""
+    """Rows of samples as they come, file by file: process, event, location, stack, count and samples taken."""
 
-    columns: tuple["array[int]", ...] = field(default_factory=lambda: tuple(array("q") for _ in range(6)))
+    parts: list[Ints] = field(default_factory=list)
+    """(6, rows) arrays."""
 
-    def add(self, key: tuple[int, int, int, int], count: int, taken: int) -> None:
-        """Add a row; rows of one key are summed at the end."""
-        for column, number in zip(self.columns, (*key, count, taken), strict=True):
-            column.append(number)
+    def add(self, *columns: Ints) -> None:
+        """Add rows; those of one key are summed at the end."""
+        self.parts.append(np.stack(columns))
 
     def frame(self, events: Sequence[str]) -> pd.DataFrame:
         """Return the sums by key, in the order in which keys came; `taken` where it is not the count throughout."""
         keys = ["process", "event", "location", "stack"]
-        arrays = {
-            name: np.frombuffer(column, np.int64) if column else np.empty(0, np.int64)
-            for name, column in zip((*keys, "count", TAKEN), self.columns, strict=True)
-        }
-        table = pd.DataFrame(arrays, copy=False)
+        columns = np.concatenate([np.empty((len(keys) + 2, 0), np.int64), *self.parts], axis=1)
+        table = pd.DataFrame(dict(zip((*keys, "count", TAKEN), columns, strict=True)), copy=False)
         if table.duplicated(keys).any():
             table = table.groupby(keys, sort=False, as_index=False)[["count", TAKEN]].sum()
         if bool((table["count"] == table[TAKEN]).all()):
@@ -216,8 +223,12 @@ class _Tables:
     builds: dict[tuple[str, str], int] = field(default_factory=dict)
     kinds: list[str] = field(default_factory=list)
     machines: dict[tuple[int, str], int] = field(default_factory=dict)
-    locations: dict[Frame, int] = field(default_factory=dict)
-    stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=lambda: {"": 0})
+    """Texts that frames have, to their codes."""
+    locations: dict[bytes, int] = field(default_factory=dict)
+    """Codes of function, image, build id and file, and the lines of each."""
+    stacks: dict[bytes, int] = field(default_factory=dict)
+    """Locations of each."""
     labels: list[tuple[int, str, str]] = field(default_factory=list)
     """Process, key and value."""
     events: dict[str, int] = field(default_factory=dict)
@@ -226,25 +237,29 @@ class _Tables:
     def add(self, profile: ForeignProfile, collection: str) -> None:
         """Add a profile as one collection."""
         names = [measure.event for measure in _distinct(profile.measures)]
-        periods = [_period(profile, at) for at in range(len(names))]
-        processes = self._origins(profile, collection)
+        samples = SampleTable.of(profile.samples)
+        periods = [_period(measure, samples.amount(at)) for at, measure in enumerate(profile.measures)]
+        processes = np.array(self._origins(profile, collection), np.int64)
         for (measure, name), period in zip(zip(profile.measures, names, strict=True), periods, strict=True):
             for platform in dict.fromkeys(origin.platform for origin in profile.origins):
                 native = measure.native or measure.event
                 entry = (collection, platform, name, native, measure.unit, period, 1, math.nan)
                 self.rates[collection, platform, name] = entry
-        places = [self._location(frame, profile.main) for frame in profile.frames]
-        nowhere = self._location(Frame(UNKNOWN), "") if any(not sample.stack for sample in profile.samples) else -1
+        places = self._locations(FrameTable.of(profile.frames), profile.main)
+        amounts = samples.amounts.astype(np.int64).reshape(len(samples), len(names))
+        stacks, place = self._stacks(samples, places, np.any(amounts, axis=1))
+        if len(samples) and not samples.depths.all():
+            place[samples.depths[samples.stack] == 0] = self._locations(FrameTable.of([Frame(UNKNOWN)]), "")[0]
         events = [self.events.setdefault(name, len(self.events)) for name in names]
         taken = _Taken.of(profile, periods)
-        for sample in profile.samples:
-            path = tuple(places[frame] for frame in sample.stack)
-            for at, (event, value, period) in enumerate(zip(events, sample.amounts, periods, strict=True)):
-                if value:
-                    stack = self.stacks.setdefault(path, len(self.stacks)) if sample.chain and path else -1
-                    place = path[0] if path else nowhere
-                    process = processes[sample.origin]
-                    self.counts.add((process, event, place, stack), value // period, taken.samples(at, sample))
+        row, at = np.nonzero(amounts)
+        count = (amounts // np.array(periods, np.int64))[row, at]
+        behind = (
+            np.stack([taken.samples(measure, samples) for measure in range(len(names))], axis=1) if names else amounts
+        )
+        event = np.array(events, np.int64)[at]
+        process = processes[samples.origin[row]]
+        self.counts.add(process, event, place[row], stacks[row], count, behind[row, at].astype(np.int64))
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables."""
@@ -256,21 +271,50 @@ class _Tables:
                 for ((image, build_id), number), kind in zip(self.builds.items(), self.kinds, strict=True)
             ],
             "rates": list(self.rates.values()),
-            "locations": [_located(number, frame, self.builds) for frame, number in self.locations.items()],
         }
-        arrays = {"samples": self.counts.frame(list(self.events)), "stacks": self._steps()}
+        arrays = {
+            "samples": self.counts.frame(list(self.events)),
+            "stacks": self._steps(),
+            "locations": self._located(),
+        }
         tables = {name: arrays[name] if name in arrays else _frame(name, rows[name]) for name in NAMES}
         labels = pd.DataFrame(self.labels, columns=LABELS.names).astype({"process": "int32"})
         return tables | {"labels": labels} if self.labels else tables
 
+    def _located(self) -> pd.DataFrame:
+        """Return the locations."""
+        rows = np.frombuffer(b"".join(self.locations), np.int64).reshape(-1, _CODES)
+        texts = np.array(list(self.texts), dtype=object)
+        builds = {
+            (self.texts[image], self.texts[build_id]): number
+            for (image, build_id), number in self.builds.items()
+            if image in self.texts and build_id in self.texts
+        }
+        build = np.array(
+            [builds.get(pair, -1) for pair in zip(rows[:, 1].tolist(), rows[:, 2].tolist(), strict=True)], np.int64
+        )
+        columns = {
+            "location": np.arange(len(rows)),
+            "build": build,
+            "image": np.where((rows[:, 1] == 0) & (build < 0), "[generated]", texts[rows[:, 1]]),
+            "function": texts[rows[:, 0]],
+            "file": texts[rows[:, 3]],
+            "file_hash": np.full(len(rows), "", dtype=object),
+            "function_line": rows[:, 4],
+            "line": rows[:, 5],
+            "symbolised": rows[:, 0] != self.texts.get(UNKNOWN, -1),
+        }
+        types = {column.name: column.type.to_pandas_dtype() for column in TABLES["locations"]}
+        return pd.DataFrame({name: columns[name] for name in types}).astype(types)
+
     def _steps(self) -> pd.DataFrame:
         """Return stack, depth and location of every frame, the place sampled first."""
-        length = np.fromiter(map(len, self.stacks), np.int64, len(self.stacks))
+        length = np.fromiter(map(len, self.stacks), np.int64, len(self.stacks)) // _PLACE.itemsize
         frames = int(length.sum())
-        steps = {
+        steps: dict[str, NDArray[np.integer]] = {
             "stack": np.repeat(np.arange(len(length)), length),
             "depth": np.arange(frames) - np.repeat(np.cumsum(length) - length, length),
-            "location": np.fromiter(itertools.chain.from_iterable(self.stacks), np.int64, frames),
+            "location": np.frombuffer(b"".join(self.stacks), _PLACE),
         }
         types = {column.name: column.type.to_pandas_dtype() for column in TABLES["stacks"]}
         return pd.DataFrame({name: steps[name].astype(types[name]) for name in types})
@@ -278,10 +322,11 @@ class _Tables:
     def _origins(self, profile: ForeignProfile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
         main = self._build(profile.main, "", "program") if profile.main else -1
-        named = next((frame for frame in profile.frames if frame.image == profile.main and frame.build_id), None)
-        if profile.main and named is not None:
-            main = self._build(named.image, named.build_id, "program")
-        chains = {sample.origin for sample in profile.samples if sample.chain and sample.stack}
+        build_id = _build_id(FrameTable.of(profile.frames), profile.main)
+        if profile.main and build_id:
+            main = self._build(profile.main, build_id, "program")
+        samples = SampleTable.of(profile.samples)
+        chains = set(samples.origin[samples.chain & (samples.depths[samples.stack] > 0)].tolist())
         visits: dict[tuple[str, ...], int] = {}
         processes = []
         for index, origin in enumerate(profile.origins):
@@ -303,25 +348,39 @@ class _Tables:
         where = (machine, origin.datacentre, origin.platform, origin.kernel, start_s, profile.length_s)
         return (len(self.visits), collection, *where, 1, "ok", math.nan, math.nan, 0.0)
 
-    def _location(self, frame: Frame, main: str) -> int:
-        if frame.image or frame.build_id:
-            self._build(frame.image, frame.build_id, _kind(frame.image, main))
-        function = frame.function or UNKNOWN
-        known = frame._replace(function=function, address=0, file_address=-1)
-        return self.locations.setdefault(known, len(self.locations))
+    def _locations(self, frames: FrameTable, main: str) -> Ints:
+        """Return the location of each frame; those that differ by address alone have the same."""
+        used, place = np.unique(frames.names, return_inverse=True)
+        codes = np.array([self.texts.setdefault(frames.texts[at], len(self.texts)) for at in used.tolist()], np.int64)
+        names = codes[place.reshape(frames.names.shape)] if len(used) else frames.names
+        loaded = names[(names[:, 1] > 0) | (names[:, 2] > 0), 1:3]
+        _, first = np.unique(loaded, axis=0, return_index=True)
+        texts = list(self.texts)
+        for image, build_id in loaded[np.sort(first)].tolist():
+            self._build(texts[image], texts[build_id], _kind(texts[image], main))
+        unknown = self.texts.setdefault(UNKNOWN, len(self.texts))
+        rows = np.column_stack([np.where(names[:, :1] == 0, unknown, names[:, :1]), names[:, 1:], frames.lines])
+        return np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _CODES), self.locations), np.int64)
+
+    def _stacks(self, samples: SampleTable, places: Ints, valued: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Return the stack of each sample, −1 where it has none or no value, and the location sampled."""
+        last = np.cumsum(samples.depths)
+        path = places[samples.frames].astype(_PLACE)
+        chosen = samples.stack[samples.chain & (samples.depths[samples.stack] > 0) & valued]
+        used, first = np.unique(chosen, return_index=True)
+        used = used[np.argsort(first)]
+        number = np.full(len(samples.depths), -1)
+        content, begin = path.tobytes(), (last - samples.depths) * _PLACE.itemsize
+        pieces = zip(begin[used].tolist(), (last * _PLACE.itemsize)[used].tolist(), strict=True)
+        number[used] = [self.stacks.setdefault(content[b:e], len(self.stacks)) for b, e in pieces]
+        leaf = np.append(path, 0)[last - samples.depths].astype(np.int64)
+        return np.where(samples.chain, number[samples.stack], -1), leaf[samples.stack]
 
     def _build(self, image: str, build_id: str, kind: str) -> int:
         if (image, build_id) not in self.builds:
             self.builds[image, build_id] = len(self.builds)
             self.kinds.append(kind)
         return self.builds[image, build_id]
-
-
-def _located(number: int, frame: Frame, builds: Mapping[tuple[str, str], int]) -> tuple[object, ...]:
-    build = builds.get((frame.image, frame.build_id), -1)
-    image = frame.image or ("" if build >= 0 else "[generated]")
-    place = (frame.file, "", frame.function_line, frame.line)
-    return (number, build, image, frame.function, *place, frame.function != UNKNOWN)
 
 
 def _frame(name: str, rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
@@ -350,10 +409,17 @@ def _distinct(measures: Sequence[Measure]) -> list[Measure]:
     return [m._replace(event=f"{m.event}/{index}") if again[m.event] > 1 else m for index, m in enumerate(named)]
 
 
-def _period(profile: ForeignProfile, at: int) -> int:
+def _build_id(frames: FrameTable, image: str) -> str:
+    """Return the first build id that frames of an image have; empty: none."""
+    codes = [at for at, text in enumerate(frames.texts) if text == image]
+    identified = np.array([bool(text) for text in frames.texts])[frames.names[:, 2]]
+    first = np.flatnonzero(np.isin(frames.names[:, 1], codes) & identified)[:1]
+    return frames.texts[frames.names[first[0], 2]] if len(first) else ""
+
+
+def _period(measure: Measure, amounts: Amounts) -> int:
     """Return a measure's period if all its values are multiples of it, or else 1."""
-    period = profile.measures[at].period
-    return period if all(sample.amounts[at] % period == 0 for sample in profile.samples) else 1
+    return measure.period if bool((amounts % measure.period == 0).all()) else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,20 +449,23 @@ class _Taken:
         )
         return cls(periods, counting[0] if len(counting) == 1 else -1, amounts)
 
-    def samples(self, at: int, sample: Sample) -> int:
-        """Return the samples behind a value: as the file counts them, one a period, or one a record of an amount."""
-        value = sample.amounts[at]
-        if sample.taken:
-            return sample.taken[at]
+    def samples(self, at: int, samples: SampleTable) -> Amounts:
+        """Return the samples behind values: as the file counts them, one a period, or one a record of an amount."""
+        value = samples.amount(at)
         if self.counter in (-1, at):
-            return min(value, 1) if self.amounts[at] else value // self.periods[at]
-        return sample.amounts[self.counter] if value else 0
+            behind = np.minimum(value, 1) if self.amounts[at] else value // self.periods[at]
+        else:
+            behind = np.where(value == 0, 0, samples.amount(self.counter))
+        if samples.taken is None or not len(samples):
+            return behind
+        return np.where(samples.taken[:, at] < 0, behind, samples.taken[:, at])
 
 
 def _refuse(profile: ForeignProfile) -> None:
     faults = Faults(profile.name)
+    samples = SampleTable.of(profile.samples)
     for at, measure in enumerate(profile.measures):
-        total = sum(sample.amounts[at] for sample in profile.samples)
+        total = samples.total(at)
         if total > LARGEST:
             faults.tell(measure.event, f"should sum to at most {LARGEST}", total)
     faults.refuse()

@@ -83,7 +83,7 @@ def test_labels_of_several_folders_stay_with_their_processes(tmp_path):
 
 
 def test_a_label_that_names_each_sample_is_left_out(monkeypatch):
-    monkeypatch.setattr("analysis.profiling.formats.pprof.MOST_LABEL_VALUES", 3)
+    monkeypatch.setattr("analysis.profiling.formats.pprof_samples.MOST_LABEL_VALUES", 3)
     profile = read_pprof(labelled(*((1, {"span": f"s{at}", "pod": "a"}) for at in range(9))))
     assert profile.notes == ("labels of over 3 values are left out: span",)
     assert [origin.labels for origin in profile.origins] == [(("pod", "a"),)]
