@@ -89,6 +89,7 @@ bench: $(READY) ## measure speed and memory
 	$(BIN)/python benchmarks/queues.py
 	$(BIN)/python benchmarks/crossplatform.py
 	$(BIN)/python benchmarks/profiles.py
+	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/affinity.py
 	$(BIN)/python benchmarks/cuped.py
 	$(BIN)/python benchmarks/scorecard.py

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.profiling.formats.columns import FrameTable, numbered
 from analysis.profiling.formats.foreign import ForeignProfile, Measure
-from analysis.profiling.formats.pprof_samples import Locations, Places, SampleReader, Texts, signed
+from analysis.profiling.formats.pprof_samples import IdIndex, Locations, SampleReader, Texts, signed
 from analysis.profiling.formats.scan import Messages, begin_end, blocks, scanned, span
 from analysis.profiling.formats.signs import parted_by_sign
 from analysis.profiling.formats.wire import Shape, Wire
@@ -54,7 +54,7 @@ def read_pprof(data: bytes, name: str = "profile.pb") -> ForeignProfile:
 class _Mappings:
     """Parts of images in memory, and one that nothing is known of in the end."""
 
-    places: Places
+    places: IdIndex
     image: Ints
     """Code of the text, as of the build id."""
     build_id: Ints
@@ -67,7 +67,7 @@ class _Mappings:
 class _Functions:
     """Functions, and one that nothing is known of in the end."""
 
-    places: Places
+    places: IdIndex
     name: Ints
     """Code of the text, as of the file."""
     file: Ints
@@ -135,7 +135,7 @@ class _ProfileReader:
 
     def _tell_of(self, messages: Messages, texts: Sequence[int], *, ids: bool = True) -> None:
         """Tell the faults of messages whose ids are 0 or were there before, or whose texts are none."""
-        wrong = Places.of(messages.number(1)).repeated if ids else np.zeros(len(messages), np.bool_)
+        wrong = IdIndex.of(messages.number(1)).repeated if ids else np.zeros(len(messages), np.bool_)
         beyond = [self.texts.beyond(messages.number(key)) for key in texts]
         offsets = messages.offsets()
         for at in np.flatnonzero(np.logical_or.reduce([wrong, *beyond])).tolist():
@@ -153,9 +153,9 @@ class _ProfileReader:
         self._tell_of(messages, (5, 6))
         image, build_id = (np.append(self.texts.code(messages.number(key)), 0) for key in (5, 6))
         start, end, offset = (np.append(messages.number(key), np.uint64(0)) for key in (2, 3, 4))
-        return _Mappings(Places.of(messages.number(1)), image, build_id, start, end, offset)
+        return _Mappings(IdIndex.of(messages.number(1)), image, build_id, start, end, offset)
 
-    def _functions(self) -> tuple[_Functions, Places]:
+    def _functions(self) -> tuple[_Functions, IdIndex]:
         """Return the functions, and the places of locations.
 
         Profilers of .NET write no ids of functions; each location then is of the function of its own place, if there
@@ -173,7 +173,7 @@ class _ProfileReader:
         name, system, file = (self.texts.code(messages.number(key)) for key in (2, 3, 4))
         named = np.append(np.where(name == 0, system, name), 0)
         lines = np.append(_lines(messages.number(5)), 0)
-        return _Functions(Places.of(ids), named, np.append(file, 0), lines), Places.of(locations)
+        return _Functions(IdIndex.of(ids), named, np.append(file, 0), lines), IdIndex.of(locations)
 
     def _ids_of_locations(self) -> UInts:
         spans = self.root.values(4)
@@ -184,7 +184,7 @@ class _ProfileReader:
             ]
         )
 
-    def _locations(self, mappings: _Mappings, functions: _Functions, places: Places) -> tuple[FrameTable, Locations]:
+    def _locations(self, mappings: _Mappings, functions: _Functions, places: IdIndex) -> tuple[FrameTable, Locations]:
         """Return the frames that differ, and those of each location, the innermost inlined function first."""
         known: dict[bytes, int] = {}
         numbers, depths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
@@ -205,10 +205,10 @@ class _ProfileReader:
         return self._frames(known), Locations(places, np.concatenate(numbers), depth)
 
     def _tell_of_locations(
-        self, messages: Messages, lines: Messages, found: tuple[NDArray[np.bool_], Ints, Ints]
+        self, messages: Messages, lines: Messages, checks: tuple[NDArray[np.bool_], Ints, Ints]
     ) -> None:
         """Tell the faults of locations: of their ids, of their mappings, and of the functions of their lines."""
-        wrong, mapping, function = found
+        wrong, mapping, function = checks
         unknown = (mapping < 0) & (messages.number(2) != 0)
         last = np.cumsum(messages.counts(4))
         owner = np.repeat(np.arange(len(messages)), messages.counts(4))

@@ -71,12 +71,12 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class IdIndex:
     """Where messages with ids are.
 
     Examples
     --------
-    >>> places = Places.of(np.array([7, 9, 7, 0], np.uint64))
+    >>> places = IdIndex.of(np.array([7, 9, 7, 0], np.uint64))
     >>> places.find(np.array([9, 8], np.uint64)).tolist(), places.repeated.tolist()
     ([1, -1], [False, False, True, True])
     """
@@ -88,7 +88,7 @@ class Places:
     """Of each message, whether its id is 0 or was there before."""
 
     @classmethod
-    def of(cls, ids: UInts) -> "Places":
+    def of(cls, ids: UInts) -> "IdIndex":
         """Return where ids are."""
         places = np.argsort(ids, kind="stable")
         ordered = ids[places]
@@ -108,7 +108,7 @@ class Places:
 class Locations:
     """Frames of locations, those of one after those of another."""
 
-    places: Places
+    places: IdIndex
     frames: NDArray[np.int32]
     depths: Ints
     """How many each has."""
@@ -251,9 +251,9 @@ class SampleReader:
         stacks = _NewStacks.of(self.locations, counts[new], ids[np.repeat(chosen, counts)])
         labels, damaged = self.labels.read(self.wire, messages.values(3))
         sample = np.repeat(np.arange(len(messages)), messages.counts(3))
-        kept = np.bincount(sample[labels >= 0], minlength=len(messages))
+        labelled = np.bincount(sample[labels >= 0], minlength=len(messages))
         known = len(self.sets)
-        sets = np.array(numbered(labels[labels >= 0].tobytes(), kept * _WIDTH, self.sets), np.int64)
+        sets = np.array(numbered(labels[labels >= 0].tobytes(), labelled * _WIDTH, self.sets), np.int64)
         self._within(messages, (new, stacks.costs), newly(sets, known), (spans, whole, sample, damaged))
         self._tell(messages, new, stacks, sample)
         depths, frames = stacks.frames(self.locations)

@@ -77,6 +77,7 @@ def to_tables(
 
     Examples
     --------
+    >>> from analysis.profiling.formats.foreign import Sample
     >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
     >>> profile = ForeignProfile((Measure("cpu", "nanoseconds", 10),), frames, samples)
     >>> tables = to_tables([profile])
@@ -126,6 +127,7 @@ def totals(profile: ForeignProfile) -> list[FileTotal]:
 
     Examples
     --------
+    >>> from analysis.profiling.formats.foreign import Sample
     >>> profile = ForeignProfile((Measure("cpu", "ns", 10),), samples=(Sample((), (30,)),))
     >>> [(total.event, total.samples, total.value) for total in totals(profile)]
     [('cpu', 3, 30)]
