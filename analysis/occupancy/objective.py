@@ -15,8 +15,9 @@ from models.queues.serve import serve
 
 DAYS = 30
 """Days that are drawn for a band."""
-_LEAST_DAYS, MOST_DRAWN = 8, 3_000_000
-"""Of long logs fewer days are drawn, with the second of requests in all; none if that would be fewer than the first."""
+_LEAST_DAYS, _MOST_DRAWN = 4, 3_000_000
+"""Of long logs fewer days are drawn, with the second of requests in all, but never fewer than the first: Student's t
+makes the band of few days wider, and no band at all would make no number of servers sure."""
 _ROUNDING_S = 1e-9
 """Shorter waiting is what rounding leaves of none."""
 MOST_SERVERS = 4096
@@ -95,7 +96,7 @@ class ReplayStation:
         return self._served(servers, *self.load.scaled(factor))
 
     def percentiles(
-        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int = DAYS
+        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int | None = None
     ) -> tuple[Percentile, ...]:
         """Return percentiles of response times on so many servers, with bands for another day.
 
@@ -107,22 +108,23 @@ class ReplayStation:
         levels : 0..1
         servers : k >= 1
         factor : of the load
-        days : drawn days; fewer than 2: no band
+        days : drawn days; None: as many as `days_for` says; fewer than 2: no band
         """
         return self.response_and_waiting(levels, servers, factor, days=days)[0]
 
     def response_and_waiting(
-        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int = DAYS
+        self, levels: Sequence[float], servers: int, factor: float = 1.0, *, days: int | None = None
     ) -> tuple[tuple[Percentile, ...], tuple[Percentile, ...]]:
         """Return percentiles of response times, as `percentiles`, and of waiting times, which lack the demand."""
-        loads = (self.load.another_day(factor, rng) for rng in [np.random.default_rng(1)] for _ in range(days))
-        served = [self.response(servers, factor), *(self._served(servers, *load) for load in loads)]
-        requests = len(served[0][0])
-        response = np.array([_quantiles(times_s, levels) for times_s, _ in served])
-        waiting = np.array([_quantiles(times_s - demand_s, levels) for times_s, demand_s in served])
+        rng, own = np.random.default_rng(1), self.response(servers, factor)
+        requests = len(own[0])
+        drawn = days_for(len(self.load.arrival_s)) if days is None else days
+        rows = [_of_both(*own, levels)]
+        for _ in range(drawn):  # one at a time: a long day is not held beside the others
+            rows.append(_of_both(*self._served(servers, *self.load.another_day(factor, rng)), levels))
         first, second = (
-            tuple(_with_band(level, at[0], at[1:], requests) for level, at in zip(levels, rows.T, strict=True))
-            for rows in (response, waiting)
+            tuple(_with_band(level, at[0], at[1:], requests) for level, at in zip(levels, kind.T, strict=True))
+            for kind in np.array(rows).transpose(1, 0, 2)
         )
         return first, second
 
@@ -150,8 +152,7 @@ class ReplayStation:
 
     def _high(self, objective: Objective, servers: int, factor: float) -> float:
         """Return the upper end of the band, infinite where there is none: nothing is sure."""
-        days = days_for(len(self.load.arrival_s))
-        (here,) = self.percentiles([objective.level], servers, factor, days=days)
+        (here,) = self.percentiles([objective.level], servers, factor)
         return float(np.nan_to_num(here.high_s, nan=np.inf))
 
     def _served(self, servers: int, arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> tuple[Floats, Floats]:
@@ -174,9 +175,14 @@ def days_for(requests: int) -> int:
     Examples
     --------
     >>> days_for(1_000), days_for(200_000), days_for(10_000_000)
-    (30, 15, 0)
+    (30, 15, 4)
     """
-    return 0 if requests > MOST_DRAWN // _LEAST_DAYS else int(np.clip(MOST_DRAWN // max(requests, 1), 0, DAYS))
+    return int(np.clip(_MOST_DRAWN // max(requests, 1), _LEAST_DAYS, DAYS))
+
+
+def _of_both(response_s: Floats, demand_s: Floats, levels: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return percentiles of response and of waiting times."""
+    return _quantiles(response_s, levels), _quantiles(response_s - demand_s, levels)
 
 
 def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:

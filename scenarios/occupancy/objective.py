@@ -20,6 +20,10 @@ from scenarios.views.section import Block, Says, Table, table
 
 _SAME = 0.02
 """A policy whose replay on the log's own servers misses its percentile by more does not explain it."""
+_TWO_BRACKETS = (
+    "brackets by policy are of days that are served again, those of the requests above of blocks of time, which are "
+    "too narrow where servers are nearly full"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,8 @@ def slo_answer(
     if station is None:
         names = ", ".join(each.policy for each in stations) or "none"
         note = f"no policy known: these fit the log: {names}; the truth may lie between them, and --policy settles it"
+        if stations:
+            note += f"; {_TWO_BRACKETS}"
     by_hour: tuple[HourNeeds, ...] = ()
     if calendar and stations:
         order = np.argsort(log.arrival_s, kind="stable")

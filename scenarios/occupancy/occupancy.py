@@ -29,7 +29,7 @@ from analysis.occupancy.logs.rates import (
     servers_test,
 )
 from analysis.occupancy.logs.reading import LogOptions, read_logs
-from analysis.occupancy.objective import ReplayStation, days_for
+from analysis.occupancy.objective import ReplayStation
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.servers import WAITED, said_servers
@@ -664,10 +664,8 @@ def log_percentiles(log: Cleaned, station: ReplayStation | None, servers: int) -
     response_s = log.departure_s - log.arrival_s
     if station is None:
         return LogPercentiles(percentiles(response_s, log.arrival_s), ())
-    days = days_for(len(log.arrival_s))
-    bands, waiting = station.response_and_waiting(LEVELS, servers, days=days)
-    own = percentiles(response_s, log.arrival_s)
-    return LogPercentiles(tuple(map(_moved, own, bands)) if days else own, waiting)
+    bands, waiting = station.response_and_waiting(LEVELS, servers)
+    return LogPercentiles(tuple(map(_moved, percentiles(response_s, log.arrival_s), bands)), waiting)
 
 
 def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:

@@ -45,6 +45,18 @@ def test_the_largest_load_and_the_fewest_servers_are_those_of_theory():
     assert own.largest(Objective(0.99, 2.0), 1).load == 0.0
 
 
+def test_something_is_sure_of_a_log_however_long(monkeypatch):
+    """Of a log that is longer than all requests that may be drawn a few days are drawn, with a wider band."""
+    own = station(*mm1(3, 6_000))
+    (short,) = own.percentiles([0.99], 1)
+    monkeypatch.setattr("analysis.occupancy.objective._MOST_DRAWN", 1_000)
+    (long,) = own.percentiles([0.99], 1)
+    assert short.value_s == long.value_s
+    assert long.low_s < long.value_s < long.high_s
+    assert own.fewest(Objective(0.99, 1_000.0)).surely == 1
+    assert 0 < own.largest(Objective(0.99, 20.0), 1).surely < own.largest(Objective(0.99, 20.0), 1).load
+
+
 def test_a_larger_load_has_all_requests_of_a_smaller_one_and_the_share_that_was_asked_for():
     arrival, demand = mm1(1, 20_000)
     load = recorded(arrival, demand, demand)
