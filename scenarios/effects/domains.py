@@ -228,6 +228,6 @@ class DomainPrice:
             f"Drawing values of {self.domain} makes margins {self.rehearsed:.2f} times as wide as with as many "
             "machines drawn one by one, which tell no total effect. Machines of one correlate by "
             f"{self.correlation:.3f}: √(1 + ({self.machines:.1f} − 1) × {self.correlation:.3f}) = "
-            f"{self.at(self.correlation):.2f} of it; the rest is of few domains: few degrees of freedom, and covariates "
-            f"of fewer slopes. It would be {others}."
+            f"{self.at(self.correlation):.2f} of it; the rest is of few domains: few degrees of freedom, and "
+            f"covariates of fewer slopes. It would be {others}."
         )

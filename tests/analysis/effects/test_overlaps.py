@@ -57,7 +57,7 @@ def test_rows_are_those_of_both_arms_and_have_the_feature_of_the_experiment_alon
 
 
 def test_what_shards_did_in_other_slots_is_known_and_makes_the_error_smaller():
-    """Each of 480 shards differs by 10% and moves to a machine drawn anew; seven eighths of them came from elsewhere."""
+    """Each of 480 shards differs by 10% and moves to a machine drawn anew; seven eighths came from elsewhere."""
     rng = np.random.default_rng(3)
     shard = np.arange(480)
     level = 1.0 + 0.1 * rng.standard_normal(480)
