@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.occupancy.curve import merge
 from analysis.occupancy.law import Slices
+from analysis.occupancy.logs.access_spool import AccessSpool, spooled_access_log
 from analysis.occupancy.logs.hygiene import (
     ABSURD,
     LOOKED_AT,
@@ -23,6 +25,7 @@ from analysis.occupancy.logs.hygiene import (
     PairCounts,
     Responses,
     alike,
+    any_twice,
     backward_finding,
     might_repeat,
     pair_counts,
@@ -33,9 +36,10 @@ from analysis.occupancy.logs.hygiene import (
     tick_of,
 )
 from analysis.occupancy.logs.log import LogFinding
-from analysis.occupancy.logs.reading import LogOptions, each_of
-from analysis.occupancy.logs.spool import Sizes, Spool, Spools, bytes_of, spooled
+from analysis.occupancy.logs.reading import LogOptions, each_of, has_lines, refuse_unit
+from analysis.occupancy.logs.spool import FileSpool, Sizes, Spools, bytes_of, spooled
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
+from analysis.tables.bytes import head_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Floats, Ints, UInts
 from models.errors import InputError
@@ -45,6 +49,8 @@ _HALF_TICK_S = 5e-7
 _DECIMALS = 6
 _EMPTY = PairCounts(0, 0, 0, 0, 0, 0, 0, np.zeros(0, np.int64))
 _WHOLE = "leave --on-disk away"
+_LINE = ("name", "stamp", "took")
+"""What lines of an access log are alike in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,10 +260,10 @@ def read_on_disk(
     options: LogOptions | None = None,
     sizes: Sizes | None = None,
 ) -> DiskTotals:
-    """Read tables of requests in any order, CSV, Parquet or JSON lines, in memory that does not grow with their length.
+    """Read tables of requests in any order, or access logs, in memory that does not grow with their length.
 
     What was read is written as numbers to a temporary folder, sorted there in parts, and taken part by part: 30 bytes
-    a request, 50 if requests have names, 70 if rows are compared whole, in the folder that the environment's TMPDIR
+    a request, 50 if requests have names, 70 if rows are compared whole, 110 of an access log, in the folder that the environment's TMPDIR
     names. Sums over parts may differ from those over the whole in their last bits; all else is the same.
 
     Parameters
@@ -283,6 +289,7 @@ def read_on_disk(
     """
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")
+    refuse_unit(options or LogOptions())
     size, given, place = sizes or Sizes(), options or LogOptions(), os.environ.get("TMPDIR") or tempfile.gettempdir()
     try:
         with tempfile.TemporaryDirectory(prefix="wsc-occupancy-", dir=place) as folder:
@@ -290,7 +297,7 @@ def read_on_disk(
     except OSError as error:
         if error.filename is not None and Path(error.filename) in paths:
             raise
-        room = f"30 to 70 bytes a request have to be written to {place}"
+        room = f"30 to 110 bytes a request have to be written to {place}"
         raise InputError(f"{room}, and cannot be ({error}); set TMPDIR to a folder with more room") from error
 
 
@@ -306,21 +313,37 @@ class _Disk:
         self.paths, self.spool = paths, Spools(spools)
         if not self.is_sorted or len(spools) > 1:
             self.arrivals = self._scattered("arrivals")
+        # Copies have the stamp in common, and not the place between its ticks.
+        self.stamped = self._scattered("stamps", by_stamp=True) if self.spool.moved else self.arrivals
         for spool in spools:
             spool.file.unlink()
         self.tick_s = self._tick()
 
-    def _spooled(self, path: Path) -> Spool:
+    def _spooled(self, path: Path) -> FileSpool:
         """Return the requests of a file, named by all that its rows say if they have no other names and some repeat."""
         file = self.folder / f"rows {len(list(self.folder.iterdir()))}"
+        if has_lines(head_of(path)):
+            return self._spooled_lines(path, file)
         spool = spooled(path, self.options, file, self.sizes)
         spool.refuse_long(self.sizes.rows)
         self.paths, self.spool = [path], Spools([spool])
         if spool.naming is not None or not spool.others:
             return spool
         self.arrivals = self._scattered(f"arrivals of {file.name}")
-        self.is_sorted = not self._repeats()
+        self.is_sorted = not _repeat(self.arrivals)
         return spool if self.is_sorted else spooled(path, self.options, file, self.sizes, rest=True)
+
+    def _spooled_lines(self, path: Path, file: Path) -> AccessSpool:
+        """Return the requests of an access log; lines that are all unlike are numbered, which says as much."""
+        spool = spooled_access_log(path, self.options, file, self.sizes)
+        spool.naming, self.is_sorted = "rest", False
+        self.paths, self.spool = [path], Spools([spool])
+        stamps = self._scattered(f"stamps of {file.name}", by_stamp=True)
+        if not _repeat(stamps):
+            spool.naming = None
+        spool.numbers = not any(any_twice(*(rows[name] for name in _LINE)) for rows in _windows(stamps))
+        rmtree(self.folder / f"stamps of {file.name}")
+        return spool
 
     def totals(self, interval_of: Callable[[float], float]) -> DiskTotals:
         """Return all that is known of the log."""
@@ -328,7 +351,9 @@ class _Disk:
         naming = self.spool.naming
         left_out, others = repeat_findings(identity.copies, identity.certain, naming == "request", naming == "id")
         findings = list(left_out)
-        facts, repair = self._repair(identity.certain > 0, findings)
+        if identity.certain and self.spool.moved:
+            self.arrivals = self._without_copies()
+        facts, repair = self._repair(identity.certain > 0 and not self.spool.moved, findings)
         length_s = facts.last_s - facts.first_came_s
         interval_s = interval_of(length_s)
         slices = Slices(self.servers, facts.first_came_s, interval_s)
@@ -368,11 +393,19 @@ class _Disk:
             self.spool.origin_s,
         )
 
-    def _scattered(self, name: str) -> _Parts:
-        """Return the rows of the spool, divided by their arrivals."""
+    def _without_copies(self) -> _Parts:
+        """Return the rows without copies, divided by their arrivals again."""
+        parts = _Parts(self.folder / "once", self.arrivals.edges, self.stamped.dtype)
+        for rows in _windows(self.stamped, drop=True):
+            parts.add(rows["came"], rows)
+        return parts
+
+    def _scattered(self, name: str, *, by_stamp: bool = False) -> _Parts:
+        """Return the rows of the spool, divided by their arrivals, or by the stamps of an access log."""
         self.sample_s = self.spool.sample(self.sizes.rows)
         fields: list[tuple[str, type[np.generic]]] = [("came", np.float64), ("left", np.float64)]
         fields += [("name", np.uint64)] * (self.spool.naming is not None) + [("own", np.uint64)] * self.spool.own
+        fields += [("stamp", np.float64), ("took", np.float64)] * by_stamp
         parts = _Parts(self.folder / name, self._edges(self.sample_s[0]), np.dtype(fields))
         for chunk in self.spool.chunks(self.sizes.rows):
             rows = np.empty(len(chunk.came), parts.dtype)
@@ -381,7 +414,7 @@ class _Disk:
             here = ~(np.isnan(chunk.came) & np.isnan(chunk.left))
             if np.isnan(chunk.came[here]).any():
                 self._refuse_unseen()
-            parts.add(chunk.came[here], rows[here])
+            parts.add((chunk.stamp if by_stamp and chunk.stamp is not None else chunk.came)[here], rows[here])
         return parts
 
     def _refuse_unseen(self) -> None:
@@ -405,38 +438,22 @@ class _Disk:
         between: Floats = np.floor(edges * 10**_DECIMALS) / 10**_DECIMALS + _HALF_TICK_S
         return between
 
-    def _windows(self, *, drop: bool = False) -> Iterator[NDArray[np.void]]:
-        """Yield the parts of the log in order of arrival, without copies if they are certain."""
-        for at in range(len(self.arrivals.files)):
-            rows = self._window(at, drop)
-            if len(rows):
-                yield rows
-
-    def _window(self, at: int, drop: bool) -> NDArray[np.void]:
-        rows = self.arrivals.part(at)
-        if drop and len(rows):
-            digest = row_digests(rows["name"], *_rounded(rows))
-            rows = rows[np.sort(np.unique(digest, return_index=True)[1])]
-        return rows
-
-    def _repeats(self) -> bool:
-        return any(might_repeat(rows["came"], rows["left"]) for rows in self._windows())
-
     def _tick(self) -> float:
         """Return what stamps are multiples of, by the first rows in order of arrival."""
         came, left = [np.zeros(0)], [np.zeros(0)]
-        for rows in self._windows():
+        for rows in _windows(self.arrivals):
             order = np.argsort(rows["came"], kind="stable")
             came.append(rows["came"][order])
             left.append(rows["left"][order])
             if sum(map(len, came)) >= LOOKED_AT:
                 break
-        return tick_of(np.concatenate(came)[:LOOKED_AT], np.concatenate(left)[:LOOKED_AT])
+        tick_s = tick_of(np.concatenate(came)[:LOOKED_AT], np.concatenate(left)[:LOOKED_AT])
+        return max(self.spool.resolution_s, tick_s)
 
     def _identity(self) -> _Identity:
         """Return what `hygiene.copies` says of the log."""
-        kind, rows, conflicts = self.spool.naming, sum(len(rows) for rows in self._windows()), 0
-        if kind is None and not self._repeats():
+        kind, rows, conflicts = self.spool.naming, sum(len(rows) for rows in _windows(self.stamped)), 0
+        if kind is None and not _repeat(self.stamped):
             return _Identity(_judged(_EMPTY, 0), 0)
         if kind is not None:
             named, pairs = self._names("name")
@@ -457,7 +474,7 @@ class _Disk:
         edges = (np.arange(1, count, dtype=np.float64) * (2.0**64 / count)).astype(np.uint64)
         dtype = np.dtype([("name", np.uint64), ("pair", np.uint64)])
         parts, names, pairs = _Parts(self.folder / f"by_{column}", edges, dtype), 0, 0
-        for rows in self._windows():
+        for rows in _windows(self.stamped):
             stored = np.empty(len(rows), dtype)
             stored["name"], stored["pair"] = rows[column], row_digests(rows[column], *_rounded(rows))
             parts.add(stored["name"], stored)
@@ -468,8 +485,8 @@ class _Disk:
 
     def _pair_counts(self) -> PairCounts:
         """Return the pairs of rows alike; the last tick of a part is counted with the next."""
-        total, before = _EMPTY, np.empty(0, self.arrivals.dtype)
-        for rows in self._windows():
+        total, before = _EMPTY, np.empty(0, self.stamped.dtype)
+        for rows in _windows(self.stamped):
             both = np.concatenate((before, rows))
             total = total.plus(self._counts(both)).plus(self._counts(before), -1)
             ticks = self._at(both)
@@ -477,7 +494,7 @@ class _Disk:
         return total
 
     def _at(self, rows: NDArray[np.void]) -> Floats:
-        stamp = rows["came"]
+        stamp = rows["stamp" if self.spool.moved else "came"]
         return np.rint(stamp / self.tick_s) if self.tick_s > 0 else stamp
 
     def _counts(self, rows: NDArray[np.void]) -> PairCounts:
@@ -486,12 +503,12 @@ class _Disk:
         names: UInts | None = rows["name"] if "name" in (rows.dtype.names or ()) else None
         codes = None if names is None else np.unique(names, return_inverse=True)[1].astype(np.int64)
         took = np.round(rows["left"] - rows["came"], _DECIMALS)
-        return pair_counts(rows["came"], took, codes, self.tick_s)
+        return pair_counts(rows["stamp" if self.spool.moved else "came"], took, codes, self.tick_s)
 
     def _repair(self, drop: bool, findings: list[LogFinding]) -> tuple[_Facts, "_Repair"]:
         """Return what is known of all after the repair, and the repair, as `hygiene.clean` makes it; add findings."""
         facts = _Facts()
-        for rows in self._windows(drop=drop):
+        for rows in _windows(self.arrivals, drop=drop):
             facts.add(rows["came"], rows["left"], forwards=True)
         if not facts.pairs:
             problem = f"should be pairs of an arrival and a departure: {_WHOLE}"
@@ -538,7 +555,7 @@ class _Disk:
         """Yield arrivals and departures of each part, in order of arrival, repaired."""
         donor_s = np.nan
         for at in range(len(self.arrivals.files)):
-            rows = self._window(at, repair.drop)
+            rows = _window(self.arrivals, at, repair.drop)
             order = np.argsort(rows["came"], kind="stable")
             came, left = rows["came"][order], rows["left"][order] + repair.move_s
             if repair.forwards:
@@ -637,8 +654,36 @@ def _given(came: Floats, left: Floats, repair: _Repair, donor_s: float) -> tuple
     return np.where(lost, came + donors_s, left), float(known[-1])
 
 
+def _windows(parts: _Parts, *, drop: bool = False) -> Iterator[NDArray[np.void]]:
+    """Yield the parts of a log in order, without copies if they are certain."""
+    for at in range(len(parts.files)):
+        rows = _window(parts, at, drop)
+        if len(rows):
+            yield rows
+
+
+def _window(parts: _Parts, at: int, drop: bool) -> NDArray[np.void]:
+    rows = parts.part(at)
+    if drop and len(rows):
+        digest = row_digests(rows["name"], *_rounded(rows))
+        rows = rows[np.sort(np.unique(digest, return_index=True)[1])]
+    return rows
+
+
+def _repeat(parts: _Parts) -> bool:
+    """Return whether any two rows have their times in common: a stamp and a duration, or both ends."""
+    if "stamp" in (parts.dtype.names or ()):
+        return any(might_repeat(rows["stamp"], rows["stamp"] + rows["took"]) for rows in _windows(parts))
+    return any(might_repeat(rows["came"], rows["left"]) for rows in _windows(parts))
+
+
 def _rounded(rows: NDArray[np.void]) -> tuple[Floats, Floats]:
-    """Return both times, to the microsecond; a departure that was not seen is like another."""
+    """Return what copies have in common, to the microsecond: both times, or a stamp and how long it took.
+
+    A departure that was not seen is like another.
+    """
+    if "stamp" in (rows.dtype.names or ()):
+        return np.round(rows["stamp"], _DECIMALS), np.round(rows["left"] - rows["came"], _DECIMALS)
     return np.round(rows["came"], _DECIMALS), np.round(rows["left"], _DECIMALS)
 
 

@@ -143,7 +143,7 @@ def occupancy(
         bool,
         typer.Option(
             "--on-disk",
-            help="Read a long table part by part, in bounded memory, from a copy in $TMPDIR; what other servers would "
+            help="Read a long log part by part, in bounded memory, from a copy in $TMPDIR; what other servers would "
             "change is not answered.",
         ),
     ] = False,

@@ -18,7 +18,7 @@ from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, Log, LogFinding,
 from analysis.occupancy.logs.records import RARE, left_out
 from analysis.occupancy.logs.scanner import EMPTY, SURE, UNSURE, Scanned, digests, scan, unscanned
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools, Floats, Ints, Small, UInts
+from models.arrays import Floats, Ints, Small, UInts
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIELD = rf"(?:[^\" ]|{_QUOTED})+"
@@ -62,7 +62,7 @@ class Form(NamedTuple):
 
 
 _HEAD = r'[^"]*\['
-_SINGLE = Form("single", _HEAD, rf"{_REQUEST}(?: {_WORD})* ", _NUMBER, rf"(?: {_WORD})*")
+SINGLE = Form("single", _HEAD, rf"{_REQUEST}(?: {_WORD})* ", _NUMBER, rf"(?: {_WORD})*")
 FORMS = (
     Form(  # log_format upstreaminfo, Log format in the user guide of ingress-nginx
         "ingress-nginx's default format",
@@ -92,7 +92,7 @@ FORMS = (
         "ms",
     ),
     Form("named", _HEAD, rf"{_REQUEST}(?: .*)? (?:rt|request_time)=", _NUMBER, "(?: .*)?"),
-    _SINGLE,
+    SINGLE,
 )
 """The formats that are known, and the common or the combined one with the duration after it; the first that fits."""
 _SEVERAL = rf"^{_HEAD}{_TIME}{_REQUEST}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})* {_NUMBER}(?: {_FIELD})*\r?$"
@@ -102,16 +102,20 @@ _STAMPED = rf"^{_HEAD}{_TIME}{_REQUEST}"
 _SAID = "the form that --duration says"
 _TRIED = 10_000
 """Lines from the beginning that show which form a log has."""
-_LISTENER = (
+LISTENER = (
     "an access log stamps requests when they are accepted: the wait in the accept queue before that is not counted"
 )
 _BEHIND = "times are those of the servers behind the proxy: from the request's arrival, for as long as they took"
 _ABOUT = r'^(?:(?P<remote>[^ \[]+) .*?)?\[[^\]]*\] "(?P<method>[A-Z]+) (?P<path>[^ ?"]*)[^"]*" (?P<status>\d{1,3}|-)'
 _ABOUT_NAMES = ("remote", "method", "path", "status")
 _REMEDY = "add $request_time to log_format (%D in Apache), see docs/own-requests.md step 1"
+MOST_DISORDER = 0.01
+"""Share of lines that may end before one above them in a log that is in order of completion."""
+HALF_ADDED = "the lines are not in order of completion, so half a second is added to each"
+PUT_BETWEEN = "departures are put where the order of the lines leaves room for them"
 _FEW = 30
 """Lines that may have the same number by chance."""
-_NGINX_DECIMALS = 3
+NGINX_DECIMALS = 3
 _PIECE_BYTES = 1 << 24
 """Of a log's text that are read at a time."""
 
@@ -155,19 +159,22 @@ def read_access_log(
     >>> log.table.to_numpy().tolist(), log.origin_s
     ([[0.0, 0.5, 0.0], [1.25, 1.5, 1.0]], 1696946136.0)
     """
-    form = _form(path, duration)
-    if form.unit and unit not in (None, form.unit):
-        raise FileError([FileFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
+    form = form_of(path, duration)
+    stated_unit = unit_in(form, unit)
     read = _read(path, form, upstream=upstream, fields=fields)
     nginx = form.by_end or bool(np.count_nonzero(read.decimals >= 0) * 2 > np.count_nonzero(~np.isnan(read.took)))
-    stated_unit = unit or form.unit
     per_second = PER_SECOND[stated_unit or ("s" if nginx else "us")]
     known = (np.abs(read.stamp_s) <= FARTHEST_S) & (read.took <= FARTHEST_S * per_second)
-    notes, findings = _skipped(path, read, known, form)
+    whole = int(np.count_nonzero(read.other != NOTHING))
+    other = np.flatnonzero(~known & (read.other != NOTHING))
+    notes, findings = skipped(path, other, read.other[other].astype(np.int64), whole, form)
     by_end = time == "departure" if time else nginx
     stamp_s, took_s, rest = read.stamp_s[known], read.took[known], read.rest[known]
-    if form is _SINGLE and not stated_unit:
-        doubts = _doubtful(took_s, read.decimals[known], nginx)
+    if form is SINGLE and not stated_unit:
+        decimals = read.decimals[known]
+        varies = bool(np.ptp(took_s) != 0)
+        unlike = int(np.count_nonzero(decimals != NGINX_DECIMALS))
+        doubts = doubtful(len(took_s), f"{took_s[0]:.{max(decimals[0], 0)}f}", varies, unlike, nginx=nginx)
     clock = own_clock(stamp_s, read.quarters[known])
     about = None if read.about is None else read.about[known].reset_index(drop=True)
     behind_s = None if read.upstream is None else read.upstream[known] / PER_SECOND[stated_unit or "s"]
@@ -176,15 +183,17 @@ def read_access_log(
     origin = float(np.floor(stamp_s.min()))
     stamp_s -= origin
     if not stated_unit:
-        _refuse_long(stamp_s, took_s, known)
-        findings += doubts if form is _SINGLE else []
-    notes += [_understood(form, nginx, by_end, stated_unit or ("s" if nginx else "us")), _LISTENER]
+        row = too_long(stamp_s, took_s)
+        if row is not None:
+            refuse_long(int(np.flatnonzero(known)[row]) + 1, float(np.ptp(stamp_s)), float(took_s[row]))
+        findings += doubts if form is SINGLE else []
+    notes += [understood_lines(form, nginx, by_end, stated_unit or ("s" if nginx else "us")), LISTENER]
     end_s, resolution_s = stamp_s if by_end else stamp_s + took_s, 0.0
     moved = np.array_equal(stamp_s, np.floor(stamp_s))
     if moved:
         resolution_s = 1.0
         end_s, how = within_seconds(end_s)
-        notes.append(f"stamps are whole seconds: {how}; durations are exact, so is the aggregate response time")
+        notes.append(moved_note(how))
     table = pd.DataFrame({"arrival_s": end_s - took_s, "departure_s": end_s}, copy=False)
     if moved:
         table["stamp_s"] = stamp_s
@@ -200,8 +209,20 @@ def read_access_log(
     return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about, clock)
 
 
+def unit_in(form: Form, unit: str | None) -> str | None:
+    """Return the unit of durations that was said, or that the form has; refuse another one than the form's."""
+    if form.unit and unit not in {None, form.unit}:
+        raise FileError([FileFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
+    return unit or form.unit
+
+
+def moved_note(how: str) -> str:
+    """Return the note that stamps were put between whole seconds, given how."""
+    return f"stamps are whole seconds: {how}; durations are exact, so is the aggregate response time"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lines:
+class AccessLines:
     """What was read of n lines, piece by piece; units are not known yet."""
 
     stamp_s: Floats
@@ -213,7 +234,7 @@ class _Lines:
     decimals: Small
     """(n,) digits behind the duration's point; -1: it has none."""
     other: Small
-    """(n,) why it is of another form: bits `_BELOW`, `_MANY`, `_DATED`; 0: it is of it, `_NOTHING`: it is empty."""
+    """(n,) why it is of another form: bits `_BELOW`, `_MANY`, `_DATED`; 0: it is of it, `NOTHING`: it is empty."""
     upstream: Floats | None
     """(n,) the time of the servers behind as it is written, if that is wanted; NaN: none was reached."""
     about: pd.DataFrame | None
@@ -222,19 +243,19 @@ class _Lines:
     """(n,) quarters of an hour by which the stamp is ahead of UTC; `NO_OFFSET`: it does not say."""
 
 
-_BELOW, _MANY, _DATED, _NOTHING = 1, 2, 4, -1
+_BELOW, _MANY, _DATED, NOTHING = 1, 2, 4, -1
 """A line of another form is of it with a duration below 0, has several numbers, or is that of an access log at all."""
 
 
-def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> _Lines:
+def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> AccessLines:
     """Read a log in pieces of its lines, so that its text is never held as a whole."""
     if upstream and form.upstream is None:
         problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
         raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
     pieces = [
-        _piece(piece, count, form, upstream=upstream, fields=fields) for piece, count in pieces_of(path, _PIECE_BYTES)
+        lines_in(piece, count, form, upstream=upstream, fields=fields) for piece, count in pieces_of(path, _PIECE_BYTES)
     ]
-    return _Lines(
+    return AccessLines(
         np.concatenate([piece.stamp_s for piece in pieces]),
         np.concatenate([piece.took for piece in pieces]),
         np.concatenate([piece.rest for piece in pieces]),
@@ -251,17 +272,17 @@ def _stacked(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame({name: union_categoricals([table[name] for table in tables]) for name in tables[0]})
 
 
-def _piece(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool) -> _Lines:
+def lines_in(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool) -> AccessLines:
     """Read some lines: by the scanner those that it is sure of, the others by the form's regular expression."""
     text = np.frombuffer(piece, np.uint8)
-    scanned = scan(text, lines) if form is _SINGLE else unscanned(text, lines)
+    scanned = scan(text, lines) if form is SINGLE else unscanned(text, lines)
     stamp_s, quarters = np.full(lines, np.nan), np.full(lines, NO_OFFSET, np.int8)
     sure, unsure = np.flatnonzero(scanned.kind == SURE), np.flatnonzero(scanned.kind == UNSURE)
     if len(sure):
         stamps, offsets = _stamps(pa.array([piece[begin:end] for begin, end in scanned.stamps], pa.large_binary()))
         stamp_s[sure], quarters[sure] = stamps[scanned.stamp[sure]], offsets[scanned.stamp[sure]]
     took, decimals, rest = scanned.took, scanned.decimals, scanned.rest
-    other = np.where(scanned.kind == EMPTY, _NOTHING, 0)
+    other = np.where(scanned.kind == EMPTY, NOTHING, 0)
     if len(unsure):
         left = _array(piece, scanned, unsure)
         parts = pc.extract_regex(left, form.pattern())
@@ -273,7 +294,7 @@ def _piece(piece: bytes, lines: int, form: Form, *, upstream: bool, fields: bool
         unread = np.isnan(stamp_s[unsure]) | np.isnan(took[unsure])
         other[unsure[unread]] = _why(left.filter(pa.array(unread)), form)
     every = _array(piece, scanned, np.arange(lines)) if upstream or fields else None
-    return _Lines(
+    return AccessLines(
         stamp_s,
         took,
         rest,
@@ -308,7 +329,7 @@ def _digests(texts: pa.Array) -> UInts:
 def _why(lines: pa.Array, form: Form) -> Ints:
     """Return why lines are of another form, as bits."""
     below = form._replace(duration=rf"-(?:{form.duration})").pattern()
-    bits = {_BELOW: below, _DATED: _STAMPED} | ({_MANY: _SEVERAL} if form is _SINGLE else {})
+    bits = {_BELOW: below, _DATED: _STAMPED} | ({_MANY: _SEVERAL} if form is SINGLE else {})
     return sum((bit * _matches(lines, pattern) for bit, pattern in bits.items()), np.zeros(len(lines), np.int64))
 
 
@@ -351,14 +372,14 @@ def within_seconds(earliest_s: Floats) -> tuple[Floats, str]:
     """
     low = np.maximum.accumulate(earliest_s)
     high = np.minimum.accumulate(earliest_s[::-1])[::-1] + 1.0
-    if np.mean(low > high) > 0.01:
-        return earliest_s + 0.5, "the lines are not in order of completion, so half a second is added to each"
+    if np.mean(low > high) > MOST_DISORDER:
+        return earliest_s + 0.5, HALF_ADDED
     new = np.concatenate(([True], (np.diff(low) != 0) | (np.diff(high) != 0)))
     run = np.cumsum(new) - 1
     size = np.bincount(run)
     place = np.arange(len(low)) - np.flatnonzero(new)[run]
     end_s = low + (high - low) * (place + 0.5) / size[run]
-    return end_s, "departures are put where the order of the lines leaves room for them"
+    return end_s, PUT_BETWEEN
 
 
 def _stamps(texts: pa.Array) -> tuple[Floats, Small]:
@@ -374,14 +395,14 @@ def _stamps(texts: pa.Array) -> tuple[Floats, Small]:
     return np.asarray(np.append(seconds.to_numpy(), np.nan)[codes], dtype=np.float64), quarters[codes]
 
 
-def _form(path: Path, duration: str | None) -> Form:
+def form_of(path: Path, duration: str | None) -> Form:
     """Return the form of most lines at the beginning; of single numbers if there is none."""
     if duration is not None:
         return _said(duration)
     piece = next(pieces_of(path, _PIECE_BYTES), (b"", 0))[0]
     head = pa.array(piece.split(b"\n", _TRIED)[:_TRIED], pa.large_binary())
     fits = [int(_matches(head, form.pattern()).sum()) for form in FORMS]
-    return FORMS[int(np.argmax(fits))] if max(fits) else _SINGLE
+    return FORMS[int(np.argmax(fits))] if max(fits) else SINGLE
 
 
 def _said(duration: str) -> Form:
@@ -392,10 +413,10 @@ def _said(duration: str) -> Form:
     return Form(_SAID, _HEAD, rf'{_REQUEST}(?: .*)? {re.escape(duration)}[=:]"?', _NUMBER, '"?(?: .*)?')
 
 
-def _refuse_several(path: Path, read: _Lines, other: Ints) -> None:
+def _refuse_several(path: Path, other: Ints, why: Ints, whole: int) -> None:
     """Raise the fault of other lines, if they hold several numbers, which says how to settle it."""
-    several = other[read.other[other] & _MANY > 0]
-    if len(several) <= RARE * np.count_nonzero(read.other != _NOTHING):
+    several = other[why & _MANY > 0]
+    if len(several) <= RARE * whole:
         return
     number = int(several[0]) + 1
     tail = re.sub(rf"^{_HEAD}{_TIME}{_REQUEST}", "", _text(path, number))
@@ -414,25 +435,28 @@ def _text(path: Path, number: int) -> str:
     return ""
 
 
-def _refuse_long(stamp_s: Floats, took_s: Floats, known: Bools) -> None:
-    """Raise the fault of durations far longer than the log, which must be something else or in another unit."""
-    where = too_long(stamp_s, took_s)
-    if where is not None:
-        span = float(np.ptp(stamp_s))
-        what = f"should not be far longer than the whole log, {span:.4g} s: say --unit, or which field with --duration"
-        raise FileError(
-            [FileFault(int(np.flatnonzero(known)[where]) + 1, 1, "duration", what, f"{took_s[where]:.4g} s")]
-        )
+def refuse_long(line: int, span_s: float, took_s: float) -> None:
+    """Raise the fault of a duration far longer than the log, which must be something else or in another unit."""
+    what = f"should not be far longer than the whole log, {span_s:.4g} s: say --unit, or which field with --duration"
+    raise FileError([FileFault(line, 1, "duration", what, f"{took_s:.4g} s")])
 
 
-def _doubtful(took: Floats, decimals: Small, nginx: bool) -> list[LogFinding]:
-    """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others."""
+def doubtful(count: int, first: str, varies: bool, unlike: int, *, nginx: bool) -> list[LogFinding]:
+    """Return what is odd about the only number after the bytes, which is taken for the duration for lack of others.
+
+    Parameters
+    ----------
+    count : of lines
+    first : the number on the first of them
+    varies : whether others have another one
+    unlike : numbers without the decimals that nginx writes
+    nginx : whether it is taken for nginx's
+    """
     done = "kept: is that number a duration? --unit says that it is one, and its unit"
-    if len(took) > _FEW and np.ptp(took) == 0:
-        evidence = f"the number after the bytes is {took[0]:.{max(decimals[0], 0)}f} on all lines"
-        return [LogFinding("durations that never vary", len(took), evidence, done)]
-    unlike = int(np.count_nonzero(decimals != _NGINX_DECIMALS))
-    if nginx and len(took) > _FEW and unlike > 0.5 * len(took):
+    if count > _FEW and not varies:
+        evidence = f"the number after the bytes is {first} on all lines"
+        return [LogFinding("durations that never vary", count, evidence, done)]
+    if nginx and count > _FEW and unlike > 0.5 * count:
         evidence = "the number after the bytes has a decimal point, but not three decimals as nginx's $request_time has"
         return [LogFinding("durations unlike nginx's", unlike, evidence, done)]
     return []
@@ -443,17 +467,23 @@ def _rest(stamp_s: Floats, took_s: Floats, rest: UInts) -> UInts:
     return rest if any_twice(rest, stamp_s, took_s) else np.arange(len(rest), dtype=np.uint64)
 
 
-def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[str], list[LogFinding]]:
+def skipped(path: Path, other: Ints, why: Ints, whole: int, form: Form) -> tuple[list[str], list[LogFinding]]:
     """Return notes on lines without a duration that can be, from 1% of them on findings; half of the lines are refused.
 
     Lines of another form and those with a duration below 0 are counted apart.
+
+    Parameters
+    ----------
+    path, form : of the log
+    other : (n,) places of these lines, from 0
+    why : (n,) as `AccessLines.other`
+    whole : lines that are not empty
     """
-    other, whole = np.flatnonzero(~known & (read.other != _NOTHING)), int(np.count_nonzero(read.other != _NOTHING))
-    if form is _SINGLE:
-        _refuse_several(path, read, other)
-    below = read.other[other] & _BELOW > 0
+    if form is SINGLE:
+        _refuse_several(path, other, why, whole)
+    below = why & _BELOW > 0
     if 2 * len(other) >= whole:
-        raise FileError([_refused(path, read, other, form)])
+        raise FileError([_refused(path, other, why, whole, form)])
     notes, findings = list[str](), list[LogFinding]()
     for rows, name in ((other[~below], "lines of another form"), (other[below], "durations below 0")):
         told, wrong = left_out(rows, whole, name)
@@ -462,9 +492,8 @@ def _skipped(path: Path, read: _Lines, known: Bools, form: Form) -> tuple[list[s
     return notes, findings
 
 
-def _refused(path: Path, read: _Lines, other: Ints, form: Form) -> FileFault:
+def _refused(path: Path, other: Ints, why: Ints, whole: int, form: Form) -> FileFault:
     """Return the fault of a log half of whose lines have no duration that can be, with their number."""
-    why, whole = read.other[other], int(np.count_nonzero(read.other != _NOTHING))
     if 2 * np.count_nonzero(why & _BELOW) >= len(other):
         problem, other = "the duration should be at least 0", other[why & _BELOW > 0]
     elif form.name == _SAID:
@@ -478,7 +507,8 @@ def _refused(path: Path, read: _Lines, other: Ints, form: Form) -> FileFault:
     return FileFault(number, 1, "line", problem + count, f'"{_text(path, number)[:60]}"')
 
 
-def _understood(form: Form, nginx: bool, by_end: bool, unit: str) -> str:
+def understood_lines(form: Form, nginx: bool, by_end: bool, unit: str) -> str:
+    """Return the note on how lines were read."""
     kind = "with a decimal point, as nginx writes them" if nginx else "whole numbers, as Apache writes them"
     where = f"lines are in {form.name}, durations" if form.unit else f"durations are {kind}:"
     return f"{where} read in {unit}, with stamps of the request's {'end' if by_end else 'start'}"

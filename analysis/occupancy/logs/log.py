@@ -1,7 +1,7 @@
 """A request log: its requests once it is read, what was seen in it, and which columns of a file hold what."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -365,3 +365,45 @@ def too_long(stamp_s: Floats, took_s: Floats) -> int | None:
     times = LONG if float(np.median(took)) > LONG * span else FAR
     far = known[took > times * span]
     return int(far[0]) if span > 0 and len(far) else None
+
+
+def first_too_long(pieces: Callable[[], Iterable[tuple[Floats, Floats]]]) -> tuple[int, float, float] | None:
+    """Return the first of the durations that cannot be, as `too_long` does, of columns that come piece by piece.
+
+    Parameters
+    ----------
+    pieces : yields stamps and durations, seconds, each time that it is called
+
+    Returns
+    -------
+    its row, the length of the log and the duration; None if all may be
+
+    Examples
+    --------
+    >>> stamps = np.arange(40.0)
+    >>> first_too_long(lambda: [(stamps[:21], np.full(21, 500.0)), (stamps[21:], np.full(19, 5.0))])
+    (0, 39.0, 500.0)
+    """
+    count, first_s, last_s = 0, np.inf, -np.inf
+    for stamp_s, took_s in pieces():
+        known = stamp_s[~np.isnan(stamp_s + took_s)]
+        count += len(known)
+        first_s, last_s = min(first_s, known.min(initial=np.inf)), max(last_s, known.max(initial=-np.inf))
+    span_s = float(last_s - first_s)
+    if count < FEW or not span_s > 0:
+        return None
+    longer, below_s, above_s = 0, -np.inf, np.inf
+    for stamp_s, took_s in pieces():
+        known = took_s[~np.isnan(stamp_s + took_s)]
+        far = known > LONG * span_s
+        longer += int(np.count_nonzero(far))
+        below_s, above_s = max(below_s, known[~far].max(initial=-np.inf)), min(above_s, known[far].min(initial=np.inf))
+    # The median of an even number is between the two in the middle.
+    usual = 2 * longer > count or (2 * longer == count and (below_s + above_s) / 2 > LONG * span_s)
+    row = 0
+    for stamp_s, took_s in pieces():
+        far = ~np.isnan(stamp_s) & (took_s > (LONG if usual else FAR) * span_s)
+        if far.any():
+            return row + int(np.argmax(far)), span_s, float(took_s[np.argmax(far)])
+        row += len(took_s)
+    return None

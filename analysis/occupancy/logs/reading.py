@@ -215,8 +215,7 @@ def read_log(
     1      0.383        0.388
     """
     said = options or LogOptions(arrival, departure, duration, unit, priority)
-    if said.unit is not None and said.unit not in PER_SECOND:
-        raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {said.unit}")
+    refuse_unit(said)
     head = head_of(path)
     if not head and path.stat().st_size:
         raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
@@ -228,7 +227,7 @@ def read_log(
     if said.priority and (is_access_log(head) or is_swf(head)):
         raise FileError([FileFault(1, 1, said.priority, "should be a column", "a format without such columns")])
     if is_access_log(head):
-        stamp = _stamp(said.arrival, said.departure)
+        stamp = stamp_of(said.arrival, said.departure)
         return read_access_log(path, stamp, said.unit, said.duration, upstream=said.upstream, fields=said.fields)
     if said.upstream:
         problem = "is about logs of proxies that say how long the server took"
@@ -240,6 +239,12 @@ def read_log(
             )
         return read_swf(path)
     return read_table_log(path, options=said)
+
+
+def refuse_unit(options: LogOptions) -> None:
+    """Raise the fault of a unit that is none."""
+    if options.unit is not None and options.unit not in PER_SECOND:
+        raise InputError(f"a unit is one of {', '.join(PER_SECOND)}, got {options.unit}")
 
 
 def _records(path: Path, head: bytes, options: LogOptions) -> Records | None:
@@ -254,7 +259,7 @@ def _records(path: Path, head: bytes, options: LogOptions) -> Records | None:
     return None if form is None else line_records(path, form)
 
 
-def _stamp(arrival: str | None, departure: str | None) -> str | None:
+def stamp_of(arrival: str | None, departure: str | None) -> str | None:
     """Return whether the stamp of an access log was said to be the arrival or the departure."""
     columns = [name for name in (arrival, departure) if name is not None]
     if len(columns) > 1 or any(name != "time" for name in columns):
@@ -295,6 +300,12 @@ def is_access_log(head: bytes) -> bool:
     """
     lines = pa.array(head.splitlines()[:PRINTED], pa.binary())
     return bool(pc.any(pc.match_substring_regex(lines, r'^[^",]*\[[^\]]+\] "')).as_py())
+
+
+def has_lines(head: bytes) -> bool:
+    """Return whether a file that begins so is read as an access log."""
+    other = head.startswith(PARQUET) or is_json(head) or line_form(head) is not None
+    return bool(head) and not other and is_access_log(head)
 
 
 def is_swf(head: bytes) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from analysis.occupancy.logs.clocks import set_back_in
 from analysis.occupancy.logs.log import (
-    FAR,
     FARTHEST_S,
-    FEW,
-    LONG,
     PER_SECOND,
     LogFinding,
     Roles,
+    first_too_long,
     names_requests,
     names_several,
     pieces_of,
@@ -37,7 +35,6 @@ from analysis.occupancy.logs.reading import (
     csv_types,
     extent_of,
     has_times,
-    is_access_log,
     is_json,
     is_swf,
     line_form,
@@ -94,6 +91,64 @@ class LogChunk(NamedTuple):
     """Digest of what names each, if that is known."""
     own: UInts | None
     """The same without what several requests share."""
+    stamp: Floats | None = None
+    """What an access log says of each, as `took`: its stamp, before ends were put between whole seconds."""
+    took: Floats | None = None
+
+
+class FileSpool(Protocol):
+    """The requests of one file of a log, in the order of its rows, in a file of numbers."""
+
+    @property
+    def file(self) -> Path:
+        """Return where they are."""
+
+    @property
+    def which(self) -> Roles:
+        """Return the columns of the times, where there are columns."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many there are."""
+
+    @property
+    def naming(self) -> str | None:
+        """Return what the names are of, as `Spool.naming`."""
+
+    @property
+    def own(self) -> bool:
+        """Return whether names contain what several requests share."""
+
+    @property
+    def own_nothing(self) -> bool:
+        """Return whether there is nothing beside that."""
+
+    @property
+    def numbers(self) -> bool:
+        """Return whether names are numbers of the rows of this file."""
+
+    @property
+    def moved(self) -> bool:
+        """Return whether ends were put between ticks of the stamps."""
+
+    @property
+    def resolution_s(self) -> float:
+        """Return what stamps were multiples of before that."""
+
+    @property
+    def origin_s(self) -> float:
+        """Return what times count from, in seconds since 1970."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what was supposed."""
+
+    @property
+    def findings(self) -> tuple[LogFinding, ...]:
+        """Return what was seen."""
+
+    def chunks(self, rows: int) -> Iterator[LogChunk]:
+        """Yield the requests, so many at a time."""
 
 
 @dataclass(slots=True)
@@ -116,6 +171,9 @@ class Spool:
     """Whether the file says more of each row than its times."""
     notes: tuple[str, ...] = ()
     findings: tuple[LogFinding, ...] = ()
+    numbers: bool = False
+    moved: bool = False
+    resolution_s: float = 0.0
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -168,41 +226,18 @@ class Spool:
         name, stamp = self.which.duration, str(self.which.arrival or self.which.departure)
         if name is None or not any(note.startswith(f"column {name} is read as seconds;") for note in self.notes):
             return
-        first_s, last_s, count = np.inf, -np.inf, 0
-        for known in self._known(stamp, name, rows):
-            count += len(known)
-            first_s, last_s = (
-                min(first_s, known[:, 0].min(initial=np.inf)),
-                max(last_s, known[:, 0].max(initial=-np.inf)),
-            )
-        span_s = last_s - first_s
-        if count < FEW or not span_s > 0:
-            return
-        most_s = span_s * (LONG if self._usual_is_beyond(LONG * span_s, count, stamp, name, rows) else FAR)
-        for known in self._known(stamp, name, rows):
-            far = known[:, 1] > most_s
-            if far.any():
-                what = f"should not be far longer than the whole log, {span_s:.4g} s"
-                what += ": say --unit, or another column with --duration"
-                raise FileError([FileFault(0, 0, name, what, f"{known[np.argmax(far), 1]:.4g} s")])
+        far = first_too_long(lambda: self._known(stamp, name, rows))
+        if far is not None:
+            what = f"should not be far longer than the whole log, {far[1]:.4g} s"
+            what += ": say --unit, or another column with --duration"
+            raise FileError([FileFault(0, 0, name, what, f"{far[2]:.4g} s")])
 
-    def _known(self, stamp: str, duration: str, rows: int) -> Iterator[Floats]:
-        """Yield stamps and durations of the requests that have both, (n, 2) arrays in seconds."""
+    def _known(self, stamp: str, duration: str, rows: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield stamps and durations of requests, seconds."""
         with self.file.open("rb") as file:
             while len(stored := np.fromfile(file, self.dtype, rows)):
                 seconds = self._seconds(stored)
-                both = np.column_stack([seconds[stamp], seconds[duration]])
-                yield both[~np.isnan(both).any(axis=1)]
-
-    def _usual_is_beyond(self, length_s: float, count: int, stamp: str, duration: str, rows: int) -> bool:
-        """Return whether the median of so many durations is above a length: of an even number, between the two."""
-        longer, below_s, above_s = 0, -np.inf, np.inf
-        for known in self._known(stamp, duration, rows):
-            far = known[:, 1] > length_s
-            longer += int(np.count_nonzero(far))
-            below_s = max(below_s, known[~far, 1].max(initial=-np.inf))
-            above_s = min(above_s, known[far, 1].min(initial=np.inf))
-        return 2 * longer > count or (2 * longer == count and (below_s + above_s) / 2 > length_s)
+                yield seconds[stamp], seconds[duration]
 
     def _requests(self, stored: NDArray[np.void]) -> LogChunk:
         """Return stored rows as `reading` does: all times since one origin."""
@@ -234,7 +269,7 @@ class Spool:
 class Spools:
     """The files of one log as one, in their order, as `reading.joined` has them."""
 
-    spools: Sequence[Spool]
+    spools: Sequence[FileSpool]
 
     @property
     def rows(self) -> int:
@@ -251,6 +286,16 @@ class Spools:
     def own(self) -> bool:
         """Whether names of all files contain what several requests share."""
         return self.naming is not None and all(spool.own for spool in self.spools)
+
+    @property
+    def moved(self) -> bool:
+        """Whether ends were put between ticks of the stamps in all files."""
+        return all(spool.moved for spool in self.spools)
+
+    @property
+    def resolution_s(self) -> float:
+        """What stamps were multiples of before that, the coarsest."""
+        return max(spool.resolution_s for spool in self.spools)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -274,10 +319,13 @@ class Spools:
             later_s = spool.origin_s - self.origin_s
             for chunk in spool.chunks(rows):
                 names = chunk.name if naming is not None else None
+                if names is not None and spool.numbers:
+                    names = names + np.uint64(after)  # as `joined` does
                 alone = chunk.own if own else names
                 if own and spool.own_nothing and chunk.own is not None:
                     alone = chunk.own + np.uint64(after)  # as `joined` numbers what says nothing
-                yield LogChunk(chunk.came + later_s, chunk.left + later_s, names, alone)
+                stamp = None if chunk.stamp is None else chunk.stamp + later_s
+                yield LogChunk(chunk.came + later_s, chunk.left + later_s, names, alone, stamp, chunk.took)
             after += spool.rows
 
     def sample(self, rows: int) -> tuple[Floats, Floats]:
@@ -362,8 +410,8 @@ class _Reader:
             yield from self._parquet()
         elif is_json(head) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             yield from self._json()
-        elif is_json(head) or is_access_log(head) or is_swf(head) or line_form(head) is not None:
-            problem = "reads tables: CSV, Parquet and JSON lines; leave it away for others"
+        elif is_json(head) or is_swf(head) or line_form(head) is not None:
+            problem = "reads tables and access logs; leave it away for others"
             raise FileError([FileFault(0, 0, "--on-disk", problem, "another format")])
         else:
             yield from self._csv()

@@ -29,6 +29,7 @@ from scenarios.occupancy.slices import LogSlice
 SERVERS = 3
 QUERY = OccupancyQuery(SERVERS, interval_s=10.0, alert=0.5)
 SMALL = Sizes(rows=97, piece_bytes=3_000, part_rows=250)
+PIECES = Sizes(rows=330, piece_bytes=30_000, part_rows=400)
 ONE = Sizes()
 
 
@@ -178,7 +179,93 @@ def test_the_files_of_a_rotated_log_are_read_as_one(name, tmp_path):
     for at, (part, ending) in enumerate(zip((log[1_300:], log[:700], log[680:1_300]), ENDINGS, strict=True)):
         (tmp_path / str(at)).mkdir()
         files.append(written(part, tmp_path / str(at), ending))
-    assert shown(occupancy_on_disk(files, QUERY, sizes=SMALL)) == shown(occupancy(files, QUERY))
+    assert shown(occupancy_on_disk(files, QUERY, sizes=PIECES)) == shown(occupancy(files, QUERY))
+
+
+def lines(log: pd.DataFrame, form: str, requests: int = 1_000) -> list[str]:
+    """Lines of an access log in order of completion, by the end or the start of requests."""
+    log = log[:requests].sort_values("departure_s")
+    ends, rows = 1.7e9 + log["departure_s"].to_numpy(), []
+    for at, (end_s, took_s) in enumerate(zip(ends, (log["departure_s"] - log["arrival_s"]).to_numpy(), strict=True)):
+        second = pd.Timestamp(int(end_s), unit="s").strftime("%d/%b/%Y:%H:%M:%S +0000")
+        start = pd.Timestamp(int(1e3 * (end_s - took_s)), unit="ms").strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        request = f'"GET /item/{at % 7} HTTP/1.1" 200 {at % 50}'
+        rows.append({
+            "nginx": f'10.0.0.{at % 3} - - [{second}] {request} "-" "curl" {took_s:.3f}',
+            "msec": f'::1 - - [{end_s:.3f}] {request} "-" "curl" {took_s:.3f}',
+            "apache": f"::1 - - [{second}] {request} {int(1e6 * took_s)}",
+            "envoy": f'[{start}] "GET /item HTTP/1.1" 200 - 0 {at % 50} {int(1e3 * took_s)} 3 "-" "curl"',
+        }[form])  # fmt: skip
+    return rows
+
+
+def twice(rows: list[str]) -> list[str]:
+    """Some forty lines written again, at once and later."""
+    return [*rows[:300], *rows[260:], *rows[700:740]]
+
+
+def late(rows: list[str]) -> list[str]:
+    """One line stands some forty too low."""
+    return [*rows[:500], *rows[501:541], rows[500], *rows[541:]]
+
+
+ACCESS_LOGS: dict[str, Callable[[], list[str]]] = {
+    "nginx": lambda: lines(day(), "nginx"),
+    "nginx, twice": lambda: twice(lines(day(), "nginx")),
+    "nginx, alike": lambda: [re.sub(r"item/\d|200 \d+|10.0.0.\d", "200 5", line) for line in lines(day(), "nginx")],
+    "nginx, in no order": lambda: lines(day(), "nginx")[::-1],
+    "nginx, slightly out of order": lambda: late(lines(day(), "nginx")),
+    "nginx, damaged": lambda: [*lines(day(), "nginx")[:600], "", "half a line", *lines(day(), "nginx")[600:], "-"],
+    "msec": lambda: twice(lines(day(), "msec")),
+    "apache": lambda: lines(day(), "apache"),
+    "envoy": lambda: lines(day(), "envoy"),
+    "constant": lambda: [re.sub(r"[0-9.]+$", "0.250", line) for line in lines(day(), "nginx", 100)],
+}
+
+
+@pytest.mark.parametrize("name", ACCESS_LOGS)
+def test_an_access_log_is_read_part_by_part_as_the_whole(name, tmp_path):
+    file = tmp_path / "access.log"
+    file.write_text("\n".join(ACCESS_LOGS[name]()) + "\n")
+    assert shown(occupancy_on_disk(file, QUERY, sizes=PIECES)) == shown(occupancy(file, QUERY))
+
+
+@pytest.mark.parametrize("forms", [("nginx", "nginx", "nginx"), ("nginx", "envoy", "msec"), ("nginx", "csv", "apache")])
+def test_rotated_access_logs_are_read_as_one(forms, tmp_path):
+    """The newest first, one packed, twenty lines in two files; or files of several forms."""
+    files = list[Path]()
+    for at, (form, rows) in enumerate(zip(forms, (slice(650, None), slice(350), slice(340, 650)), strict=True)):
+        if form == "csv":
+            files.append(written(since_1970(day())[rows], tmp_path, "csv"))
+            continue
+        text = "\n".join(lines(day(), form)[rows]).encode()
+        files.append(tmp_path / f"access.log.{at}")
+        files[-1].write_bytes(gzip.compress(text) if at == 1 else text)
+    assert shown(occupancy_on_disk(files, QUERY, sizes=PIECES)) == shown(occupancy(files, QUERY))
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda rows: [line.rpartition(" ")[0] for line in rows], LogOptions()),
+        (lambda rows: [f"{line} 17" for line in rows], LogOptions()),
+        (lambda rows: [f"{line} 17" for line in rows], LogOptions(duration="1", arrival="time")),
+        (lambda rows: [line.replace(".", "") for line in rows], LogOptions()),
+        (lambda rows: [line.replace(" 0.", " 90000.") for line in rows], LogOptions()),
+        (lambda rows: [line.replace(" 0.", " 90000.") for line in rows], LogOptions(unit="ms")),
+        (lambda rows: rows, LogOptions(unit="parsec", arrival="path")),
+        (lambda rows: [re.sub(r" (?=[0-9.]+$)", " -", line) for line in rows], LogOptions()),
+    ],
+)
+def test_faults_and_options_of_access_logs_are_those_in_memory(change, options, tmp_path):
+    file, answers = tmp_path / "access.log", list[object]()
+    file.write_text("\n".join(change(lines(day(), "nginx", 200))))
+    for read in (occupancy, partial(occupancy_on_disk, sizes=PIECES)):
+        try:
+            answers.append(shown(read(file, QUERY, options=options)))
+        except FaultsError as error:
+            answers.append(str(error))
+    assert answers[0] == answers[1]
 
 
 def test_files_of_unlike_columns_and_origins_are_read_as_one(tmp_path):
@@ -273,9 +360,9 @@ def test_questions_and_formats_that_take_the_whole_log_are_refused(tmp_path):
     several = replace(QUERY, to=(4,), scalability=True, rows=LogSlice(where="arrival_s > 1"))
     told = fault_of(file, several, LogOptions(priority="class"))
     assert [line.partition(":")[0] for line in told.splitlines()] == ["--priority", "--scalability", "--to", "--where"]
-    file.write_text('::1 - - [10/Oct/2023:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 0.500\n')
+    file.write_text("1 0 5 10" + " -1" * 14 + "\n")
     assert fault_of(file) == (
-        "log: --on-disk: reads tables: CSV, Parquet and JSON lines; leave it away for others, got another format"
+        "log: --on-disk: reads tables and access logs; leave it away for others, got another format"
     )
 
 
@@ -297,7 +384,7 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert re.match(
-        r"log: 30 to 70 bytes a request have to be written to .*; set TMPDIR to a folder with more room", told
+        r"log: 30 to 110 bytes a request have to be written to .*; set TMPDIR to a folder with more room", told
     )
     with pytest.raises(FaultsError, match=r"^log: cannot be read, got No such file"):
         occupancy_on_disk(tmp_path / "none", QUERY, name="log")
