@@ -119,6 +119,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python -m tests.helpers.outside_guards
 	$(BIN)/python -m tests.helpers.outside_slots --fleets 200
 	$(BIN)/python -m tests.helpers.outside_spill
+	$(BIN)/python benchmarks/spill_over.py
 	$(BIN)/python benchmarks/autoscalers.py --out docs/autoscalers.csv
 	$(BIN)/python benchmarks/outside/evidence.py
 	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model

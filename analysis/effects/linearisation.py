@@ -96,9 +96,8 @@ class Linearised:
             if not among.any():
                 continue
             ranks = Ranks.of(self.value[among], self.weights[among], machine[among])
-            quantile, below = ranks.at(self.estimand.quantile)
             distances[number] = distances[0] if among is past else ranks.over_density(self.estimand.quantile)
-            out[among] = quantile + (below.mean - below.flags) * distances[number]
+            out[among] = ranks.influences(self.estimand.quantile, distances[number])
         return out
 
     def estimate(self, method: EffectMethod, confidence: float = 0.95) -> Effect:
@@ -204,12 +203,14 @@ def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estim
     ----------
     rows : usable observations
     jobs : job, quota of the whole fleet; or none
-    estimand : what is estimated; no quantile
+    estimand : what is estimated
 
     Raises
     ------
     ArgumentError
         If a change is to be relative to a level that is not above 0.
+    NotEnoughDataError
+        If a quantile lies too near the end of the values.
 
     Examples
     --------
@@ -223,6 +224,8 @@ def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estim
         below = rows["exposure"].to_numpy(dtype=np.float64)
         above = rows["value"].to_numpy(dtype=np.float64)
         rows = rows.assign(value=np.divide(above, below, out=np.zeros(len(rows)), where=below > 0))
+    if estimand.metric_kind == "quantile":
+        rows = rows.assign(value=_influences_of_a_past(rows, jobs, estimand))
     value = rows["value"].to_numpy(dtype=np.float64)
     fleet = fleet_of(rows.iloc[:0], rows, jobs, estimand.target)
     by = exposure(rows)
@@ -237,6 +240,16 @@ def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estim
         problem = f"relative needs a {estimand.name} above 0, got {level:.4g}; give change absolute"
         raise ArgumentError("change", problem)
     return near, unit / level
+
+
+def _influences_of_a_past(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estimand) -> Floats:
+    """Return (N,) the recentred influence of each row's value on the quantile of all."""
+    quota = fleet_of(rows.iloc[:0], rows, jobs, estimand.target).set_index("job")["quota"]
+    job, jobs_seen = pd.factorize(rows["job"])
+    counts, share = _counts(rows, estimand), quota.reindex(jobs_seen).fillna(0.0).to_numpy()
+    weights = share[job] * counts / np.maximum(np.bincount(job, counts), 1e-300)[job]
+    ranks = Ranks.of(rows["value"].to_numpy(dtype=np.float64), weights, pd.factorize(rows["machine"])[0])
+    return ranks.influences(estimand.quantile, ranks.over_density(estimand.quantile))
 
 
 class Quadratic(NamedTuple):
@@ -297,11 +310,7 @@ def _weights(rows: pd.DataFrame, study: Bools, jobs: pd.DataFrame | None, estima
     fleet = fleet_of(rows[~study], rows[study], jobs, estimand.target).set_index("job")["quota"]
     era = np.where(study, rows["treated"].to_numpy().astype(np.int64), 2)
     job, jobs_seen = pd.factorize(rows["job"])
-    if estimand.target == "sums":
-        counts = exposure(rows)
-    else:
-        counts = rows["present_s"].to_numpy(dtype=np.float64) if "present_s" in rows else np.ones(len(rows))
-        counts = counts * rows["weight"].to_numpy(dtype=np.float64) if estimand.target == "quota" else counts
+    counts = _counts(rows, estimand)
     cell = era * len(jobs_seen) + job
     totals = np.bincount(cell, counts, 3 * len(jobs_seen))
     both = (totals.reshape(3, -1)[:2] > 0).all(axis=0)
@@ -309,6 +318,14 @@ def _weights(rows: pd.DataFrame, study: Bools, jobs: pd.DataFrame | None, estima
         raise NotEnoughDataError(1, 0, "jobs that have rows with and without the feature")
     share = fleet.reindex(jobs_seen).fillna(0.0).to_numpy() * both
     return np.asarray(share[job] * counts / np.maximum(totals[cell], 1e-300), dtype=np.float64)
+
+
+def _counts(rows: pd.DataFrame, estimand: Estimand) -> Floats:
+    """Return (N,) what each row counts for in its job."""
+    if estimand.target == "sums":
+        return exposure(rows)
+    counts = rows["present_s"].to_numpy(dtype=np.float64) if "present_s" in rows else np.ones(len(rows))
+    return counts * rows["weight"].to_numpy(dtype=np.float64) if estimand.target == "quota" else counts
 
 
 class Below(NamedTuple):
@@ -347,6 +364,11 @@ class Ranks:
         quantile = self.quantile(p)
         flags = self.value <= quantile
         return quantile, Below(flags, float(self.weights[flags].sum()))
+
+    def influences(self, p: float, over_density: float) -> Floats:
+        """Return (n,) the recentred influence of each value on the quantile."""
+        quantile, below = self.at(p)
+        return np.asarray(quantile + (below.mean - below.flags) * over_density, dtype=np.float64)
 
     def error(self, p: float) -> float:
         """Return the standard error of the share of values up to the quantile; machines are the clusters."""

@@ -331,6 +331,8 @@ def design(
                 near, unit = past_near_one(past.table, past.jobs, estimand)
             except ArgumentError as error:
                 raise FaultsError([Fault("", 0, 0, error.argument, error.problem, error.got or "")]) from error
+            except NotEnoughDataError as error:
+                raise FaultsError([Fault("", 0, 0, "metric_kind", str(error), question.metric_kind)]) from error
             past = replace(past, table=near, target=estimand.target)
         if question.domain is not None:
             name = "domain" if is_own(question.domain, tables) else question.domain
@@ -373,9 +375,6 @@ def _with_kind(fault: Fault) -> Fault:
 def _unplannable(question: DesignQuestion) -> Iterator[Fault]:
     """Yield what cannot be planned for such a metric."""
     estimand = question.estimand
-    if estimand.metric_kind == "quantile":
-        problem = "should be rate, mean, proportion or ratio; no experiment on a quantile is planned"
-        yield Fault("", 0, 0, "metric_kind", problem, question.metric_kind)
     if question.domain is not None and question.crossover:
         yield Fault("", 0, 0, "crossover", "is left out beside --domain: domains keep what they are drawn to")
     shares = sorted(set(question.saturations))
@@ -385,8 +384,9 @@ def _unplannable(question: DesignQuestion) -> Iterator[Fault]:
     if len(shares) < len(question.saturations) or len(shares) < _FEWEST_SHARES or not 0 <= shares[0] < shares[-1] <= 1:
         problem = "should be two shares or more from 0 to 100%, no two alike, such as 0,100% or 0,50%,100%"
         yield Fault("", 0, 0, "saturations", problem, ", ".join(f"{share:g}" for share in question.saturations))
-    if question.crossover and estimand.target == "sums":
-        yield Fault("", 0, 0, "crossover", "is not planned for a ratio of sums; leave it out")
+    if question.crossover and (estimand.target == "sums" or estimand.metric_kind == "quantile"):
+        what = "quantile" if estimand.metric_kind == "quantile" else "ratio of sums"
+        yield Fault("", 0, 0, "crossover", f"is not planned for a {what}; leave it out")
     for name in ("detect", "spread", "apart"):
         size = getattr(question, name)
         if estimand.unit and size is not None and not size < 1:

@@ -42,8 +42,6 @@ _SECONDS = 60.0
 
 _NAMES: Mapping[Spending, str] = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
 
-_NO_LOOKS = "should be rate, mean, proportion or ratio; look at a quantile once, at the planned end, by wsc effect"
-
 Every: TypeAlias = Literal["period", "day"] | float
 """A look after each period, each day, or each so many units of the periods."""
 
@@ -299,7 +297,7 @@ def monitor(
         ``obrien-fleming`` or ``pocock`` for narrower ones that hold up to it
     recipe : how columns of the tables become ours
     guards : of somebody's own, beside ours: functions, or where they are, such as ``mine.py:racks_alike``
-    metric_kind : rate, mean, proportion or ratio; no quantile
+    metric_kind : rate, mean, proportion, ratio or a quantile such as p90
     change, target : as of `scenarios.effects.effect.effect`
 
     Raises
@@ -309,8 +307,6 @@ def monitor(
     """
     method(estimator)
     estimand = Estimand.of(metric_kind, change, target)
-    if estimand.metric_kind == "quantile":
-        raise FaultsError([Fault("", 0, 0, "metric_kind", _NO_LOOKS, metric_kind)])
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe, estimand)
     audited = read.audit(About(), without=AT_THE_END, own=own)

@@ -181,6 +181,13 @@ PLACEBOS = {
 """Fleets of which the days before the feature are looked at: the last of them as if it were the study."""
 
 
+PLANNED = PLACEBOS | {
+    "p75": Metric(Condition(before=5, study=1, noise="lognormal"), "p75", "relative"),
+    "p95": Metric(Condition(machines=300, treated=100, before=5, study=1), "p95", "relative"),
+}
+"""Fleets that experiments are planned for."""
+
+
 def placebo(metric, first, number, seed=1):
     """Return rows and jobs of a fleet, from a day to the last before the feature, on which it is said to be there."""
     observed, jobs, _ = drawn(metric, np.random.default_rng([seed, number]))
@@ -207,7 +214,7 @@ def of_jobs(name, fleets, seed=1):
 
 def of_plans(name, fleets, seed=1):
     """Return the geometric mean of planned over observed half-widths of a day after a day, with its error."""
-    metric, logs = PLACEBOS[name], []
+    metric, logs = PLANNED[name], []
     estimand, adjusted = Estimand.of(metric.metric_kind, metric.change), method("adjusted")
     for number in range(fleets):
         table, jobs = placebo(metric, 0, number, seed)
@@ -230,13 +237,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--plans", type=int, default=0)
     asked = parser.parse_args()
-    for counted_of, fleets in ((of_jobs, asked.jobs), (of_plans, asked.plans)):
+    for counted_of, names, fleets in ((of_jobs, PLACEBOS, asked.jobs), (of_plans, PLANNED, asked.plans)):
         if fleets:
-            print(
-                pd.DataFrame([counted_of(name, fleets, asked.seed) for name in PLACEBOS])
-                .round(4)
-                .to_string(index=False)
-            )
+            rows = [counted_of(name, fleets, asked.seed) for name in names]
+            print(pd.DataFrame(rows).round(4).to_string(index=False))
     if asked.jobs or asked.plans:
         return
     for number, name in enumerate(asked.conditions.split(",")):

@@ -11,6 +11,10 @@ first draw, without the feature. Monte-Carlo errors are those over fleets.
 exposures) are `moving` fleets as `outside_metrics` makes numbers of them, with a feature of +3, +20 and +2.5%. They go
 the way of `wsc monitor --metric-kind`: as values near 1, of which the arms are compared as if nothing had changed.
 
+`p75` is the third quartile of all rows of a `moving` fleet whose noise has a long tail, with a feature of +15%. Arms
+have quartiles and densities of their own at every look, so every draw and look is linearised anew, as `wsc monitor`
+does; of each fleet there are `QUANTILE_DRAWS` draws.
+
 Criteria, stated before the first run:
 1. With no change, at most 5% of the draws ever rule zero out by any rule (the 95% interval of the rate reaches 5%).
 2. With the change, `obrien-fleming` rules zero out in at least 0.90 times as many draws as the one look at the end,
@@ -28,14 +32,16 @@ from scipy.stats import norm, t
 
 from analysis.effects.estimand import Estimand
 from analysis.effects.information import Redrawn, machine_levels, shares
+from analysis.effects.linearisation import Linearised
 from analysis.effects.methods import METHODS
 from analysis.effects.sequential import Boundary
 from analysis.effects.spending import SHAPES, boundaries
 from analysis.effects.study import potential
+from scenarios.effects.monitor import LookedAt
 from tests.helpers.outside_fleets import Condition, fleet
 from tests.helpers.outside_metrics import Metric, common, numbers
 
-LOOKS, DRAWS, PAST = 28, 20, 3
+LOOKS, DRAWS, QUANTILE_DRAWS, PAST = 28, 20, 6, 3
 RULES = ("at the end alone", "alone at each look", "at any time", "obrien-fleming", "pocock", "shares of looks")
 """The last: at any time, with a share of the looks planned in place of the information, and no first look."""
 _FLEET = {"machines": 60, "treated": 20, "before": PAST, "study": LOOKS}
@@ -45,6 +51,7 @@ CONDITIONS = {
     "signed": Metric(Condition(**_FLEET, change=0.03, churn=0.05), "mean", "absolute"),
     "proportion": Metric(Condition(**_FLEET, change=0.2, churn=0.05), "proportion", "absolute", 0.2),
     "ratio": Metric(Condition(**_FLEET, change=0.025, churn=0.05, exposures_vary=True), "ratio", "relative"),
+    "p75": Metric(Condition(**_FLEET, change=0.15, churn=0.05, noise="lognormal"), "p75", "absolute"),
 }
 
 
@@ -52,6 +59,8 @@ def first_looks(condition, seed, number):
     """Return the look at which each rule first rules zero out, 29 for never: without and with a change, (2, D, R)."""
     rng = np.random.default_rng([seed, number])
     made = fleet(condition.fleet, rng)
+    if Estimand.of(condition.metric_kind).metric_kind == "quantile":
+        return _first_looks_at_a_quantile(condition, made, rng)
     assigned = np.array([made.assigned(rng) for _ in range(DRAWS)])
     table, jobs = _near_one(condition, made, rng), pd.DataFrame(made.jobs)
     target = Estimand.of(condition.metric_kind, condition.change).target
@@ -73,6 +82,33 @@ def first_looks(condition, seed, number):
     first = first.assign(weight=first["exposure"]) if target == "sums" else first
     share = shares(machine_levels(first), PAST, list(range(1, LOOKS + 1)), LOOKS)
     return np.stack([_first(distance, rule) for rule in _rules(share, redrawn.correlation(), freedom)], axis=-1)
+
+
+def _first_looks_at_a_quantile(condition, made, rng):
+    """Return the same of a quantile: every draw and look is linearised anew."""
+    table, jobs = pd.DataFrame(made.rows), pd.DataFrame(made.jobs)
+    estimand = Estimand.of(condition.metric_kind, condition.change)
+    method = next(method for method in METHODS if method.name == "adjusted")
+    distance, freedom = np.zeros((2, 2, QUANTILE_DRAWS, LOOKS))
+    redrawn, share = Redrawn(method), None
+    for draw in range(QUANTILE_DRAWS):
+        treated = (table["period"] >= PAST) & made.assigned(rng)[table["machine"]]
+        for arm in (0, 1):
+            value = table["on"] if arm else table["off"]
+            observed = table.assign(value=np.where(treated, value, table["off"]), treated=treated.astype(int))
+            looked_at = LookedAt(jobs, method, estimand, 0.95)
+            for look in range(1, LOOKS + 1):
+                rows = observed[observed["period"] < PAST + look]
+                at = looked_at.look(look, PAST + look - 1, rows)
+                distance[arm, draw, look - 1] = abs(at.effect.change) / at.effect.error
+                freedom[arm, draw, look - 1] = at.effect.freedom
+                if draw == 0 and arm == 0:
+                    redrawn.look(at.without_feature(rows, jobs, estimand.target), condition.fleet.treated)
+            if share is None:
+                levels = machine_levels(Linearised.of(observed, jobs, estimand).near_one()[0])
+                share = shares(levels, PAST, list(range(1, LOOKS + 1)), LOOKS)
+    rules = _rules(share, redrawn.correlation(), freedom)
+    return np.stack([_first(distance, rule) for rule in rules], axis=-1)
 
 
 def _near_one(condition, made, rng):

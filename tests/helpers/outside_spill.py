@@ -31,8 +31,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.exposure import Exposure, WholeDomains
-from analysis.effects.study import Study
+from analysis.effects.exposure import Exposure
+from analysis.effects.study import Study, half_width
 
 PART = 50
 
@@ -216,16 +216,25 @@ def answers(c, seed, number):
     jobs = pd.DataFrame({"job": np.arange(c.jobs), "quota": np.bincount(drawn.job, minlength=c.jobs)})
     table = drawn.table(treated).assign(rack=lambda rows: rows["domain"])
     study, side_by_side = Study.of(table, jobs), Study.of(drawn.table(alone), jobs)
-    row = [drawn.truth(), Exposure().parts(study.cells, study.treated).correlation]
+    parts = Exposure().parts(study.cells, study.treated)
+    line, first, clustered = _answer(parts.total), (np.nan, np.nan), (np.nan, np.nan)
     share = np.bincount(drawn.domain, treated) / np.bincount(drawn.domain)
     pure = (share == 0.0) | (share == 1.0)
-    line, first, clustered = Exposure().estimate(study), None, None
     if min((share == 0.0).sum(), (share == 1.0).sum()) >= 2:
         whole = study if pure.all() else Study.of(table[pure[table["domain"]]].reset_index(drop=True), jobs)
-        first = line if pure.all() else WholeDomains().estimate(whole)
-        clustered = Adjusted(cluster="rack").estimate(whole)
-    effects = [first, line, clustered, Adjusted().estimate(side_by_side)]
-    return [*row, *(number for e in effects for number in ((np.nan, np.nan) if e is None else (e.change, e.margin)))]
+        first = line if pure.all() else _answer(Exposure().parts(whole.cells, whole.treated).total)
+        clustered = _margins(Adjusted(cluster="rack").estimate(whole))
+    alone_says = _margins(Adjusted().estimate(side_by_side))
+    return [drawn.truth(), parts.correlation, *first, *line, *clustered, *alone_says]
+
+
+def _answer(part):
+    """Return change and half-width of what `whole-domains` and `exposure` say."""
+    return part.change, float(half_width(np.array(part.error), np.array(part.freedom)))
+
+
+def _margins(effect):
+    return effect.change, effect.margin
 
 
 def counted(name, draws, out, seed=1):

@@ -1,6 +1,7 @@
 """`wsc design`: tables or a scenario in, ranked designs out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,21 @@ def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     assert payload["smallest"] > 0.0005
 
 
+def test_an_experiment_on_a_quantile_is_planned_on_what_each_row_moves_it_by():
+    rows = fleet()
+    question = DesignQuestion(0.02, days=1.0, draws=100, metric_kind="p50")
+    payload = design_of([rows], question, None, quiet).payload()
+    assert payload["metric_kind"] == "p50"
+    of_rate = {row["estimator"] for row in payload["designs"]}
+    assert "adjusted" in of_rate
+    assert not {"shrunken", "random-effects", "published"} & of_rate
+    margins = [row["margin"] for row in payload["designs"]]
+    twice = design_of([rows.assign(value=2 * rows["value"])], question, None, quiet).payload()
+    assert [row["margin"] for row in twice["designs"]] == pytest.approx(margins)
+    with pytest.raises(FaultsError, match=r"metric_kind: \d+ machines in each arm are needed for p99\.99"):
+        design_of([rows], replace(question, metric_kind="p99.99"), None, quiet)
+
+
 def test_only_what_was_before_the_feature_is_used(tmp_path):
     rows = fleet()
     rows["treated"] = ((rows["period"] == 3) & (rows["machine"] < 20)).astype(int)
@@ -145,8 +161,8 @@ def test_kinds_of_metrics_are_planned_as_the_same_values_of_a_rate_are(said, kin
             "value: should be above 0; if it is right, give --metric-kind mean (or proportion, or ratio)",
         ),
         (
-            ("--detect", "2%", "--metric-kind", "p99"),
-            "--metric-kind: should be rate, mean, proportion or ratio; no exp",
+            ("--detect", "2", "--metric-kind", "p50", "--change", "absolute", "--crossover"),
+            "--crossover: is not planned for a quantile",
         ),
         (("--detect", "2", "--metric-kind", "proportion"), "--detect: should be a share between 0 and 1, such as 3%"),
         (("--detect", "2%", "--metric-kind", "ratio"), "exposure: is missing: a ratio needs its denominators there"),

@@ -160,10 +160,13 @@ KINDS = {
     "mean": lambda value: np.where(value < 0.97, 0.0, 100.0 * (value - 1.0)),
     "proportion": lambda value: (value > 1.02).astype(float),
     "ratio": lambda value: value * (1 + np.arange(len(value)) % 3),
+    "p75": lambda value: 100.0 * value,
 }
 
 
-@pytest.mark.parametrize(("kind", "change"), [("mean", None), ("proportion", "relative"), ("ratio", "absolute")])
+@pytest.mark.parametrize(
+    ("kind", "change"), [("mean", None), ("proportion", "relative"), ("ratio", "absolute"), ("p75", "absolute")]
+)
 def test_each_look_says_what_an_estimate_of_its_rows_does_of_any_kind_of_metric(tmp_path, kind, change):
     table = observations(0.05).assign(exposure=lambda rows: 1 + np.arange(len(rows)) % 3, instance=range(720))
     table = table.assign(value=KINDS[kind](table["value"].to_numpy()))
@@ -179,7 +182,8 @@ def test_each_look_says_what_an_estimate_of_its_rows_does_of_any_kind_of_metric(
         assert look["zero_ruled_out"] == (look["low"] > 0 or look["high"] < 0) == (look["p_value"] < 0.05)
     assert payload["change"] == "gained"
     assert "higher by " in answer.verdict
-    assert any(f"guards that cannot look at a {kind}" in note for note in payload["notes"])
+    what = "quantile" if kind == "p75" else kind
+    assert any(f"guards that cannot look at a {what}" in note for note in payload["notes"])
     assert f"{answer.estimand.unit or '+'}" in answer._repr_html_()
     assert answer.figure().axes[0].get_ylabel() == "change so far" + ", points" * (answer.estimand.unit == "points")
 
@@ -204,7 +208,7 @@ def test_looks_whose_level_is_zero_are_left_out_of_relative_changes(tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--metric-kind", "p99"), "--metric-kind: should be rate, mean, proportion or ratio; look at a quantile once"),
+        (("--metric-kind", "p99.9"), "machines in each arm are needed for p99.9"),
         (("--metric-kind", "mean", "--estimator", "published"), "--estimator: published estimates the relative change"),
         (("--metric-kind", "ratio"), "exposure: is missing: a ratio needs its denominators there"),
         (("--metric-kind", "mean", "--change", "relative"), "; give --change absolute"),
