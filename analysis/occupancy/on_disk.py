@@ -263,8 +263,9 @@ def read_on_disk(
     """Read tables of requests in any order, or access logs, in memory that does not grow with their length.
 
     What was read is written as numbers to a temporary folder, sorted there in parts, and taken part by part: 30 bytes
-    a request, 50 if requests have names, 70 if rows are compared whole, 110 of an access log, in the folder that the environment's TMPDIR
-    names. Sums over parts may differ from those over the whole in their last bits; all else is the same.
+    a request, 50 if requests have names, 70 if rows are compared whole, 110 of an access log, in the folder that the
+    environment's TMPDIR names. Sums over parts may differ from those over the whole in their last bits; all else is the
+    same.
 
     Parameters
     ----------
