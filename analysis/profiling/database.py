@@ -338,6 +338,41 @@ class Database:
         bare = replace(query, by=tuple(apart))
         return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
 
+    def graph(self, query: Query, *, apart: Sequence[str] = ()) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return all `edges` and all functions as `inclusive` gives them, for which samples are summed once.
+
+        Parameters
+        ----------
+        query, apart : as in `edges`
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        bare, state = replace(query, by=tuple(apart)), self._identity
+        calls: list[pd.DataFrame] = []
+
+        def ask(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
+            edges, functions = paths.graph(cursor, sums)
+            calls.append(edges)
+            return functions
+
+        functions = self._of_stacks("inclusive", bare, ask, None)
+        if calls and state == self._identity:
+            self._answers.put(state, ("edges", bare, None), calls[0])
+        return calls[0] if calls else self.edges(query, apart=apart), functions
+
+    def has_paths(self, query: Query) -> bool:
+        """Return whether a query has samples with call paths.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        return self._of_stacks("has paths", replace(query, by=()), lambda _, sums: sums.samples > 0, None)
+
     def apart(self, query: Query, most: int, *, greatest: bool = False) -> pd.DataFrame:
         """Sum the samples that have call paths by path and by the query's dimensions of processes.
 

@@ -61,8 +61,14 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
         The dimensions, `function`, `samples`, `value`, `share` of everything, `own` (the value of samples in the
         function itself); each function once per path.
     """
-    names = _code_functions(cursor)
-    weights = _weights(cursor, sums)
+    return _functions(cursor, sums, top, (_code_functions(cursor), _weights(cursor, sums)))
+
+
+def _functions(
+    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
+) -> pd.DataFrame:
+    """Return what `inclusive` does; `stacks` are names of functions and sums by stack."""
+    names, weights = stacks
     leaves: list[pd.DataFrame] = []
     reached = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
     own = frames.together(leaves).set_index("item")["value"].reindex(reached["item"], fill_value=0)
@@ -88,8 +94,25 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     DataFrame
         The dimensions, `caller`, `function`, `samples`, `value`.
     """
-    names = _code_functions(cursor)
-    weights = _weights(cursor, sums)
+    return _edges(cursor, sums, top, (_code_functions(cursor), _weights(cursor, sums)))
+
+
+def graph(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return all `edges`, and all functions as `inclusive` gives them, of the same sums by stack.
+
+    Parameters
+    ----------
+    cursor, sums : as in `paths`
+    """
+    stacks = _code_functions(cursor), _weights(cursor, sums)
+    return _edges(cursor, sums, None, stacks), _functions(cursor, sums, None, stacks)
+
+
+def _edges(
+    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
+) -> pd.DataFrame:
+    """Return what `edges` does; `stacks` are names of functions and sums by stack."""
+    names, weights = stacks
     calls = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
     dimensions, call = _apart(cursor, sums, calls["item"])
     caller, function = call // max(1, len(names)), call % max(1, len(names))

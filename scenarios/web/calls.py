@@ -55,8 +55,8 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
-    functions_of = site.database.inclusive(request.query, apart=ROOTS)
-    graph = call_graph(site.database.edges(request.query, apart=ROOTS), functions_of, most)
+    edges, functions_of = site.database.graph(request.query, apart=ROOTS)
+    graph = call_graph(edges, functions_of, most)
     unit = unit_of(site, request.query.event)
     linked = [(name, value) for name, value in request.pairs() if name in _LINKED and not value.startswith("function=")]
     links = {"function": to_flame(request.grouped(*ROOTS))}

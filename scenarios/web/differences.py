@@ -77,10 +77,11 @@ def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) 
     """
     if why := incomparable(site.database, before, site.database, after):
         return why
-    first, second = (_side(site, query, roots) for query in (before, after))
-    if isinstance(first, str) or isinstance(second, str):
-        return first if isinstance(first, str) else str(second)
-    return first, second
+    first = _side(site, before, roots)
+    if isinstance(first, str):
+        return first
+    second = _side(site, after, roots)
+    return second if isinstance(second, str) else (first, second)
 
 
 def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
@@ -100,7 +101,7 @@ def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
     key = next((name for name in query.by if of_process(name)), None) if roots else None
     rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
-        return _TOO_MANY if len(rows) or len(site.database.stacks(query, 1)) else _NO_PATHS
+        return _TOO_MANY if len(rows) or site.database.has_paths(query) else _NO_PATHS
     root = [()] * len(rows) if key is None else [(root if root in roots else OTHER,) for root in rows[key].map(str)]
     number: dict[tuple[str, ...], int] = {}
     path = [number.setdefault((*first, *rest), len(number)) for first, rest in zip(root, rows["path"], strict=True)]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
 from tests.helpers.small_profile import FUNCTIONS
@@ -34,6 +36,20 @@ def test_every_program_has_its_own_main_in_the_call_graph(pages, small_profile):
             alone = database.edges(query.restricted("application", program))
             mine = database.edges(query, apart=("application",)).query("application == @program")
             assert mine.drop(columns="application").reset_index(drop=True).equals(alone)
+
+
+def test_calls_and_functions_of_one_sum_are_those_of_two(small_profile):
+    """Asked first, again, and after the functions alone; `has_paths` is whether there are any."""
+    query, apart = Query("cpu_time", ()), ("application",)
+    with Database([small_profile]) as database, Database([small_profile]) as other:
+        edges, functions = other.edges(query, apart=apart), other.inclusive(query, apart=apart)
+        del other._answers._answers[other._identity, ("edges", replace(query, by=apart), None)]
+        for answer in (database.graph(query, apart=apart), database.graph(query, apart=apart)):
+            assert answer[0].equals(edges)
+            assert answer[1].equals(functions)
+        assert other.graph(query, apart=apart)[0].equals(edges)
+        assert database.has_paths(query)
+        assert not database.has_paths(query.during(1e9, None))
 
 
 def test_the_call_graph_is_drawn_from_text_that_no_name_breaks_out_of(pages):
