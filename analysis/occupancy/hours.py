@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
 from analysis.occupancy.load import recorded
-from analysis.occupancy.logs.clocks import OwnClock
+from analysis.occupancy.logs.clocks import BY_UTC, LogClock
 from analysis.occupancy.objective import Objective, ReplayStation
 from analysis.occupancy.percentiles import TAIL
 from models.arrays import Floats, Ints
@@ -74,43 +73,31 @@ class HourNeeds:
         return bool(np.isfinite(self.percentile_s))
 
 
-def hours(
-    start_s: float, end_s: float, origin_s: float = 0.0, zone: str | None = None, own: OwnClock | None = None
-) -> tuple[Hour, ...]:
+def hours(start_s: float, end_s: float, origin_s: float = 0.0, clock: LogClock = BY_UTC) -> tuple[Hour, ...]:
     """Return the hours of a log: of the week if it has two weeks and a calendar, else of the day.
 
     Parameters
     ----------
     start_s, end_s : of the log, seconds
     origin_s : what these count from, in seconds since 1970; 0: there is no calendar, hours count from 0
-    zone : whose clock is read; None: the log's own, or UTC
-    own : the clock that the log's stamps say
+    clock : by which hours are told
 
     Examples
     --------
     >>> [(hour.name, hour.length_s) for hour in hours(0.0, 5400.0, 1_718_010_000.0)]
     [('09', 3600.0), ('10', 1800.0)]
-    >>> hours(0.0, 15 * 86_400.0, 1_718_010_000.0, "Europe/Berlin")[11].name
+    >>> hours(0.0, 15 * 86_400.0, 1_718_010_000.0, LogClock("Europe/Berlin"))[11].name
     'Mon 11'
     """
-    past_s = float(_local_s(np.array([origin_s + start_s]), zone, own)[0]) % HOUR_S
+    past_s = float(clock.local_s(np.array([origin_s + start_s]))[0]) % HOUR_S
     edges = np.append(np.arange(start_s - past_s, end_s, HOUR_S), end_s)
     edges[0] = start_s
-    middles = pd.to_datetime(_local_s(origin_s + (edges[:-1] + edges[1:]) / 2, zone, own), unit="s")
+    middles = pd.to_datetime(clock.local_s(origin_s + (edges[:-1] + edges[1:]) / 2), unit="s")
     weekly = bool(origin_s) and end_s - start_s >= _WEEKLY_S
     names = middles.strftime("%a %H" if weekly else "%H").to_numpy()
     rank = middles.hour.to_numpy() + (24 * middles.day_of_week.to_numpy() if weekly else 0)
     alike = [np.flatnonzero(rank == at) for at in np.unique(rank)]
     return tuple(Hour(str(names[at[0]]), tuple(edges[at].tolist()), tuple(edges[at + 1].tolist())) for at in alike)
-
-
-def _local_s(time_s: Floats, zone: str | None, own: OwnClock | None) -> Floats:
-    """Return what a clock shows at times since 1970, as seconds since its own 1970."""
-    if zone is None:
-        return time_s if own is None else time_s + own.ahead_s(time_s)
-    stamps = pd.to_datetime(time_s, unit="s", utc=True).tz_convert(ZoneInfo(zone))
-    local: Floats = (stamps.tz_localize(None) - pd.Timestamp(0)).total_seconds().to_numpy()
-    return local
 
 
 def needs_by_hour(

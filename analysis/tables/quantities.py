@@ -28,6 +28,8 @@ DURATIONS: Mapping[str, float] = {
 }
 """Seconds of a duration's unit."""
 _WRITTEN = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ%]*)")
+_FRACTION = re.compile(r"(\d[T ]\d\d:?\d\d:?\d\d),(?=\d)")
+"""Of a time of day, with the comma after its seconds."""
 _PADDED = r"[+-]?0[0-9]"
 _EPOCHS = ((1e8, 1e11, 1.0), (1e11, 1e14, 1e3), (1e14, 1e17, 1e6), (1e17, 1e20, 1e9))
 """Stamps from here to there count units since 1970, so many to a second; all lie between 1973 and 5138."""
@@ -95,6 +97,17 @@ def is_numeric(texts: "pd.Series[str]", value: Floats) -> bool:
     return bool(share >= _NUMERIC) and not texts.str.match(_PADDED).any()
 
 
+def with_points(texts: pd.Series) -> pd.Series:
+    """Return points in time whose fractions of a second are after a point; ISO 8601 has a comma, too.
+
+    Examples
+    --------
+    >>> with_points(pd.Series(["2026-01-01 09:54:00,040", "1,5"])).tolist()
+    ['2026-01-01 09:54:00.040', '1,5']
+    """
+    return texts.str.replace(_FRACTION, r"\1.", regex=True)
+
+
 def times_s(cells: pd.Series, zone: str = "UTC") -> tuple[Floats, bool]:
     """Read points in time: ISO 8601 with a zone or without, or counts since 1970 in s, ms, us or ns.
 
@@ -120,7 +133,7 @@ def times_s(cells: pd.Series, zone: str = "UTC") -> tuple[Floats, bool]:
     if not isinstance(cells.dtype, np.dtype) and isinstance(cells.dtype, pd.DatetimeTZDtype):
         return _seconds(cells), False
     codes, distinct = pd.factorize(cells)
-    texts = pd.Series(distinct).astype(str)
+    texts = with_points(pd.Series(distinct).astype(str))
     count = _since_1970(pd.to_numeric(texts, errors="coerce").to_numpy(np.float64))
     rest = np.isnan(count)
     if not rest.any():

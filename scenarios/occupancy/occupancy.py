@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +17,7 @@ from analysis.occupancy.identification import Identified, identify
 from analysis.occupancy.inversion import Reconstruction
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
-from analysis.occupancy.logs.clocks import OwnClock
+from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
 from analysis.occupancy.logs.rates import (
@@ -217,6 +216,8 @@ class OccupancyConclusion(Conclusion):
     """The file; None if it was no file's."""
     origin_s: float = 0.0
     """What times count from, in seconds since 1970; 0 if they are the log's own."""
+    clock: LogClock = BY_UTC
+    """By which times are told."""
     figures: tuple[str, ...] | None = None
     """Files of pictures; None if none were asked for."""
 
@@ -388,7 +389,8 @@ class OccupancyConclusion(Conclusion):
             )
             for row in worst.sort_values("start_s", kind="stable").to_dict("records")
         ]
-        return table(("worst intervals", "busy", "service", "queueing", "ratio", "peak"), rows)
+        heading = f"worst intervals, {self.clock.name}" if self.origin_s else "worst intervals"
+        return table((heading, "busy", "service", "queueing", "ratio", "peak"), rows)
 
     def _alerts(self) -> Iterator[Says]:
         if self.alerts is None:
@@ -402,7 +404,7 @@ class OccupancyConclusion(Conclusion):
     def _when(self, time_s: float) -> str:
         """Return a time by the calendar if the log has one, else in seconds."""
         if self.origin_s:
-            return datetime.fromtimestamp(self.origin_s + time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            return self.clock.shown(self.origin_s + time_s)
         return f"{time_s:,.1f} s"
 
 
@@ -443,23 +445,24 @@ def occupancy(
     """
     refuse_together(query, out)
     files, of_others = files_of(log, query) if given is None else RequestFiles(listed(log), ())
-    said, called = replace(options or LogOptions(), clock=query.hourly), name or named(log)
+    said, called = options or LogOptions(), name or named(log)
     with faults_in(files[0] if name is None else Path(name)):
         rows, since_s, until_s = query.rows, None, None
         if rows is not None:
             said = replace(said, fields=said.fields or rows.reads_fields)
         source = given or read_logs(files, said)
+        clock = LogClock(None if said.zone is None else zone_of(said.zone).key, source.clock)
         if rows is not None:
-            source, since_s, until_s = stretch(chosen_rows(source, rows), rows)
+            source, since_s, until_s = stretch(chosen_rows(source, rows), rows, clock)
         if rows is not None and rows.hosts is not None:
             hosts = tuple(_by_host(source, query))
             total = _summed(source, hosts, query)
-            return replace(total, log=called, origin_s=source.origin_s)
+            return replace(total, log=called, origin_s=source.origin_s, clock=clock)
         cleaned = clean(source.table, query.servers, source.resolution_s)
         cleaned = replace(cleaned, findings=(*source.findings, *cleaned.findings))
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
-    answer = laws(cleaned, present, query, source.origin_s, said.zone, own=source.clock)
+    answer = laws(cleaned, present, query, source.origin_s, clock)
     unsure = doubts(answer.servers_test, query.servers) if given is None else ()
     notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
@@ -566,9 +569,7 @@ def laws(
     present: Curve,
     query: OccupancyQuery,
     origin_s: float = 0.0,
-    zone: str | None = None,
-    *,
-    own: OwnClock | None = None,
+    clock: LogClock = BY_UTC,
 ) -> OccupancyConclusion:
     """Return what the laws say of a log that is fit for them.
 
@@ -578,8 +579,7 @@ def laws(
     present : their occupancy
     query : what is asked
     origin_s : what the log's times count from, in seconds since 1970; 0: they are its own
-    zone : whose hours of the day are meant; None: those of the log's own clock, or UTC
-    own : the clock that the stamps say
+    clock : by which times are told
     """
     total = law(present, query.servers)
     interval_s = query.interval_s or handy(present.end_s - present.start_s)
@@ -607,13 +607,14 @@ def laws(
                 load=query.load,
                 station=station,
                 quantum_s=query.quantum_s,
-                calendar=hours(present.start_s, present.end_s, origin_s, zone, own) if query.hourly else (),
-                clock=(zone or (own.name if own is not None else "UTC")) if origin_s else "",
+                calendar=hours(present.start_s, present.end_s, origin_s, clock) if query.hourly else (),
+                clock=clock.name if origin_s else "",
             )
-            if query.hourly and zone is None and own is not None:
-                notes.append(own.note())
         else:
             notes.append("no answer about the objective: departures belong to no arrivals")
+    own = clock.own if clock.zone is None else None
+    if own is not None and (query.hourly or own.others or any(own.offset_s)):
+        notes.append(own.note())
     classes: tuple[ClassTimes, ...] = ()
     if log.label is not None:
         notes.append("* queueing of a class: as if the requests present shared the servers evenly")
@@ -647,6 +648,7 @@ def laws(
         notes=tuple(notes),
         percentiles=log_percentiles(log, station, query.servers),
         slo=answered,
+        clock=clock,
         scalability=scalability(log, query.servers) if query.scalability else None,
         classes=classes,
         alerts=None if query.alert is None else alerts(parts, query.alert),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.curve import Curve, window
+from analysis.occupancy.logs.clocks import LogClock
 from analysis.occupancy.logs.log import Log
 from analysis.tables.expressions import evaluated, parsed
 from analysis.tables.quantities import times_s
@@ -86,13 +87,19 @@ def chosen_rows(log: Log, slice_: LogSlice) -> Log:
     return replace(log, table=table[rows].reset_index(drop=True), notes=tuple(notes), fields=fields)
 
 
-def stretch(log: Log, slice_: LogSlice) -> tuple[Log, float | None, float | None]:
+def stretch(log: Log, slice_: LogSlice, clock: LogClock) -> tuple[Log, float | None, float | None]:
     """Return the requests that may be present in a stretch of time, and its ends in the log's own seconds.
 
     Requests that were there before it began stay whole; the law is about the time between the ends.
+
+    Parameters
+    ----------
+    log : requests
+    slice_ : with the ends, if there are any
+    clock : of ends that name no zone
     """
     since, until = (
-        _time_of(log, f"--{name}", text) for name, text in (("from", slice_.since), ("until", slice_.until))
+        _time_of(log, f"--{name}", text, clock) for name, text in (("from", slice_.since), ("until", slice_.until))
     )
     if since is None and until is None:
         return log, None, None
@@ -101,7 +108,8 @@ def stretch(log: Log, slice_: LogSlice) -> tuple[Log, float | None, float | None
         came >= (until if until is not None else math.inf)
     )
     if not present.any():
-        refuse("--from" if slice_.since else "--until", "leaves no request", str(slice_.since or slice_.until))
+        problem = f"leaves no request: the log is {_span(log, clock)}"
+        refuse("--from" if slice_.since else "--until", problem, str(slice_.since or slice_.until))
     table = log.table[present].reset_index(drop=True)
     fields = None if log.fields is None else log.fields[present].reset_index(drop=True)
     return replace(log, table=table, fields=fields), since, until
@@ -218,8 +226,17 @@ def _numbers_or_texts(column: pd.Series) -> pd.Series:
     return numbers if numbers.notna().sum() == (texts != "").sum() else texts
 
 
-def _time_of(log: Log, option: str, text: str | None) -> float | None:
-    """Return a point in time in the log's own seconds."""
+def _span(log: Log, clock: LogClock) -> str:
+    """Return from when to when a log is, by a clock if it has a calendar."""
+    times = log.table[["arrival_s", "departure_s"]].to_numpy(dtype=np.float64)
+    first, last = float(np.nanmin(times)), float(np.nanmax(times))
+    if not log.origin_s:
+        return f"from {first:,.6g} to {last:,.6g} s"
+    return f"from {clock.shown(log.origin_s + first)} to {clock.shown(log.origin_s + last)} ({clock.name})"
+
+
+def _time_of(log: Log, option: str, text: str | None, clock: LogClock) -> float | None:
+    """Return a point in time in the log's own seconds; one that names no zone is of the clock."""
     if text is None:
         return None
     try:
@@ -228,8 +245,8 @@ def _time_of(log: Log, option: str, text: str | None) -> float | None:
         number = math.nan
     if math.isfinite(number) and (not log.origin_s or number < _LATEST_OWN_S):
         return number
-    (since_1970,), _ = times_s(pd.Series([text]))
+    (since_1970,), zoneless = times_s(pd.Series([text]))
     if not math.isfinite(since_1970) or not log.origin_s:
         what = "a time such as 2024-06-10T09:00" if log.origin_s else "a number of seconds, as the log has"
         refuse(option, f"should be {what}", text)
-    return float(since_1970 - log.origin_s)
+    return float(clock.time_s(float(since_1970)) if zoneless else since_1970) - log.origin_s

@@ -41,11 +41,11 @@ class OwnClock:
     @property
     def name(self) -> str:
         """The first offset, such as UTC+02:00."""
-        return offset_name(self.offset_s[0])
+        return offset_name(self.offset_s[0]) + (" at first" if len(self.offset_s) > 1 else "")
 
     def note(self) -> str:
-        """Return what must be known to read hours by this clock."""
-        by = f"hours are by the offset that the stamps say, {self.name}; --zone says another"
+        """Return what must be known to read times by this clock."""
+        by = f"times are by the offset that the stamps say, {offset_name(self.offset_s[0])}; --zone says another"
         if self.others:
             return f"{by}: {self.others:,} stamps have other offsets than that"
         changes = [
@@ -69,6 +69,72 @@ class OwnClock:
         place = np.searchsorted(np.array(self.since_s), time_s, side="right") - 1
         ahead: Floats = np.array(self.offset_s)[np.maximum(place, 0)]
         return ahead
+
+
+@dataclass(frozen=True, slots=True)
+class LogClock:
+    """The clock by which the times of a log are told and understood: all of one answer by the same."""
+
+    zone: str | None = None
+    """As it was said; None: the log's own, or UTC."""
+    own: OwnClock | None = None
+    """The clock that the stamps say."""
+
+    @property
+    def name(self) -> str:
+        """Whose times they are: Europe/Berlin, UTC+02:00, UTC."""
+        return self.zone or (self.own.name if self.own is not None else "UTC")
+
+    def local_s(self, time_s: Floats) -> Floats:
+        """Return what the clock shows at times since 1970, as seconds since its own 1970."""
+        if self.zone is None:
+            return time_s if self.own is None else time_s + self.own.ahead_s(time_s)
+        stamps = pd.to_datetime(time_s, unit="s", utc=True).tz_convert(zone_of(self.zone))
+        local: Floats = (stamps.tz_localize(None) - pd.Timestamp(0)).total_seconds().to_numpy()
+        return local
+
+    def time_s(self, local_s: float) -> float:
+        """Return when the clock shows a time, in seconds since 1970; the first time if it shows it twice.
+
+        Examples
+        --------
+        >>> LogClock("Europe/Berlin").time_s(7200.0), LogClock(own=OwnClock((0.0,), (-3600.0,))).time_s(0.0)
+        (3600.0, 3600.0)
+        """
+        if self.zone is not None:
+            local = pd.Timestamp(local_s, unit="s")
+            return float(local.tz_localize(zone_of(self.zone), ambiguous=True, nonexistent="shift_forward").timestamp())
+        offsets = (0.0,) if self.own is None else self.own.offset_s
+        shown_at = [local_s - offset for offset in offsets]
+        right = [time for time in shown_at if abs(self.local_s(np.array([time]))[0] - local_s) < 1]
+        return min(right, default=shown_at[0])
+
+    def shown(self, time_s: float) -> str:
+        """Return a time since 1970 as the clock shows it, to the second.
+
+        Examples
+        --------
+        >>> LogClock().shown(3600.0), LogClock("Asia/Karachi").shown(3600.0)
+        ('1970-01-01 01:00:00', '1970-01-01 06:00:00')
+        """
+        return datetime.fromtimestamp(float(self.local_s(np.array([time_s]))[0]), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+BY_UTC = LogClock()
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InputError(f"zone: should be a time zone such as Europe/Berlin, got {name}") from None
 
 
 def offset_name(offset_s: float) -> str:
@@ -212,10 +278,7 @@ def localised(times: pd.Series, zone: str) -> pd.Series:
     >>> int(localised(twice, "UTC").dt.hour.iloc[0])
     2
     """
-    try:
-        ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        raise InputError(f"zone: should be a time zone such as Europe/Berlin, got {zone}") from None
+    zone_of(zone)
     seconds = np.where(times.isna(), np.nan, times.astype("datetime64[us]").astype("int64") / 1e6)
     step = set_back(seconds)
     summer = np.arange(len(times)) < (len(times) if step is None else step)

@@ -317,11 +317,27 @@ def unit_of(name: str, values: Floats, stated: str | None = None) -> tuple[str, 
         raise FileError([FileFault(1, 1, name, f"should be in {stated}, as --unit says", f"a name in {named}")])
     if named:
         return named, ""
-    known = values[np.isfinite(values)]
-    for unit, least in _EPOCH.items():
-        if len(known) and least <= known.min() and known.max() < 10 * least and known.max() < 2 * known.min():
+    for unit in _EPOCH:
+        if count_from_1970(values, unit):
             return unit, f"column {name} is read as {_SPELLED[unit][-1]} since 1970"
     return stated or "s", "" if stated else f"column {name} is read as seconds; --unit says another"
+
+
+def count_from_1970(values: Floats, unit: str) -> bool:
+    """Return whether numbers in a unit all lie where times since 1970 do: between 2001 and 2286.
+
+    Parameters
+    ----------
+    values : NaN where there is none; the least and the largest are enough
+    unit : s, ms, us or ns
+
+    Examples
+    --------
+    >>> count_from_1970(np.array([1.7e12, np.nan]), "ms"), count_from_1970(np.array([1.7e12]), "s")
+    (True, False)
+    """
+    known, least = values[np.isfinite(values)], _EPOCH[unit]
+    return bool(len(known) and least <= known.min() and known.max() < min(10 * least, 2 * known.min()))
 
 
 def undecided(stamp: str, duration: str, notes: Sequence[str]) -> FileFault | None:

@@ -36,6 +36,7 @@ from analysis.occupancy.logs.log import (
     Log,
     LogFinding,
     Roles,
+    count_from_1970,
     counted,
     names_requests,
     names_several,
@@ -57,7 +58,7 @@ from analysis.occupancy.logs.swf import read_swf
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import PRINTED, FileError, FileFault
-from analysis.tables.quantities import numbers
+from analysis.tables.quantities import numbers, with_points
 from models.arrays import Floats
 from models.errors import InputError
 
@@ -66,6 +67,7 @@ _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
+_OFFSET_LENGTH = len("+00:00]")
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
 
@@ -108,8 +110,6 @@ class LogOptions:
     """Zone of stamps that do not say theirs; None: UTC."""
     fields: bool = False
     """Whether what else each row says is wanted, to choose rows and to compare classes."""
-    clock: bool = False
-    """Whether the offset from UTC is wanted that stamps say themselves."""
 
     def stated(self) -> tuple[str | None, ...]:
         """Return the columns that were named."""
@@ -350,9 +350,8 @@ def read_table_log(path: Path, *, options: LogOptions | None = None) -> Log:
                 refuse_undecided(which, notes)
             if sound and _too_long(times, which, notes) is None:
                 log = _log(times, columns, which, notes)
-                log = replace(log, findings=_clocks(columns, which))
-                if said.clock:
-                    log = replace(log, clock=_written_clock(path, times, columns, which))
+                clock = _written_clock(path, times, columns, which)
+                log = replace(log, findings=_clocks(columns, which), clock=clock)
                 if said.fields:
                     log = replace(log, fields=_others(path, names, which))
                 return log if _named(log.table) else _with_rest(log, _others(path, names, which))
@@ -366,9 +365,9 @@ def _of_cells(cells: FileCells, options: LogOptions, times: Times | None = None)
     refuse_undecided(which, notes)
     _refuse_long(seconds, which, notes, cells)
     log = replace(_log(seconds, columns, which, notes), findings=_clocks(columns, which))
-    if options.clock:
-        stamp = str(which.arrival or which.departure)
-        log = replace(log, clock=_clock_of(cells.text(stamp), seconds[stamp]))
+    stamp = str(which.arrival or which.departure)
+    if options.zone is None and _is_zoned(columns[stamp].type):
+        log = replace(log, clock=_clock_of(cells.text(stamp).str[-_OFFSET_LENGTH:], seconds[stamp]))
     others = [name for name in cells.names if name not in which.times()]
     rest = pd.DataFrame({name: cells.columns[name].astype(str) for name in others})
     if options.fields:
@@ -459,19 +458,25 @@ def _written_clock(
     """Return the clock of a table's stamps: as CSV writes them, by the zone of a column of Parquet."""
     stamp = str(which.arrival or which.departure)
     kind = columns[stamp].type
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
+    if not _is_zoned(kind):
         return None
     if not head_of(path).startswith(PARQUET):
-        return _clock_of(_columns(path, [stamp], lambda _: {stamp: TEXT})[stamp].to_pandas(), times[stamp])
-    hours = np.unique(np.floor((times[stamp].value_s + times[stamp].since_s) / HOUR_S)) * HOUR_S
+        texts = _columns(path, [stamp], lambda _: {stamp: pa.string()})[stamp]
+        ends = pc.utf8_slice_codeunits(texts, -_OFFSET_LENGTH, None)
+        return _clock_of(ends.dictionary_encode().to_pandas(), times[stamp])
+    hours = np.sort(pd.unique(np.floor((times[stamp].value_s + times[stamp].since_s) / HOUR_S))) * HOUR_S
     local = pc.local_timestamp(pa.array(hours.astype(np.int64), pa.timestamp("s", kind.tz))).cast(pa.int64())
     return own_clock(hours, ((local.to_numpy() - hours) / QUARTER_S).astype(np.int8))
 
 
-def _clock_of(stamps: pd.Series, times: TimeColumn) -> OwnClock | None:
-    """Return the clock of stamps as texts."""
-    codes, texts = pd.factorize(stamps, use_na_sentinel=False)
-    quarters = np.array([quarters_of(str(text)) for text in texts], dtype=np.int8)
+def _is_zoned(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def _clock_of(ends: pd.Series, times: TimeColumn) -> OwnClock | None:
+    """Return the clock of stamps with an offset, by their last characters: few differ, as whole stamps do."""
+    codes, texts = pd.factorize(ends, use_na_sentinel=False)
+    quarters = np.array([quarters_of(f"T{text}") for text in texts], dtype=np.int8)
     return own_clock(times.value_s + times.since_s, quarters[codes])
 
 
@@ -588,13 +593,14 @@ def base_of(
                 continue
             return TimeBase(float(whole_second), float(first // whole_second), ticks)
         return TimeBase(1.0, 0.0, "")
-    column_unit, note = unit_of(name, np.array(extent, dtype=np.float64), unit)
+    ends = np.array(extent, dtype=np.float64)
+    column_unit, note = unit_of(name, ends, unit)
     if pa.types.is_duration(kind):
         column_unit, note = kind.unit, ""
     elif form is not None and name == form.duration:
         column_unit, note = form.unit, ""
     per_second = PER_SECOND[column_unit]
-    since_s = float(np.floor(extent[0] / per_second)) if "1970" in note else 0.0
+    since_s = float(np.floor(extent[0] / per_second)) if count_from_1970(ends, column_unit) else 0.0
     return TimeBase(per_second, since_s, None, note)
 
 
@@ -839,7 +845,7 @@ def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
     numeric = pd.to_numeric(text, errors="coerce").astype(float)
     if numeric.notna().sum() * 2 < text.notna().sum() and _has_units(text):
         return pd.to_timedelta(numbers(text.fillna(""), "duration").value, unit="s").to_series(index=text.index), "time"
-    stamps = pd.to_datetime(text, errors="coerce", utc=True, format="ISO8601")
+    stamps = pd.to_datetime(with_points(text), errors="coerce", utc=True, format="ISO8601")
     return (stamps, "ISO 8601 time") if stamps.notna().sum() > numeric.notna().sum() else (numeric, "number")
 
 

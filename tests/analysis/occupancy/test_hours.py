@@ -7,6 +7,7 @@ import pytest
 
 from analysis.occupancy.hours import hours, needs_by_hour
 from analysis.occupancy.load import recorded
+from analysis.occupancy.logs.clocks import LogClock
 from analysis.occupancy.objective import Objective, ReplayStation
 from models.errors import InputError
 
@@ -29,7 +30,7 @@ def test_hours_are_those_of_the_zones_clock_and_cover_the_log():
     assert {len(hour.start_s) for hour in of_day} == {13, 14}
     assert sum(hour.length_s for hour in of_day) == pytest.approx(13 * 86_400.0)
     assert max(of_day, key=lambda hour: len(hour.start_s)).name == "09"
-    of_week = hours(0.0, 14 * 86_400.0, MONDAY_NINE_S, "Asia/Kolkata")
+    of_week = hours(0.0, 14 * 86_400.0, MONDAY_NINE_S, LogClock("Asia/Kolkata"))
     assert len(of_week) == 168
     half_past = next(hour for hour in of_week if hour.name == "Mon 14")
     assert half_past.start_s == (0.0, 7 * 86_400.0 - 1800.0, 14 * 86_400.0 - 1800.0)
@@ -38,7 +39,7 @@ def test_hours_are_those_of_the_zones_clock_and_cover_the_log():
 
 def test_a_change_of_clocks_makes_an_hour_come_twice():
     autumn_s = 1_729_983_600.0  # 2024-10-27T01:00 in Berlin, where 02:00 comes twice
-    found = {hour.name: len(hour.start_s) for hour in hours(0.0, 4 * 3600.0, autumn_s, "Europe/Berlin")}
+    found = {hour.name: len(hour.start_s) for hour in hours(0.0, 4 * 3600.0, autumn_s, LogClock("Europe/Berlin"))}
     assert found == {"01": 1, "02": 2, "03": 1}
 
 

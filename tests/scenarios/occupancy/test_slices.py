@@ -105,7 +105,7 @@ def test_a_stretch_of_time_has_the_law_of_that_stretch(log):
         (("--hosts", "host", "--by", "path"), "--by: is about one queue and should not be given beside --hosts"),
         (("--hosts", "host", "--scalability"), "--scalability: is about one queue"),
         (("--from", "2024-01-01"), "--from: should be a number of seconds, as the log has"),
-        (("--from", "9e9"), "--from: leaves no request"),
+        (("--from", "9e9"), "--from: leaves no request: the log is from "),
         (("--slo", "p99"), "--slo: should be a percentile and a time, such as p99=300ms"),
         (("--hourly",), "--hourly: is about an objective: say --slo, too"),
         (("--load", "1.3"), "--load: is about an objective: say --slo, too"),
@@ -173,7 +173,27 @@ def test_hours_are_by_the_offset_that_the_stamps_say(tmp_path):
     options = ["occupancy", str(file), "--servers", "1", "--policy", "fcfs", "--slo", "p50=2s", "--hourly"]
     answer = json.loads(CliRunner().invoke(app, [*options, "--json"]).output)
     assert (answer["slo"]["clock"], [row["hour"] for row in answer["slo"]["hours"]]) == ("UTC+02:00", ["10"])
-    assert "hours are by the offset that the stamps say, UTC+02:00; --zone says another" in answer["notes"]
+    assert "times are by the offset that the stamps say, UTC+02:00; --zone says another" in answer["notes"]
+
+
+def test_all_times_of_an_answer_are_by_one_clock(tmp_path):
+    """That of the stamps, or of --zone: in the table of intervals, by hour, and in --from."""
+    file = tmp_path / "log.csv"
+    stamps = pd.date_range("2026-01-05 09:00:05", "2026-01-05 09:20", freq="15s").strftime("%Y-%m-%dT%H:%M:%S")
+    file.write_text("start;latency_ms\n" + "".join(f"{stamp},250+05:00;500\n" for stamp in stamps))
+    options = ["--slo", "p50=2s", "--hourly", "--policy", "fcfs", "--from", "2026-01-05T09:10"]
+
+    def told(*more):
+        return CliRunner().invoke(app, ["occupancy", str(file), "--servers", "1", *options, *more]).output
+
+    answer, berlin = told(), told("--zone", "Europe/Berlin", "--from", "2026-01-05T05:10")
+    for text, name, hour in ((answer, r"UTC\+05:00", "09"), (berlin, "Europe/Berlin", "05")):
+        assert "40 requests" in text
+        assert re.search(rf"by hour, in {name}\nhour .*\n.*\n{hour} ", text)
+        assert re.search(rf"worst intervals, {name} .*\n.*\n2026-01-05 {hour}:10:05 ", text)
+    late = told("--from", "2026-01-05T10:00")
+    assert "leaves no request: the log is from 2026-01-05 09:00:05 to 2026-01-05 09:19:50 (UTC+05:00)" in late
+    assert "zone: should be a time zone such as Europe/Berlin, got Atlantis" in told("--zone", "Atlantis")
 
 
 def test_percentiles_stand_in_the_answer(log):

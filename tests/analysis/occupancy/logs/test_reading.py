@@ -1,6 +1,7 @@
 """Request logs as tables: what columns are taken for, units, origins, and faults with their places."""
 
 import gzip
+import json
 
 import numpy as np
 import pandas as pd
@@ -65,10 +66,32 @@ def test_times_since_1970_are_known_by_their_size(read, scale):
     assert all("since 1970" in note for note in log.notes)
 
 
+@pytest.mark.parametrize("names", ["start_ms,end_ms", "Start (ms),endMs"])
+def test_times_since_1970_whose_name_has_a_unit_have_dates_too(read, names):
+    """But a number that is since 1970 in another unit than its own is not."""
+    log = read(f"{names}\n1700000000000,1700000002000\n")
+    assert (log.origin_s, stamps(log), log.notes) == (1_700_000_000, [[0.0, 2.0]], ())
+    log = read(f"{names}\n1700000000,1700002000\n")
+    assert (log.origin_s, stamps(log)) == (0, [[1_700_000.0, 1_700_002.0]])
+
+
 def test_iso_times_count_from_their_first_second_in_utc(read):
     log = read("start,end\n2024-01-01T01:00:00.25+01:00,2024-01-01T00:00:02Z\n")
     assert stamps(log) == [[0.25, 2.0]]
     assert log.origin_s == pd.Timestamp("2024-01-01", tz="UTC").timestamp()
+
+
+@pytest.mark.parametrize("zone", ["", "+01:00"])
+def test_a_comma_before_the_fraction_of_a_second_is_one(read, zone):
+    rows = [{"start": f"2026-01-01 09:54:0{at},040{zone}", "latency_ms": 7.5} for at in range(2)]
+    logs = [
+        read("".join(json.dumps(row) + "\n" for row in rows)),
+        read("start;latency_ms\n" + "".join(f"{row['start']};7.5\n" for row in rows)),
+        read("start,latency_ms\n" + "".join(f'"{row["start"]}",7.5\n' for row in rows)),
+    ]
+    for log in logs:
+        assert stamps(log) == [[pytest.approx(at + 0.04), pytest.approx(at + 0.0475)] for at in range(2)]
+        assert log.origin_s == pd.Timestamp(f"2026-01-01 09:54:00{zone or 'Z'}").timestamp()
 
 
 def test_zones_need_not_be_told_in_all_columns(read):

@@ -12,6 +12,7 @@ import pytest
 from analysis.occupancy.curve import curve
 from analysis.occupancy.hours import hours
 from analysis.occupancy.law import law
+from analysis.occupancy.logs.clocks import LogClock
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.reading import LogOptions, read_log, read_logs
 from analysis.occupancy.logs.records import compiled_format
@@ -186,27 +187,27 @@ def test_the_offset_is_read_that_stamps_say(latency, read, tmp_path):
         "".join(map(NGINX.format, stamps_of("2026-11-27 08:00", "2026-11-27 10:00", "Asia/Kolkata"))),
     )
     for text in texts:
-        log = read(text, clock=True)
+        log = read(text)
         assert log.clock.name == "UTC+05:30"
-        assert log.clock.note() == "hours are by the offset that the stamps say, UTC+05:30; --zone says another"
-        own = hours(0.0, 7200.0, log.origin_s, own=log.clock)
+        assert log.clock.note() == "times are by the offset that the stamps say, UTC+05:30; --zone says another"
+        own = hours(0.0, 7200.0, log.origin_s, LogClock(own=log.clock))
         assert [(hour.name, hour.length_s) for hour in own] == [("13", 1800.0), ("14", 3600.0), ("15", 1800.0)]
-        assert [hour.name for hour in hours(0.0, 7200.0, log.origin_s, "UTC", log.clock)] == ["08", "09"]
-    assert read("start,end\n2026-11-27T08:00:00,2026-11-27T08:00:01\n", clock=True).clock is None
+        assert [hour.name for hour in hours(0.0, 7200.0, log.origin_s, LogClock("UTC", log.clock))] == ["08", "09"]
+    assert read("start,end\n2026-11-27T08:00:00,2026-11-27T08:00:01\n").clock is None
 
 
 def test_offsets_that_change_or_are_mixed_are_told(read, tmp_path):
     stamps = stamps_of("2026-10-24 22:00", "2026-10-25 02:00", "Europe/Berlin")
-    log = read("".join(map(NGINX.format, stamps)), clock=True)
-    own = hours(0.0, 4 * 3600.0, log.origin_s, own=log.clock)
+    log = read("".join(map(NGINX.format, stamps)))
+    own = hours(0.0, 4 * 3600.0, log.origin_s, LogClock(own=log.clock))
     assert [(hour.name, len(hour.start_s)) for hour in own] == [("00", 1), ("01", 1), ("02", 2)]
     assert log.clock.note().endswith("; the clock was changed: UTC+01:00 from 2026-10-25 01:00 UTC on")
     for at, half in enumerate((stamps[:72], stamps[72:])):
         (tmp_path / str(at)).write_text("".join(map(NGINX.format, half)))
-    halves = read_logs([tmp_path / "0", tmp_path / "1"], LogOptions(clock=True))
+    halves = read_logs([tmp_path / "0", tmp_path / "1"], LogOptions())
     assert halves.clock == log.clock
     mixed = [stamp.replace("+0200", "+0000" if at % 3 == 0 else "+0200") for at, stamp in enumerate(stamps[:72])]
-    note = read("".join(map(NGINX.format, mixed)), clock=True).clock.note()
+    note = read("".join(map(NGINX.format, mixed))).clock.note()
     assert note.endswith("UTC+02:00; --zone says another: 24 stamps have other offsets than that")
 
 
