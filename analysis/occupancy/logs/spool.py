@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis.occupancy.logs.clocks import set_back_in
+from analysis.occupancy.logs.hygiene import row_digests
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
@@ -320,7 +321,7 @@ class Spools:
             for chunk in spool.chunks(rows):
                 names = chunk.name if naming is not None else None
                 if names is not None and spool.numbers:
-                    names = names + np.uint64(after)  # as `joined` does
+                    names = row_digests(names + np.uint64(after))  # other numbers in each file, and evenly spread
                 alone = chunk.own if own else names
                 if own and spool.own_nothing and chunk.own is not None:
                     alone = chunk.own + np.uint64(after)  # as `joined` numbers what says nothing
