@@ -9,6 +9,9 @@ from analysis.effects.observations import numbered
 from models.arrays import Floats, Ints
 
 _SWEEPS = 20
+_VARIES = 0.1
+"""Standard deviation of a condition on one platform, over the difference between platforms, from which on rates are
+adjusted for it: with less, what it does would be carried ten times further than it was seen."""
 _LEAST = 0.05
 """Of the median ratio: jobs with less count as having so much."""
 
@@ -66,7 +69,25 @@ def conditions_of(rows: pd.DataFrame) -> RowConditions:
         log = np.log(rows[clock].to_numpy(np.float64))
         columns["clock"] = _beyond(log, rows["platform"], np.column_stack(list(columns.values())))
     varying = {name: column for name, column in columns.items() if np.ptp(column) > 1e-9 * np.abs(column).max()}
+    for name, column in list(varying.items()):
+        spread, means = _within_platforms(rows, column)
+        if spread < _VARIES * float(np.ptp(means)):
+            del varying[name]
+            ends = f"{means.min():.2g} to {means.max():.2g}"
+            notes.append(
+                f"{name} differs between platforms ({ends} on average) and hardly on one (standard deviation "
+                f"{spread:.1g}): what it does cannot be told from what the platform does, so rates are those at each "
+                "platform's own"
+            )
     return RowConditions(pd.DataFrame(varying, index=rows.index), tuple(notes))
+
+
+def _within_platforms(rows: pd.DataFrame, column: Floats) -> tuple[float, Floats]:
+    """Return a condition's standard deviation over rows of one job on one platform, and its mean on each platform."""
+    values = pd.Series(column, index=rows.index)
+    of_cell = values.groupby([rows["job"], rows["platform"]]).transform("mean")
+    means = values.groupby(rows["platform"]).mean().to_numpy(dtype=np.float64)
+    return float(np.sqrt(np.mean((values - of_cell) ** 2))), np.asarray(means)
 
 
 def _others(place: Ints, of_row: Floats) -> Floats:

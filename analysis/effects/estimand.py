@@ -118,6 +118,17 @@ class Estimand:
         return "points" if self.metric_kind == "proportion" else ""
 
     @property
+    def outcomes(self) -> tuple[str, str]:
+        """What a job, or a fleet, did whose change is above zero, and below: only of rates more is known to be better.
+
+        Examples
+        --------
+        >>> Estimand.of("rate").outcomes, Estimand.of("proportion").outcomes
+        (('gained', 'lost'), ('rose', 'fell'))
+        """
+        return ("gained", "lost") if self.metric_kind == "rate" else ("rose", "fell")
+
+    @property
     def directions(self) -> tuple[str, str]:
         """What a change above zero, and one below, is called: of a rate more is faster."""
         return ("faster", "slower") if self.metric_kind == "rate" else ("higher", "lower")

@@ -1,5 +1,6 @@
 """Tables of observations, a row for each stay and period: read, flagged, coded, and taken together by stay."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -42,7 +43,7 @@ FIELDS = (
     Field("vcpus", "real", required=False),
 )
 """Columns of a table of observations; others are left alone."""
-_LENIENT = [replace(field, lenient=field.kind == "real" and field.name != "period") for field in FIELDS]
+_BY_NAME = {field.name: field for field in FIELDS}
 REQUIRED = ("period", "job", "machine", "weight", "value", "treated")
 IDENTITY = ("period", "job", "machine", "instance", "shard")
 """Columns that say which observation a row is."""
@@ -52,6 +53,11 @@ NO_FEATURE = (
     "nothing has the feature: no row has treated 1, or there is no such column; "
     "--column treated=EXPRESSION makes it of other columns"
 )
+_LESS_IS_BETTER = re.compile(
+    r"^(?!.*/).*(latency|duration|elapsed|response_?time|runtime|_(ns|us|ms|seconds|secs)\b|\bp(50|90|95|99)\b)",
+    re.IGNORECASE,
+)
+"""Names of columns in which less is better, as they stand in the place of `value`; nothing is divided there."""
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
@@ -59,7 +65,25 @@ Design = Literal["concurrent", "crossover", "staged"]
 """When machines had the feature: some of them from one time on, on and off, or in waves."""
 
 
-def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = AS_IT_IS) -> Reading:
+def _fields(estimand: Estimand, *, strict: bool) -> list[Field]:
+    """Return the columns with what their numbers may be: values have a sign, or denominators may be 0, as is estimated.
+
+    Examples
+    --------
+    >>> [(field.name, field.signed) for field in _fields(Estimand.of("mean"), strict=True) if field.name == "value"]
+    [('value', True)]
+    """
+    changed = {
+        "value": replace(_BY_NAME["value"], signed=estimand.metric_kind != "rate"),
+        "exposure": replace(_BY_NAME["exposure"], above_zero=estimand.metric_kind != "ratio"),
+    }
+    fields = list({**_BY_NAME, **changed}.values())
+    return fields if strict else [replace(f, lenient=f.kind == "real" and f.name != "period") for f in fields]
+
+
+def read_observations(
+    source: Source, *, strict: bool = True, recipe: Recipe = AS_IT_IS, estimand: Estimand = RATE
+) -> Reading:
     """Read the observations of a fleet from one table.
 
     A table without `treated` is of a fleet in which nothing has the feature. An instance may have several rows in a
@@ -74,6 +98,7 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     recipe : how the table's columns become these; its points in time are counted from 1970 in `Recipe.step_s`
     strict : whether amounts that cannot be used and rows that are there twice are faults; otherwise they are left in,
         for guards to judge
+    estimand : what values are of: of a rate they must be above 0
 
     Returns
     -------
@@ -98,9 +123,9 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
     0     0.0   a      m1     2.0    1.5        0
     1     1.0   a      m1     2.0    1.6        1
     """
-    fields, key = (FIELDS, _whole_row) if strict else (_LENIENT, _no_columns)
-    rows = read_rows(source, fields, key, recipe, Remedies(BY_EXPRESSION, by_query=True))
-    given = rows.table
+    key = _whole_row if strict else _no_columns
+    rows = read_rows(source, _fields(estimand, strict=strict), key, recipe, Remedies(BY_EXPRESSION, by_query=True))
+    given, of_value = rows.table, recipe.columns.get("value", "value")
     period = given["period"].to_numpy(dtype=np.float64)
     whole = recipe.period_s is None or recipe.step_s == recipe.period_s
     stray = between(period) if whole else np.zeros(len(period), np.bool_)
@@ -111,6 +136,9 @@ def read_observations(source: Source, *, strict: bool = True, recipe: Recipe = A
         raise FileError([FileFault(line, column, "period", problem, f"{period:g}") for line, period in between_others])
     known = [wanted.name for wanted in FIELDS if wanted.name in given.columns]
     table, notes = given[known].copy(), [*rows.notes, *(not_used(given, known) if recipe.takes_as_is else ())]
+    durations = any(note.startswith("value: ") and "of time" in note for note in rows.notes)
+    if estimand.metric_kind == "rate" and (durations or _LESS_IS_BETTER.search(of_value)):
+        notes.append("value: more counts as faster; where less is better, give a rate, as --column value='1 / p50'")
     if "treated" not in table:
         table["treated"] = 0
         notes.append("no column treated: nothing has the feature")
@@ -449,13 +477,7 @@ def checked(table: pd.DataFrame) -> Observations:
     if not rows["treated"].isin([0, 1]).all():
         raise InputError(f"treated must be 0 or 1, got {rows.loc[~rows['treated'].isin([0, 1]), 'treated'].iloc[0]}")
     coded = Observations.of(rows.assign(treated=rows["treated"].astype(bool)))
-    together, first = numbered([coded.machine, coded.period])
-    if (mixed := coded.treated != coded.treated[first][together]).any():
-        machine, period = rows.loc[int(mixed.argmax()), ["machine", "period"]]
-        machines = len(np.unique(coded.machine[mixed]))
-        others = f", as {machines:,} machines are in some period" if machines > 1 else ""
-        remedy = "; leave such rows out (--where), or let days begin where they switch (--zone, --period)"
-        raise PeriodError(f"machine {machine} is with and without the feature", period, others + remedy)
+    refuse_mixed(coded)
     return coded
 
 
@@ -596,6 +618,23 @@ def scale_of(fleet: pd.DataFrame) -> "pd.Series[float]":
 
 _MOST = 2**62
 """Numbers of combinations must stay below this."""
+
+
+def refuse_mixed(coded: Observations) -> None:
+    """Refuse machines that have the feature in a part of a period only.
+
+    Raises
+    ------
+    PeriodError
+        If there are any, with the first.
+    """
+    together, first = numbered([coded.machine, coded.period])
+    if (mixed := coded.treated != coded.treated[first][together]).any():
+        machine, period = coded.rows.loc[int(mixed.argmax()), ["machine", "period"]]
+        machines = len(np.unique(coded.machine[mixed]))
+        others = f", as {machines:,} machines are in some period" if machines > 1 else ""
+        remedy = "; leave such rows out (--where), or let days begin where they switch (--zone, --period)"
+        raise PeriodError(f"machine {machine} is with and without the feature", period, others + remedy)
 
 
 def numbered(columns: Sequence[pd.Series | Ints]) -> tuple[Ints, Ints]:

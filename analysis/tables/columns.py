@@ -74,6 +74,8 @@ class Field:
     kind: Kind
     above_zero: bool = True
     """Whether a number must be above 0, rather than 0 or more."""
+    signed: bool = False
+    """Whether any finite number will do, whatever `above_zero` says."""
     required: bool = True
     may_be_empty: bool = False
     """Whether a cell may be empty, which then is NaN."""
@@ -269,8 +271,7 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
     else:
         column_values, problems, units = _numbers(given, text, wanted, strict=strict)
         notes += [f"{wanted.name}: {units}"] if units else []
-        if wanted.name == "value" and units == _UNITS["duration"]:
-            notes.append("value: more counts as faster; where less is better, give a rate, as --column value='1 / p50'")
+        notes += [] if strict or not wanted.lenient else _unread(cells, wanted.name, text, column_values)
     if wanted.name in cells.computed:
         problems = [(rows, _DIVIDED if problem == _INFINITE else problem) for rows, problem in problems]
     wrongs = list[Wrong]()
@@ -305,15 +306,16 @@ def _flags(text: pd.Series) -> tuple[pd.Series, list[Problem]]:
 def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) -> tuple[pd.Series, list[Problem], str]:
     """Return a column as numbers, NaN where a cell is none, which rows have which problem, and what its units mean."""
     if given.dtype.kind in "iuf":
-        value, units = given.to_numpy(dtype=np.float64, na_value=np.nan), ""
+        value, units, bare = given.to_numpy(dtype=np.float64, na_value=np.nan), "", None
     else:
-        value, units = _plain(text), ""
+        value, units, bare = _plain(text), "", None
         if (np.isnan(value) & (text != "")).any():
             read = numbers(text)
-            value, units = read.value, _UNITS.get(read.scale or "", "")
+            value, units, bare = read.value, _UNITS.get(read.scale or "", ""), read.bare
     empty = (text == "").to_numpy()
     infinite = np.isinf(value) | (np.isnan(value) & text.str.lower().str.lstrip("+-").eq("nan").to_numpy())
     low = (value <= 0) if wanted.above_zero else (value < 0)
+    low &= not wanted.signed
     with np.errstate(invalid="ignore"):
         broken = (value != np.floor(value)) & (wanted.kind == "count")
     most = MOST_COUNTED if wanted.kind == "count" else MOST
@@ -321,10 +323,12 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
     ranges = [
         (np.isfinite(value) & (value > most), f"should be at most {most:.16g}"),
         ((value > 0) & (value < LEAST) & ~broken, f"should be {least}"),
+        *([] if bare is None else [(bare, "should have a unit, as other cells of the column have")]),
     ]
-    if wanted.lenient and not strict:
-        return pd.Series(value), ranges, units
     none = np.isnan(value) & ~empty & ~infinite
+    if wanted.lenient and not strict:
+        mostly = none.any() and none.sum() > np.isfinite(value).sum()
+        return pd.Series(value), [*([(none, _no_number(text, none))] if mostly else []), *ranges], units
     return (
         pd.Series(value),
         [
@@ -339,11 +343,24 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
     )
 
 
+def _unread(cells: FileCells, name: str, text: pd.Series, value: pd.Series) -> list[str]:
+    """Return a note on the few cells of a lenient column that are no numbers: how many, where the first is, and why."""
+    rows = (value.isna() & ~text.isin(_EMPTY)).to_numpy()
+    if not rows.any():
+        return []
+    first = int(np.flatnonzero(rows)[0])
+    count = f"{rows.sum():,} cells are no numbers" if rows.sum() > 1 else "1 cell is no number"
+    hint = _no_number(text, rows).removeprefix("should be a number").removeprefix(", ")
+    return [f"{name}: {count}, first in line {cells.lines[first]}: {_shown(text.iloc[first])}{hint and f' {hint}'}"]
+
+
 def _plain(text: pd.Series) -> Floats:
     """Return cells as numbers without units; NaN where there is none."""
     return pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+_EMPTY = ("", "nan", "NaN", "NA", "N/A", "n/a", "null", "None", "-", "inf", "-inf", "Infinity", "-Infinity")
+"""Cells that say that there is no number, or none that is finite."""
 _UNITS = {
     "quantity": "units are those of quantities: 500m is 0.5, 1.5k is 1500",
     "duration": "units are those of time: 12ms is 0.012, 5m is 300",
@@ -355,6 +372,8 @@ def _no_number(text: pd.Series, rows: Bools) -> str:
     sample = text[rows].head(100)
     if len(sample) and np.isfinite(times_s(sample)[0]).mean() > 0.5:
         return "should be a number, is a point in time (--period 1d makes periods of them)"
+    if len(sample) and sample.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+\.\d+").mean() > 0.5:
+        return "should be a number (of commas between thousands replace(column, ',', '')::double makes one)"
     if len(sample) and sample.str.fullmatch(r"[+-]?\d+,\d+").mean() > 0.5:
         return "should be a number (of decimal commas replace(column, ',', '.')::double makes one)"
     return "should be a number"

@@ -45,10 +45,13 @@ class Numbers:
     ----------
     value : (N,) float; NaN where a cell is no number
     scale : what the units of the column mean; None where there are none
+    bare : (N,) cells without a unit, other than 0, beside others that are times or percentages; None where there are
+        no such others
     """
 
     value: Floats
     scale: Scale | None = None
+    bare: Bools | None = None
 
 
 def numbers(texts: "pd.Series[str]", scale: Scale | None = None) -> Numbers:
@@ -72,7 +75,7 @@ def numbers(texts: "pd.Series[str]", scale: Scale | None = None) -> Numbers:
     cells = list(map(str, distinct))
     value = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").to_numpy(np.float64, copy=True)
     rest = np.flatnonzero(np.isnan(value))
-    matches = {at: match for at in rest if (match := _WRITTEN.fullmatch(cells[at].strip()))}
+    matches = {int(at): match for at in rest if (match := _WRITTEN.fullmatch(cells[at].strip()))}
     units = {match[2] for match in matches.values()} - {""}
     if not units:
         return Numbers(_values(value, codes))
@@ -80,7 +83,10 @@ def numbers(texts: "pd.Series[str]", scale: Scale | None = None) -> Numbers:
     factors = DURATIONS if scale == "duration" else QUANTITIES
     for at, match in matches.items():
         value[at] = float(match[1]) * factors.get(match[2], np.nan) if match[2] else float(match[1])
-    return Numbers(_values(value, codes), scale)
+    if scale != "duration" and "%" not in units:
+        return Numbers(_values(value, codes), scale)
+    bare = np.array([at not in matches or not matches[at][2] for at in range(len(cells))]) & (value != 0.0)
+    return Numbers(_values(value, codes), scale, (bare & np.isfinite(value))[codes] & (codes >= 0))
 
 
 def is_numeric(texts: "pd.Series[str]", value: Floats) -> bool:

@@ -31,7 +31,7 @@ def effect(
     jobs: Jobs = None,
     estimator: AnyEstimator = "adjusted",
     confidence: Confidence = 0.95,
-    per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that gained and lost.")] = False,
+    per_job: Annotated[bool, typer.Option("--per-job", help="Name the jobs that changed.")] = False,
     metric: Metric = None,
     about: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Facts about the experiment for the guards; YAML or JSON.")

@@ -30,7 +30,7 @@ from analysis.effects.methods import (
     of_tables,
     unanswerable,
 )
-from analysis.effects.observations import Design, Observations
+from analysis.effects.observations import Design, Observations, refuse_mixed
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -244,12 +244,13 @@ class EffectAnswer(Conclusion):
 
     def _beside_published(self) -> str:
         published = self.published
-        if published is None and not self.estimand.plain:
-            return "WSMeter as published estimates the relative change of a rate"
-        if published is None and self.estimand.target != "instances":
-            return "WSMeter as published estimates the mean over instances"
         if published is None:
-            return f"WSMeter as published has no answer to a {self.effect.design} study"
+            has = f"has no answer to a {self.effect.design} study"
+            if self.estimand.target != "instances":
+                has = "estimates the mean over instances"
+            if not self.estimand.plain:
+                has = "estimates the relative change of a rate"
+            return f"WSMeter as published {has}"
         baseline = "the periods before" if self.periods_before else "the machines without it"
         gives = f"WSMeter as published, against {baseline}, gives {published.change:+.2%}"
         if published.high - published.low <= ROUNDING:
@@ -258,10 +259,13 @@ class EffectAnswer(Conclusion):
         if published.low - ROUNDING <= self.effect.change <= published.high + ROUNDING:
             return gives
         apart = published.change - self.effect.change
+        gives = f"{gives}, {100 * abs(apart):.2f} points {'above' if apart > 0 else 'below'} the estimate"
+        if self.effect.estimator not in SHIPPED:
+            return gives
         why = (
             "it counts as effect what all machines do meanwhile" if self.periods_before else "it takes no past as help"
         )
-        return f"{gives}, {100 * abs(apart):.2f} points {'above' if apart > 0 else 'below'} the estimate: {why}"
+        return f"{gives}: {why}"
 
 
 def effect(
@@ -326,18 +330,16 @@ def effect(
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
-    if wrong_kind := _refused(chosen, estimand, design, domain):
-        raise FaultsError(wrong_kind)
+    _refuse(read, coded, chosen, estimand, domain)
     counted, column = "machine", "rack" if cluster in {None, "machine"} else str(cluster)
-    if stated.clusters == "rack":
-        if isinstance(chosen, OwnEstimator) or by_rack(chosen) is None:
-            stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
-            ours = "taken by this estimator: its error is that of machines"
-            notes.append(f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
-        elif domain is None and (wrong := racks_wrong(stated, read.observations.table, about or read.source, column)):
+    if stated.clusters == "rack" and (isinstance(chosen, OwnEstimator) or by_rack(chosen) is None):
+        stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
+        ours = "taken by this estimator: its error is that of machines"
+        notes.append(f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
+    elif stated.clusters == "rack":
+        counted = column
+        if domain is None and (wrong := racks_wrong(stated, read.observations.table, about or read.source, column)):
             raise FaultsError(wrong)
-        else:
-            counted = column
     audited = read.audit(stated, () if domain is None else ("spill_over",), own)
     notes += left_out
     spill_over: SpillOver | None = None
@@ -364,7 +366,7 @@ def effect(
         notes.append(f"effects on single jobs are not estimated {why_not}")
     elif by_job:
         with read.faults():
-            jobs_effects = _by_job(study or Linearised.of(rows, read.jobs, estimand), confidence)
+            jobs_effects = _by_job(study or Linearised.of(rows, read.jobs, estimand), estimand, confidence)
     return EffectAnswer(
         effect=_without_rounding(estimate) if estimand.plain or estimate.error == 0 else estimate,
         confidence=confidence,
@@ -414,10 +416,17 @@ def _clusters_of(
     return clustered_by(read, column, name), replace(stated, clusters="rack"), cluster
 
 
-def _refused(
-    chosen: EffectMethod | OwnEstimator, estimand: Estimand, design: Design, domain: str | None
-) -> list[Fault]:
-    """Return why an estimator or a study cannot answer what is asked."""
+def _refuse(
+    read: Experiment, coded: Observations, chosen: EffectMethod | OwnEstimator, estimand: Estimand, domain: str | None
+) -> None:
+    """Refuse what an estimator or a study cannot answer, or a machine that is in both arms in one period.
+
+    Raises
+    ------
+    FaultsError
+        With the reasons.
+    """
+    design = coded.design
     faults = list[Fault]()
     if domain is not None and design != "concurrent":
         problem = f"is for studies in which machines keep the feature from one time on, not for a {design} study"
@@ -426,7 +435,10 @@ def _refused(
         faults.append(Fault("", 0, 0, "estimator", "tells no total effect; adjusted does", chosen.name))
     if wrong_kind := _unanswerable(chosen, estimand, design):
         faults.append(Fault("", 0, 0, "estimator", wrong_kind))
-    return faults
+    if faults:
+        with read.faults():
+            refuse_mixed(coded)
+        raise FaultsError(faults)
 
 
 def _estimated(
@@ -635,13 +647,14 @@ def _periods_before(rows: pd.DataFrame) -> int:
     return int(rows.loc[rows["period"] < first, "period"].nunique())
 
 
-def _by_job(whole: Study | Linearised, confidence: float) -> pd.DataFrame:
+def _by_job(whole: Study | Linearised, estimand: Estimand, confidence: float) -> pd.DataFrame:
     """Return the changes of single jobs: of a rate relative, else in the unit of the values."""
     study, unit = (whole, 1.0) if isinstance(whole, Study) else whole.study_near_one()
     proportions = None if isinstance(whole, Study) else whole.proportions
     rows = per_job(study, PerJobCriteria(confidence=confidence), proportions)
     amounts = ["change", "error", "low", "high", "shrunken", "shrunken_error"]
     rows[amounts] *= unit
+    rows["verdict"] = rows["verdict"].replace(dict(zip((GAINED, LOST), estimand.outcomes, strict=True)))
     return rows.sort_values("quota_share", ascending=False, kind="stable")
 
 
@@ -650,9 +663,9 @@ _WHY = {UNDECIDABLE: f"{UNDECIDABLE} (too little data)"}
 
 
 def _named_jobs(rows: pd.DataFrame, estimand: Estimand) -> Table:
-    """Return the table of those that gained and lost most."""
+    """Return the table of those that changed most."""
     named = list[tuple[str, ...]]()
-    for word in (GAINED, LOST):
+    for word in estimand.outcomes:
         ranked = sorted(rows[rows["verdict"] == word].to_dict("records"), key=_smallest_last)
         named += [(str(row["job"]), word, *_job_cells(row, estimand)) for row in ranked[:_NAMED]]
     return table(("job", "verdict", "quota", "machines", "change", "interval", "adjusted p"), named, words=2)

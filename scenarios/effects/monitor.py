@@ -146,11 +146,14 @@ class MonitorAnswer(Conclusion):
 
     @property
     def change(self) -> str:
-        """On which side of zero the intervals of all looks lie (gained, lost, open); the first look decides."""
+        """On which side of zero the intervals of all looks lie, or open; the first look decides.
+
+        gained or lost of a rate, rose or fell of other metrics.
+        """
         decided = self.looks[self.looks["zero_ruled_out"]]
         if not len(decided):
             return "open"
-        return "gained" if decided["change"].iloc[0] > 0 else "lost"
+        return self.estimand.outcomes[0 if decided["change"].iloc[0] > 0 else 1]
 
     @property
     def decided(self) -> float | None:
@@ -174,7 +177,7 @@ class MonitorAnswer(Conclusion):
             up, down = self.estimand.directions
             amount = self._amount
             last = f"at the last look the interval holds it again, {amount(change)} ({amount(low)} to {amount(high)})"
-            word = up if self.change == "gained" else down
+            word = up if self.change == self.estimand.outcomes[0] else down
             return f"{word}: zero was ruled out in {self._decided_in}, and that stands; {last}"
         return f"{verdict(change, low, high, self.estimand)} since {self._decided_in}"
 

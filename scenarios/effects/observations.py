@@ -146,7 +146,7 @@ def experiment(
         raise FaultsError(faults)
     reading, dates, whole, of_jobs = Reading(pd.DataFrame(), ()), Dates(), None, tuple[str, ...]()
     try:
-        reading, dates = observed(sources, metric, strict=False, recipe=recipe)
+        reading, dates = observed(sources, metric, strict=False, recipe=recipe, estimand=estimand)
     except FaultsError as error:
         faults += error.faults
     try:
@@ -310,6 +310,7 @@ def observed(
     *,
     strict: bool = True,
     recipe: Recipe = AS_IT_IS,
+    estimand: Estimand = RATE,
 ) -> tuple[Reading, Dates]:
     """Return the observations of tables or of runs as one table with the column `file`, and dates.
 
@@ -320,6 +321,7 @@ def observed(
     strict : as in `read_observations` and `joined`
     recipe : how columns of the tables become ours; periods of a day are numbered from 1, others begin so many seconds
         after the first. Of a run only `where` is taken, over the columns of its observations
+    estimand : what values are of
     """
     faults = [*repeated_sources(sources), *_of_tables_alone(sources, recipe)]
     notes, readings = list[str](), dict[str, Reading]()
@@ -329,7 +331,7 @@ def observed(
     for name, source in zip(_labels(sources), sources, strict=True):
         try:
             with faults_in(Path(name)):
-                readings[name] = _read(source, metric, strict=strict, recipe=recipe)
+                readings[name] = _read(source, metric, estimand, strict=strict, recipe=recipe)
             notes += [f"{name}: {note}" for note in readings[name].notes]
         except FaultsError as error:
             faults += error.faults
@@ -447,11 +449,11 @@ def jobs_of_run(path: Path) -> pd.DataFrame | None:
     return job_quotas(run, settings_of(run))
 
 
-def _read(source: Source, metric: MetricName | None, *, strict: bool, recipe: Recipe) -> Reading:
+def _read(source: Source, metric: MetricName | None, estimand: Estimand, *, strict: bool, recipe: Recipe) -> Reading:
     run = _folder(source)
     if run is None:
         try:
-            return read_observations(source, strict=strict, recipe=recipe)
+            return read_observations(source, strict=strict, recipe=recipe, estimand=estimand)
         except FileError:
             names, others = set(header_of(source)), ("period", "machine", "weight", "value")
             if {"job", "quota"} <= names and not names & {*others}:

@@ -12,7 +12,7 @@ from analysis.crossplatform.last_level import log_rates
 from analysis.economics import Believed, costs_of_work
 from analysis.effects.conditions import conditions_of
 from analysis.effects.rates import FILLED, MEASURED, POOLED, PlatformRates, PlatformRows
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import ROUNDING, NotEnoughDataError
 from analysis.tables.cells import Source, name_of
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import Floats
@@ -382,7 +382,7 @@ def _unseen(answer: PlatformRates, predicted: bool) -> Iterator[str]:
     """Yield of each platform how much of the quota is filled in, and by what."""
     by = "their counters and spec sheets say, corrected by jobs seen on both" if predicted else "jobs seen on both do"
     for row in answer.fleet.to_dict("records"):
-        if row["seen"] < 1.0:
+        if row["seen"] < 1.0 - ROUNDING:
             yield (
                 f"{row['platform']}: jobs with {1 - row['seen']:.1%} of the quota were not seen on both platforms in "
                 f"one period; they are filled in by what {by}"

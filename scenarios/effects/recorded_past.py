@@ -48,7 +48,7 @@ def recorded_past(
     rate, names = estimand.metric_kind == "rate", ", ".join(map(name_of, tables))
     if faults := list(ratios_of_runs(tables, estimand)):
         raise FaultsError(faults)
-    reading, dates = observed(tables, metric, recipe=recipe, strict=rate)
+    reading, dates = observed(tables, metric, recipe=recipe, strict=rate, estimand=estimand)
     in_one_arm(tables, reading.table, recipe, both=False)
     rows, notes = reading.table, [*reading.notes]
     if not rate:

@@ -14,6 +14,7 @@ from analysis.figures.style import (
     FONT_POINTS,
     GREEN,
     GREY,
+    ORANGE,
     RED,
     SKY,
     forest,
@@ -24,7 +25,7 @@ from analysis.figures.style import (
 )
 
 _MARKERS = ("o", "s", "^")
-_VERDICTS = {"gained": GREEN, "lost": RED}
+_VERDICTS = {"gained": GREEN, "lost": RED, "rose": BLUE, "fell": ORANGE}
 
 
 def draw_effect(
@@ -40,7 +41,7 @@ def draw_effect(
     Parameters
     ----------
     estimates : estimator, change, low, high (relative); a row on each line
-    jobs : job, change, low, high, verdict (gained and lost are coloured); no row if none are known
+    jobs : job, change, low, high, verdict (gained and lost, or rose and fell, are coloured); no row if none are known
     true_change : of the fleet; NaN where nobody knows it
     title : what it all says
     unit : of the changes: percent, percentage points, or that of the values
@@ -61,9 +62,10 @@ def draw_effect(
         legend(fleet)
     label(fleet, f"change of the fleet{points}", "")
     for panel in others:
+        words = " or ".join(word for word in _VERDICTS if word in set(jobs["verdict"]))
         colours = [_VERDICTS.get(verdict, GREY) for verdict in jobs["verdict"]]
         forest(panel, jobs["job"].tolist(), *_ends(jobs, times), colours=colours)
-        label(panel, f"change of a job{points}", "", "coloured: gained or lost")
+        label(panel, f"change of a job{points}", "", words and f"coloured: {words}")
     for panel in (fleet, *others):
         if unit == "%":
             percent(panel, "x")

@@ -120,6 +120,19 @@ def test_a_decimal_comma_is_no_number_and_its_remedy_is_there(file):
     )
 
 
+def test_commas_between_thousands_are_no_decimal_commas(file):
+    assert "(of commas between thousands replace(column, ',', '')::double" in said(
+        written(file, ["job;value", "a;1,234.5"])
+    )
+
+
+@pytest.mark.parametrize("unit", ["%", "ms"])
+def test_numbers_without_a_unit_beside_such_with_one_are_faults(file, unit):
+    cells = [f"a,{number}{unit}" for number in (40, 41, 42)]
+    message = '5:2: value: should have a unit, as other cells of the column have, got "43"'
+    assert said(written(file, ["job,value", *cells, "a,43", "a,0"])) == message
+
+
 def test_many_faults_of_one_kind_are_one_line_with_their_number_and_first_places(file):
     lines = said(written(file, ["value,weight", "x,0", *["x,1"] * 29, "-1,1"])).splitlines()
     assert lines == [

@@ -612,7 +612,7 @@ def test_jobs_have_their_own_absolute_changes(kind, target):
         off, on = (arm["value"].sum() / arm["below"].sum() for _, arm in rows.groupby("treated"))
         assert jobs.loc[job, "change"] == pytest.approx(on - off, rel=1e-2, abs=1e-3)
         assert jobs.loc[job, "low"] < on - off < jobs.loc[job, "high"]
-    assert (answer.estimand.target, jobs.loc["c", "verdict"], jobs.loc["a", "verdict"]) == (target, "lost", "undecided")
+    assert (answer.estimand.target, jobs.loc["c", "verdict"], jobs.loc["a", "verdict"]) == (target, "fell", "undecided")
     assert len(answer.figure().axes) == 2
     relative = wsc.effect(study.assign(value=study["value"].abs()), metric_kind=kind, change="relative")
     assert f"not estimated as the relative change of a {kind}; --change absolute has them" in " ".join(relative.notes)

@@ -180,7 +180,7 @@ def test_each_look_says_what_an_estimate_of_its_rows_does_of_any_kind_of_metric(
         assert [look[name] for name in ("change", "fixed_low", "fixed_high", "error")] == pytest.approx(wanted)
         assert told == {"kind": kind, "change": alone.estimand.change, "target": alone.estimand.target}
         assert look["zero_ruled_out"] == (look["low"] > 0 or look["high"] < 0) == (look["p_value"] < 0.05)
-    assert payload["change"] == "gained"
+    assert payload["change"] == "rose"
     assert "higher by " in answer.verdict
     what = "quantile" if kind == "p75" else kind
     assert any(f"guards that cannot look at a {what}" in note for note in payload["notes"])

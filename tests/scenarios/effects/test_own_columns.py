@@ -79,6 +79,61 @@ def test_rows_that_are_left_out_are_counted_by_reason(theirs):
     assert "period 1 begins 2026-03-06T00:00:00" in notes
 
 
+def proportions():
+    """Twelve machines of which six fail three times as often from the second day on, each with 200 requests a day."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"period": np.repeat([1, 2], 2400), "machine": np.tile(np.repeat(np.arange(12), 200), 2)})
+    treated = (rows["machine"] % 2 == 0) & (rows["period"] == 2)
+    value = (rng.random(len(rows)) > np.where(treated, 0.15, 0.05)).astype(int)
+    return rows.assign(instance=np.arange(len(rows)), job="a", weight=1.0, value=value, treated=treated.astype(int))
+
+
+@pytest.mark.parametrize("kind", ["mean", "proportion"])
+def test_rows_of_zero_are_not_left_out_as_bad_where_zero_is_a_value(tmp_path, kind):
+    file = tmp_path / "requests.csv"
+    proportions().to_csv(file, index=False)
+    plain, skipping = (
+        changed(invoke("effect", file, "--metric-kind", kind, "--json", *more)) for more in ([], ["--skip-bad", "20%"])
+    )
+    assert skipping == plain
+    assert plain["high"] < 0
+
+
+def test_jobs_of_other_metrics_than_rates_rise_or_fall(tmp_path):
+    file = tmp_path / "requests.csv"
+    proportions().to_csv(file, index=False)
+    ended = invoke("effect", file, "--metric-kind", "proportion", "--per-job")
+    assert " fell " in ended.output
+    assert "lost" not in ended.output
+
+
+def test_cells_that_are_no_numbers_are_told_with_their_place(tmp_path):
+    rows = proportions().assign(value=lambda table: (table["value"] + 1.5).astype(str))
+    rows.loc[7, "value"] = "fast"
+    rows.to_csv(tmp_path / "few.csv", index=False)
+    assert 'value: 1 cell is no number, first in line 9: "fast"' in invoke("effect", tmp_path / "few.csv").output
+    rows.assign(value=rows["value"].str.replace(".", ",")).to_csv(tmp_path / "all.csv", index=False, sep=";")
+    ended = invoke("effect", tmp_path / "all.csv")
+    assert ended.exit_code == 2
+    assert "all.csv:2:6: value: should be a number (of decimal commas" in ended.output
+
+
+@pytest.mark.parametrize(("kind", "told"), [("rate", True), ("mean", False), ("p90", False)])
+def test_a_latency_as_a_rate_is_told_to_count_as_faster(tmp_path, kind, told):
+    file = tmp_path / "latency.csv"
+    proportions().assign(latency_ms=lambda table: table.pop("value") + 10.0).to_csv(file, index=False)
+    ended = invoke("effect", file, "--column", "value=latency_ms", "--metric-kind", kind)
+    assert ("more counts as faster" in ended.output) is told
+
+
+def test_a_machine_with_and_without_the_feature_is_told_of_a_quantile_too(tmp_path):
+    rows = proportions()
+    rows.loc[rows.index[-1:], ["machine", "treated"]] = [0, 0]
+    rows.to_csv(tmp_path / "mixed.csv", index=False)
+    ended = invoke("effect", tmp_path / "mixed.csv", "--metric-kind", "p90")
+    assert "machine 0 is with and without the feature in period 2" in ended.output
+
+
 def test_filters_and_times_take_fewer_rows(theirs):
     whole = changed(invoke("effect", theirs, *DAILY, "--json"))
     some = changed(invoke("effect", theirs, *DAILY, "--where", "service < 'svc-030'", "--json"))

@@ -34,6 +34,21 @@ def test_a_machine_is_worth_the_rate_times_the_threads(table):
     assert set(answer.jobs()["source"]) <= {"measured", "pooled", "not seen"}
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_load_that_is_the_platforms_own_is_not_adjusted_for(noise):
+    """Eight instances on every machine, of 24 or 48 threads: load cannot be told from the platform."""
+    rng = np.random.default_rng(4)
+    machine, job = np.divmod(np.arange(60 * 8), 8)
+    new = machine >= 30
+    rows = {"period": 1, "machine": machine, "job": job, "platform": np.where(new, "new", "old")}
+    rows |= {"weight": 2.0 * np.exp(noise * rng.standard_normal(480)), "vcpus": np.where(new, 48, 24)}
+    value = (1.0 + job) * np.where(new, 1.3, 1.0) * rng.lognormal(0.0, 0.05, 480)
+    answer = wsc.rates(pd.DataFrame({**rows, "value": value}), against="old")
+    (row,) = answer.frame().to_dict("records")
+    assert row["low"] < 2.6 < row["high"] < row["low"] + 0.3
+    assert any("load differs between platforms" in note for note in answer.notes)
+
+
 def test_another_reference_turns_rates_over(table):
     """Rates of jobs are inverse but for what they are drawn to; those of the fleet but for the order of means."""
     forward, back = (wsc.rates(table, against=name).rates.fleet.set_index("platform") for name in ("p0", "p1"))
