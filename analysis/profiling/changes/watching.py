@@ -1,6 +1,6 @@
 """A profile watched: its series read and scanned, each change explained by what it goes with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _ABOUT = ("application", "revision", "compiler")
 _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
+_MOST_SAMPLES = 500_000
+"""Samples of functions that are looked into at once: so many rows there may be by tags and visit."""
 _NAMED = 0.5
 """Part of a function's samples that a caller has on its path if it is reported with the function."""
 _AT_ONCE = 12
@@ -92,16 +94,7 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
         nested = by_names(subtrees, nested, NamedParts(database, subtrees).of, bound)
         above = [_finding(subtrees, change, subtree=True) for change in nested]
         findings = _once(paths, subtrees, findings, above)
-    if findings:
-        cells = {False: _Cells.read(database, event, series)}
-        if subtrees is not None and any(finding.subtree for finding in findings):
-            cells[True] = _Cells.read(database, paths_event, subtrees)
-        sides = {False: series, True: subtrees or series}
-        findings = [
-            replace(finding, explanations=_explained(database, sides[finding.subtree], cells[finding.subtree], finding))
-            for finding in findings
-        ]
-    return WatchedSeries(series, subtrees, paths_event, tuple(findings))
+    return WatchedSeries(series, subtrees, paths_event, tuple(_explained(database, series, findings)))
 
 
 def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> WatchFinding:
@@ -242,17 +235,52 @@ def _tagged(rows: pd.DataFrame, visits: pd.DataFrame, nameless: set[str]) -> pd.
     return text.groupby(names, observed=True, as_index=False)[["samples"]].sum()
 
 
-def _explained(
-    database: "Database", series: CountSeries, cells: _Cells, finding: WatchFinding
-) -> tuple[Explanation, ...]:
-    """Return what a function's change goes with; a subtree's is not looked into further."""
-    if finding.subtree:
-        return ()
-    change, row = finding.change, finding.change.series
-    query = of_fleet(database, series.event, _ABOUT).restricted("function", finding.function)
+def _explained(database: "Database", series: CountSeries, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
+    """Return findings with what a function's change goes with; a subtree's is not looked into further."""
+    sizes = {
+        finding.function: float(series.of(finding.change.series).sum()) for finding in findings if not finding.subtree
+    }
+    if not sizes:
+        return list(findings)
+    cells = _Cells.read(database, series.event, series)
+    causes: dict[int, tuple[Explanation, ...]] = {}
+    for functions in _together_few(sizes):
+        rows = _rows_of(database, series, functions)
+        for at, finding in enumerate(findings):
+            if finding.function in functions and not finding.subtree:
+                own = rows[rows["function"] == finding.function].drop(columns="function")
+                causes[at] = _causes(series, cells, finding, _tagged(own, cells.visits, cells.nameless))
+    return [replace(finding, explanations=causes.get(at, ())) for at, finding in enumerate(findings)]
+
+
+def _together_few(sizes: Mapping[str, float]) -> Iterator[list[str]]:
+    """Yield functions, so many at a time that they have few samples together.
+
+    Examples
+    --------
+    >>> list(_together_few({"a": 100.0, "b": 200_000.0, "c": 400_000.0, "d": 900_000.0, "e": 1.0}))
+    [['a', 'b'], ['c'], ['d'], ['e']]
+    """
+    chosen: list[str] = []
+    for function, size in sizes.items():
+        if chosen and sum(sizes[name] for name in chosen) + size > _MOST_SAMPLES:
+            yield chosen
+            chosen = []
+        chosen.append(function)
+    if chosen:
+        yield chosen
+
+
+def _rows_of(database: "Database", series: CountSeries, functions: Sequence[str]) -> pd.DataFrame:
+    """Return the samples of functions by their tags and visit, in a series' time."""
+    query = of_fleet(database, series.event, ("function", *_ABOUT)).restricted("function", *functions)
     clock = series.clock
-    bounded = replace(query, since_s=clock.start_s(0), until_s=clock.start_s(clock.bins))
-    rows = _tagged(database.clustered(bounded, "visit"), cells.visits, cells.nameless)
+    return database.clustered(query.during(clock.start_s(0), clock.start_s(clock.bins)), "visit")
+
+
+def _causes(series: CountSeries, cells: _Cells, finding: WatchFinding, rows: pd.DataFrame) -> tuple[Explanation, ...]:
+    """Return what a function's change goes with; `rows` are its samples by tags and bin."""
+    change, row, clock = finding.change, finding.change.series, series.clock
     concerned = cells.tags["application"].isin(set(rows["application"])).to_numpy()
     counts = cells.counts(rows)
     end = clock.bins if change.end is None else change.end
