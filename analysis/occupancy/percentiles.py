@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from analysis.occupancy.logs.log import in_seconds
 from models.arrays import Floats, Ints
 
 LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
@@ -43,8 +44,13 @@ class Percentile:
 
     def __str__(self) -> str:
         """Its value, with the band in brackets: 0.296 s (0.21 to 0.417)."""
-        band = f" ({self.low_s:,.3g} to {self.high_s:,.3g})" if np.isfinite(self.high_s) else ""
-        return f"{self.value_s:,.4g} s{band}"
+        band = f" ({_three_digits(self.low_s)} to {_three_digits(self.high_s)})" if np.isfinite(self.high_s) else ""
+        return in_seconds(self.value_s) + band
+
+
+def _three_digits(value_s: float) -> str:
+    text = f"{value_s:.3g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 def percentiles(

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.occupancy.hours import Hour, HourNeeds, least_requests, needs_by_hour
 from analysis.occupancy.load import recorded
-from analysis.occupancy.logs.log import Cleaned
+from analysis.occupancy.logs.log import Cleaned, in_seconds
 from analysis.occupancy.objective import Fewest, Largest, Objective, ReplayStation
 from analysis.occupancy.percentiles import Percentile, percentiles
 from analysis.occupancy.replay import explained
@@ -90,7 +90,7 @@ class SloAnswer:
     def blocks(self) -> Iterator[Block]:
         """Yield what people read."""
         verdict = "met" if self.met else "not met"
-        yield Says(f"objective {self.objective.name}: {verdict}, {self.now.name} is {_time(self.now.value_s)}")
+        yield Says(f"objective {self.objective.name}: {verdict}, {self.now.name} is {in_seconds(self.now.value_s)}")
         if self.needs:
             yield self._table()
         if self.note:
@@ -144,7 +144,7 @@ def _hour_cells(row: HourNeeds) -> tuple[str, ...]:
         return row.hour, f"{row.times:,}", f"{row.requests:,}", *["cannot tell"] * 5
     servers = (_count(row.fewest), _count(row.surely))
     loads = (_factor(row.largest_load), _factor(row.largest_load_surely))
-    return row.hour, f"{row.times:,}", f"{row.requests:,}", _time(row.percentile_s), *servers, *loads
+    return row.hour, f"{row.times:,}", f"{row.requests:,}", in_seconds(row.percentile_s), *servers, *loads
 
 
 def _count(servers: int | None) -> str:
@@ -153,10 +153,6 @@ def _count(servers: int | None) -> str:
 
 def _factor(load: float) -> str:
     return f"× {load:.3g}" if load else "none"
-
-
-def _time(value_s: float) -> str:
-    return f"{value_s:,.4g} s"
 
 
 def station_of(log: Cleaned, policy: PolicyName, servers: int, demand_s: Floats, quantum_s: float) -> ReplayStation:

@@ -19,7 +19,7 @@ from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
 from analysis.occupancy.logs.hygiene import clean
-from analysis.occupancy.logs.log import Cleaned, Log, LogFinding
+from analysis.occupancy.logs.log import Cleaned, Log, LogFinding, in_seconds
 from analysis.occupancy.logs.rates import (
     COARSE,
     CompletionRates,
@@ -338,7 +338,7 @@ class OccupancyConclusion(Conclusion):
         for name in ("response", "service", "queueing"):
             seconds = getattr(self, f"{name}_time_s")
             part = seconds / self.response_time_s if self.response_time_s > 0 else 0.0
-            rows.append((name, f"{seconds:,.1f}", f"{part:.1%}", f"{seconds / self.requests:,.4g} s"))
+            rows.append((name, f"{seconds:,.1f}", f"{part:.1%}", in_seconds(seconds / self.requests)))
         return table(("aggregate time", "seconds", "share", "per request"), rows)
 
     def class_table(self) -> Table:
@@ -348,9 +348,9 @@ class OccupancyConclusion(Conclusion):
                 row.name,
                 f"{row.requests:,}",
                 share(row.share, 1),
-                f"{row.response_time_s / row.requests:,.4g} s",
-                f"{row.p50_s:,.4g} s",
-                f"{row.p99_s:,.4g} s",
+                in_seconds(row.response_time_s / row.requests),
+                in_seconds(row.p50_s),
+                in_seconds(row.p99_s),
                 f"{row.queueing_time_s:,.1f} s",
             )
             for row in self.classes
@@ -364,7 +364,7 @@ class OccupancyConclusion(Conclusion):
             busy = share(answer.utilisation, 1, "unknown")
             queueing = f"{answer.queueing_time_s:,.1f} s"
             rows.append(
-                (name, f"{answer.requests:,}", busy, queueing, f"{answer.peak:,}", f"{at.get('p99', math.nan):,.4g} s")
+                (name, f"{answer.requests:,}", busy, queueing, f"{answer.peak:,}", in_seconds(at.get("p99", math.nan)))
             )
         return table(("host", "requests", "busy", "queueing", "peak", "p99"), rows)
 
@@ -463,7 +463,7 @@ def occupancy(
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query, source.origin_s, clock)
-    unsure = doubts(answer.servers_test, query.servers) if given is None else ()
+    unsure = doubts(answer.servers_test, query.servers, answer.discipline.identified) if given is None else ()
     notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
@@ -774,10 +774,20 @@ def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterab
     return tuple(rows)
 
 
-def doubts(test: ServersTest, servers: int) -> Iterator[str]:
-    """Yield what must be known of a number of servers that no test confirms, unless a finding says it."""
+def doubts(test: ServersTest, servers: int, identified: Identified | None = None) -> Iterator[str]:
+    """Yield what must be known of a number of servers that no test confirms, unless a finding says it.
+
+    Parameters
+    ----------
+    test : verdict
+    servers : that was said
+    identified : the policy that was found out, with its number of servers
+    """
     if test.verdict == "not tested" and test.reason != COARSE:
-        yield f"the number of servers was not tested: {test.reason}"
+        if identified is not None and identified.servers == servers:
+            yield f"nothing but the identified policy, {identified.policy}, speaks for {servers} servers: {test.reason}"
+        else:
+            yield f"the number of servers was not tested: {test.reason}"
     elif test.verdict == "cannot tell":
         yield f"whether {servers} is the number of servers cannot be decided: {test.reason}"
 

@@ -21,10 +21,17 @@ def number(value: float | None, form: str = ".4g", unknown: str = "") -> str:
 
     Examples
     --------
-    >>> number(0.12345), number(12.0, "+.1f"), number(math.nan), number(None, unknown="any")
-    ('0.1235', '+12.0', '', 'any')
+    >>> number(0.12345), number(12.0, "+.1f"), number(math.nan), number(None, unknown="any"), number(1183.0, ".3g")
+    ('0.1235', '+12.0', '', 'any', '1,180')
     """
-    return format(value, form) if value is not None and math.isfinite(value) else unknown
+    return _written(value, form) if value is not None and math.isfinite(value) else unknown
+
+
+def _written(value: float, form: str) -> str:
+    """Return a number in a format, with thousands where that would write a power of ten for a number people read."""
+    text = format(value, form)
+    large = "e+" in text and abs(value) < _LARGE
+    return format(float(text), "+,.0f" if form.startswith("+") else ",.0f") if large else text
 
 
 def share(value: float | None, digits: int = 2, unknown: str = "") -> str:
@@ -43,10 +50,10 @@ def small_share(value: float) -> str:
 
     Examples
     --------
-    >>> small_share(0.00234), small_share(4.2e-9), small_share(0.0)
-    ('0.23%', '<0.001%', '0%')
+    >>> small_share(0.00234), small_share(4.2e-9), small_share(0.0), small_share(1.1)
+    ('0.23%', '<0.001%', '0%', '110%')
     """
-    return "<0.001%" if 0.0 < value < _TINY else f"{100 * value:.2g}%"
+    return "<0.001%" if 0.0 < value < _TINY else f"{_written(100 * value, '.2g')}%"
 
 
 def interval(low: float, high: float, form: str = ".4g", unknown: str = "") -> str:
@@ -57,7 +64,7 @@ def interval(low: float, high: float, form: str = ".4g", unknown: str = "") -> s
     >>> interval(0.2, 0.31, ".1%"), interval(1.25, 3.0), interval(math.nan, math.nan)
     ('20.0% to 31.0%', '1.25 to 3', '')
     """
-    return f"{low:{form}} to {high:{form}}" if math.isfinite(low) and math.isfinite(high) else unknown
+    return f"{_written(low, form)} to {_written(high, form)}" if math.isfinite(low) and math.isfinite(high) else unknown
 
 
 def seconds(value: float | None, digits: int = 1, unknown: str = "") -> str:
@@ -77,13 +84,13 @@ def duration(value_s: float) -> str:
 
     Examples
     --------
-    >>> duration(0.0123), duration(90.0), duration(7200.0), duration(691200.0)
-    ('12.3 ms', '90.0 s', '2 h', '8 d')
+    >>> duration(0.0123), duration(90.0), duration(7200.0), duration(691200.0), duration(0.9996)
+    ('12.3 ms', '90.0 s', '2 h', '8 d', '1,000 ms')
     """
     for unit_s, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if value_s >= 2 * unit_s:
-            return f"{value_s / unit_s:.4g} {unit}"
-    return f"{value_s:.1f} s" if value_s >= 1 else f"{1000 * value_s:.3g} ms"
+            return f"{_written(value_s / unit_s, '.4g')} {unit}"
+    return f"{value_s:.1f} s" if value_s >= 1 else f"{_written(1000 * value_s, '.3g')} ms"
 
 
 def large(value: float) -> str:

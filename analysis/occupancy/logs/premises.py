@@ -81,15 +81,18 @@ def premises(arrival_s: Floats, departure_s: Floats, servers: int, tick_s: float
     first_s = float(arrival_s[0])
     events = pairs(arrival_s, departure_s)
     departures = departure_order(events)
-    yield from _one_value(departure_s - arrival_s, tick_s)
+    took_s = departure_s - arrival_s
+    pile = _pile(took_s, tick_s)
+    if pile is not None:
+        yield _one_value(pile)
     yield from _without_server(events, arrival_s, departure_s, servers)
     crowd = departures.present >= CROWD * servers
     if np.count_nonzero(crowd) < LEAST:
         return
     if np.mean((departures.older >= servers)[departures.present > servers]) <= IN_ORDER:
-        yield from _fewer_in_order(departures, servers, first_s)
+        yield from _fewer_in_order(departures, servers, first_s, _served(events, took_s, pile))
     elif _shares(departures, servers):
-        yield from _sudden(events, servers, first_s)
+        yield from _sudden(events, servers, first_s, timed_out=pile is not None)
         yield from _still_growing(events, servers)
     else:
         yield from _several_queues(departures, servers)
@@ -134,13 +137,20 @@ def _crowds(departures: DepartureOrder, servers: int) -> tuple[Floats, Floats]:
     return departures.place[small], departures.place[departures.present > CROWD * servers]
 
 
-def _fewer_in_order(departures: DepartureOrder, servers: int, first_s: float) -> Iterator[LogFinding]:
+def _served(events: Pairs, took_s: Floats, pile: "_Pile | None") -> Bools:
+    """Return which departures, in order of time, do not end at the value of a time-out: those may be the oldest ones
+    that wait, so their order does not tell how requests are served."""
+    took = took_s[events.order][-1 - events.job[events.job < 0]]
+    return np.ones(len(took), dtype=np.bool_) if pile is None else np.abs(took / pile.value_s - 1.0) > NARROW
+
+
+def _fewer_in_order(departures: DepartureOrder, servers: int, first_s: float, served: Bools) -> Iterator[LogFinding]:
     """Yield that for a while only the oldest of fewer requests than servers left, first come first served.
 
     The longest run of departures from a crowd that leave fewer than m older ones behind is compared with all other such
     runs, whose lengths weighted by themselves are twice the mean of a geometric law, and more where runs cluster.
     """
-    crowded = np.flatnonzero(departures.present >= servers)
+    crowded = np.flatnonzero((departures.present >= servers) & served)
     older = departures.older[crowded]
     best, surprise = (0, 0, 0), np.log(CHANCE)
     for fewer in range(1, servers):
@@ -163,7 +173,7 @@ def _fewer_in_order(departures: DepartureOrder, servers: int, first_s: float) ->
         yield LogFinding("servers came or went", run, evidence, _CAME_OR_WENT)
 
 
-def _sudden(events: Pairs, servers: int, first_s: float) -> Iterator[LogFinding]:
+def _sudden(events: Pairs, servers: int, first_s: float, *, timed_out: bool) -> Iterator[LogFinding]:
     """Yield that the same requests suddenly completed at another rate, sharing the servers equally."""
     z, factor, at, usual = 0.0, 1.0, 0, math.nan
     for window in WINDOWS:
@@ -180,7 +190,8 @@ def _sudden(events: Pairs, servers: int, first_s: float) -> Iterator[LogFinding]
     if z > SUDDEN and max(factor, 1.0 / factor) > FACTOR:
         when = first_s + float(events.time_s[at])
         evidence = f"at {when:.6g} s those present began to complete at {factor:.2g} times the rate"
-        yield LogFinding("servers came or went", len(events.order), evidence, _CAME_OR_WENT)
+        rival = "; or clients gave up, as those whose responses end at one value may have" if timed_out else ""
+        yield LogFinding("servers came or went", len(events.order), evidence, _CAME_OR_WENT + rival)
 
 
 def _still_growing(events: Pairs, servers: int) -> Iterator[LogFinding]:
@@ -231,14 +242,25 @@ def _several_queues(departures: DepartureOrder, servers: int) -> Iterator[LogFin
         yield LogFinding("more than one queue", int(crowd.sum()), evidence, done)
 
 
-def _one_value(took_s: Floats, tick_s: float) -> Iterator[LogFinding]:
-    """Yield that many responses take equally long, and hardly any longer."""
+class _Pile(NamedTuple):
+    """Responses that are equally long."""
+
+    value_s: float
+    """Their median."""
+    least_s: float
+    size: int
+    longer: int
+    """Responses that are longer."""
+
+
+def _pile(took_s: Floats, tick_s: float) -> _Pile | None:
+    """Return many responses that are equally long, if hardly any are longer."""
     took = np.sort(took_s[~np.isnan(took_s) & (took_s > TICKS * tick_s)])
     if len(took) < LEAST:
-        return
+        return None
     far = took[took > TYPICAL * np.nanquantile(took_s, SHORT)]
     if len(far) < PILE:
-        return
+        return None
     ends = np.searchsorted(far, far * (1.0 + NARROW), side="right")
     sizes = ends - np.arange(len(far))
     first = int(np.argmax(sizes))
@@ -246,14 +268,18 @@ def _one_value(took_s: Floats, tick_s: float) -> Iterator[LogFinding]:
     below = first - int(np.searchsorted(far, value * (1.0 - SIDES * NARROW)))
     longer = len(far) - int(ends[first])
     if size < PILE or size < 2 * below or longer > ABOVE * size:
-        return
-    took_text = in_seconds(float(np.median(far[first : first + size])))
-    evidence = f"{counted(size, 'request')} took {took_text}, {longer:,} took longer"
+        return None
+    return _Pile(float(np.median(far[first : first + size])), value, size, longer)
+
+
+def _one_value(pile: _Pile) -> LogFinding:
+    """Return that many responses take equally long, and hardly any longer."""
+    evidence = f"{counted(pile.size, 'request')} took {in_seconds(pile.value_s)}, {pile.longer:,} took longer"
     done = (
         "kept: a time-out, after which servers may work on unseen, so that service is too short; or long polls, which "
-        f'hold no server: leave them out by --where "response_s < {value * (1.0 - NARROW):.4g}"'
+        f'hold no server: leave them out by --where "response_s < {pile.least_s * (1.0 - NARROW):.4g}"'
     )
-    yield LogFinding("responses end at one value", size, evidence, done)
+    return LogFinding("responses end at one value", pile.size, evidence, done)
 
 
 def _without_server(events: Pairs, arrival_s: Floats, departure_s: Floats, servers: int) -> Iterator[LogFinding]:

@@ -343,7 +343,10 @@ def _untested(log: Cleaned, servers: int, peak: int) -> tuple[str, str]:
         if comparison.name == "load":
             return "", " or ".join(map(str, _unseen(came, left, servers, comparison.error_s)))
     short = "left before more than"
-    return f"too few requests, or only short ones, {short} {servers} were present: demands are not known", ""
+    return (
+        f"too few requests, or only short ones, {short} {servers} were present: demands are not known without a policy",
+        "",
+    )
 
 
 def _unseen(came: Floats, left: Floats, servers: int, error_s: float) -> list[int]:

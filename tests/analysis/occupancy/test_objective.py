@@ -7,7 +7,7 @@ import pytest
 
 from analysis.occupancy.load import recorded
 from analysis.occupancy.objective import Objective, ReplayStation
-from analysis.occupancy.percentiles import percentiles
+from analysis.occupancy.percentiles import Percentile, percentiles
 from models.queues.serve import serve
 
 
@@ -108,6 +108,11 @@ def test_a_percentile_beyond_which_few_lie_has_no_band():
     assert (math.isnan(p999.low_s), p999.name) == (True, "p99.9")
     assert math.isnan(percentiles(demand[:20], arrival[:20], [0.5])[0].high_s)
     assert math.isnan(percentiles(np.empty(0), np.empty(0), [0.5])[0].value_s)
+
+
+def test_long_times_are_written_without_powers_of_ten():
+    assert str(Percentile(0.99, 12_345.6, 1_183.0, 999.96)) == "12,346 s (1,180 to 1,000)"
+    assert str(Percentile(0.5, 0.0123, 0.01, 12.0)) == "0.0123 s (0.01 to 12)"
 
 
 @pytest.mark.parametrize("text", ["p99", "p0=1s", "p100=1s", "99=1s", "p99=-1s", "p99=1furlong", "p99=", "pxx=1s"])

@@ -10,11 +10,14 @@ from typer.testing import CliRunner
 
 from analysis.figures.occupancy.occupancy import draw_occupancy
 from analysis.occupancy.curve import curve
+from analysis.occupancy.identification import Identified
 from analysis.occupancy.law import intervals
+from analysis.occupancy.logs.rates import ServersTest
 from models.queues.serve import serve
 from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import FaultsError
+from scenarios.occupancy.occupancy import doubts
 
 CONTRACT = {
     "kind", "requests", "unfinished", "repaired", "servers", "service_time_s", "queueing_time_s", "response_time_s",
@@ -82,6 +85,16 @@ def test_the_policy_is_found_out_on_request(log):
     said = payload(log, "--servers", 2, "--to", "3", "--policy", "auto")
     assert (said["identified"]["policy"], said["identified"]["servers"], said["policy"]) == ("ps", 2, "ps")
     assert said["capacity"][0]["replay_s"] is not None
+
+
+def test_servers_that_a_policy_was_identified_on_are_not_told_to_be_untested():
+    test, tables = ServersTest("not tested", "few requests"), ((), (), pd.DataFrame())
+    by_policy = Identified("fcfs", 4, 9.0, "", *tables)
+    assert list(doubts(test, 4, by_policy)) == [
+        "nothing but the identified policy, fcfs, speaks for 4 servers: few requests"
+    ]
+    for other in (None, Identified("fcfs", 3, 9.0, "", *tables), Identified(None, None, 0.0, "none fits", *tables)):
+        assert list(doubts(test, 4, other)) == ["the number of servers was not tested: few requests"]
 
 
 def test_where_the_log_speaks_for_other_servers_there_is_no_replay(log):

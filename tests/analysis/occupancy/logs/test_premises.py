@@ -82,6 +82,17 @@ def test_requests_cut_off_by_a_time_out_are_reported(servers):
     assert "responses end at one value" in names(arrival, left, servers)
 
 
+def test_clients_that_give_up_are_not_servers_that_went():
+    """In a rush only those leave that have waited longest; servers that went are found beside such clients, too."""
+    rng = np.random.default_rng(31)
+    arrival, demand = np.cumsum(rng.exponential(1.0 / 3.8, 8_000)), rng.exponential(1.0, 8_000)
+    left = np.minimum(serve("fcfs", arrival, demand, 4).departure_s, arrival + 5.0)
+    assert names(arrival, left, 4) == ["responses end at one value"]
+    arrival, demand = log_of(4, 0.85, seed=1)
+    left = np.minimum(unusable("fcfs", arrival, demand, 4), arrival + 60.0)
+    assert names(arrival, left, 4) == ["responses end at one value", "servers came or went"]
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "ps"])
 def test_long_polls_are_reported_whether_they_end_at_a_time_out_or_at_an_event(policy):
     arrival, demand = log_of(4, 0.5)

@@ -274,7 +274,11 @@ COARSE = LogFinding("coarse stamps", 1, "", "")
     [
         (log_of("ps", 2, n=300, utilisation=0.1), 9, "requests were present, and every number from"),
         (log_of("ps", 2, n=300, findings=(COARSE,)), 2, "stamps are too coarse"),
-        (log_of("ps", 8, n=2_000, utilisation=0.97), 8, "left before more than 8 were present: demands are not known"),
+        (
+            log_of("ps", 8, n=2_000, utilisation=0.97),
+            8,
+            "left before more than 8 were present: demands are not known without a policy",
+        ),
     ],
 )
 def test_a_number_of_servers_that_nothing_tests_is_said_to_be_untested_and_why(log, servers, reason):
@@ -289,7 +293,7 @@ def test_rates_alone_are_no_proof_and_are_told_as_such():
     test = verdict(log_of("ps", 4, least_s=0.0, seed=2), 2)
     assert test.verdict == "cannot tell"
     assert test.reason.startswith("completions per second still grow with more than 2 requests present, as those of 4")
-    assert test.reason.endswith("demands are not known")
+    assert test.reason.endswith("demands are not known without a policy")
 
 
 def test_separate_lists_of_arrivals_and_departures_test_no_servers():
