@@ -381,9 +381,9 @@ def _no_number(text: pd.Series, rows: Bools) -> str:
 
 def _fits(kind: pa.DataType, wanted: Kind) -> bool:
     types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
     if wanted == "text":
-        if types.is_dictionary(kind):
-            kind = kind.value_type
         return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
     if wanted == "flag" and types.is_boolean(kind):
         return True

@@ -38,7 +38,8 @@ class MarginOutOfReachError(WscError):
     """Not even all instances reach the margin; `best` is the margin that they reach, `margin` the one asked for."""
 
     def __init__(self, margin: float, best: float) -> None:
-        super().__init__(f"margin {margin:.6g} is out of reach: observing all instances gives {best:.6g}")
+        wanted, least = (f"{100.0 * share:.4g}%" for share in (margin, best))
+        super().__init__(f"margin {wanted} is out of reach: observing all instances gives {least}")
         self.margin, self.best = margin, best
 
 

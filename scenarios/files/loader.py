@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import hashlib
-import itertools
 import json
 import operator
 import os
@@ -247,6 +246,10 @@ def _extended(
     base = _chain(base_path, chain, faults) if base_path else None
     if base is not None and base.child("sweep") is not None:
         faults.append(named.place.fault("extends", "should be a scenario, not a sweep", shown(named.value)))
+    elif base is not None and root.child("sweep") is not None:
+        problem = "is not for a sweep, whose sweep.scenario names the scenario that it varies"
+        faults.append(named.place.fault("extends", problem, shown(named.value)))
+        return without(root, ("extends",))
     elif base is not None and (kind := root.child("kind")) is not None and kind.plain() != kind_of(base):
         problem = f"should be kind {kind_of(base)}, as the scenario that is extended"
         faults.append(kind.place.fault("kind", problem, shown(kind.plain())))
@@ -317,7 +320,8 @@ def load_each(reference: str, overrides: Sequence[Override] = ()) -> list[AnySce
         faults = _joined(faults, wrong)
         roots = _swept(described, root, reference, faults) if described is not None and not faults else []
     finished = [_finished(root, overrides, faults) for root in roots]
-    faults = [*faults, *itertools.chain.from_iterable(wrong for _, wrong in finished)]
+    for tree, (_, wrong) in zip(roots, finished, strict=True):
+        faults += wrong if root.child("sweep") is None else _of_sweep(tree, root, wrong)
     if faults:
         raise FaultsError(faults)
     return [scenario for scenario, _ in finished if scenario is not None]
@@ -347,6 +351,13 @@ def _swept(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]
     """Return the tree of every scenario of a sweep, none after adding why there is none."""
     base = _varied(plan.sweep.scenario, root, reference, faults)
     return sweep.expand(plan, root, base, faults)
+
+
+def _of_sweep(tree: ValueNode, root: ValueNode, faults: Iterable[Fault]) -> Iterator[Fault]:
+    """Yield the faults of a sweep's scenario; outside of the sweep's file they say which scenario it is."""
+    for fault in faults:
+        here = fault.file == root.place.file
+        yield fault if here else replace(fault, problem=f"{fault.problem} (in {tree.nearest(('name',)).plain()})")
 
 
 def _varied(scenario: str, root: ValueNode, reference: str, faults: list[Fault]) -> ValueNode | None:

@@ -68,6 +68,18 @@ def test_where_one_scenario_is_needed_a_sweep_is_a_fault():
         load("two_wscs")
 
 
+def test_a_sweep_that_extends_a_scenario_is_told_so_and_nothing_of_that_scenario(tmp_path):
+    with pytest.raises(FaultsError) as caught:
+        load_each(sweep(tmp_path, "extends: queue_small\nsweep: {station.servers: [1, 2]}\n"))
+    told = [(fault.line, fault.field) for fault in caught.value.faults]
+    assert told == [(1, "extends"), (2, "sweep.scenario"), (2, "sweep.station.servers")]
+
+
+def test_a_fault_in_the_varied_scenario_says_of_which_combination_it_is(tmp_path):
+    with pytest.raises(FaultsError, match=r"queue_small\.yaml:\d+:\d+: replays\.0: .* \(in sizes-servers-1\), got 1$"):
+        load_each(sweep(tmp_path, "sweep: {scenario: queue_small, axes: {station.servers: [1, 2]}}\n"))
+
+
 def test_all_wrong_values_of_an_axis_are_told_and_each_once(tmp_path):
     with pytest.raises(FaultsError) as caught:
         load_each(sweep(tmp_path, "sweep: {scenario: small, axes: {epoch_s: [7, 300, 11, 0]}, seeds: [1, 2]}\n"))

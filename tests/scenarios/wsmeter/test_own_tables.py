@@ -83,7 +83,7 @@ def test_a_plan_notes_jobs_below_the_minimum(tmp_path):
 
 def test_a_margin_out_of_reach_is_a_fault_of_the_table(tmp_path):
     path = written(tmp_path / "table.csv", TABLE2)
-    with pytest.raises(FaultsError, match=r"table\.csv: margin 0\.0001 is out of reach: observing all instances gives"):
+    with pytest.raises(FaultsError, match=r"table\.csv: margin 0\.01% is out of reach: observing all instances gives"):
         own_tables.plan(path, margin=0.0001)
 
 
