@@ -42,6 +42,10 @@ _SECONDS = 60.0
 
 _NAMES: Mapping[Spending, str] = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
 
+_NOT_OF_QUANTILES = (
+    "should be any-time or pocock for a quantile: obrien-fleming ruled zero out too often without a change"
+)
+
 Every: TypeAlias = Literal["period", "day"] | float
 """A look after each period, each day, or each so many units of the periods."""
 
@@ -310,6 +314,8 @@ def monitor(
     """
     method(estimator)
     estimand = Estimand.of(metric_kind, change, target)
+    if estimand.metric_kind == "quantile" and spending == "obrien-fleming":
+        raise FaultsError([Fault("", 0, 0, "spending", _NOT_OF_QUANTILES, spending)])
     own = own_guards(guards) if guards else ()
     read = experiment(sources, jobs, metric, recipe, estimand)
     audited = read.audit(About(), without=AT_THE_END, own=own)

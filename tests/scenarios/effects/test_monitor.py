@@ -170,7 +170,8 @@ KINDS = {
 def test_each_look_says_what_an_estimate_of_its_rows_does_of_any_kind_of_metric(tmp_path, kind, change):
     table = observations(0.05).assign(exposure=lambda rows: 1 + np.arange(len(rows)) % 3, instance=range(720))
     table = table.assign(value=KINDS[kind](table["value"].to_numpy()))
-    answer = monitor_of(written(tmp_path, table), metric_kind=kind, change=change, planned=4, spending="obrien-fleming")
+    spending = "pocock" if kind == "p75" else "obrien-fleming"
+    answer = monitor_of(written(tmp_path, table), metric_kind=kind, change=change, planned=4, spending=spending)
     payload = answer.payload()
     told = {"kind": payload["metric_kind"], "change": payload["change_kind"], "target": payload["target"]}
     for look in payload["looks"][1:2]:
@@ -209,6 +210,7 @@ def test_looks_whose_level_is_zero_are_left_out_of_relative_changes(tmp_path):
     ("words", "told"),
     [
         (("--metric-kind", "p99.9"), "machines in each arm are needed for p99.9"),
+        (("--metric-kind", "p75", "--spending", "obrien-fleming"), "--spending: should be any-time or pocock"),
         (("--metric-kind", "mean", "--estimator", "published"), "--estimator: published estimates the relative change"),
         (("--metric-kind", "ratio"), "exposure: is missing: a ratio needs its denominators there"),
         (("--metric-kind", "mean", "--change", "relative"), "; give --change absolute"),
