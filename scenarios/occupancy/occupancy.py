@@ -42,7 +42,7 @@ from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, stretch
 from scenarios.occupancy.unserved import elsewhere, refuse_elsewhere
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import duration, plural, share
+from scenarios.views.numbers import duration, number, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
 
 if TYPE_CHECKING:
@@ -945,5 +945,5 @@ def _within(low_s: float, high_s: float, says_nothing: bool) -> str:
 
 def _number(seconds: float) -> str:
     if abs(seconds) >= 1e7:
-        return f"{seconds:.3g}"
+        return number(seconds, ".3g")
     return f"{seconds:,.0f}" if abs(seconds) >= 1000 else f"{round(seconds, 1) + 0.0:.1f}"
