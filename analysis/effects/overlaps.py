@@ -158,12 +158,12 @@ def interaction(
     confidence : of the interval
     """
     first, second = pair
-    effects = list[Effect]()
+    elsewhere, effects = first.elsewhere(table, [second]), list[Effect]()
     for among in (second.treated, first.slots - second.treated):
         if not (first.treated & among and first.controls & among):
             return None
         try:
-            study = Study.of(first.rows(table, among), jobs)
+            study = Study.of(pd.concat([first.rows(table, among), elsewhere], ignore_index=True), jobs)
             effects.append(estimator.estimate(study, confidence))
         except NotEnoughDataError:
             return None
