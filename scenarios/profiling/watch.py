@@ -73,9 +73,10 @@ class WatchedChange:
     """When it went away; None: it did not."""
     reported_s: float
     """From when on the data told it."""
-    factor: float
-    low: float
-    high: float
+    factor: float | None
+    """None: it came from nothing, or went to it, or nearly so."""
+    low: float | None
+    high: float | None
     """Ends of the factor's 95% interval."""
     cost: float
     """As a share of all events since; negative: it saves."""
@@ -95,6 +96,7 @@ class WatchedChange:
         """Return a change in times and factors."""
         change = finding.change
         half = 1.96 * change.error
+        low, factor, high = (math.exp(change.log_factor + by) for by in (-half, 0.0, half))
         return cls(
             finding.function,
             finding.subtree,
@@ -102,9 +104,9 @@ class WatchedChange:
             since_s=clock.start_s(change.start),
             until_s=None if change.end is None else clock.start_s(change.end),
             reported_s=clock.start_s(change.alarm),
-            factor=math.exp(change.log_factor),
-            low=math.exp(change.log_factor - half),
-            high=math.exp(change.log_factor + half),
+            factor=None if change.nothing else factor,
+            low=None if change.nothing else low,
+            high=None if change.nothing else high,
             cost=change.cost,
             root=change.root,
             causes=tuple(
@@ -118,6 +120,14 @@ class WatchedChange:
                 for start_s, *values in finding.course.itertuples(index=False, name=None)
             ),
         )
+
+    def by(self) -> float | str:
+        """Return the factor, or in words why there is none."""
+        return self.factor or ("from nothing" if self.cost > 0 else "to nothing")
+
+    def between(self) -> str:
+        """Return the factor's interval in words; empty: it has none."""
+        return "" if self.low is None or self.high is None else f"{self.low:.3g} to {self.high:.3g}"
 
     def goes_with(self) -> str:
         """Return what the change goes with, in words."""
@@ -266,7 +276,7 @@ def _table(changes: Iterable[WatchedChange]) -> Table:
             "since": typed("TIME", change.since_s),
             "until": "the end" if change.until_s is None else typed("TIME", change.until_s),
             "goes_with": change.goes_with(),
-            "factor": change.factor,
+            "factor": change.by(),
             "low": change.low,
             "high": change.high,
             "cost_share": change.cost,
@@ -422,7 +432,8 @@ def _without_symbols(changes: Iterable[WatchedChange]) -> Iterator[str]:
         if change.function == UNKNOWN and not change.with_callees:
             when = f"from {typed('TIME', change.since_s)} on"
             cause = f", {change.causes[0].words()}" if change.causes else ""
-            yield f"samples without symbols: {change.factor:.2g} × as many {when}{cause}; their functions are unknown"
+            many = change.by() if change.factor is None else f"{change.factor:.2g} × as many"
+            yield f"samples without symbols: {many} {when}{cause}; their functions are unknown"
 
 
 def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:

@@ -212,8 +212,8 @@ def _listed(
             "since": moment_text(change.since_s),
             **({"until": "the end" if change.until_s is None else moment_text(change.until_s)} if until else {}),
             "goes with": change.goes_with(),
-            "factor": change.factor,
-            "interval": f"{change.low:.3g} to {change.high:.3g}",
+            "factor": change.by(),
+            "interval": change.between(),
             "cost_share": change.cost,
         }
         for change in changes
@@ -297,7 +297,7 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
 def _in_words(change: WatchedChange) -> str:
     """Return a change in a sentence or three."""
     until = "" if change.until_s is None else f" to {moment_text(change.until_s)}"
-    factor = f"{change.factor:.3g} × (95% interval {change.low:.3g} to {change.high:.3g})"
+    factor = change.by() if change.factor is None else f"{change.factor:.3g} × (95% interval {change.between()})"
     cost = f"{'costs' if change.cost >= 0 else 'saves'} {100 * abs(change.cost):.3g}% of all events"
     goes = change.goes_with()
     parts = [

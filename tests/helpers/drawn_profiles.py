@@ -24,6 +24,7 @@ def write(
     *,
     grown: str = "",
     unnamed: int = 0,
+    renamed: str = "",
 ) -> Path:
     """Write two days of twelve machines each; from the second on one function costs `factor` times as much.
 
@@ -31,6 +32,7 @@ def write(
     ----------
     grown : another name of that function
     unnamed : machines whose files have no symbols on the first day
+    renamed : what `mid0` is called on the second day
     """
     files, names = [], [f"f{i}" for i in range(len(WEIGHTS))]
     names[GROWN] = grown or names[GROWN]
@@ -39,8 +41,9 @@ def write(
         cost[GROWN] *= factor if day else 1.0
         seen = rng.multinomial(500, cost / cost.sum())
         known = day > 0 or machine >= unnamed
+        callers = [renamed if renamed and day else "mid0", "mid1", "mid2", "mid3"]
         stacks = [
-            (tuple(Frame(name * known, "a") for name in (names[i], f"mid{i % 4}", "main")), (k, 10 * k))
+            (tuple(Frame(name * known, "a") for name in (names[i], callers[i % 4], "main")), (k, 10 * k))
             for i, k in enumerate(seen.tolist())
             if k
         ]

@@ -1,6 +1,6 @@
 """Which series changed, when, by how much, and what kind of change it is."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,11 +17,15 @@ Kind = Literal["growth", "improvement", "transient", "shift"]
 _ROUNDS = 12
 """Times that the clearest changes are taken out of what all others are compared with."""
 _RETURNED = 3.0
-"""Standard errors within which a level is what it was."""
+"""Root of the likelihood ratio within which a level is what it was."""
+_NOTHING = 1_000.0
+"""Factor from which a function came from nothing, or went to it, as far as anybody minds."""
 _TOGETHER = 3
 """Bins between two changes that begin at the same time, as far as can be told."""
 _NET = 0.25
 """Part of the largest change up to which the sum of a shift may differ from 0."""
+_ALIKE = 0.5
+"""Part of what two functions call from which they may be one that was renamed."""
 _QUIET = 0.1
 """Chance that some healthy function looks like a partner."""
 _SEASON = 1.96
@@ -64,6 +68,11 @@ class SeriesChange:
     """Of the clearest window."""
     partners: tuple[int, ...] = ()
     """Of a shift: the functions from or to which cost moved."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it is from nothing, or to nothing, or nearly so, so that its factor says nothing."""
+        return abs(self.log_factor) > np.log(_NOTHING) or self.error > 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,7 +286,7 @@ def drift_of(series: CountSeries) -> float:
 
 
 def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:
-    beyond = abs(change.log_factor) - 1.96 * change.error
+    beyond = abs(change.log_factor) - (0.0 if change.nothing else 1.96 * change.error)
     return beyond > np.log(criteria.min_factor) and abs(change.cost) >= criteria.min_cost
 
 
@@ -286,20 +295,23 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
     counts, clock = series.of(row).sum(axis=0), series.clock
     end, length = int(peaks.end[row]), int(peaks.length[row])
     bins = np.arange(len(counts))
-    outside = ((bins < end - length) | (bins >= end)).astype(np.float64)
-    usual = by_hour(counts, expected, clock.period, outside)
+    outside = (bins < end - length) | (bins >= end)
+    usual = by_hour(counts, expected, clock.period, outside.astype(np.float64))
     dispersion = 1.0 + float(series.noise.excess[row])
     parts = partition(counts, usual, dispersion * bound**2 / 2.0)
+    # The window may be a part of the change alone, so that hours of the change are taken for a season.
+    still = np.repeat(parts.apart(dispersion) <= _RETURNED, np.diff(np.append(parts.start, len(counts))))
+    if (still < outside).any() and np.bincount(bins % clock.period, still, clock.period).all():
+        usual = by_hour(counts, expected, clock.period, still.astype(np.float64))
+        parts = partition(counts, usual, dispersion * bound**2 / 2.0)
     if len(parts.start) == 1:
         edges = np.unique([0, end - length, end, len(counts)])
         sums = [np.add.reduceat(values, edges[:-1]) for values in (counts, usual)]
         parts = Segments(edges[:-1], *sums)
-    level, error = parts.log_level, parts.error(dispersion)
-    gone = level - level[0]
-    noise = np.hypot(error, error[0])
-    last = len(gone) - 1
-    lasting = abs(gone[last]) > max(_RETURNED * noise[last], 0.25 * float(np.abs(gone).max()))
-    if lasting:
+    gone, apart = parts.log_level - parts.log_level[0], parts.apart(dispersion)
+    last, peak = len(gone) - 1, int(np.argmax(apart))
+    lasting = apart[last] > _RETURNED and abs(gone[last]) > 0.25 * float(np.abs(gone).max())
+    if lasting or 0 < peak == last:
         same = np.sign(gone) == np.sign(gone[last])
         halfway = same & (np.abs(gone) > 0.5 * abs(gone[last]))
         first = last
@@ -308,7 +320,6 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
         until: int | None = None
         kind: Kind = "growth" if gone[last] > 0 else "improvement"
     else:
-        peak = int(np.argmax(np.abs(gone) / noise))
         if peak == 0:
             return None
         until, kind, first = int(np.append(parts.start, len(counts))[peak + 1]), "transient", peak
@@ -369,9 +380,13 @@ def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *,
     own = replace(series.noise, excess=series.noise.excess[[row]])
     dispersion = float(own.dispersion(last, 0, part, part * earlier, clock.day)[0, 0])
     error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (earlier + 0.5))))
-    share = observed * float(series.weight[row]) / max(float(series.everything[inside].sum()), 1.0)
-    rest = share * float(np.exp(-log_factor))
-    return LevelChange(log_factor, error, share - rest, rest * error)
+    weight = float(series.weight[row]) / max(float(series.everything[inside].sum()), 1.0)
+    sides = np.array([part[0, 0], 1.0 - part[0, 0]])
+    rest = (observed + 0.5 / max(float(sides[1]), 1e-9)) * weight * float(np.exp(-log_factor))
+    # An error relative to what is left would be without bounds where next to nothing is.
+    mean = (observed + earlier + 1.0) * sides
+    half = min(error, float(np.sqrt(dispersion * (1.0 / np.maximum(mean, 0.5)).sum())))
+    return LevelChange(log_factor, error, observed * weight - rest, rest * half)
 
 
 def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -> float:
@@ -430,6 +445,36 @@ def shifts(series: CountSeries, named: list[SeriesChange]) -> list[SeriesChange]
         else change
         for change in named
     ]
+
+
+def renamed(
+    series: CountSeries, named: Sequence[SeriesChange], alike: Callable[[str, str], float]
+) -> list[SeriesChange]:
+    """Return the shifts of functions that vanished as another came, of the same cost and with the same callees.
+
+    Parameters
+    ----------
+    series : of functions with all that they call
+    named : of `changes`
+    alike : which part of what two functions call is the same, 0..1
+    """
+    home, names, pairs = series.home(), series.functions, dict[int, SeriesChange]()
+    for come in (change for change in named if change.kind == "growth" and change.nothing):
+        left = [
+            other
+            for other in named
+            if (other.kind, other.nothing) == ("improvement", True)
+            and other.series not in pairs
+            and home[other.series] == home[come.series]
+            and abs(other.start - come.start) <= _TOGETHER
+            and abs(come.cost + other.cost) <= _NET * come.cost
+        ]
+        likeness = [alike(str(names[come.series]), str(names[other.series])) for other in left]
+        if likeness and max(likeness) >= _ALIKE:
+            gone = left[int(np.argmax(likeness))]
+            for change, partner in ((come, gone), (gone, come)):
+                pairs[change.series] = replace(change, kind="shift", partners=(partner.series,))
+    return list(pairs.values())
 
 
 def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken: Collection[int]) -> int | None:

@@ -32,6 +32,14 @@ class Segments:
         """Return (K,) standard errors of `log_level`."""
         return np.sqrt(dispersion / (self.counts + 0.5))
 
+    def apart(self, dispersion: float) -> Floats:
+        """Return (K,) roots of the likelihood ratio of another level than the first stretch's; 0 samples tell, too."""
+        counts = np.stack([self.counts, np.full(len(self.counts), self.counts[0])])
+        expected = np.stack([self.expected, np.full(len(self.counts), self.expected[0])])
+        mean = expected * (counts.sum(axis=0) / np.maximum(expected.sum(axis=0), 1e-300))
+        ratio = np.where(counts > 0, counts / np.maximum(mean, 1e-300), 1.0)
+        return np.asarray(np.sqrt(np.maximum(2.0 * (counts * np.log(ratio)).sum(axis=0), 0.0) / dispersion))
+
 
 def by_hour(counts: Floats, expected: Floats, period: int, outside: Floats) -> Floats:
     """Return (T,) what is expected with the season of the hours, learnt where nothing changed.

@@ -1,6 +1,6 @@
 """A profile watched: its series read and scanned, each change explained by what it goes with."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.profiling.changes.causes import Explanation, explanations
 from analysis.profiling.changes.course import course
 from analysis.profiling.changes.coverage import NamedParts, by_names
-from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, shifts
+from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, renamed, shifts
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import CountSeries, WatchSpan, days_of, programs, read
@@ -92,9 +92,27 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
         paths = _Paths.of(database, paths_event)
         nested = changes(subtrees, criteria, tests, nested=True)
         nested = by_names(subtrees, nested, NamedParts(database, subtrees).of, bound)
-        above = [_finding(subtrees, change, subtree=True) for change in nested]
+        moved = renamed(subtrees, nested, paths.alike)
+        others = _besides(series, subtrees, nested, {change.series for change in moved})
+        above = [_finding(subtrees, change, subtree=True) for change in others]
         findings = _once(paths, subtrees, findings, above)
+        findings += [_finding(subtrees, change, subtree=True) for change in moved]
+        findings.sort(key=lambda finding: -abs(finding.change.root))
     return WatchedSeries(series, subtrees, paths_event, tuple(_explained(database, series, findings)))
+
+
+def _besides(
+    series: CountSeries, subtrees: CountSeries, nested: Sequence[SeriesChange], moved: Collection[int]
+) -> list[SeriesChange]:
+    """Return changes of subtrees, without those that were renamed, and of callers alone.
+
+    A function that calls nothing was looked at by itself, and there compared with what did not change.
+    """
+    own = pd.Series(series.sizes, series.functions).reindex(subtrees.functions).to_numpy(np.float64)
+    calls = ~(subtrees.sizes <= own) if series.event == subtrees.event else np.ones(len(own), dtype=bool)
+    return [
+        change for change in nested if change.series not in moved and (calls[change.series] or change.kind == "shift")
+    ]
 
 
 def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> WatchFinding:
@@ -137,6 +155,20 @@ class _Paths:
         beneath = [at for at in own if caller in self.paths[at][: _last(self.paths[at], function) + 1]]
         total = float(self.value[own].sum())
         return float(self.value[beneath].sum()) / total if total > 0 else 0.0
+
+    def alike(self, function: str, other: str) -> float:
+        """Return which part of the events beneath two functions ends in the same functions, 0..1."""
+        own, beside = (self._ends(name) for name in (function, other))
+        return float(sum(min(part, beside.get(end, 0.0)) for end, part in own.items()))
+
+    def _ends(self, function: str) -> dict[str, float]:
+        """Return by the last function of its path the part of the events beneath a function, itself left out."""
+        ends: dict[str, float] = {}
+        for at in self._with.get(function, []):
+            if (end := self.paths[at][-1]) != function:
+                ends[end] = ends.get(end, 0.0) + float(self.value[at])
+        total = sum(ends.values())
+        return {end: value / total for end, value in ends.items()}
 
 
 def _last(path: tuple[str, ...], function: str) -> int:

@@ -46,6 +46,19 @@ def test_a_function_that_grew_is_told_once_with_its_callers(grown):
     assert "1 function became more expensive" in shown(answer)
 
 
+def test_a_caller_that_got_another_name_is_a_shift_and_hides_no_growth(tmp_path):
+    """It was "transient" until the end of the data, by 522,215 times, and the name that vanished was not told."""
+    answer = watch([write(tmp_path, stream(1, "watched profile"), 3.0, renamed="other")], "cpu")
+    assert {(change.function, change.kind, change.goes_with(), change.by()) for change in answer.changes[:2]} == {
+        ("mid0", "shift", "to other", "to nothing"),
+        ("other", "shift", "from mid0", "from nothing"),
+    }
+    assert [change.function for change in answer.alarms] == [f"f{GROWN}"]
+    assert len(answer.changes) == 3
+    assert "522" not in shown(answer)
+    assert "2 only passed cost to each other" in shown(answer)
+
+
 def test_samples_without_symbols_are_no_function_that_grew(tmp_path):
     answer = watch([write(tmp_path, stream(1, "watched profile"), 9.0, grown="[unknown]")], "cpu")
     assert not answer.alarms

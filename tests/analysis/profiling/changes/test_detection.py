@@ -63,6 +63,16 @@ def test_where_one_function_grows_the_others_are_not_said_to_shrink():
     assert np.exp(only.log_factor) == pytest.approx(2.0, rel=0.03)
 
 
+@pytest.mark.parametrize("hours", [40, 48])
+def test_a_function_that_came_from_nothing_and_stays_grew_from_its_first_hour(hours):
+    """Four days; its clearest window is a part of the change, whose other hours seemed a season of the day."""
+    mean = np.array([np.where(np.arange(96) >= hours, 7500.0, 0.0), np.full(96, 5000.0)])
+    noisy = of_one_stratum(stream(3, "from nothing").poisson(mean).astype(float))
+    noisy = replace(noisy, noise=replace(noisy.noise, excess=np.array([50.0, 50.0])))
+    [only] = [change for change in changes(noisy, WatchCriteria(), nested=True) if change.series == 0]
+    assert (only.kind, only.start, only.end, only.nothing) == ("growth", hours, None, True)
+
+
 def test_a_weekend_is_a_season_and_a_step_on_a_saturday_is_a_change():
     rng = stream(7, "weekends")
     hours = np.arange(28 * 24)
