@@ -12,6 +12,9 @@ from models.arrays import DAY_S
 FLEET = "fleet"
 """Collection that draws from all machines; others look again at some of them and must not be added."""
 
+_LISTED = 4
+"""Collections that are listed by name."""
+
 
 def of_fleet(database: Profile, event: str, by: Sequence[str], where: Where = ()) -> Query:
     """Return a query of the samples that stand for the whole fleet; of all samples where no collection says so.
@@ -63,6 +66,17 @@ def drawn_collections(database: Profile) -> set[str]:
     return set(visits.loc[(visits["weight"] > 1) | visits["power_w"].notna(), "collection"].astype(str))
 
 
+def listed(names: Sequence[str], most: int = _LISTED) -> str:
+    """Return names with commas between them; of many the first and their number.
+
+    Parameters
+    ----------
+    names : at least one
+    most : names that are listed
+    """
+    return ", ".join(names) if len(names) <= most else f"{names[0]} and {len(names) - 1:,} more"
+
+
 def undrawn(database: Profile, query: Query) -> str:
     """Return why samples are not a random sample of machines; nothing if they are one.
 
@@ -74,7 +88,11 @@ def undrawn(database: Profile, query: Query) -> str:
     visits = database.query(replace(query, by=("collection", "visit", "machine")))
     collections = set(visits["collection"])
     if len(collections) > 1:
-        return f"samples of several collections ({', '.join(sorted(collections))}) do not add up to one"
+        names = sorted(map(str, collections))
+        drawn = drawn_collections(database) & set(names)
+        # Files of other tools, each its own collection, may be a sample of machines; nobody has said so.
+        cure = "" if drawn else "; wsc profile import --drawn-from says of how many machines they are a sample"
+        return f"samples of several collections ({listed(names)}) do not add up to one{cure}"
     if not collections <= drawn_collections(database):
         return "no collector drew these machines at random"
     machines = len(set(visits["machine"]))

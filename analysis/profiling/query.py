@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -65,6 +65,17 @@ _LONGEST = 60
 
 class QueryError(WscError):
     """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
+
+
+def usual_event(events: Collection[str]) -> str:
+    """Return the event that is meant where none is named: cycles, or the first of a profile that has none.
+
+    Examples
+    --------
+    >>> usual_event(["cpu", "cycles"]), usual_event(["cpu", "samples"]), usual_event([])
+    ('cycles', 'cpu', 'cycles')
+    """
+    return "cycles" if "cycles" in events else next(iter(events), "cycles")
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
@@ -208,6 +219,10 @@ class Profile(Protocol):
 
     def values(self, name: str, limit: int = ...) -> list[str]:
         """Return the values of a dimension as text."""
+        ...
+
+    def events(self) -> list[str]:
+        """Return the events that have samples, in alphabetical order."""
         ...
 
     def units(self) -> dict[str, str]:

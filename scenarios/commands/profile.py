@@ -20,7 +20,9 @@ By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by
 Where = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
 ]
-Event = Annotated[str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, if the profile has them.")]
+Event = Annotated[
+    str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, or the first of a profile without them.")
+]
 Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
 Since = Annotated[float | None, written(moment, "TIME", help="Visits from this time on, such as 2d or 36h.")]
 Until = Annotated[float | None, written(moment, "TIME", help="Visits before this time.")]
@@ -85,7 +87,8 @@ def import_(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILE…", help="Profiles: pprof, OTLP, folded stacks, perf, speedscope, Chrome, Firefox and others."
+            metavar="FILE…",
+            help="Profiles, or patterns of names: pprof, OTLP, folded stacks, perf, speedscope, Chrome and others.",
         ),
     ] = None,
     *,
@@ -161,7 +164,7 @@ def export(
     *,
     form: Annotated[Literal["pprof", "folded", "llvm"], typer.Option("--format", help="Format to write.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")],
-    event: Annotated[str, typer.Option(metavar="EVENT", help="Event to write.")] = "cycles",
+    event: Event = None,
     where: Where = None,
     weighted: Annotated[
         bool, typer.Option("--weighted", help="Write estimates for the fleet in place of counts of samples.")
@@ -181,7 +184,7 @@ def stability(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
     *,
     by: By = "application",
-    event: Annotated[str, typer.Option(metavar="EVENT", help="Event.")] = "cycles",
+    event: Event = None,
     k: Annotated[
         int | None, written(count_or_all, "N", help="Number of largest entries in the distances, or all.")
     ] = 20,

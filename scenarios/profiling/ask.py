@@ -99,7 +99,7 @@ class QuestionAnswer(Conclusion):
             (
                 Says(self.question.title),
                 *says(self.question.why, mark="quiet"),
-                of_rows(self.table),
+                of_rows(self.table) if len(self.table) else Says(f"nothing found: {self.question.nothing}"),
                 *judged,
                 *(() if self.predicted is None else _predicted_blocks(self.predicted)),
                 *together,
@@ -182,6 +182,7 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> QuestionAnswer:
         If a parameter is wrong, or the folder is no profile.
     """
     from analysis.profiling.database import Database
+    from analysis.profiling.query import unknown
     from analysis.profiling.questions.catalogue import QUESTIONS
     from scenarios.views.numbers import closest
 
@@ -194,6 +195,10 @@ def ask(folder: Path, name: str, given: Iterable[str]) -> QuestionAnswer:
     question = QUESTIONS[name]
     parameters: dict[str, Value] = {key.strip(): value.strip() for key, value in (text.split("=", 1) for text in given)}
     with Database([folder]) as database:
+        usual, events = question.defaults(database), database.events()
+        event = str({**usual, **parameters}.get("event", ""))
+        if event and "event" in usual and event not in events:
+            raise FaultsError([Fault("--set event=…", 0, 0, "", unknown("event", event, events))])
         answer = question.ask(database, **parameters)
         predicted = question.predict(database, **parameters)
-    return QuestionAnswer(question, {**question.parameters, **parameters}, answer, predicted=predicted)
+    return QuestionAnswer(question, {**usual, **parameters}, answer, predicted=predicted)

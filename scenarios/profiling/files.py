@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from models.errors import InputError, WscError
 from scenarios.files.faults import Fault, FaultsError, shown
+from scenarios.profiling.query import matching
 from scenarios.runs.disk import hidden, whole
 from scenarios.runs.rundir import FolderError, make_folder
 from scenarios.views.conclusion import Conclusion, Payload
@@ -116,7 +117,8 @@ class Exported(Conclusion):
 class ExportSelection:
     """What of a profile is exported."""
 
-    event: str = "cycles"
+    event: str | None = None
+    """None: cycles, or the first event of a profile that has no cycles."""
     where: tuple[str, ...] = ()
     """Restrictions such as `job=search`."""
     weighted: bool = False
@@ -124,7 +126,7 @@ class ExportSelection:
 
 
 EVERYTHING = ExportSelection()
-"""Samples of cycles, all of them."""
+"""All samples of one event."""
 
 
 def import_files(
@@ -147,7 +149,7 @@ def import_files(
 
     Parameters
     ----------
-    paths : files in any format of `analysis.profiling.formats.reading`
+    paths : files in any format of `analysis.profiling.formats.reading`, or patterns of their names
     out : the directory
     progress : called with what is being done
     machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
@@ -186,6 +188,7 @@ def import_files(
     later = append and out.exists() and bool(source_links or source_root is not None)
     if not paths and not later:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
+    paths = [file for path in paths for file in ([path] if path.exists() else matching(path) or [path])]
     links = _links(source_links)
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
@@ -317,18 +320,23 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     """
     from analysis.profiling.database import Database
     from analysis.profiling.formats.extract import extract
-    from analysis.profiling.query import Query, parse_where
+    from analysis.profiling.query import Query, parse_where, unknown, usual_event
 
     if form not in FORMATS:
         raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
     if out.is_dir() or not out.parent.is_dir():
         problem = "is a folder" if out.is_dir() else f"no folder {out.parent}"
         raise FaultsError([Fault("--out", 0, 0, "", problem, shown(str(out)))])
-    query = Query(selection.event, where=parse_where(selection.where))
+    where = parse_where(selection.where)
     with Database(runs) as database:
+        events = database.events()
+        event = selection.event or usual_event(events)
+        if event not in events:
+            raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
+        query = Query(event, where=where)
         samples, value = database.total(query)
         profile = extract(database, query, out.name)
-        unit = database.units().get(selection.event, "")
+        unit = database.units().get(event, "")
     fits = len(profile.measures) > 1
     if selection.weighted and not fits:
         raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
@@ -338,7 +346,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     return Exported(
         out,
         form,
-        selection.event,
+        event,
         samples,
         value=value if fits else None,
         written=profile.total(measure),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown
+from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown, usual_event
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import typed
@@ -253,7 +253,6 @@ class QueryOptions:
         by = tuple(name.strip() for name in self.by.split(",") if name.strip())
         if not by:
             faults.append(Fault("--by", 0, 0, "", "should name a dimension", '""'))
-        first = "cycles" if "cycles" in events else next(iter(events), "cycles")
         if self.event is not None and events and self.event not in events:
             faults.append(Fault("--event", 0, 0, "", unknown("event", self.event, events)))
         if self.top is not None and self.top < 1:
@@ -265,7 +264,7 @@ class QueryOptions:
             faults.append(Fault("--until", 0, 0, "", should, typed("TIME", self.until_s)))
         if faults:
             raise FaultsError(faults)
-        return Query(self.event or first, by, where, self.since_s, self.until_s)
+        return Query(self.event or usual_event(events), by, where, self.since_s, self.until_s)
 
 
 @contextmanager
@@ -305,6 +304,16 @@ def _files_of(path: Path) -> list[Path]:
         return [] if any(file.suffix == ".parquet" for file in files) else files
     if path.exists():
         return [path]
+    return matching(path)
+
+
+def matching(path: Path) -> list[Path]:
+    """Return the files whose names fit a pattern, sorted; none of a path that is no pattern.
+
+    Parameters
+    ----------
+    path : such as ``m*.pb.gz``
+    """
     return sorted(file for file in path.parent.glob(path.name) if file.is_file()) if _PATTERN & set(path.name) else []
 
 

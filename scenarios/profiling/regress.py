@@ -166,7 +166,7 @@ def regress(
     QueryError, ProfileError
         If a side has no samples of the event, or a folder is no profile.
     """
-    from analysis.profiling.query import QueryError, unknown
+    from analysis.profiling.query import QueryError, unknown, usual_event
     from analysis.profiling.regressions.comparison import AlarmCriteria
     from analysis.profiling.regressions.reading import CostReader
     from scenarios.profiling.query import opened
@@ -178,7 +178,7 @@ def regress(
     for side, folder, span_s in (("before", before, (None, at_s)), ("after", after or before, (at_s, None))):
         with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
             events = database.events()
-            event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+            event = event or usual_event(events)
             if event not in events:
                 raise QueryError(f"{side}: {unknown('event', event, events)}")
             sides.append(reader.add(database, event, span_s, later=side == "after"))

@@ -102,7 +102,7 @@ _OF_SEVERAL = ("effective_samples", "design_effect", "weighting_effect")
 def stability(
     folders: Sequence[Path],
     by: Sequence[str] = ("application",),
-    event: str = "cycles",
+    event: str | None = None,
     k: int | None = 20,
     *,
     bits: bool = False,
@@ -114,7 +114,7 @@ def stability(
     ----------
     folders : profile directories
     by : dimensions whose values are the profile's entries
-    event : what is counted
+    event : what is counted; none: cycles, or the first event of a profile that has no cycles
     k : distances count the k largest entries; None: all
     bits : entropy in bits and not in nats
     cluster : what was drawn at random: ``"visit"``, or ``"machine"`` where the same machines are looked at again
@@ -134,7 +134,7 @@ def stability(
     """
     from analysis.profiling.database import Database
     from analysis.profiling.fleet_samples import of_fleet
-    from analysis.profiling.query import QueryError, dimension
+    from analysis.profiling.query import QueryError, dimension, unknown, usual_event
     from analysis.profiling.stability import periods
 
     own = tuple(dimension(name) for name in by)
@@ -143,6 +143,9 @@ def stability(
         faults = [f"by: days are compared, so {name} cannot be an entry" for name in wrong]
         raise QueryError("\n".join(faults or [f"k: should be at least 1, got {k}"]))
     with Database(folders) as database:
+        event, events = event or usual_event(database.events()), database.events()
+        if event not in events:
+            raise QueryError(f"--event: {unknown('event', event, events)}")
         clustered = database.clustered(of_fleet(database, event, (*own, "day")), cluster)
         if not len(clustered):
             raise QueryError(f"the event {event} has no samples")

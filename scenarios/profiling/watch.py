@@ -341,12 +341,12 @@ def watch_database(
     from analysis.profiling.changes.series import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
-    from analysis.profiling.query import unknown
+    from analysis.profiling.query import unknown, usual_event
     from analysis.profiling.symbolise import UNKNOWN
 
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     events = database.events()
-    event = event or ("cycles" if "cycles" in events else next(iter(events), "cycles"))
+    event = event or usual_event(events)
     faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
     faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"))
     if faults:

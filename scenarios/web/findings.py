@@ -156,7 +156,7 @@ def question(site: ProfileSite, pairs: Pairs) -> WebPage:
             answer = _answer(wanted.ask(site.database, **given), wanted.title, PageQuery(site.default()))
         except (QueryError, NotEnoughDataError) as error:
             problems = str(error).splitlines()
-    view = QuestionView(wanted, {**wanted.parameters, **given}, problems, answer)
+    view = QuestionView(wanted, {**wanted.defaults(site.database), **given}, problems, answer)
     return WebPage("question.html", wanted.title, view, 400 if problems and len(pairs) > 1 else 200)
 
 

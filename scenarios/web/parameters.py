@@ -139,8 +139,8 @@ def gather(pairs: Pairs, known: Collection[str], problems: list[str]) -> dict[st
             problems.append(f"{name}: has a character that no name has")
         elif value.strip():
             values.setdefault(name, []).append(value)
-    for name in sorted(unknown):
-        problems.append(f"{name[:60]}: is no parameter of this page; there are {', '.join(sorted(known))}")
+    listed = f"there are {', '.join(sorted(known))}" if known else "this page has none"
+    problems += [f"{name[:60]}: is no parameter of this page; {listed}" for name in sorted(unknown)]
     return values
 
 

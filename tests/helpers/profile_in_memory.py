@@ -47,6 +47,10 @@ class ProfileTable:
         """Return the values of a dimension as text; none where there is no such column."""
         return sorted(self.rows[name].astype(str).unique())[:limit] if name in self.rows.columns else []
 
+    def events(self) -> list[str]:
+        """Return the events that have samples."""
+        return sorted(map(str, self.rows["event"].unique()))
+
     def units(self) -> dict[str, str]:
         """Return what each event counts: nanoseconds of a wait, otherwise events."""
         return {str(name): "nanoseconds" if "wait" in str(name) else "events" for name in self.rows["event"].unique()}

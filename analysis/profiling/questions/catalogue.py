@@ -26,13 +26,14 @@ _ALL = (
         "Code that is hot in no single application can be large in the sum, and is worth one team's work.",
         {"by": "function", "event": "cycles", "top": 20},
         code.shared,
+        nothing="nothing is run by two applications or more; what a file is of, wsc profile import --service-from says",
     ),
     Question(
         "savings",
         "What would a cheaper function save?",
-        "For a change of a function's cost: cycles and core-hours over the days of the profile; core-hours and money a "
-        "year, in the currency of price_per_core_hour. As precise as its sampled share.",
-        {"function": "", "change": 0.01, "price_per_core_hour": 0.03, "top": 20},
+        "For a change of a function's cost: cycles, or another event, and core-hours over the days of the profile; "
+        "core-hours and money a year, in the currency of price_per_core_hour. As precise as its sampled share.",
+        {"function": "", "change": 0.01, "event": "cycles", "price_per_core_hour": 0.03, "top": 20},
         code.savings,
     ),
     Question(

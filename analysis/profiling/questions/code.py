@@ -10,6 +10,9 @@ from analysis.profiling.questions.question import ranked, shares
 from models.arrays import DAY_S
 
 _YEAR_S = 365 * DAY_S
+_CORE_TIME = ("cpu", "cpu_time")
+"""Events that are time of processors."""
+_NONE_SHARED = "function: name one; no function is shared between applications"
 
 
 def shared(database: Profile, by: str = "function", event: str = "cycles", top: int = 20) -> pd.DataFrame:
@@ -43,9 +46,15 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
 
 
 def savings(
-    database: Profile, function: str = "", change: float = 0.01, price_per_core_hour: float = 0.03, top: int = 20
+    database: Profile,
+    function: str = "",
+    change: float = 0.01,
+    *,
+    event: str = "cycles",
+    price_per_core_hour: float = 0.03,
+    top: int = 20,
 ) -> pd.DataFrame:
-    """Return the cycles, core-hours and money that a cheaper function would save (Ren et al. 2010, "Profile uses").
+    """Return the events, core-hours and money that a cheaper function would save (Ren et al. 2010, "Profile uses").
 
     A change of a share c of a function's cycles saves just these: share × c of the fleet.
 
@@ -54,36 +63,40 @@ def savings(
     database : asked
     function : name; empty: the hottest shared functions
     change : part of the function's cycles that is saved, 0..1
+    event : what is saved; core-hours follow from cycles and from processor time alone
     price_per_core_hour : of a busy hardware thread, in any currency
     top : rows
 
     Returns
     -------
     DataFrame
-        function, share, low, high, cycles_saved, core_hours_saved (over the profile's days), core_hours_per_year,
-        money_per_year, money_per_year_low, money_per_year_high; NaN: unknown, as core-hours are where no
-        clock was measured, and intervals where no collector drew the visits.
+        function, share, low, high, cycles_saved (of another event in its unit: cpu_saved_s), core_hours_saved
+        (over the profile's days), core_hours_per_year, money_per_year, money_per_year_low, money_per_year_high; NaN:
+        unknown, as core-hours are where no clock was measured, and intervals where no collector drew the visits.
     """
     if not 0 < change <= 1:
         raise QueryError(f"change: should be a share above 0 and up to 1, got {change:g}")
     if not price_per_core_hour >= 0:
         raise QueryError(f"price_per_core_hour: should not be negative, got {price_per_core_hour:g}")
     visits = visits_of_fleet(database)
-    share = intervals(database, of_fleet(database, "cycles", ("function",)))
-    names = [function] if function else shared(database, top=top)["function"].tolist()
+    share = intervals(database, of_fleet(database, event, ("function",)))
+    names = [function] if function else shared(database, event=event, top=top)["function"].tolist()
     share = share[share["function"].isin(names)].head(top)
     if not len(share):
-        raise QueryError(f'function: no samples of "{function[:60]}"')
-    platforms = database.query(of_fleet(database, "cycles", ("function", "platform")))
-    total = float(platforms["value"].astype(np.float64).sum())
-    core_s = platforms["value"].astype(np.float64) / platforms["platform"].map(mean_frequency(visits))
+        raise QueryError(f'function: no samples of "{function[:60]}"' if function else _NONE_SHARED)
+    platforms = database.query(of_fleet(database, event, ("function", "platform")))
+    spent, unit = _with_unit(event, database.units().get(event, ""))
+    value = platforms["value"].astype(np.float64) * unit
+    total = float(value.sum())
+    per_s = 1.0 if event in _CORE_TIME and unit != 1.0 else np.nan
+    core_s = value / (platforms["platform"].map(mean_frequency(visits)) if event == "cycles" else per_s)
     hours = share["function"].map(core_s.groupby(platforms["function"]).sum(skipna=False)) * change / 3600
     yearly = hours * _YEAR_S / max(span_s(visits), DAY_S)
     money = yearly * price_per_core_hour
     return (
         share[["function", "share", "low", "high"]]
         .assign(
-            cycles_saved=share["share"] * float(total) * change,
+            **{f"{event}_saved{spent.removeprefix(event) * (unit != 1.0)}": share["share"] * total * change},
             core_hours_saved=hours,
             core_hours_per_year=yearly,
             money_per_year=money,
@@ -110,7 +123,7 @@ def deprecated(database: Profile, function: str = "", event: str = "cpu_time", t
         function, application, caller, samples, what is spent (named after the event, with its unit: cpu_time_s), share
         (of all that is spent under the function).
     """
-    name = function or _hottest(database)
+    name = function or _hottest(database, event)
     callers = database.callers(name, of_fleet(database, event, ("application",)))
     spent, unit = _with_unit(event, database.units().get(event, ""))
     answer = callers.assign(function=name, share=shares(callers["value"]))
@@ -128,10 +141,10 @@ def _with_unit(event: str, counts: str) -> tuple[str, float]:
     return ("value" if event == "samples" else event), 1.0
 
 
-def _hottest(database: Profile) -> str:
-    table = shared(database, top=1)
+def _hottest(database: Profile, event: str) -> str:
+    table = shared(database, event="cycles" if "cycles" in database.events() else event, top=1)
     if not len(table):
-        raise QueryError("function: name one; no function is shared between applications")
+        raise QueryError(_NONE_SHARED)
     return str(table["function"].iloc[0])
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.query import Profile, QueryError
+from analysis.profiling.query import Profile, QueryError, usual_event
 
 if TYPE_CHECKING:
     from analysis.profiling.questions.prediction import PredictedPairs
 
 Value = str | int | float
+_OF_CODE = ("cycles", "cpu_time")
+"""Events that any other of time can stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,19 @@ class Question:
     """From a database and all parameters to a table."""
     prediction: "Callable[..., PredictedPairs] | None" = None
     """From the same to what moving jobs would do; None for questions that predict nothing."""
+    nothing: str = "no row fits these parameters"
+    """What an answer without rows says."""
+
+    def defaults(self, database: Profile) -> dict[str, Value]:
+        """Return the parameters that are not given: of a profile without cycles or stacks by time its usual event.
+
+        Parameters
+        ----------
+        database : asked
+        """
+        events = database.events() if self.parameters.get("event") in _OF_CODE else []
+        lacking = bool(events) and self.parameters["event"] not in events
+        return {**self.parameters, **({"event": usual_event(events)} if lacking else {})}
 
     def ask(self, database: Profile, **given: Value) -> pd.DataFrame:
         """Return the answer, with defaults for what is not given.
@@ -51,7 +66,7 @@ class Question:
         >>> question.ask(None, top="3")["n"].tolist()
         [3]
         """
-        return self.answer(database, **read(self.parameters, given))
+        return self.answer(database, **read(self.defaults(database), given))
 
     def predict(self, database: Profile, **given: Value) -> "PredictedPairs | None":
         """Return what moving jobs would do, with defaults for what is not given; None if the question predicts nothing.

@@ -57,6 +57,65 @@ def test_an_imported_profile_has_no_intervals_in_any_answer(imported, question):
     assert [(row["share"], row["low"], row["high"]) for row in rows] == [(1.0, None, None)]
 
 
+@pytest.fixture(scope="module")
+def folded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folded")
+    for name, count in (("a", 11), ("b", 12), ("c", 13)):
+        (folder / f"{name}.folded").write_text(f"main;read {count}\nmain;hash 4\n")
+    assert run("import", folder / "*.folded", "--out", folder / "made").exit_code == 0
+    return folder / "made"
+
+
+def test_without_cycles_every_command_takes_the_event_that_query_takes(folded):
+    """Patterns of names are taken; these failed: there are no cycles."""
+    stable = json.loads(run("stability", folded, "--json").stdout)
+    assert (stable["event"], stable["whole"]["samples"]) == ("samples", 48)
+    assert run("export", folded, "--format", "folded", "--out", folded / "out").exit_code == 0
+    saved = json.loads(run("ask", folded, "savings", "--set", "function=hash", "--json").stdout)
+    assert saved["parameters"]["event"] == "samples"
+    (row,) = saved["rows"]
+    assert (row["samples_saved"], row["core_hours_saved"]) == (pytest.approx(0.12), None)
+    callers = json.loads(run("ask", folded, "deprecated", "--set", "function=hash", "--json").stdout)["rows"]
+    assert {row["caller"] for row in callers} == {"main"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (("stability", "{}", "--event", "x"), '--event: unknown event "x"; there are samples'),
+        (("export", "{}", "--format", "folded", "--out", "{}.f", "--event", "x"), "--event: unknown event"),
+        (("ask", "{}", "shared", "--set", "event=x"), '--set event=…: unknown event "x"; there are samples'),
+        (("ask", "{}", "locks"), '--set event=…: unknown event "lock_wait"; there are samples'),
+    ],
+)
+def test_an_event_that_is_not_there_names_the_option(folded, arguments, refused):
+    ended = run(*(argument.format(folded) for argument in arguments))
+    assert (ended.exit_code, ended.stderr.startswith(refused)) == (2, True)
+
+
+def test_where_no_code_is_shared_that_is_said(imported):
+    assert "nothing found: nothing is run by two applications or more" in run("ask", imported, "shared").stdout
+    told = "function: name one; no function is shared between applications"
+    assert run("ask", imported, "savings").stderr.strip() == told
+
+
+def test_core_hours_follow_from_processor_time(tmp_path):
+    file = tmp_path / "cpu.pb.gz"
+    hours = profile_of([Measure("samples"), Measure("cpu", "nanoseconds")], [((Frame("f", "a"),), (5, 72 * 10**14))])
+    file.write_bytes(write_pprof(hours))
+    import_files([file], tmp_path / "made")
+    (row,) = json.loads(run("ask", tmp_path / "made", "savings", "--set", "function=f", "--json").stdout)["rows"]
+    assert (row["cpu_saved_s"], row["core_hours_saved"]) == (pytest.approx(72_000.0), pytest.approx(20.0))
+
+
+def test_many_files_are_not_listed_and_the_option_that_helps_is_named(folded):
+    told = json.loads(run("query", *[folded.parent / f"{name}.folded" for name in "abc"], "--json").stdout)["notes"]
+    assert "do not add up to one; wsc profile import --drawn-from says of how many machines they are" in told[-1]
+    from analysis.profiling import fleet_samples
+
+    assert fleet_samples.listed(["a", "b"], 1) == "a and 1 more"
+
+
 def test_a_question_that_is_not_there_names_the_command_that_lists_them(imported):
     ended = run("ask", imported, "nosuch")
     assert ended.exit_code == 2

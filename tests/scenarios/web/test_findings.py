@@ -26,6 +26,8 @@ def test_a_question_is_answered_and_told_its_parameters(pages):
     assert ask(pages, "/questions/versions?top=0").status == 400
     assert ask(pages, "/questions/versions?function=f").status == 400
     assert ask(pages, "/questions/version").status == 404
+    none = "by: is no parameter of this page; this page has none"
+    assert none in "".join(harmless(ask(pages, "/questions?by=job")).said)
     assert ask(pages, "/questions/<script>alert(1)").status == 404
     assert harmless(ask(pages, "/questions/<script>alert(1)")).count("li")
     assert ask(pages, "/questions/..%2f..%2fetc").status == 404
