@@ -25,6 +25,10 @@ least_growth = partial(number, least=1.0, most=64.0)
 """Reads `AlarmCriteria.min_factor`."""
 least_cost = partial(share, zero=True)
 """Reads `AlarmCriteria.min_cost`."""
+_FEW = (
+    "no application has six functions, so that growth of one cannot be told from a drift of all: wsc profile diff "
+    "compares their shares, wsc profile watch also each with its own days"
+)
 adjustment = partial(one_of, known=ADJUSTMENTS)
 """Reads `AlarmCriteria.adjustment`."""
 
@@ -186,7 +190,10 @@ def regress(
             raise QueryError(f"{side}: the event {event} has no samples")
     if at_s is None:
         _refuse_shared(*sides)
-    regression = compare(event or "cycles", sides, reader.comparison(), criteria or AlarmCriteria())
+    comparison = reader.comparison()
+    regression = compare(event or "cycles", sides, comparison, criteria or AlarmCriteria())
+    if comparison.few and not any(size.factor for size in regression.detectable):
+        notes.append(_FEW)
     return replace(regression, notes=tuple(dict.fromkeys(notes)))
 
 

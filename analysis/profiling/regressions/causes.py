@@ -15,8 +15,10 @@ from analysis.profiling.regressions.factors import tied
 from models.arrays import Bools, Floats, Ints
 
 RANKS = (*TAGS, "application", "everywhere")
-_ENOUGH = 10
+ENOUGH = 6
 """Functions of an application from which their median change is a level that all of them share."""
+_PLENTY = 10
+"""Functions from which the median one is as good as any other."""
 _ROLLED_OUT = ("revision", "compiler", "kernel")
 """Tags whose values replace each other, so that old and new stand side by side within a period."""
 _PLACES = ("platform", "datacentre")
@@ -308,7 +310,7 @@ def common_changes(all_sums: Sequence[CauseSums], functions: int) -> Floats:
     """Return (F,) by how much functions' log odds changed because all of their applications' did.
 
     Shares add up to 1: where a large function becomes cheaper, all others of its application have more. What the median
-    function did (of at least ten, weighted by precision) is no change of any of them. A function of several
+    function did (of at least six, weighted by precision) is no change of any of them. A function of several
     applications has the mean of theirs, weighted by its events.
 
     Parameters
@@ -320,7 +322,7 @@ def common_changes(all_sums: Sequence[CauseSums], functions: int) -> Floats:
     for sums in all_sums:
         events, (change, variance) = sums.events.sum(axis=0), sums.moved()
         weight[sums.functions] += events
-        if len(change) >= _ENOUGH:
+        if len(change) >= ENOUGH:
             shift[sums.functions] += events * _middle(change, variance)
     return np.divide(shift, weight, out=np.zeros(functions), where=weight > 0)
 
@@ -360,7 +362,7 @@ class DriftBeside:
         moved = [sums.moved() for sums in all_sums]
         shares = []
         for cells, (change, _) in zip(all_cells, moved, strict=True):
-            functions = slice(0, len(cells.functions) * (len(change) < _ENOUGH))
+            functions = slice(0, len(cells.functions) * (len(change) < ENOUGH))
             once = np.ones(len(cells.count))
             sums = cells.sampled.summed(functions, np.zeros(len(once), dtype=np.int64), once)[0]
             shares.append((cells.functions[functions], sums / cells.count.sum()))
@@ -396,21 +398,22 @@ def drift_behind(changes: Sequence[tuple[Floats, Floats]]) -> float:
     """
     if not sum(len(change) for change, _ in changes):
         return 0.0
-    return _root(
-        np.concatenate([_apart(change, variance) ** 2 for change, variance in changes]),
-        np.concatenate([variance for _, variance in changes]),
-    )
+    squares, variances = zip(*(_apart(change, variance) for change, variance in changes), strict=True)
+    return _root(np.concatenate(squares), np.concatenate(variances))
 
 
-def _apart(change: Floats, variance: Floats) -> Floats:
-    """Return an application's changes about their median, weighted by precision; of few functions, as they are.
+def _apart(change: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Return squares of an application's changes about their median, and their variances; of few, as they are.
 
     Shares add up to 1: where one large function grows, all others of its application fall by the same amount, which is
-    no drift. Taken for one, it would hide the growth, and the more so the larger that is.
+    no drift. Taken for one, it would hide the growth, and the more so the larger that is. Of fewer than ten functions
+    the median one, which is 0 from itself, is left out: the drift of 6 to 9 is then told no smaller than that of more.
     """
-    if len(change) < _ENOUGH:
-        return change
-    return np.asarray(change - _middle(change, variance), dtype=np.float64)
+    if len(change) < ENOUGH:
+        return change**2, variance
+    square = (change - _middle(change, variance)) ** 2
+    others = np.arange(len(square)) != np.argmin(square) if len(square) < _PLENTY else np.ones(len(square), dtype=bool)
+    return square[others], variance[others]
 
 
 def _middle(change: Floats, variance: Floats) -> float:

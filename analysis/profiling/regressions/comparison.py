@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions.causes import (
+    ENOUGH,
     Cause,
     CauseSums,
     DriftBeside,
@@ -269,6 +270,11 @@ class CostComparison:
                 chance[grown * (1.0 - 1.0 / FACTORS) < wanted.min_cost] = 0.0
                 rows.append((float(share), len(near), _with_margin(least_factor(chance, PROBABILITY))))
         return pd.DataFrame(rows, columns=["share", "functions", "factor"])
+
+    @property
+    def few(self) -> bool:
+        """Whether all applications have too few functions to tell growth of one from drift of all."""
+        return all(len(cells.functions) < ENOUGH for cells in self.fitted.cells)
 
     @property
     def shares(self) -> Floats:

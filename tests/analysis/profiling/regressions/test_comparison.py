@@ -8,7 +8,7 @@ from scipy.stats import false_discovery_control
 from analysis.profiling.regressions import cells as cell_module
 from analysis.profiling.regressions.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.regressions.cells import cells
-from analysis.profiling.regressions.comparison import AlarmCriteria, adjusted, alarms
+from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison, adjusted, alarms
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.helpers.dense_costs import dense_cells
@@ -243,6 +243,31 @@ def test_builds_whose_symbols_are_missing_seem_to_change_nothing():
 
 
 @pytest.mark.statistical
+def of_few(functions, factor):
+    """Two profiles of twelve machines; the first function costs so much more in the later."""
+    rng = stream(4, "few functions")
+    machines = np.repeat(np.arange(12), functions)
+    cost = rng.gamma(100.0, 0.01, (12, functions)) * np.linspace(1.0, 2.0, functions)
+    sides = []
+    for growth in (1.0, factor):
+        grown = cost * np.where(np.arange(functions) == 0, growth, 1.0)
+        counts = rng.poisson(5000.0 * grown / grown.sum(axis=1, keepdims=True)).ravel()
+        names = [f"f{at}" for at in range(functions)] * 12
+        sides.append(pd.DataFrame({"function": names, "application": "a", "machine": machines, "samples": counts}))
+    return CostComparison.of(*(side.assign(value=side["samples"]) for side in sides))
+
+
+@pytest.mark.parametrize("functions", [6, 8])
+def test_growth_of_one_of_few_functions_is_no_drift_of_the_others(functions):
+    """Their shares fall together as one of them grows; it was "not reported even if it grows by 64 times"."""
+    compared = of_few(functions, 1.6)
+    assert compared.alarms()["function"].tolist() == ["f0"]
+    assert (compared.detectable()["factor"] < 2.0).all()
+    assert not compared.few
+    assert of_few(functions, 1.0).alarms().empty
+    assert of_few(4, 1.6).few
+
+
 def test_variances_that_last_and_that_pass_are_told_apart():
     """60 machines seen twice, 40 functions: 0.09 lasts, 0.04 passes; sums within 10%, the share within 0.08."""
     rng = stream(15, "lasting")
