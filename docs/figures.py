@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import wsc
-from analysis.figures.style import label, legend, panels, write
+from analysis.figures.style import GREY, label, legend, panels, write
 from docs.shown import ROOT, blocks, examples, run
 
 IMAGES = ROOT / "docs" / "images"
@@ -68,8 +68,29 @@ def autoscalers() -> Figure:
     return figure
 
 
+def least_change() -> Figure:
+    """Draw the least change that a pair of slots shows, as `benchmarks/least_change.py` wrote it (slots.md)."""
+    stored = pd.read_csv(ROOT / "docs" / "least_change.csv")
+    figure, (axes,) = panels(height_inches=1.9)
+    for days, points in stored.groupby("days"):
+        at = points.sort_values("slot_machines")
+        of_slot, least, words = at["slot_machines"], 100.0 * at["least_change"], f"{days} day{'s' * (days > 1)}"
+        axes.plot(of_slot, least, marker="o", markersize=2.5, linewidth=0.8, label=words)
+    axes.axhline(0.14, color=GREY, linewidth=0.6, linestyle="--")
+    at_right = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom", "fontsize": 6.0}
+    axes.annotate("ServiceLab, median: 0.14%", (1.0, 0.14), **at_right)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks([100, 500, 1000, 5000], ["100", "500", "1,000", "5,000"], minor=False)
+    axes.set_yticks([0.1, 0.2, 0.5, 1.0, 2.0], ["0.1", "0.2", "0.5", "1", "2"], minor=False)
+    axes.minorticks_off()
+    label(axes, "machines of each slot", "least change, %")
+    legend(axes, columns=1)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
-    draw.__name__: draw for draw in (estimates, change, waiting, servers, release, autoscalers)
+    draw.__name__: draw for draw in (estimates, change, waiting, servers, release, autoscalers, least_change)
 }
 
 

@@ -78,7 +78,11 @@ def _fields(estimand: Estimand, *, strict: bool) -> list[Field]:
         "exposure": replace(_BY_NAME["exposure"], above_zero=estimand.metric_kind != "ratio"),
     }
     fields = list({**_BY_NAME, **changed}.values())
-    return fields if strict else [replace(f, lenient=f.kind == "real" and f.name != "period") for f in fields]
+    return (
+        fields
+        if strict
+        else [replace(f, lenient=f.kind == "real" and f.name not in {"period", "vcpus"}) for f in fields]
+    )
 
 
 def read_observations(

@@ -12,7 +12,7 @@ from models.queues.mean_values import MOST_CLIENTS, Asymptotes, asymptotes, mean
 from models.queues.network import alone_s, last_places
 from models.queues.policies import POLICIES
 from models.queues.world import Clients, NetworkStation, QueueWorld
-from scenarios.views.numbers import duration, number, share
+from scenarios.views.numbers import duration, number, plural, share
 from scenarios.views.section import Block, Says, table
 from sim.queues.distributions import mean
 from sim.queues.network import queues_of
@@ -21,6 +21,11 @@ from sim.queues.observe import present, utilisation
 PARTS = 10
 """The horizon is cut into so many parts, and the first is left out, because all clients begin by thinking."""
 _BY_SIZE = {"size", "remaining"}
+
+
+_FEW_CYCLES = 15
+"""Times that a client thinks and waits, from which on batch means are long enough: 57 of 60 intervals held the exact
+mean of 50 clients, where with 6 it was 44 of 60."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +68,28 @@ class ClientsAnswer:
             cells += [_time(row.response_s), _time(row.theory_response_s)]
             rows.append((row.station, *(cells[::2] if self.without_theory else cells)))
         heads = ("station", "a second", "by MVA", "busy", "by MVA", "response", "by MVA")
-        caption = f"{self.count:,} clients that think {duration(self.think_s)} in the mean, from {self.from_s:g} s on"
+        clients = f"{plural(self.count, 'client')}, each thinking {duration(self.think_s)} in the mean"
+        caption = f"{clients}, from {self.from_s:g} s on"
         yield table(heads[:2] + heads[3:6:2] if self.without_theory else heads, rows, caption)
         if math.isfinite(self.per_s_error):
             text = f"{self.whole.per_s:.4g} ± {self.per_s_error:.2g} answers a second"
             yield Says(f"at 95%: {text}, response {self.whole.response_s:.4g} ± {self.response_error_s:.2g} s")
         bounds = self.bounds
-        if not math.isfinite(bounds.knee):
-            yield Says("asymptotic bounds: none, requests need no service")
-            return
         text = f"at most {bounds.most_per_s:.4g} answers a second, mean response at least"
         yield Says(f"asymptotic bounds: {text} {_time(bounds.least_response_s)}")
+        if not math.isfinite(bounds.knee):
+            yield Says("requests need no service, so no client waits, however many there are")
+            return
         yield Says(f"with more than N* = {bounds.knee:.4g} clients some must wait, first at {bottleneck}")
 
     def notes(self) -> Iterator[str]:
         """Yield what must be known to read the numbers."""
+        cycles = (PARTS - 1) * self.from_s / (self.think_s + self.whole.response_s)
+        if cycles < _FEW_CYCLES:
+            yield (
+                f"what is counted lasts {cycles:.2g} times as long as a client thinks and waits; intervals hold the "
+                f"long run's mean in 95% of runs from {_FEW_CYCLES} times on"
+            )
         if self.without_theory:
             yield f"no exact means by MVA beside these: {self.without_theory}"
         else:

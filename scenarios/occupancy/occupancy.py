@@ -538,14 +538,27 @@ def files_of(log: Path | Sequence[Path], query: OccupancyQuery) -> RequestFiles:
     Raises
     ------
     FaultsError
-        If the folder has no requests, or it is asked what those of the run that were not served leave open.
+        If the folder has no requests, or it is asked what those of the run that were not served leave open; or with
+        those of several files that cannot be opened.
     """
     files = listed(log)
     unlike = next(filter(None, map(elsewhere, filter(_beside_manifest, files))), "")
     if unlike:
         refuse_elsewhere(query, unlike)
     notes = (f"what other servers or another load would change {unlike}",) if unlike else ()
-    return RequestFiles([_file_of(path) for path in files], notes)
+    whole = [_file_of(path) for path in files]
+    if len(whole) > 1 and (faults := [fault for path in whole for fault in _unopened(path)]):
+        raise FaultsError(faults)
+    return RequestFiles(whole, notes)
+
+
+def _unopened(path: Path) -> Iterator[Fault]:
+    """Yield why a file cannot be opened, if it cannot."""
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        yield Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))
 
 
 def _beside_manifest(path: Path) -> bool:

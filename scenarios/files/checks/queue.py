@@ -35,6 +35,8 @@ from sim.queues.distributions import mean
 from sim.queues.limited import attempts, is_limited, most_servers
 from sim.queues.offered import capacity, of_servers
 
+_DRAWN_AHEAD = 10
+"""Requests that are drawn at least for each client, at a station."""
 MOST_REQUESTS = 20_000_000
 """Requests that one run may ask for; memory is proportional to them."""
 MOST_LOOKS = 100_000_000
@@ -245,6 +247,11 @@ def size(scenario: QueueScenario) -> Iterator[FieldFault]:
             problem = f"should make at most {MOST_REQUESTS} requests in horizon_s = {scenario.horizon_s:g}"
             problem += f", of {tries} attempts each" if tries > 1 else ""
             yield FieldFault(way, problem, f"up to {per_s * scenario.horizon_s:.3g}")
+            return
+    drawn = _DRAWN_AHEAD * max(len(scenario.stations), 1)
+    if scenario.load.clients is not None and scenario.load.clients.count * drawn > MOST_REQUESTS:
+        problem = f"should be at most {MOST_REQUESTS // drawn}, as {drawn} demands are drawn ahead for each client"
+        yield FieldFault(("load", "clients", "count"), problem, str(scenario.load.clients.count))
 
 
 @several.of_one

@@ -98,6 +98,17 @@ def test_tables_that_cannot_be_compared_are_refused(table, change, problem):
         wsc.rates(change(table))
 
 
+def test_threads_that_are_no_number_above_zero_are_located(table, tmp_path):
+    cells = table["vcpus"].astype(str)
+    cells.iloc[:3] = ["-32", "0", "x"]
+    table.assign(vcpus=cells).to_csv(tmp_path / "fleet.csv", index=False)
+    ended = command(tmp_path / "fleet.csv")
+    assert ended.exit_code == 2
+    assert [line.split(": ", 1)[1] for line in ended.output.splitlines()] == [
+        'vcpus: should be above 0, got "-32"', 'vcpus: should be above 0, got "0"', 'vcpus: should be a number, got "x"'
+    ]  # fmt: skip
+
+
 def test_rows_with_a_feature_are_left_out(table):
     treated = table.assign(treated=(table.index % 10 == 0).astype(int))
     answer = wsc.rates(treated)

@@ -390,6 +390,14 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
         occupancy_on_disk(tmp_path / "none", QUERY, name="log")
 
 
+@pytest.mark.parametrize("answer", [occupancy, occupancy_on_disk])
+def test_every_file_that_is_not_there_is_named(tmp_path, answer):
+    day(10).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(FaultsError) as caught:
+        answer([tmp_path / name for name in ("log.csv", "none.csv", "nor.csv")], QUERY)
+    assert [Path(fault.file).name for fault in caught.value.faults] == ["none.csv", "nor.csv"]
+
+
 def test_a_folder_for_the_copy_that_is_not_there_is_told_and_no_other_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     assert f"have to be written to {tmp_path}/nowhere, and cannot be" in fault_of(written(day(), tmp_path, "csv"))

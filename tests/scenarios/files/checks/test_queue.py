@@ -19,6 +19,7 @@ from models.queues.world import (
     JobDemand,
     Load,
     LoadPoint,
+    NetworkStation,
     Observation,
     RequestType,
     ServerScaling,
@@ -67,6 +68,12 @@ RULE = Autoscaler("utilisation", 0.7, look_s=15.0)
 )
 def test_autoscalers_that_cannot_be_followed_are_faults_where_they_are_wrong(scaling, ways):
     assert sorted(told(scaling=scaling, horizon_s=400.0)) == sorted(f"scaling.autoscaler.{name}" for name in ways)
+
+
+def test_more_clients_than_can_be_drawn_for_are_a_fault():
+    stations = (NetworkStation("slow", Distribution("constant", mean=1.0)),)
+    assert told(load=Load(clients=Clients(count=2_000_000)), stations=stations) == []
+    assert told(load=Load(clients=Clients(count=2_000_001)), stations=stations) == ["load.clients.count"]
 
 
 def test_steps_after_the_end_are_faults():
