@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,16 @@ from analysis.tables.quantities import numbers, with_points
 from models.arrays import Floats
 from models.errors import InputError
 
-_R = TypeVar("_R")
+
+class _Since(Protocol):
+    """What was read of a file."""
+
+    @property
+    def origin_s(self) -> float:
+        """What its times count from, in seconds since 1970; 0 if they are the file's own."""
+
+
+_R = TypeVar("_R", bound=_Since)
 _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -134,18 +143,23 @@ def each_of(paths: Sequence[Path], read: Callable[[Path], _R]) -> Iterator[_R]:
     Raises
     ------
     FileError
-        If a file has faults, or two files are the same.
+        If a file has faults, two files are the same, or one counts from its own beginning where another has dates.
     """
-    seen = dict[bytes, Path]()
+    seen, dated = dict[bytes, Path](), dict[bool, Path]()
     for path in paths:
         digest = _digest(path) if len(paths) > 1 else b""
         if digest in seen:
             raise FileError([FileFault(0, 0, "", f"is the same as {seen[digest]}", "")], str(path))
         seen[digest] = path
         try:
-            yield read(path)
+            log = read(path)
         except FileError as error:
             raise (FileError(error.faults, str(path), error.counted) if len(paths) > 1 else error) from None
+        dated.setdefault(log.origin_s != 0.0, path)
+        if len(dated) > 1:
+            problem = f"its times count from its own beginning, where {dated[True]} has dates"
+            raise FileError([FileFault(0, 0, "", problem, "")], str(dated[False]))
+        yield log
 
 
 def joined(logs: Sequence[Log]) -> Log:

@@ -391,6 +391,17 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [occupancy, occupancy_on_disk])
+@pytest.mark.parametrize("names", [("own.csv", "dated.csv"), ("dated.csv", "own.csv")])
+def test_files_of_two_clocks_are_no_log(tmp_path, answer, names):
+    day(10).to_csv(tmp_path / "own.csv", index=False)
+    (day(10) + 1_700_000_000.0).to_csv(tmp_path / "dated.csv", index=False)
+    with pytest.raises(
+        FaultsError, match=r"own\.csv: its times count from its own beginning, where .*dated\.csv has dates"
+    ):
+        answer([tmp_path / name for name in names], QUERY)
+
+
+@pytest.mark.parametrize("answer", [occupancy, occupancy_on_disk])
 def test_every_file_that_is_not_there_is_named(tmp_path, answer):
     day(10).to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(FaultsError) as caught:
