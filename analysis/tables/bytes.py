@@ -177,7 +177,7 @@ def unpacked(packed: bytes, name: str, largest: int = LARGEST_BYTES) -> bytes:
     bound = min(largest, max(_FREE_BYTES, _RATIO * len(packed)))
     content, damage = salvaged(_unpacking(io.BytesIO(packed)), bound + 1)
     if damage is not None:
-        raise refusal(name, "file", "should be a whole gzip file", damage)
+        raise refusal(name, "file", "should be a whole gzip file", "one cut off" if damage.cut_off else "a damaged one")
     if len(content) > bound:
         raise refusal(name, "file", f"should unpack to at most {bound} bytes", "one that grows larger")
     return content

@@ -131,7 +131,8 @@ class RatesAnswer(Conclusion):
     def _blocks(self) -> Iterator[Block]:
         fleet = self.frame()
         for row in fleet.to_dict("records"):
-            threads = f", with {row['threads_ratio']:.4g} times the hardware threads" if self.threads else ""
+            more = f"{row['threads_ratio']:.4g} times the" if row["threads_ratio"] != 1.0 else "as many"
+            threads = f", with {more} hardware threads" if self.threads else ""
             yield Says(
                 f"one machine of {row['platform']} is worth {row['worth']:.3f} machines of {self.reference} "
                 f"({interval(row['low'], row['high'], '.3f')}){threads}",

@@ -13,6 +13,7 @@ from analysis.figures.occupancy.stations import draw_stations
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from analysis.occupancy.percentiles import percentiles
+from analysis.statistics import ROUNDING
 from models.arrays import Floats
 from models.queues.network import NetworkQueue, last_places
 from models.queues.world import NetworkStation
@@ -305,8 +306,10 @@ def _answer(station: NetworkStation, came_s: Floats, left_s: Floats, true: pd.Da
         truth = QueueTruth(
             whole_s / (servers * span_s) if span_s else math.nan, whole_s, float((left_s - came_s).sum()) - whole_s
         )
-        waiting_s, demand_s = float(true["waiting_s"].mean()), whole_s / len(true) / servers
-        p99_waiting_s = _p99(true["waiting_s"].to_numpy())
+        waits_s = true["waiting_s"].to_numpy()
+        waits_s = np.where(waits_s > ROUNDING * left_s.max(), waits_s, 0.0)
+        waiting_s, demand_s = float(waits_s.mean()), whole_s / len(true) / servers
+        p99_waiting_s = _p99(waits_s)
         if station.threads is not None:
             line_s = true["start_s"].to_numpy() - np.sort(came_s)
             mean_line_s, p99_line_s = float(line_s.mean()), _p99(line_s)
