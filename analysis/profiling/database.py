@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
 from analysis.profiling.cancellation import interruptible
+from analysis.profiling.counted import CountedSamples, count_samples
 from analysis.profiling.fleet_samples import undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.query import (
@@ -29,7 +30,6 @@ from analysis.profiling.storage import NEEDED, Identity, find, identity
 from analysis.profiling.sums import (
     PROCESSES,
     Sums,
-    coded,
     column,
     difference,
     expression,
@@ -39,6 +39,7 @@ from analysis.profiling.sums import (
     sum_samples,
     summed,
 )
+from models.arrays import Ints
 from models.tables import TABLES
 
 MEMORY_BYTES = 240_000_000
@@ -241,23 +242,13 @@ class Database:
         table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return table.drop(columns="share")
 
-    def coded(self, query: Query, cluster: str) -> pd.DataFrame:
-        """Return what `clustered` does, in any order and of any length, texts as categories; it is not kept.
-
-        Parameters
-        ----------
-        query, cluster : as of `clustered`
-        """
-        apart = replace(query, by=(*query.by, dimension(cluster)))
-        return self.grouped(apart, coded)
-
-    def grouped(self, query: Query, work: Callable[[duckdb.DuckDBPyConnection, Sums], _T]) -> _T:
-        """Sum the samples of a query, and return what is made of the sums, which is not kept.
+    def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> CountedSamples:
+        """Sum the samples of a query by its dimensions, however many rows that are; the sums are not kept.
 
         Parameters
         ----------
         query : what is asked
-        work : gets a cursor that holds `groups`, `process_keys` and `location_keys`, and what all groups add up to
+        part_of : as of `analysis.profiling.counted.count_samples`
 
         Raises
         ------
@@ -265,7 +256,7 @@ class Database:
             As `query` does.
         """
         self._check(query)
-        return self._answered(None, lambda cursor: work(cursor, self._sums(cursor, query)))
+        return self._answered(None, lambda cursor: count_samples(cursor, query, self._counts, part_of))
 
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""

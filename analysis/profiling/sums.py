@@ -125,11 +125,11 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     """
     by_process = [name for name in query.by if of_process(name)]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
-    scales = _key_processes(cursor, query, by_process)
+    scales = key_processes(cursor, query, by_process)
     in_value = scales.several or counts.taken
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
-        _key_locations(cursor, query, by_location)
+        key_locations(cursor, query, by_location)
         joined, key = "JOIN location_map USING (location)", "lkey" if part == "location" else key
     elif part == "location":
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
@@ -162,8 +162,17 @@ def _product(most: int) -> str:
     return "count * scale" if most <= _WORD else "count::HUGEINT * scale"
 
 
-def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> _Scales:
-    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale."""
+def key_processes(
+    cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str], *, by_scale: bool = False
+) -> _Scales:
+    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale.
+
+    Parameters
+    ----------
+    cursor, query : as of `sum_samples`
+    by : dimensions of processes
+    by_scale : whether processes that differ in scale have different keys
+    """
     columns = "".join(f", {expression(name)} AS {quoted(name)}" for name in by)
     filters, values = filters_of(query, locations=False)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
@@ -179,16 +188,17 @@ def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
         [query.event, *values],
     )
     names = quoted("rated", *by)
+    apart = f"{names}, scale" if by_scale else names
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
         f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
-        f" min(scale) AS least FROM named_processes GROUP BY {names})"
+        f" min(scale) AS least FROM named_processes GROUP BY {apart})"
     )
     known = "SELECT count(*), coalesce(max(scale), 0), coalesce(bool_or(scale <> least), false) FROM process_keys"
     scales = _Scales(*row(cursor, known))
     cursor.execute(
         f"CREATE TEMP TABLE process_map AS SELECT process, pkey, n.scale::{_kind(scales.greatest)} AS scale"
-        f" FROM named_processes n JOIN process_keys USING ({names})"
+        f" FROM named_processes n JOIN process_keys USING ({apart})"
     )
     cursor.execute("DROP TABLE named_processes")
     return scales
@@ -197,16 +207,26 @@ def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
 def _refuse_unrated(cursor: duckdb.DuckDBPyConnection, event: str) -> None:
     """Refuse samples without a rate, and forget the groups that have none."""
     without = "pkey IN (SELECT pkey FROM process_keys WHERE NOT rated)"
-    groups, unrated = row(cursor, f"SELECT count(*), sum(samples) FROM counted WHERE {without}")
-    if unrated:
-        what = f"for the collection and platform of {unrated:,} samples"
-        raise ProfileError(f"rates: no period of {event} {what}")
+    groups, samples = row(cursor, f"SELECT count(*), sum(samples) FROM counted WHERE {without}")
+    if samples:
+        raise unrated(event, samples)
     if groups:
         cursor.execute(f"DELETE FROM counted WHERE {without}")
 
 
-def _key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
-    """Make `location_map` from location to key, and `location_keys`."""
+def unrated(event: str, samples: int) -> ProfileError:
+    """Return what is wrong with samples that have no period."""
+    return ProfileError(f"rates: no period of {event} for the collection and platform of {samples:,} samples")
+
+
+def key_locations(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
+    """Make `location_map` from location to key, and `location_keys`.
+
+    Parameters
+    ----------
+    cursor, query : as of `sum_samples`
+    by : dimensions of locations
+    """
     filters, values = filters_of(query, locations=True)
     where = " AND ".join(filters) or "true"
     if not by:
@@ -275,29 +295,6 @@ def summed(cursor: duckdb.DuckDBPyConnection, sums: Sums, sql: str, *values: obj
     """
     table = frame(cursor, sql, *values)
     return table.assign(**{name: pd.Series(list(map(int, table[name])), dtype=object) for name in sums.wide})
-
-
-def coded(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
-    """Return the dimensions, samples and value of all groups in any order, texts as categories.
-
-    Parameters
-    ----------
-    cursor : cursor that holds the sums
-    sums : what all groups add up to
-    """
-    rows = summed(cursor, sums, f"SELECT pkey, lkey, {sums.numbers()} FROM groups")
-    columns: dict[str, object] = {}
-    for number, table in (("pkey", "process_keys"), ("lkey", "location_keys")):
-        keys = frame(cursor, f"SELECT * FROM {table} ORDER BY {number}")
-        place = np.searchsorted(keys[number].to_numpy(), rows[number].to_numpy())
-        for name in (name for name in sums.by if name in keys):
-            values = keys[name]
-            if pd.api.types.is_numeric_dtype(values):
-                columns[name] = values.to_numpy()[place]
-            else:
-                code, names = pd.factorize(values, sort=True)
-                columns[name] = pd.Categorical.from_codes(code[place], names)
-    return pd.DataFrame(columns).reindex(columns=list(sums.by)).assign(samples=rows["samples"], value=rows["value"])
 
 
 def shares(values: pd.Series, total: int) -> Floats:

@@ -62,11 +62,13 @@ class NamedParts:
         nameless = set(self.database.values("collection"))
         applications, places = np.unique(self.series.strata["application"].astype(str), return_inverse=True)
         counts = np.zeros((len(applications), clock.bins))
-        rows = self.database.coded(query, "visit")
-        row = pd.Index(applications).get_indexer(pd.Index(programs(rows["application"], nameless)))
-        at = clock.bin_of(visits.loc[rows["visit"], "start_s"].to_numpy(np.float64))
+        counted = self.database.counted(replace(query, by=(*query.by, "visit")), lambda keys: np.zeros(len(keys)))
+        keys, entries = counted.keys, counted.entries(0)
+        row = pd.Index(applications).get_indexer(pd.Index(programs(keys["application"], nameless)))
+        at = clock.bin_of(visits.loc[keys["visit"], "start_s"].to_numpy(np.float64))
+        samples = np.bincount(entries.key, entries.samples, len(keys))
         inside = (row >= 0) & (at >= 0) & (at < clock.bins)
-        np.add.at(counts, (row[inside], at[inside]), rows["samples"].to_numpy(np.float64)[inside])
+        np.add.at(counts, (row[inside], at[inside]), samples[inside])
         return np.asarray(counts[places])
 
 

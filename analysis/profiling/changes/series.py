@@ -5,7 +5,7 @@ data centre, the function has its share of all time. So neither load nor a chang
 places moves a function from what is expected; a change of its cost within them does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,18 +14,17 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
+from analysis.profiling.counted import add_equal, ordered
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.query import Query, QueryError
-from analysis.profiling.regressions.coded import numbered
-from analysis.profiling.regressions.shelf import Shelf, ShelfPlace
+from analysis.profiling.regressions.coded import distinct, numbered
+from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
-Ask = Callable[[float, float], pd.DataFrame]
-"""Returns rows between two times: function, application, visit, samples, value, and `own` samples of the function."""
 MIN_SAMPLES = 20
 """Samples of a function over all time from which it is looked at."""
 WEEK = 7
@@ -164,12 +163,11 @@ class CountSeries:
         yield from np.split(chosen, np.flatnonzero(np.diff(number)) + 1) if len(chosen) else ()
 
     def strata_of(self) -> csr_array:
-        """Return (F, S) how many entries functions have in each stratum."""
+        """Return (F, S) samples of functions in each stratum."""
         parts = [csr_array((0, len(self.strata)))]
         for part in self.parts():
             cells = self.cells[part].tocoo()
-            stratum = cells.col // self.exposure.shape[1]
-            parts.append(csr_array((np.ones(len(stratum)), (cells.row, stratum)), shape=(len(part), len(self.strata))))
+            parts.append(csr_array(_summed(cells, cells.col // self.exposure.shape[1], len(self.strata))))
         return csr_array(vstack(parts, format="csr"))
 
     def counts(self, rows: slice | Ints = _EVERY) -> Floats:
@@ -186,8 +184,7 @@ class CountSeries:
         """Return (F, T) samples that are expected from each stratum's share over all time; parameter as of `counts`."""
         cells, (strata, bins) = self.cells[rows].tocoo(), self.exposure.shape
         total = np.maximum(self.exposure.sum(axis=1), 1e-300)
-        stratum = cells.col // bins
-        share = csr_array((cells.data / total[stratum], (cells.row, stratum)), shape=(cells.shape[0], strata))
+        share = csr_array(_summed(cells, cells.col // bins, strata) / total)
         return np.asarray(share @ self.exposure, dtype=np.float64)
 
     def without(self, functions: Sequence[int]) -> "CountSeries":
@@ -349,41 +346,72 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
     if visits.empty:
         raise QueryError("there are no visits in this time")
     clock = Clock.over(visits["start_s"].to_numpy(np.float64), span.width_s)
-    query = of_fleet(database, event, ("function", "application"))
-    ask = (_with_callees if subtrees else _alone)(database, query)
-    return _Reading(ask, clock, visits, set(database.values("collection"))).series(event)
+    query = of_fleet(database, event, ("function", "application", "visit")).during(span.since_s, span.until_s)
+    days = (_with_callees if subtrees else _alone)(database, query, visits)
+    return _Reading(clock, visits, set(database.values("collection"))).series(event, days)
 
 
-def _alone(database: "Database", query: Query) -> "Ask":
-    """Return how a time is asked for samples in functions themselves."""
+def _alone(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
+    """Yield samples in functions themselves, day by day."""
+    days = np.floor(visits["start_s"] / DAY_S)
+    counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(days), sort=True)[0])
+    function, names = pd.factorize(counted.places["function"], sort=True)
+    for part in range(counted.parts):
+        entries = counted.entries(part)
+        first = int(entries.key.min(initial=len(counted.keys)))
+        keys = counted.keys.iloc[first : int(entries.key.max(initial=-1)) + 1].reset_index(drop=True)
+        samples = entries.samples
+        yield _Day(keys, names, entries.key - first, function[entries.place], samples, entries.value, samples)
 
-    def ask(since_s: float, until_s: float) -> pd.DataFrame:
-        rows = database.coded(query.during(since_s, until_s), "visit")
-        return rows.assign(own=rows["samples"])
 
-    return ask
-
-
-def _with_callees(database: "Database", query: Query) -> "Ask":
-    """Return how a time is asked for samples in functions and all that they call."""
-
-    def ask(since_s: float, until_s: float) -> pd.DataFrame:
+def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
+    """Yield samples in functions and all that they call, day by day."""
+    for since_s, until_s in days_of(visits):
         bounded = replace(query, by=(), since_s=since_s, until_s=until_s)
         rows = database.inclusive(bounded, apart=("application", "visit"))
-        value = np.maximum(rows["value"].to_numpy(np.float64), 1.0)
-        return rows.assign(own=rows["own"].to_numpy(np.float64) * rows["samples"] / value)
+        key, keys = distinct(rows, ["application", "visit"])
+        function, names = pd.factorize(rows["function"], sort=True)
+        samples, value = (rows[name].to_numpy(np.float64) for name in ("samples", "value"))
+        own = rows["own"].to_numpy(np.float64) * samples / np.maximum(value, 1.0)
+        yield _Day(keys, names, key, function, samples, value, own)
 
-    return ask
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Day:
+    """What was sampled on a day, by the query's keys: arrays of n entries, keys of applications and visits by row."""
+
+    keys: pd.DataFrame
+    """(K,) application, visit."""
+    names: "pd.Index[str]"
+    """(F,) functions, in order."""
+    key: Ints
+    function: Ints
+    samples: Floats
+    value: Floats
+    own: Floats
+    """Samples of the function itself."""
+
+    def of_visits(self, visits: pd.Index) -> "_Day":
+        """Return what was sampled on some visits."""
+        inside = self.keys["visit"].isin(visits).to_numpy(np.bool_)[self.key]
+        if inside.all():
+            return self
+        arrays = (self.key, self.function, self.samples, self.value, self.own)
+        return _Day(self.keys, self.names, *(array[inside] for array in arrays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DayRows:
-    """Samples of a day: arrays of n entries, functions, strata and machines by number."""
+    """Samples of a day: arrays of n entries, and of K keys of applications and visits; all by number."""
 
     function: Ints
     stratum: Ints
+    """(K,)"""
     machine: Ints
+    """(K,)"""
     bin: Ints
+    """(K,)"""
+    key: Ints
     samples: Floats
     own: Floats
 
@@ -391,8 +419,8 @@ class _DayRows:
 class _Reading:
     """Adds up the days of a profile."""
 
-    def __init__(self, ask: "Ask", clock: Clock, visits: pd.DataFrame, nameless: set[str]) -> None:
-        self.ask, self.clock, self.visits, self.nameless = ask, clock, visits, nameless
+    def __init__(self, clock: Clock, visits: pd.DataFrame, nameless: set[str]) -> None:
+        self.clock, self.visits, self.nameless = clock, visits, nameless
         self.functions: dict[str, int] = {}
         self.strata: dict[tuple[str, str, str], int] = {}
         self.machines: dict[object, int] = {}
@@ -402,13 +430,12 @@ class _Reading:
         self.value = self.total = np.zeros(0)
         self.exposure = self.by_machine = np.zeros((0, clock.bins))
 
-    def series(self, event: str) -> CountSeries:
-        """Return the series of everything that was read."""
-        for since_s, until_s in days_of(self.visits):
-            rows = self.ask(since_s, until_s)
-            rows = rows[rows["visit"].isin(self.visits.index)]
-            if len(rows):
-                self._add(rows)
+    def series(self, event: str, days: "Iterator[_Day]") -> CountSeries:
+        """Return the series of everything that is read."""
+        for day in days:
+            here = day.of_visits(self.visits.index)
+            if len(here.key):
+                self._add(here)
         if not self.days:
             raise QueryError(f"the event {event} has no samples in this time")
         total, value = self.total, self.value
@@ -432,38 +459,44 @@ class _Reading:
         weekly = Geometry.of(machines, clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
         return Geometry.of(machines, clock.day, clock.period), weekly
 
-    def _add(self, rows: pd.DataFrame) -> None:
-        visit, of_row = np.unique(rows["visit"].to_numpy(np.int64), return_inverse=True)
-        about = self.visits.loc[visit]
-        application, named = numbered_names(programs(rows["application"], self.nameless))
+    def _add(self, rows: "_Day") -> None:
+        keys = rows.keys.iloc[np.unique(rows.key)]
+        of_key = np.zeros(len(rows.keys), dtype=np.int64)
+        of_key[keys.index] = np.arange(len(keys))
+        key = of_key[rows.key]
+        about = self.visits.loc[keys["visit"]]
+        application, named = numbered_names(programs(keys["application"], self.nameless))
         place, places = numbered_names(about["platform"], about["datacentre"])
-        code, pairs = numbered_codes(application, place[of_row])
+        code, pairs = numbered_codes(application, place)
         strata = [(named[first][0], *places[second]) for first, second in pairs.tolist()]
-        function, functions = numbered_names(rows["function"])
+        present = np.bincount(rows.function, minlength=len(rows.names)) > 0
+        function = (np.cumsum(present) - 1)[rows.function]
+        functions = [(str(name),) for name in rows.names[present]]
         machine, machines = numbered_names(about["machine"])
         # The first day's numbers are in the order of the greatest values: of equal ones that decides which are kept.
-        order = None if self.functions else _greatest_first(rows, function, application)
+        visit = keys["visit"].to_numpy(np.int64)
+        order = None if self.functions else np.lexsort((visit[key], application[key], function, -rows.value))
         day = _DayRows(
             function=_known(self.functions, functions, function, order)[function],
-            stratum=_known(self.strata, strata, code, order)[code],
-            machine=_known(self.machines, machines, machine[of_row], order)[machine][of_row],
-            bin=self.clock.bin_of(about["start_s"].to_numpy(np.float64))[of_row],
-            samples=rows["samples"].to_numpy(np.float64),
-            own=rows["own"].to_numpy(np.float64),
+            stratum=_known(self.strata, strata, code[key], order)[code],
+            machine=_known(self.machines, machines, machine[key], order)[machine],
+            bin=self.clock.bin_of(about["start_s"].to_numpy(np.float64)),
+            key=key,
+            samples=rows.samples,
+            own=rows.own,
         )
         bins, count = self.clock.bins, len(self.functions)
         self.exposure = _longer(self.exposure, len(self.strata))
         self.by_machine = _longer(self.by_machine, len(self.machines))
-        column = day.stratum * bins + day.bin
-        self.exposure += np.bincount(column, day.own, self.exposure.size).reshape(-1, bins)
-        self.by_machine += np.bincount(day.machine * bins + day.bin, day.own, self.by_machine.size).reshape(-1, bins)
-        value = rows["value"].to_numpy(np.float64)
+        column, own = day.stratum * bins + day.bin, np.bincount(key, rows.own)
+        self.exposure += np.bincount(column, own, self.exposure.size).reshape(-1, bins)
+        self.by_machine += np.bincount(day.machine * bins + day.bin, own, self.by_machine.size).reshape(-1, bins)
         self.total = _longer(self.total, count) + np.bincount(day.function, day.samples, count)
-        self.value = _longer(self.value, count) + np.bincount(day.function, value, count)
+        self.value = _longer(self.value, count) + np.bincount(day.function, rows.value, count)
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
-        order = np.argsort(day.function.astype(np.int32), kind="stable")
-        first = np.searchsorted(day.function[order], np.arange(count + 1))
-        put = (self.shelf.put(column[order].astype(kind)), self.shelf.put(day.samples[order]))
+        order = ordered(day.function, np.arange(len(key)))
+        first = np.append(0, np.cumsum(np.bincount(day.function, minlength=count)))
+        put = (self.shelf.put(column[key][order].astype(kind)), self.shelf.put(day.samples[order]))
         self.days.append(_PutAway(first, *put))
         self.spread = self.spread.wider(count)
         self._measure(day)
@@ -472,14 +505,19 @@ class _Reading:
         """Add a day's differences between machines."""
         strata, functions = len(self.strata), len(self.functions)
         at, sizes = numbered_codes(day.stratum, day.machine)
-        size = np.bincount(at, day.own, len(sizes)).astype(np.float64)
-        group, triples = numbered_codes(day.function, at)
-        count = np.bincount(group, day.samples, len(triples)).astype(np.float64)
+        size = np.bincount(at[day.key], day.own, len(sizes)).astype(np.float64)
+        at = at[day.key]
+        order = ordered(day.function, ordered(at, np.arange(len(at))))
+        function, at, sums = day.function[order], at[order], day.samples[order][None]
+        left = slice(add_equal(function, at, sums))
         some = size > 0
         n1, n2, n3 = (np.bincount(sizes[some, 0], size[some] ** power, strata) for power in (1, 2, 3))
-        count, triples = count[some[triples[:, 1]]], triples[some[triples[:, 1]]]
+        usable = some[at[left]]
+        count, triples = sums[0, left][usable], np.column_stack([function[left], at[left]])[usable]
         beside = size[triples[:, 1]]
-        of_pair, pairs = numbered_codes(triples[:, 0], sizes[triples[:, 1], 0])
+        stratum = sizes[triples[:, 1], 0]
+        new = np.append(True, (np.diff(triples[:, 0]) != 0) | (np.diff(stratum) != 0))[: len(triples)]
+        of_pair, pairs = np.cumsum(new) - 1, np.column_stack([triples[new, 0], stratum[new]])
         samples, square, cross = (
             np.bincount(of_pair, numbers, len(pairs)).astype(np.float64)
             for numbers in (count, count**2, count * beside)
@@ -562,11 +600,6 @@ def numbered_codes(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """
     number, at = numbered([first, second])
     return number, np.column_stack([first[at], second[at]])
-
-
-def _greatest_first(rows: pd.DataFrame, function: Ints, application: Ints) -> Ints:
-    """Return the order of rows by value, of equal ones by function, application and visit."""
-    return np.lexsort((rows["visit"].to_numpy(), application, function, -rows["value"].to_numpy(np.float64)))
 
 
 def _known(known: dict[Any, int], names: Sequence[tuple[Any, ...]], code: Ints, order: Ints | None) -> Ints:

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array
 
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded, distinct, numbered
-from analysis.profiling.regressions.shelf import Shelf, ShelfPlace
+from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
 
 _BLOCK = ("platform", "datacentre")

@@ -1,6 +1,6 @@
-"""Both sides of a comparison read from databases in numbers, so many applications at a time that they are few."""
+"""Both sides of a comparison read from databases in numbers, one application at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,27 +8,24 @@ import numpy as np
 import pandas as pd
 from pandas.util import hash_pandas_object
 
+from analysis.profiling.counted import CountedEntries, CountedSamples
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, edges, partly_named
 from analysis.profiling.regressions.comparison import CostComparison
-from analysis.profiling.regressions.shelf import Shelf, ShelfPlace
-from analysis.profiling.sums import Sums, frame
+from analysis.profiling.shelf import Shelf, ShelfPlace
 from analysis.profiling.symbolise import UNKNOWN
-from models.arrays import Floats, Ints
+from models.arrays import Ints
 
 if TYPE_CHECKING:
-    import duckdb
-
     from analysis.profiling.database import Database
 
 _KEYS = ("application", *TAGS, "machine")
-_CHUNK = 300_000
-"""Entries that are pulled at a time, unless one application has more."""
 _TELLING = 10
 """Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
 _NONE = ("", "[none]")
 """What a tag says that is not known."""
+_NO_UNKNOWN = pd.DataFrame({"application": [], "image": [], "revision": [], "value": [], "unknown": []})
 
 
 @dataclass(slots=True)
@@ -54,24 +51,6 @@ class ReadSide:
     def _number(self) -> tuple[int, int, int]:
         entries, samples, numbers = (sum(parts) for parts in zip(*self.machines.values(), strict=True))
         return entries, samples, numbers % 2**64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pulled:
-    """Entries of some applications: arrays of n."""
-
-    pkey: Ints
-    lkey: Ints
-    samples: Floats
-    value: Floats
-
-    @classmethod
-    def of(cls, cursor: "duckdb.DuckDBPyConnection", applications: Sequence[str]) -> "_Pulled":
-        """Pull them."""
-        own = "value > 0 AND pkey IN (SELECT pkey FROM process_keys WHERE application IN (SELECT unnest(?)))"
-        rows = f"SELECT pkey, lkey, samples::DOUBLE AS samples, value::DOUBLE AS value FROM groups WHERE {own}"
-        table = cursor.sql(rows, params=[list(applications)]).to_arrow_table()
-        return cls(*(table[name].to_numpy() for name in ("pkey", "lkey", "samples", "value")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,51 +99,47 @@ class CostReader:
         ProfileError
             As `Database.query` does.
         """
-        query = of_fleet(database, event, ("function", "image", *_KEYS))
-        nameless = set(database.values("collection"))
-        return database.grouped(
-            query.during(*span_s), lambda cursor, sums: self._read(cursor, sums, nameless, later=later)
-        )
+        query = of_fleet(database, event, ("function", "image", *_KEYS)).during(*span_s)
+        nameless, names = set(database.values("collection")), list[str]()
 
-    def _read(self, cursor: "duckdb.DuckDBPyConnection", sums: Sums, nameless: set[str], *, later: bool) -> ReadSide:
-        side = ReadSide(sums.samples)
-        keys = frame(
-            cursor,
-            "SELECT * FROM process_keys JOIN (SELECT pkey, count(*) AS entries, sum(samples)::DOUBLE AS samples,"
-            " sum(value)::DOUBLE AS value FROM groups WHERE value > 0 GROUP BY pkey) USING (pkey) ORDER BY pkey",
-        )
-        if not len(keys):
-            return side
-        names = frame(cursor, "SELECT lkey, function, image FROM location_keys ORDER BY lkey")
-        location = np.zeros(int(names["lkey"].max()) + 1, dtype=np.int32)
-        pairs = zip(names["function"], names["image"], strict=True)
-        location[names["lkey"]] = [self._places.setdefault(pair, len(self._places)) for pair in pairs]
-        self._unknown.append(_unknown(cursor).pipe(_with_programs, nameless))
-        first = sum(map(len, self._keys))
-        key = np.zeros(int(keys["pkey"].max()) + 1, dtype=np.int32)
-        key[keys["pkey"]] = first + np.arange(len(keys))
-        owner, raw = pd.factorize(keys["application"], sort=True)
-        columns = [*_KEYS, "samples", "value"]
-        self._keys.append(_with_programs(keys[columns].assign(later=later), nameless))
-        marks = _Fingerprints.of(keys, names) if self.told_apart else None
-        sizes = np.bincount(owner, keys["entries"]).astype(np.int64)
-        code = np.zeros(len(key), dtype=np.int16 if len(raw) < 2**15 else np.int32)
-        code[keys["pkey"]] = owner
-        for chosen in _chunks(sizes):
-            pulled = _Pulled.of(cursor, [str(raw[at]) for at in chosen])
-            own = code[pulled.pkey]
-            order = np.argsort(own, kind="stable")
-            edges_of = np.searchsorted(own[order], np.arange(chosen[0], chosen[-1] + 2))
+        def by_application(keys: pd.DataFrame) -> Ints:
+            code, known = pd.factorize(_programs(keys["application"], nameless), sort=True)
+            names.extend(map(str, known))
+            return code.astype(np.int64)
+
+        return self._read(database.counted(query, by_application), names, nameless, later=later)
+
+    def _read(self, counted: CountedSamples, names: Sequence[str], nameless: set[str], *, later: bool) -> ReadSide:
+        """Put away what was counted, application by application; `names` are theirs."""
+        places = counted.places
+        keys = counted.keys.assign(application=_programs(counted.keys["application"], nameless))
+        pairs = zip(places["function"], places["image"], strict=True)
+        location = np.array([self._places.setdefault(pair, len(self._places)) for pair in pairs], dtype=np.int32)
+        marks = _Fingerprints.of(counted.keys, places) if self.told_apart else None
+        lacking = places["image"].isin(places["image"][places["function"] == UNKNOWN]).to_numpy(np.bool_)
+        rows, samples, value = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0)]
+        count = sum(map(len, self._keys))
+        for part, name in enumerate(names):
+            entries = counted.entries(part).positive()
+            if not len(entries.key):
+                continue
+            new = np.append(True, entries.key[1:] != entries.key[:-1])
+            start = np.flatnonzero(new)
+            own = (entries.samples, entries.value)
+            for sums, amounts in zip((samples, value), own, strict=True):
+                sums.append(np.add.reduceat(amounts, start))
+            rows.append(entries.key[start])
+            numbers = ((count - 1 + np.cumsum(new)).astype(np.int32), location[entries.place])
+            piece = _Piece(*(self._shelf.put(array) for array in (*numbers, *own)))
+            self._pieces.setdefault(name, []).append(piece)
+            count += len(start)
+            if lacking.any():
+                self._unknown.append(_unknown(entries.at(lacking[entries.place]), keys, places))
             if marks is not None:
-                marks.add(pulled)
-            place = key[pulled.pkey], location[pulled.lkey]
-            arrays = [array[order] for array in (*place, pulled.samples, pulled.value)]
-            for at, start, stop in zip(chosen, edges_of[:-1], edges_of[1:], strict=True):
-                name = NOBODY if raw[at] in nameless else str(raw[at])
-                piece = _Piece(*(self._shelf.put(array[start:stop]) for array in arrays))
-                self._pieces.setdefault(name, []).append(piece)
-        side.machines = {} if marks is None else marks.machines()
-        return side
+                marks.add(entries)
+        table = keys.iloc[np.concatenate(rows)][[*_KEYS]]
+        self._keys.append(table.assign(samples=np.concatenate(samples), value=np.concatenate(value), later=later))
+        return ReadSide(counted.samples, {} if marks is None else marks.machines())
 
     def comparison(self) -> CostComparison:
         """Return the comparison of both sides.
@@ -183,7 +158,7 @@ class CostReader:
         place[order] = np.arange(len(keys))
         keys = keys.assign(group=group).iloc[order].reset_index(drop=True)
         applications, first = edges(keys["application"])
-        unnamed = _Unnamed.of(partly_named(pd.concat(self._unknown, ignore_index=True)), self._places)
+        unnamed = _Unnamed.of(partly_named(pd.concat([_NO_UNKNOWN, *self._unknown], ignore_index=True)), self._places)
         present = np.zeros(len(unnamed.names), dtype=np.bool_)
 
         for application in applications:
@@ -207,42 +182,25 @@ class CostReader:
         return [np.concatenate([self._shelf.get(getattr(piece, name)) for piece in pieces]) for name in names]
 
 
-def _with_programs(table: pd.DataFrame, nameless: set[str]) -> pd.DataFrame:
-    """Return a table in which files that name no program are of one."""
-    names = table["application"].astype(object)
-    return table.assign(application=names.mask(names.isin(nameless), NOBODY))
+def _programs(application: "pd.Series[str]", nameless: set[str]) -> "pd.Series[str]":
+    """Return applications; files that name no program are of one."""
+    names = application.astype(object)
+    return names.mask(names.isin(nameless), NOBODY)
 
 
-def _chunks(sizes: Ints) -> Iterator[list[int]]:
-    """Yield numbers of applications, so many that they have few entries together.
+def _unknown(entries: CountedEntries, keys: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
+    """Return value, and the part of it without symbols, by application, image and revision.
 
-    Examples
-    --------
-    >>> list(_chunks(np.array([100_000, 150_000, 200_000, 900_000])))
-    [[0, 1], [2], [3]]
+    Parameters
+    ----------
+    entries : in images that lack some symbols
+    keys, places : of the entries
     """
-    chosen: list[int] = []
-    for at, size in enumerate(sizes.tolist()):
-        if chosen and sizes[chosen].sum() + size > _CHUNK:
-            yield chosen
-            chosen = []
-        chosen.append(at)
-    if chosen:
-        yield chosen
-
-
-def _unknown(cursor: "duckdb.DuckDBPyConnection") -> pd.DataFrame:
-    """Return value, and the part of it without symbols, of the images that lack some, by application and revision."""
-    lacking = "image IN (SELECT image FROM location_keys WHERE function = ?)"
-    return frame(
-        cursor,
-        "SELECT application, image, revision, sum(value)::DOUBLE AS value,"
-        " coalesce(sum(value) FILTER (function = ?), 0)::DOUBLE AS unknown"
-        " FROM groups JOIN process_keys USING (pkey)"
-        f" JOIN (SELECT * FROM location_keys WHERE {lacking}) USING (lkey) GROUP BY ALL",
-        UNKNOWN,
-        UNKNOWN,
-    )
+    where, what = keys.iloc[entries.key], places.iloc[entries.place]
+    rows = pd.DataFrame({name: where[name].to_numpy() for name in ("application", "revision")})
+    unknown = np.where(what["function"] == UNKNOWN, entries.value, 0.0)
+    rows = rows.assign(image=what["image"].to_numpy(), value=entries.value, unknown=unknown)
+    return rows.groupby(["application", "image", "revision"], as_index=False)[["value", "unknown"]].sum()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,36 +248,33 @@ class _Fingerprints:
 
     names: list[str]
     machine: Ints
-    """(pkey,) number of the machine."""
+    """(K,) number of the machine."""
     key: Any
-    """(pkey,) a number for its tags."""
+    """(K,) a number for its tags."""
     location: Any
-    """(lkey,) a number for function and image."""
+    """(L,) a number for function and image."""
     sums: Any
     """(3, M) entries, samples, numbers."""
 
     @classmethod
     def of(cls, keys: pd.DataFrame, locations: pd.DataFrame) -> "_Fingerprints":
         """Return it of no samples yet."""
-        code, names = pd.factorize(keys["machine"])
-        machine, key = np.zeros((2, int(keys["pkey"].max()) + 1), dtype=np.uint64)
-        machine[keys["pkey"]] = code
-        key[keys["pkey"]] = hash_pandas_object(keys[["application", *TAGS]].astype(str), index=False)
-        location = np.zeros(int(locations["lkey"].max()) + 1, dtype=np.uint64)
-        location[locations["lkey"]] = hash_pandas_object(locations[["function", "image"]].astype(str), index=False)
+        machine, names = pd.factorize(keys["machine"])
+        key = hash_pandas_object(keys[["application", *TAGS]].astype(str), index=False).to_numpy(np.uint64)
+        location = hash_pandas_object(locations[["function", "image"]].astype(str), index=False).to_numpy(np.uint64)
         sums = np.zeros((3, len(names)), dtype=np.uint64)
         return cls([str(name) for name in names], machine.astype(np.int64), key, location, sums)
 
-    def add(self, pulled: _Pulled) -> None:
+    def add(self, entries: CountedEntries) -> None:
         """Add entries."""
-        samples = pulled.samples.astype(np.uint64)
-        number = self.key[pulled.pkey] ^ (self.location[pulled.lkey] * np.uint64(0x9E3779B97F4A7C15))
+        samples = entries.samples.astype(np.uint64)
+        number = self.key[entries.key] ^ (self.location[entries.place] * np.uint64(0x9E3779B97F4A7C15))
         # Murmur's finaliser: sums of mixed numbers are alike only where the numbers are.
         number += samples * np.uint64(0xC2B2AE3D27D4EB4F)
         for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
             number ^= number >> np.uint64(33)
             number *= np.uint64(factor)
-        at = self.machine[pulled.pkey]
+        at = self.machine[entries.key]
         for sums, values in zip(self.sums, (np.ones(len(at), np.uint64), samples, number), strict=True):
             np.add.at(sums, at, values)
 

@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling import counted
 from analysis.profiling import database as databases
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
-from analysis.profiling.regressions import reading
+
 from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison
 from analysis.profiling.regressions.reading import CostReader
-from analysis.profiling.regressions.shelf import Shelf
+from analysis.profiling.shelf import Shelf
 from benchmarks import profiles
 
 TAGS = ("function", "image", "application", "revision", "compiler", "kernel", "platform", "datacentre")
@@ -42,7 +43,7 @@ def test_a_comparison_is_that_of_a_table_with_every_name(folder, monkeypatch, ch
         days = profiles.DAYS * 43200.0
         table = [database.clustered(query.during(*span)) for span in ((None, days), (days, None))]
         monkeypatch.setattr(databases, "MOST_ROWS", 10)
-        monkeypatch.setattr(reading, "_CHUNK", chunk)
+        monkeypatch.setattr(counted, "_PENDING", chunk)
         reader = CostReader()
         first = reader.add(database, "cycles", (None, days), later=False)
         second = reader.add(database, "cycles", (days, None), later=True)

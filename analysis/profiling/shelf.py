@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
-_MOST_BYTES = 32_000_000
+_MOST_BYTES = 8_000_000
 """Bytes from which on they are in a file."""
 
 
