@@ -24,15 +24,19 @@ _PENDING = 400_000
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
 
 Amounts = npt.NDArray[Any]
+AnyInts = npt.NDArray[np.integer[Any]]
+
+
+_Reduced = tuple[AnyInts, AnyInts, Amounts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedEntries:
     """Sums of one part, in order of key and place: arrays of n entries."""
 
-    key: Ints
+    key: AnyInts
     """Row of `CountedSamples.keys`."""
-    place: Ints
+    place: AnyInts
     """Row of `CountedSamples.places`."""
     samples: Floats
     value: Floats
@@ -75,15 +79,14 @@ class CountedSamples:
     def entries(self, part: int) -> CountedEntries:
         """Return the entries of a part."""
         if not self.put:
-            return CountedEntries(*np.zeros((2, 0), dtype=np.int64), *np.zeros((2, 0)))
+            return CountedEntries(*np.zeros((2, 0), dtype=np.int32), *np.zeros((2, 0)))
         pulled = [[self.shelf.get(column, *put.first[part : part + 2]) for column in put.columns] for put in self.put]
         key, place, *amounts = (np.concatenate(columns) for columns in zip(*pulled, strict=True))
         order = ordered(key, ordered(place, np.arange(len(place))))
         key, place, sums = key[order], place[order], np.array([own[order] for own in amounts])
         left = slice(add_equal(key, place, sums))
-        key, count, samples = key[left].astype(np.int64), sums[0, left], sums[-1, left]
-        value = count * self.keys["scale"].to_numpy(np.float64)[key]
-        return CountedEntries(key, place[left].astype(np.int64), samples.astype(np.float64), value)
+        value = sums[0, left] * self.keys["scale"].to_numpy(np.float64)[key[left]]
+        return CountedEntries(key[left], place[left], sums[-1, left].astype(np.float64), value)
 
 
 def count_samples(
@@ -110,7 +113,7 @@ def count_samples(
     keys = frame(
         cursor, "SELECT * EXCLUDE (pkey, least) REPLACE (scale::DOUBLE AS scale) FROM process_keys ORDER BY pkey"
     )
-    places = frame(cursor, "SELECT * EXCLUDE (lkey) FROM location_keys ORDER BY lkey")
+    places = frame(cursor, "SELECT * FROM location_keys ORDER BY lkey").drop(columns="lkey")
     amounts = ["count", TAKEN][: 1 + counts.taken]
     exact = not counts.taken and counts.rows * counts.most <= _WORD
     kind = "" if exact else "::DOUBLE"
@@ -130,7 +133,7 @@ def count_samples(
     return CountedSamples(keys.drop(columns="rated"), places, parts, int(totals[-1].sum()), put, shelf)
 
 
-def _reduced(rows: pa.RecordBatchReader, totals: Floats, places: int) -> Iterator[tuple[Ints, Ints, Amounts]]:
+def _reduced(rows: pa.RecordBatchReader, totals: Floats, places: int) -> Iterator[_Reduced]:
     """Yield keys, places and amounts of rows, those of a key that follow each other added up by place."""
     where = np.full(places, -1, dtype=np.int64)
     for batch in rows:
@@ -140,9 +143,7 @@ def _reduced(rows: pa.RecordBatchReader, totals: Floats, places: int) -> Iterato
         yield key[left], place[left], amounts[:, left]
 
 
-def _put_away(
-    shelf: Shelf, part: Ints, parts: int, entries: Iterator[tuple[Ints, Ints, Amounts]]
-) -> Iterator[_PutAway]:
+def _put_away(shelf: Shelf, part: AnyInts, parts: int, entries: Iterator[_Reduced]) -> Iterator[_PutAway]:
     """Put entries away, many at a time, and yield where they are.
 
     Parameters
@@ -152,7 +153,7 @@ def _put_away(
     parts : P
     entries : keys, places, (1 or 2, n) amounts
     """
-    pending: list[tuple[Ints, Ints, Amounts]] = []
+    pending: list[_Reduced] = []
     for some in entries:
         pending.append(some)
         if sum(len(key) for key, _, _ in pending) >= _PENDING:
@@ -162,7 +163,7 @@ def _put_away(
         yield _in_parts(shelf, part, parts, pending)
 
 
-def _in_parts(shelf: Shelf, part: Ints, parts: int, pending: list[tuple[Ints, Ints, Amounts]]) -> _PutAway:
+def _in_parts(shelf: Shelf, part: AnyInts, parts: int, pending: list[_Reduced]) -> _PutAway:
     """Put entries away in order of their parts."""
     key, place = (np.concatenate([some[at] for some in pending]) for at in (0, 1))
     amounts = np.concatenate([some[2] for some in pending], axis=1)
@@ -175,7 +176,7 @@ def _in_parts(shelf: Shelf, part: Ints, parts: int, pending: list[tuple[Ints, In
 
 
 @njit(nogil=True, borrows=True)
-def _add_runs(key: Ints, place: Ints, amounts: Amounts, where: Ints, totals: Floats) -> int:
+def _add_runs(key: AnyInts, place: AnyInts, amounts: Amounts, where: Ints, totals: Floats) -> int:
     """Add up rows of equal key and place, of neighbours of equal key, in place; return how many are left.
 
     Parameters
@@ -207,7 +208,7 @@ def _add_runs(key: Ints, place: Ints, amounts: Amounts, where: Ints, totals: Flo
 
 
 @njit(nogil=True)
-def ordered(code: Ints, order: Ints) -> Ints:
+def ordered(code: AnyInts, order: Ints) -> Ints:
     """Return the places in an order by codes, those of equal ones as they were; by as many steps as there are codes."""
     if not len(code):
         return order
@@ -225,7 +226,7 @@ def ordered(code: Ints, order: Ints) -> Ints:
 
 
 @njit(nogil=True, borrows=True)
-def add_equal(key: Ints, place: Ints, amounts: Amounts) -> int:
+def add_equal(key: AnyInts, place: AnyInts, amounts: Amounts) -> int:
     """Add up neighbours of equal key and place, in place; return how many are left."""
     left = 0
     for row in range(len(key)):

@@ -11,7 +11,7 @@ from analysis.profiling.changes.detection import SeriesChange, moved_between
 from analysis.profiling.changes.series import CountSeries, programs
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.symbolise import GENERATED, UNKNOWN
-from models.arrays import Floats
+from models.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
@@ -62,7 +62,7 @@ class NamedParts:
         nameless = set(self.database.values("collection"))
         applications, places = np.unique(self.series.strata["application"].astype(str), return_inverse=True)
         counts = np.zeros((len(applications), clock.bins))
-        counted = self.database.counted(replace(query, by=(*query.by, "visit")), lambda keys: np.zeros(len(keys)))
+        counted = self.database.counted(replace(query, by=(*query.by, "visit")), _one_part)
         keys, entries = counted.keys, counted.entries(0)
         row = pd.Index(applications).get_indexer(pd.Index(programs(keys["application"], nameless)))
         at = clock.bin_of(visits.loc[keys["visit"], "start_s"].to_numpy(np.float64))
@@ -70,6 +70,10 @@ class NamedParts:
         inside = (row >= 0) & (at >= 0) & (at < clock.bins)
         np.add.at(counts, (row[inside], at[inside]), samples[inside])
         return np.asarray(counts[places])
+
+
+def _one_part(keys: pd.DataFrame) -> Ints:
+    return np.zeros(len(keys), dtype=np.int64)
 
 
 def by_names(

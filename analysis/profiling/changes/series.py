@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
-from analysis.profiling.counted import add_equal, ordered
+from analysis.profiling.counted import AnyInts, add_equal, ordered
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.query import Query, QueryError
@@ -355,13 +355,11 @@ def _alone(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterato
     """Yield samples in functions themselves, day by day."""
     days = np.floor(visits["start_s"] / DAY_S)
     counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(days), sort=True)[0])
-    function, names = pd.factorize(counted.places["function"], sort=True)
+    function, names = _small_codes(counted.places["function"])
     for part in range(counted.parts):
         entries = counted.entries(part)
-        first = int(entries.key.min(initial=len(counted.keys)))
-        keys = counted.keys.iloc[first : int(entries.key.max(initial=-1)) + 1].reset_index(drop=True)
         samples = entries.samples
-        yield _Day(keys, names, entries.key - first, function[entries.place], samples, entries.value, samples)
+        yield _Day(counted.keys, names, entries.key, function[entries.place], samples, entries.value, samples)
 
 
 def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
@@ -370,10 +368,16 @@ def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "
         bounded = replace(query, by=(), since_s=since_s, until_s=until_s)
         rows = database.inclusive(bounded, apart=("application", "visit"))
         key, keys = distinct(rows, ["application", "visit"])
-        function, names = pd.factorize(rows["function"], sort=True)
+        function, names = _small_codes(rows["function"])
         samples, value = (rows[name].to_numpy(np.float64) for name in ("samples", "value"))
         own = rows["own"].to_numpy(np.float64) * samples / np.maximum(value, 1.0)
-        yield _Day(keys, names, key, function, samples, value, own)
+        yield _Day(keys, names, key.astype(np.int32), function, samples, value, own)
+
+
+def _small_codes(functions: "pd.Series[str]") -> "tuple[AnyInts, pd.Index[str]]":
+    """Return functions as numbers of names in order."""
+    code, names = pd.factorize(functions, sort=True)
+    return code.astype(np.int32), names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,8 +388,8 @@ class _Day:
     """(K,) application, visit."""
     names: "pd.Index[str]"
     """(F,) functions, in order."""
-    key: Ints
-    function: Ints
+    key: AnyInts
+    function: AnyInts
     samples: Floats
     value: Floats
     own: Floats
@@ -396,24 +400,8 @@ class _Day:
         inside = self.keys["visit"].isin(visits).to_numpy(np.bool_)[self.key]
         if inside.all():
             return self
-        arrays = (self.key, self.function, self.samples, self.value, self.own)
-        return _Day(self.keys, self.names, *(array[inside] for array in arrays))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _DayRows:
-    """Samples of a day: arrays of n entries, and of K keys of applications and visits; all by number."""
-
-    function: Ints
-    stratum: Ints
-    """(K,)"""
-    machine: Ints
-    """(K,)"""
-    bin: Ints
-    """(K,)"""
-    key: Ints
-    samples: Floats
-    own: Floats
+        key, function, amounts = self.key[inside], self.function[inside], (self.samples, self.value, self.own)
+        return _Day(self.keys, self.names, key, function, *(array[inside] for array in amounts))
 
 
 class _Reading:
@@ -460,87 +448,100 @@ class _Reading:
         return Geometry.of(machines, clock.day, clock.period), weekly
 
     def _add(self, rows: "_Day") -> None:
-        keys = rows.keys.iloc[np.unique(rows.key)]
-        of_key = np.zeros(len(rows.keys), dtype=np.int64)
-        of_key[keys.index] = np.arange(len(keys))
+        here = np.flatnonzero(np.bincount(rows.key, minlength=len(rows.keys)))
+        keys, of_key = rows.keys.iloc[here], np.zeros(len(rows.keys), dtype=np.int32)
+        of_key[here] = np.arange(len(here))
         key = of_key[rows.key]
-        about = self.visits.loc[keys["visit"]]
+        visit = keys["visit"].to_numpy(np.int64)
+        about = self.visits.loc[visit]
         application, named = numbered_names(programs(keys["application"], self.nameless))
         place, places = numbered_names(about["platform"], about["datacentre"])
         code, pairs = numbered_codes(application, place)
         strata = [(named[first][0], *places[second]) for first, second in pairs.tolist()]
         present = np.bincount(rows.function, minlength=len(rows.names)) > 0
-        function = (np.cumsum(present) - 1)[rows.function]
+        function = (np.cumsum(present, dtype=np.int32) - np.int32(1))[rows.function]
         functions = [(str(name),) for name in rows.names[present]]
         machine, machines = numbered_names(about["machine"])
         # The first day's numbers are in the order of the greatest values: of equal ones that decides which are kept.
-        visit = keys["visit"].to_numpy(np.int64)
-        order = None if self.functions else np.lexsort((visit[key], application[key], function, -rows.value))
-        day = _DayRows(
-            function=_known(self.functions, functions, function, order)[function],
-            stratum=_known(self.strata, strata, code[key], order)[code],
-            machine=_known(self.machines, machines, machine[key], order)[machine],
-            bin=self.clock.bin_of(about["start_s"].to_numpy(np.float64)),
-            key=key,
-            samples=rows.samples,
-            own=rows.own,
-        )
+        codes = function, code, machine
+        first = None if self.functions else _greatest_first(rows.value, key, codes, (visit, application))
+        of_functions, of_strata, of_machines = first or (None, None, None)
+        function = _known(self.functions, functions, of_functions).astype(np.int32)[function]
+        stratum = _known(self.strata, strata, of_strata)[code]
+        machine = _known(self.machines, machines, of_machines)[machine]
         bins, count = self.clock.bins, len(self.functions)
+        at = self.clock.bin_of(about["start_s"].to_numpy(np.float64))
+        own, column = np.bincount(key, rows.own).astype(np.float64), stratum * bins + at
         self.exposure = _longer(self.exposure, len(self.strata))
         self.by_machine = _longer(self.by_machine, len(self.machines))
-        column, own = day.stratum * bins + day.bin, np.bincount(key, rows.own)
         self.exposure += np.bincount(column, own, self.exposure.size).reshape(-1, bins)
-        self.by_machine += np.bincount(day.machine * bins + day.bin, own, self.by_machine.size).reshape(-1, bins)
-        self.total = _longer(self.total, count) + np.bincount(day.function, day.samples, count)
-        self.value = _longer(self.value, count) + np.bincount(day.function, rows.value, count)
+        self.by_machine += np.bincount(machine * bins + at, own, self.by_machine.size).reshape(-1, bins)
+        self.total = _longer(self.total, count) + np.bincount(function, rows.samples, count)
+        self.value = _longer(self.value, count) + np.bincount(function, rows.value, count)
+        on, sizes = numbered_codes(stratum, machine)
+        place = on.astype(np.int32)
+        order = ordered(function, ordered(place[key], np.arange(len(key))))
+        function, key, samples = function[order], key[order], rows.samples[order]
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
-        order = ordered(day.function, np.arange(len(key)))
-        first = np.append(0, np.cumsum(np.bincount(day.function, minlength=count)))
-        put = (self.shelf.put(column[key][order].astype(kind)), self.shelf.put(day.samples[order]))
-        self.days.append(_PutAway(first, *put))
+        starts = np.append(0, np.cumsum(np.bincount(function, minlength=count)))
+        self.days.append(_PutAway(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(samples)))
         self.spread = self.spread.wider(count)
-        self._measure(day)
+        self._measure(function, place[key], samples, sizes, np.bincount(on, own, len(sizes)).astype(np.float64))
 
-    def _measure(self, day: _DayRows) -> None:
-        """Add a day's differences between machines."""
+    def _measure(self, function: AnyInts, at: AnyInts, samples: Floats, sizes: Ints, size: Floats) -> None:
+        """Add a day's differences between machines.
+
+        Parameters
+        ----------
+        function, at, samples : (n,) in order of functions, then of places; `at` are numbers of strata and machines
+        sizes : (P, 2) stratum and machine of those numbers
+        size : (P,) samples of everything
+        """
         strata, functions = len(self.strata), len(self.functions)
-        at, sizes = numbered_codes(day.stratum, day.machine)
-        size = np.bincount(at[day.key], day.own, len(sizes)).astype(np.float64)
-        at = at[day.key]
-        order = ordered(day.function, ordered(at, np.arange(len(at))))
-        function, at, sums = day.function[order], at[order], day.samples[order][None]
-        left = slice(add_equal(function, at, sums))
+        left = slice(add_equal(function, at, samples[None]))
+        function, at, samples = function[left], at[left], samples[left]
         some = size > 0
         n1, n2, n3 = (np.bincount(sizes[some, 0], size[some] ** power, strata) for power in (1, 2, 3))
-        usable = some[at[left]]
-        count, triples = sums[0, left][usable], np.column_stack([function[left], at[left]])[usable]
-        beside = size[triples[:, 1]]
-        stratum = sizes[triples[:, 1], 0]
-        new = np.append(True, (np.diff(triples[:, 0]) != 0) | (np.diff(stratum) != 0))[: len(triples)]
-        of_pair, pairs = np.cumsum(new) - 1, np.column_stack([triples[new, 0], stratum[new]])
-        samples, square, cross = (
-            np.bincount(of_pair, numbers, len(pairs)).astype(np.float64)
-            for numbers in (count, count**2, count * beside)
-        )
-        function, stratum = pairs[:, 0], pairs[:, 1]
+        stratum_of = sizes[:, 0].astype(np.int32)[at]
+        new = (function[1:] != function[:-1]) | (stratum_of[1:] != stratum_of[:-1])
+        begin = np.append(0, np.flatnonzero(new) + 1)
+        end = np.append(begin[1:], len(function))
+        samples = samples if some.all() else np.where(some[at], samples, 0.0)
+        beside = samples * size[at]
+        total, cross = np.add.reduceat(samples, begin), np.add.reduceat(beside, begin)
+        square = np.add.reduceat(np.square(samples, out=beside), begin)
+        known = total > 0
+        begin, end, total, cross, square = (array[known] for array in (begin, end, total, cross, square))
+        pair, stratum = function[begin].astype(np.int64), stratum_of[begin].astype(np.int64)
         n1, n2, n3 = n1[stratum], n2[stratum], n3[stratum]
-        share = samples / n1
+        share = total / n1
         away = square - 2.0 * share * cross + share**2 * n2
         alone = share * (1.0 - share) * (n1 - n2 / n1)
         ways = share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2)
-        self.spread.square += np.bincount(function, away - alone, functions)
-        self.spread.pairs += np.bincount(function, np.maximum(ways, 0.0), functions)
-        self.spread.mean += np.bincount(function, samples, functions)
-        self.spread.concentration += np.bincount(function, share**2 * n2, functions)
-        key = function * 2**31 + stratum
+        self.spread.square += np.bincount(pair, away - alone, functions)
+        self.spread.pairs += np.bincount(pair, np.maximum(ways, 0.0), functions)
+        self.spread.mean += np.bincount(pair, total, functions)
+        self.spread.concentration += np.bincount(pair, share**2 * n2, functions)
+        key = pair * 2**31 + stratum
         if not self.largest:
-            order = np.argsort(-samples, kind="stable")[:_LASTING_PAIRS]
+            order = np.argsort(-total, kind="stable")[:_LASTING_PAIRS]
             self.largest = set(key[order].tolist())
         wanted = np.isin(key, np.array(sorted(self.largest)))
+        spans = [np.arange(*span) for span in zip(begin[wanted].tolist(), end[wanted].tolist(), strict=True)]
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *spans])
+        rows = rows[some[at[rows]]]
+        stratum_on, machine = sizes[at[rows]].T
         self._remember(
-            pd.DataFrame({"pair": key, "function": function, "stratum": stratum, "share": share})[wanted],
+            pd.DataFrame({"pair": key, "function": pair, "stratum": stratum, "share": share})[wanted],
             pd.DataFrame({"stratum": sizes[some, 0], "machine": sizes[some, 1], "size": size[some]}),
-            _of_pairs(triples, sizes, count, wanted[of_pair]),
+            pd.DataFrame(
+                {
+                    "function": function[rows].astype(np.int64),
+                    "stratum": stratum_on,
+                    "machine": machine,
+                    "samples": samples[rows],
+                }
+            ),
         )
 
     def _remember(self, wanted: pd.DataFrame, size: pd.DataFrame, count: pd.DataFrame) -> None:
@@ -558,13 +559,6 @@ class _Reading:
         days, usual_count = mean**2 / np.maximum(concentration, 1e-300), concentration / mean
         variance = smoothed(own, spread.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
         return Noise(variance * usual_count, self.lasting.share())
-
-
-def _of_pairs(triples: Ints, sizes: Ints, count: Floats, wanted: Bools) -> pd.DataFrame:
-    """Return samples of some functions by stratum and machine."""
-    function, at = triples[wanted].T
-    stratum, machine = sizes[at].T
-    return pd.DataFrame({"function": function, "stratum": stratum, "machine": machine, "samples": count[wanted]})
 
 
 def _longer(values: Floats, rows: int) -> Floats:
@@ -602,21 +596,44 @@ def numbered_codes(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     return number, np.column_stack([first[at], second[at]])
 
 
-def _known(known: dict[Any, int], names: Sequence[tuple[Any, ...]], code: Ints, order: Ints | None) -> Ints:
-    """Return the numbers of names; new ones get the next, in the order given or as they come in that of rows.
+def _greatest_first(
+    value: Floats, key: AnyInts, codes: tuple[AnyInts, Ints, Ints], ties: tuple[Ints, Ints]
+) -> list[Ints]:
+    """Return the distinct functions, strata and machines in the order of their greatest values.
+
+    Of equal values the first is that of the first function, application and visit.
+
+    Parameters
+    ----------
+    value, key : (n,) of entries
+    codes : functions (n,), strata and machines (K,) of keys
+    ties : (K,) visit and application
+    """
+    of_rows: list[AnyInts] = [codes[0], codes[1][key], codes[2][key]]
+    first = np.zeros(len(value), dtype=np.bool_)
+    for code in of_rows:
+        greatest = np.zeros(int(code.max()) + 1)
+        np.maximum.at(greatest, code, value)
+        first |= value == greatest[code]
+    rows = np.flatnonzero(first)
+    visit, application = (array[key[rows]] for array in ties)
+    order = rows[np.lexsort((visit, application, codes[0][rows], -value[rows]))]
+    return [np.asarray(pd.unique(code[order]), dtype=np.int64) for code in of_rows]
+
+
+def _known(known: dict[Any, int], names: Sequence[tuple[Any, ...]], first: Ints | None) -> Ints:
+    """Return the numbers of names; new ones get the next, in the order given or in their own.
 
     Parameters
     ----------
     known : numbers of those before
     names : in order, of one or several parts
-    code : of rows
-    order : of rows
+    first : places of the names in the order of new numbers
     """
-    if order is not None:
-        for at in pd.unique(code[order]).tolist():
-            known.setdefault(names[at] if len(names[at]) > 1 else names[at][0], len(known))
-    single = len(names[0]) == 1
-    return np.array([known.setdefault(name[0] if single else name, len(known)) for name in names], dtype=np.int64)
+    own = [name if len(name) > 1 else name[0] for name in names]
+    for at in range(len(own)) if first is None else first.tolist():
+        known.setdefault(own[at], len(known))
+    return np.array([known[name] for name in own], dtype=np.int64)
 
 
 def days_of(visits: pd.DataFrame) -> list[tuple[float, float]]:

@@ -128,7 +128,7 @@ class CostReader:
             own = (entries.samples, entries.value)
             for sums, amounts in zip((samples, value), own, strict=True):
                 sums.append(np.add.reduceat(amounts, start))
-            rows.append(entries.key[start])
+            rows.append(entries.key[start].astype(np.int64))
             numbers = ((count - 1 + np.cumsum(new)).astype(np.int32), location[entries.place])
             piece = _Piece(*(self._shelf.put(array) for array in (*numbers, *own)))
             self._pieces.setdefault(name, []).append(piece)

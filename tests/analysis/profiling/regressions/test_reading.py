@@ -8,7 +8,6 @@ from analysis.profiling import counted
 from analysis.profiling import database as databases
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
-
 from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison
 from analysis.profiling.regressions.reading import CostReader
 from analysis.profiling.shelf import Shelf
