@@ -15,6 +15,7 @@ from analysis.crossplatform.alignment import ShiftedColumn, shifted_columns
 from analysis.crossplatform.evidence import Evidence, PredictionMethod, Predictor, ServiceLog
 from analysis.crossplatform.instruction_ratio import translated
 from analysis.crossplatform.logs import read
+from analysis.crossplatform.measured import OWN_SHARE
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.own_methods import own_method
 from analysis.tables.columns import Field, read_table
@@ -38,6 +39,8 @@ _SETTLED = "--instruction-ratio LOW,HIGH says how many instructions a request ta
 """What a user can do where instruction counts do not carry over."""
 CYCLES = (0.1, 100.0)
 """Cycles that the mean instruction may take: no machine retires as many as ten in one."""
+UNLIKELY_CYCLES = 10.0
+"""Cycles for the mean instruction from which a note doubts the counter: services take 0.5 to 4."""
 SCORES = (Field("platform", "text"), Field("score_per_s", "real"))
 """Columns of public scores; counters may stand beside them."""
 _COUNTED = ("instructions", "l1_misses", "l2_misses")
@@ -268,17 +271,23 @@ def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[
 
 def _refuse_impossible(evidence: Evidence) -> None:
     """Refuse a log that, had it been made on its platform, would have instructions that take no possible time."""
-    log, platform = evidence.log, evidence.platform
-    rows = log.taken(np.isfinite(log.utilisation))
-    if not rows.instructions.sum() > 0:
-        return
-    cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
-    cpi = float(cycles / rows.instructions.sum())
-    if not CYCLES[0] <= cpi <= CYCLES[1]:
+    platform = evidence.platform
+    cpi = _cycles_per_instruction(evidence)
+    if math.isfinite(cpi) and not CYCLES[0] <= cpi <= CYCLES[1]:
         raise InputError(
             f"its utilisation and instructions would be {cpi:.3g} cycles per instruction on {platform.name}, must be "
             f"{CYCLES[0]:g} to {CYCLES[1]:g}: is it the log of another platform, or a counter in another unit?"
         )
+
+
+def _cycles_per_instruction(evidence: Evidence) -> float:
+    """Return the cycles of the mean instruction at the platform's base clock; NaN where nobody counted."""
+    log, platform = evidence.log, evidence.platform
+    rows = log.taken(np.isfinite(log.utilisation))
+    if not rows.instructions.sum() > 0:
+        return math.nan
+    cycles = rows.utilisation.sum() * log.interval_s * platform.vcpus * platform.base_frequency_hz
+    return float(cycles / rows.instructions.sum())
 
 
 def _scores(path: Path) -> pd.DataFrame:
@@ -317,6 +326,32 @@ def _notes(evidence: Evidence) -> Iterator[str]:
         yield (
             f"{names}: numbers follow the requests {intervals} {which} far better than those of their own row; put "
             "together the rows of the same times"
+        )
+    yield from _doubtful_units(evidence)
+
+
+def _doubtful_units(evidence: Evidence) -> Iterator[str]:
+    """Yield what is possible in a log, but tells rather that a column is in another unit or of a sample."""
+    log, platform = evidence.log, evidence.platform
+    cpi = _cycles_per_instruction(evidence)
+    if cpi > UNLIKELY_CYCLES:
+        yield (
+            f"utilisation and instructions are {cpi:.3g} cycles per instruction on {platform.name}, where services "
+            f"take 0.5 to 4: instructions should be those of all {platform.vcpus} logical processors, not of one; "
+            "check their unit, too"
+        )
+    rows = log.taken(np.isfinite(log.response_time_s) & np.isfinite(log.utilisation) & (log.requests > 0))
+    requests = rows.requests.sum()
+    if not requests:
+        return
+    processor_s = float(rows.utilisation.sum() * log.interval_s * platform.vcpus / requests)
+    response_s = float((rows.response_time_s * rows.requests).sum() / requests)
+    if response_s < OWN_SHARE[0] * processor_s:
+        yield (
+            f"the log's mean response time, {milliseconds(response_s)}, is shorter than its CPU time per request on "
+            f"{platform.name}, {milliseconds(processor_s)}: if requests are a sample, multiply the columns requests_… "
+            "to the whole; if response times are in another unit, name it, as in response_time_s; predicted times are "
+            "wrong until then"
         )
 
 

@@ -49,7 +49,7 @@ def log_table(intervals=120, utilisation=True, response=True):
     columns = {"start_s": 30.0 * np.arange(intervals)}
     columns |= {f"requests_{name}": requests[:, i] for i, name in enumerate(TYPES)}
     columns |= {"instructions": work, "l1_misses": 0.05 * work, "l2_misses": 0.02 * work}
-    busy_s = work * rng.normal(1.0, 0.01, intervals) * 5e-9
+    busy_s = work * rng.normal(1.0, 0.01, intervals) * 4e-9
     if response:
         columns["response_time_s"] = 0.03 + 2 * busy_s / requests.sum(axis=1)
     if utilisation:
@@ -147,6 +147,7 @@ def test_a_stationary_mix_is_told(tmp_path):
     work = steady @ np.array(list(TYPES.values()))
     table[[f"requests_{name}" for name in TYPES]] = steady
     table[["instructions", "l1_misses", "l2_misses"]] = work[:, None] * np.array([1.0, 0.05, 0.02])
+    table["utilisation"] = work * 4e-9 / 30.0
     table.to_csv(tmp_path / "steady.csv", index=False)
     (note,) = predicted(ServiceQuestion(tmp_path / "steady.csv", "piii", TO, method="published"))["notes"]
     assert note.startswith("the mix does not identify the types: it varies only ")
@@ -163,6 +164,31 @@ def test_exports_that_were_put_together_a_row_off_are_told(tmp_path):
         "instructions, l1_misses, l2_misses: numbers follow the requests one interval earlier far better than those of "
         "their own row; put together the rows of the same times"
     ]
+
+
+def doubts_of(tmp_path, **changed):
+    log_table().assign(**changed).to_csv(tmp_path / "doubtful.csv", index=False)
+    question = ServiceQuestion(tmp_path / "doubtful.csv", "piii", ("piii",), method="calibrated")
+    return [note for note in calibrate(question).notes if note.startswith(("the log's mean", "utilisation and"))]
+
+
+def test_response_times_shorter_than_the_cpu_time_of_a_request_are_told(tmp_path):
+    table = log_table()
+    assert doubts_of(tmp_path) == []
+    (note,) = doubts_of(tmp_path, response_time_s=table["response_time_s"] / 1000)
+    assert "is shorter than its CPU time per request on piii" in note
+    assert "response_time_s" in note
+    sampled = {f"requests_{name}": table[f"requests_{name}"] // 10 + 1 for name in TYPES}
+    (note,) = doubts_of(tmp_path, **sampled)
+    assert "if requests are a sample, multiply the columns requests_…" in note
+    busy = table["utilisation"] > 0
+    assert doubts_of(tmp_path, response_time_s=table["response_time_s"].where(~busy)) == []
+
+
+def test_more_than_ten_cycles_per_instruction_are_doubted(tmp_path):
+    counters = ["instructions", "l1_misses", "l2_misses"]
+    (note,) = doubts_of(tmp_path, **{name: log_table()[name] / 4 for name in counters})
+    assert "cycles per instruction on piii, where services take 0.5 to 4: instructions should be those of all" in note
 
 
 def test_public_scores_come_from_a_file(log, tmp_path):
@@ -421,9 +447,9 @@ def test_throughputs_far_from_the_log_and_of_nothing_are_noted(log):
     assert 0 < far < 3
     said = f"{far} of 3 throughputs are more than 10 times the {rate:.3g} requests a second of the log: "
     assert any(note.startswith(said) for note in made["notes"])
-    made = selected(three, 0.08)
+    made = selected(three, 0.07)
     assert [row["platform"] for row in made["platforms"] if row["throughput_per_s"] == 0] == ["piii", "pres"]
-    assert "80 ms is too short even for an idle machine on piii, pres" in made["notes"]
+    assert "70 ms is too short even for an idle machine on piii, pres" in made["notes"]
 
 
 def test_a_bound_that_no_platform_meets_ends_with_status_1_and_a_line_that_says_so(log):
