@@ -66,8 +66,8 @@ class CountedSamples:
     """Samples by key of processes and by place; sums are exact up to 2**53."""
 
     keys: pd.DataFrame
-    """(K,) the query's dimensions of processes, and `scale`, the events that a count of one stands for: processes of
-    the same dimensions have several keys where they differ in it."""
+    """(K,) the query's dimensions of processes, `samples`, and `scale`, the events that a count of one stands for:
+    processes of the same dimensions have several keys where they differ in it."""
     places: pd.DataFrame
     """(L,) the query's dimensions of locations."""
     parts: int
@@ -130,7 +130,8 @@ def count_samples(
         raise unrated(query.event, int(without))
     if max(totals[-1].sum(), totals[0] @ keys["scale"].to_numpy(np.float64)) > MOST_VALUE:
         raise ProfileError(f"samples: sum of {query.event} is beyond 1e37")
-    return CountedSamples(keys.drop(columns="rated"), places, parts, int(totals[-1].sum()), put, shelf)
+    keys = keys.drop(columns="rated").assign(samples=totals[-1])
+    return CountedSamples(keys, places, parts, int(totals[-1].sum()), put, shelf)
 
 
 def _reduced(rows: pa.RecordBatchReader, totals: Floats, places: int) -> Iterator[_Reduced]:

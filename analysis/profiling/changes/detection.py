@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtr, ndtri
 
 from analysis.profiling.changes.scan import Geometry, Windows, exemplary_root, scan, threshold
 from analysis.profiling.changes.segments import Segments, by_hour, partition
@@ -274,7 +273,7 @@ def drift_of(series: CountSeries) -> float:
     ways = np.tile(1.0 + 1.0 / (np.arange(len(ends)) + 1.0), len(large))
     known = np.isfinite(error)
     error, square, ways = error[known] ** 2, square[known], ways[known]
-    middle = float(chi2.ppf(0.5, 1))
+    middle = float(chdtri(1, 0.5))
     if not len(error) or float(np.median(square / error)) <= middle:
         return 0.0
     low, high = 0.0, float(np.median(square)) / middle + 1e-12
@@ -563,7 +562,7 @@ def detectable(
         dispersion = noise.dispersion(last, 0, part, information, clock.day)
         root = exemplary_root(FACTORS, inside[:, None], before[:, None], dispersion)
         worth = (size * (FACTORS - 1.0) >= criteria.min_cost) & (criteria.min_factor < FACTORS)
-        alone = float(norm.isf(criteria.false_alarms))
+        alone = -float(ndtri(criteria.false_alarms))
         factor, limit = (_least(ndtr(root - least).mean(axis=0) * worth) for least in (bound, alone))
         rows.append(DetectableGrowth(size, len(near), factor, limit))
     return rows

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
-from analysis.profiling.counted import AnyInts, add_equal, ordered
+from analysis.profiling.counted import AnyInts, CountedSamples, add_equal, ordered
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.query import Query, QueryError
@@ -25,6 +25,8 @@ from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
+ABOUT = ("application", "revision", "compiler")
+"""What may be at fault besides the tags of visits."""
 MIN_SAMPLES = 20
 """Samples of a function over all time from which it is looked at."""
 WEEK = 7
@@ -140,6 +142,8 @@ class CountSeries:
     geometry: Geometry
     weekly: Geometry | None = None
     """Of the same bins where hours of the week repeat; None: there is no second week."""
+    tagged: pd.DataFrame | None = None
+    """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
 
     @property
     def sizes(self) -> Floats:
@@ -346,15 +350,17 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
     if visits.empty:
         raise QueryError("there are no visits in this time")
     clock = Clock.over(visits["start_s"].to_numpy(np.float64), span.width_s)
-    query = of_fleet(database, event, ("function", "application", "visit")).during(span.since_s, span.until_s)
-    days = (_with_callees if subtrees else _alone)(database, query, visits)
-    return _Reading(clock, visits, set(database.values("collection"))).series(event, days)
+    query = of_fleet(database, event, ("function", *ABOUT, "visit")).during(span.since_s, span.until_s)
+    reading = _Reading(clock, visits, set(database.values("collection")))
+    if subtrees:
+        return reading.series(event, _with_callees(database, query, visits))
+    day = np.floor(visits["start_s"] / DAY_S)
+    counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(day), sort=True)[0])
+    return replace(reading.series(event, _alone(counted)), tagged=counted.keys)
 
 
-def _alone(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
-    """Yield samples in functions themselves, day by day."""
-    days = np.floor(visits["start_s"] / DAY_S)
-    counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(days), sort=True)[0])
+def _alone(counted: CountedSamples) -> "Iterator[_Day]":
+    """Yield samples in functions themselves, day by day, as they were counted."""
     function, names = _small_codes(counted.places["function"])
     for part in range(counted.parts):
         entries = counted.entries(part)
@@ -385,7 +391,7 @@ class _Day:
     """What was sampled on a day, by the query's keys: arrays of n entries, keys of applications and visits by row."""
 
     keys: pd.DataFrame
-    """(K,) application, visit."""
+    """(K,) application, visit, maybe others."""
     names: "pd.Index[str]"
     """(F,) functions, in order."""
     key: AnyInts

@@ -13,14 +13,13 @@ from analysis.profiling.changes.coverage import NamedParts, by_names
 from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, renamed, shifts
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
-from analysis.profiling.changes.series import CountSeries, WatchSpan, days_of, programs, read
+from analysis.profiling.changes.series import ABOUT, CountSeries, WatchSpan, programs, read
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from models.arrays import Floats
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
-_ABOUT = ("application", "revision", "compiler")
 _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
 _MOST_SAMPLES = 500_000
@@ -225,18 +224,14 @@ class _Cells:
     nameless: set[str]
 
     @classmethod
-    def read(cls, database: "Database", event: str, series: CountSeries) -> Self:
-        """Return the cells of a series' time."""
+    def read(cls, database: "Database", series: CountSeries, tagged: pd.DataFrame) -> Self:
+        """Return the cells of a series' time; `tagged` are what was sampled by `ABOUT` and visit."""
         clock, visits = series.clock, visits_of_fleet(database)
         bins = clock.bin_of(visits["start_s"].to_numpy(np.float64))
         visits = visits.assign(bin=bins)[(bins >= 0) & (bins < clock.bins)].set_index("visit")
         nameless = set(database.values("collection"))
-        parts = []
-        for since_s, until_s in days_of(visits):
-            query = replace(of_fleet(database, event, _ABOUT), since_s=since_s, until_s=until_s)
-            parts.append(_tagged(database.clustered(query, "visit"), visits, nameless))
-        rows = pd.concat(parts, ignore_index=True)
-        names = [*_ABOUT, *_OF_VISITS]
+        rows = _tagged(tagged, visits, nameless)
+        names = [*ABOUT, *_OF_VISITS]
         code = rows.groupby(names, observed=True, sort=True).ngroup().to_numpy(np.int64)
         cells = int(code.max()) + 1
         at = code * clock.bins + rows["bin"].to_numpy(np.int64)
@@ -246,7 +241,7 @@ class _Cells:
 
     def counts(self, rows: pd.DataFrame) -> Floats:
         """Return (C, T) samples of rows with the cells' tags."""
-        names = [*_ABOUT, *_OF_VISITS]
+        names = [*ABOUT, *_OF_VISITS]
         place = self.tags.reset_index(names="cell")
         joined = rows.merge(place, on=names)
         bins = self.exposure.shape[1]
@@ -262,8 +257,8 @@ def _tagged(rows: pd.DataFrame, visits: pd.DataFrame, nameless: set[str]) -> pd.
     table = own.assign(
         application=programs(own["application"], nameless), **{name: about[name] for name in (*_OF_VISITS, "bin")}
     )
-    names = [*_ABOUT, *_OF_VISITS, "bin"]
-    text = table.astype(dict.fromkeys((*_ABOUT, *_OF_VISITS), str))
+    names = [*ABOUT, *_OF_VISITS, "bin"]
+    text = table.astype(dict.fromkeys((*ABOUT, *_OF_VISITS), str))
     return text.groupby(names, observed=True, as_index=False)[["samples"]].sum()
 
 
@@ -272,9 +267,9 @@ def _explained(database: "Database", series: CountSeries, findings: Sequence[Wat
     sizes = {
         finding.function: float(series.of(finding.change.series).sum()) for finding in findings if not finding.subtree
     }
-    if not sizes:
+    if not sizes or series.tagged is None:
         return list(findings)
-    cells = _Cells.read(database, series.event, series)
+    cells = _Cells.read(database, series, series.tagged)
     causes: dict[int, tuple[Explanation, ...]] = {}
     for functions in _together_few(sizes):
         rows = _rows_of(database, series, functions)
@@ -305,7 +300,7 @@ def _together_few(sizes: Mapping[str, float]) -> Iterator[list[str]]:
 
 def _rows_of(database: "Database", series: CountSeries, functions: Sequence[str]) -> pd.DataFrame:
     """Return the samples of functions by their tags and visit, in a series' time."""
-    query = of_fleet(database, series.event, ("function", *_ABOUT)).restricted("function", *functions)
+    query = of_fleet(database, series.event, ("function", *ABOUT)).restricted("function", *functions)
     clock = series.clock
     return database.clustered(query.during(clock.start_s(0), clock.start_s(clock.bins)), "visit")
 

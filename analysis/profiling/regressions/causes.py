@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from scipy.sparse import csc_array, csr_array
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from analysis.profiling.regressions.cells import CostCells, members, summed
 from analysis.profiling.regressions.coded import TAGS
@@ -423,7 +423,7 @@ def _middle(change: Floats, variance: Floats) -> float:
     return float(change[order[int(np.searchsorted(weight, weight[-1] / 2.0))]])
 
 
-_CHI2_MEDIAN = float(chi2.ppf(0.5, 1))
+_CHI2_MEDIAN = float(chdtri(1, 0.5))
 
 
 def _root(square: Floats, variance: Floats) -> float:

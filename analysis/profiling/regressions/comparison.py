@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions.causes import (
     ENOUGH,
@@ -83,6 +82,8 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
     adjustment : how
     """
     if adjustment != "holm":
+        from scipy.stats import false_discovery_control
+
         method: Literal["bh", "by"] = "bh" if adjustment == "benjamini-hochberg" else "by"
         return np.asarray(false_discovery_control(p_values, method=method), dtype=np.float64)
     order = np.argsort(p_values, kind="stable")

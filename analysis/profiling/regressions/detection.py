@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import t
+from scipy.special import ndtr, stdtrit
 
 from analysis.profiling.regressions.causes import DriftBeside
 from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
@@ -152,7 +151,7 @@ def chances(
     theta, places = np.log(FACTORS), np.log(FACTORS[_FITTED])
     error = np.interp(theta, places, [factor_error.error for factor_error in fits])
     freedom = np.interp(theta, places, [factor_error.freedom for factor_error in fits])
-    q = np.maximum(t.isf(p_value, freedom), np.sqrt(evidence) - np.log(least) / error)
+    q = np.maximum(-stdtrit(freedom, p_value), np.sqrt(evidence) - np.log(least) / error)
     delta = (theta - np.log(least)) / error
     return np.asarray(ndtr((delta - q) / np.sqrt(1.0 + q**2 / (2.0 * freedom))), dtype=np.float64)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtr, stdtrit
 
 from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
 from models.arrays import Floats, Ints
@@ -43,15 +43,15 @@ class Factor:
 
     def exceeds(self, factor: float) -> float:
         """Return the p-value of the hypothesis that the factor is at most so large."""
-        return float(t.sf((self.log - np.log(factor)) / self.error, self.freedom))
+        return float(stdtr(self.freedom, (np.log(factor) - self.log) / self.error))
 
     def falls_short(self, factor: float) -> float:
         """Return the p-value of the hypothesis that the factor is at least so large."""
-        return float(t.sf((np.log(factor) - self.log) / self.error, self.freedom))
+        return float(stdtr(self.freedom, (self.log - np.log(factor)) / self.error))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return bounds of the factor."""
-        width = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.error
+        width = float(stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
         return float(np.exp(self.log - width)), float(np.exp(self.log + width))
 
 
