@@ -153,7 +153,7 @@ def _scanned(series: CountSeries, rows: Ints, bound: float, *, weekly: bool) -> 
     parts = []
     for some in series.parts(rows):
         noise = replace(series.noise, excess=series.noise.excess[some])
-        windows = scan(series.counts(some), series.expected(some), noise, geometry, day=day, period=period)
+        windows = scan(*series.counts_and_expected(some), noise, geometry, day=day, period=period)
         parts.append(Clearest.of(windows, bound, len(noise.excess), beyond=True))
     parts = parts or [Clearest.of((), bound, 0)]
     return Clearest(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CLEAREST})
@@ -165,7 +165,7 @@ def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool
     Of the weeks before the window and those after it, the side with more samples counts.
     """
     only = np.array([row])
-    (counts,), (expected,) = series.counts(only), series.expected(only)
+    (counts,), (expected,) = series.counts_and_expected(only)
     clock, bins = series.clock, np.arange(len(counts))
     week, end, length = WEEK * clock.day, int(whole.end[at]), int(whole.length[at])
     start = end - length
@@ -265,7 +265,7 @@ def drift_of(series: CountSeries) -> float:
     errors, squares = [np.zeros(0)], [np.zeros(0)]
     for some in series.parts(large):
         noise = replace(series.noise, excess=series.noise.excess[some], drift=0.0)
-        counts, expected = series.counts(some), series.expected(some)
+        counts, expected = series.counts_and_expected(some)
         for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
             errors.append(windows.error[:, ends].ravel())
             squares.append(windows.log_factor[:, ends].ravel() ** 2)

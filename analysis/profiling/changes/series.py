@@ -130,7 +130,7 @@ class CountSeries:
     functions: "pd.Index[str]"
     strata: pd.DataFrame
     """(S,) application, platform, datacentre."""
-    cells: "csr_array | DayCells"
+    cells: "csr_array | FunctionCells"
     """(F, S · T) samples, of which rows can be taken."""
     exposure: Floats
     """(S, T) samples that the functions' are compared with: of everything, until `without` takes some out."""
@@ -161,7 +161,7 @@ class CountSeries:
         rows : of which functions; none: of all
         """
         chosen = np.arange(len(self.functions)) if rows is None else rows
-        entries = self.cells.entries if isinstance(self.cells, DayCells) else np.diff(self.cells.indptr)
+        entries = self.cells.entries if isinstance(self.cells, FunctionCells) else np.diff(self.cells.indptr)
         size = np.cumsum(entries[chosen] + self.exposure.shape[1])
         number = size // _TOGETHER
         yield from np.split(chosen, np.flatnonzero(np.diff(number)) + 1) if len(chosen) else ()
@@ -181,12 +181,23 @@ class CountSeries:
         ----------
         rows : places of the functions; none: all
         """
-        cells, bins = self.cells[rows].tocoo(), self.exposure.shape[1]
-        return _summed(cells, cells.col % bins, bins)
+        return self._counts(self.cells[rows].tocoo())
 
     def expected(self, rows: slice | Ints = _EVERY) -> Floats:
         """Return (F, T) samples that are expected from each stratum's share over all time; parameter as of `counts`."""
-        cells, (strata, bins) = self.cells[rows].tocoo(), self.exposure.shape
+        return self._expected(self.cells[rows].tocoo())
+
+    def counts_and_expected(self, rows: slice | Ints = _EVERY) -> tuple[Floats, Floats]:
+        """Return both, for which samples are fetched once; parameter as of `counts`."""
+        cells = self.cells[rows].tocoo()
+        return self._counts(cells), self._expected(cells)
+
+    def _counts(self, cells: coo_array) -> Floats:
+        bins = self.exposure.shape[1]
+        return _summed(cells, cells.col % bins, bins)
+
+    def _expected(self, cells: coo_array) -> Floats:
+        strata, bins = self.exposure.shape
         total = np.maximum(self.exposure.sum(axis=1), 1e-300)
         share = csr_array(_summed(cells, cells.col // bins, strata) / total)
         return np.asarray(share @ self.exposure, dtype=np.float64)
@@ -220,43 +231,67 @@ def _summed(cells: coo_array, group: Ints, groups: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DayCells:
-    """Samples by function, stratum and bin, put away day by day; rows are taken like those of a sparse matrix."""
+class FunctionCells:
+    """Samples by function, stratum and bin, put away function by function; rows are taken as of a sparse matrix."""
 
-    days: "tuple[_PutAway, ...]"
-    large: Ints
-    """(F,) number of each function in the days, rising."""
+    first: Ints
+    """(F + 1,) where each function's entries begin."""
     columns: int
-    shelf: Shelf
+    column: Shelf
+    samples: Shelf
+    kind: str
+    """Of the columns."""
 
     @property
     def entries(self) -> Ints:
         """(F,) how many entries each function has."""
-        entries = np.zeros(int(self.large.max(initial=-1)) + 1, dtype=np.int64)
-        for day in self.days:
-            own = np.diff(day.first)[: len(entries)]
-            entries[: len(own)] += own
-        return np.asarray(entries[self.large])
+        return np.diff(self.first)
 
     def __getitem__(self, rows: "slice | Ints") -> coo_array:
         """Return (f, S · T) samples of some functions."""
-        wanted = self.large[rows]
-        row, column, samples = [], [], []
-        if len(wanted):
-            first, last = int(wanted.min()), int(wanted.max()) + 1
-            place = np.full(last - first, -1)
-            place[wanted - first] = np.arange(len(wanted))
-            for day in self.days:
-                start = day.first[min(first, len(day.first) - 1) : last + 1]
-                span = int(start[0]), int(start[-1])
-                owner = np.repeat(place[: len(start) - 1], np.diff(start))
-                inside = owner >= 0
-                row.append(owner[inside])
-                column.append(self.shelf.get(day.column, *span)[inside])
-                samples.append(self.shelf.get(day.samples, *span)[inside])
-        arrays = [np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in (row, column)]
-        values = np.concatenate([np.zeros(0), *samples])
-        return coo_array((values, (arrays[0], arrays[1])), shape=(len(wanted), self.columns))
+        wanted = np.arange(len(self.first) - 1)[rows]
+        runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1) if len(wanted) else []
+        spans = [(int(self.first[run[0]]), int(self.first[run[-1] + 1])) for run in runs]
+        total = int(self.first[-1])
+        column, samples = (
+            np.concatenate([np.zeros(0, kind), *(shelf.get(ShelfPlace(0, total, kind), *span) for span in spans)])
+            for shelf, kind in ((self.column, self.kind), (self.samples, "f8"))
+        )
+        row = np.repeat(np.arange(len(wanted)), self.entries[wanted])
+        return coo_array((samples, (row, column)), shape=(len(wanted), self.columns))
+
+    @classmethod
+    def of(cls, days: "Sequence[_PutAway]", large: Ints, columns: int, shelf: Shelf) -> Self:
+        """Return the cells of some functions from those of each day.
+
+        Parameters
+        ----------
+        days : where they are
+        large : (F,) numbers of the functions, rising
+        columns : S · T
+        shelf : where the days are
+        """
+        sizes = np.zeros(int(large.max(initial=-1)) + 1, dtype=np.int64)
+        for day in days:
+            own = np.diff(day.first)[: len(sizes)]
+            sizes[: len(own)] += own
+        kind = "i4" if columns < 2**31 else "i8"
+        cells = cls(np.append(0, np.cumsum(sizes[large])), columns, Shelf(), Shelf(), kind)
+        wanted = np.isin(np.arange(len(sizes)), large)
+        for part in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(np.cumsum(sizes) // _TOGETHER)) + 1):
+            spans = [(day, day.first[np.minimum([part[0], part[-1] + 1], len(day.first) - 1)]) for day in days]
+            owner = np.concatenate(
+                [
+                    np.repeat(np.arange(len(own)), own)
+                    for own in (np.diff(day.first[part[0] : part[-1] + 2]) for day, _ in spans)
+                ]
+            )
+            inside = np.flatnonzero(wanted[part][owner])
+            order = inside[ordered(owner[inside], np.arange(len(inside)))]
+            for target, name in ((cells.column, "column"), (cells.samples, "samples")):
+                values = np.concatenate([shelf.get(getattr(day, name), *span.tolist()) for day, span in spans])
+                target.put(values[order].astype(kind if name == "column" else "f8"))
+        return cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +474,7 @@ class _Reading:
             self.clock,
             pd.Index(np.array(list(self.functions), dtype=object)[large]),
             pd.DataFrame(list(self.strata), columns=["application", "platform", "datacentre"]),
-            DayCells(tuple(self.days), large, self.exposure.size, self.shelf),
+            FunctionCells.of(self.days, large, self.exposure.size, self.shelf),
             self.exposure,
             (value / np.maximum(total, 1.0))[large] * total.sum() / max(float(value.sum()), 1e-300),
             self.exposure.sum(axis=0),
