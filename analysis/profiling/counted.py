@@ -13,7 +13,7 @@ import pyarrow as pa
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from analysis.profiling.storage import TAKEN, ProfileError
-from analysis.profiling.sums import frame, key_locations, key_processes, unrated
+from analysis.profiling.sums import frame, key_locations, name_processes, unrated
 from analysis.profiling.views import MOST_VALUE, Counts
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
@@ -63,11 +63,10 @@ class _PutAway:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedSamples:
-    """Samples by key of processes and by place; sums are exact up to 2**53."""
+    """Samples by process and by place; sums are exact up to 2**53."""
 
     keys: pd.DataFrame
-    """(K,) the query's dimensions of processes, `samples`, and `scale`, the events that a count of one stands for:
-    processes of the same dimensions have several keys where they differ in it."""
+    """(K,) of each process the query's dimensions, `samples`, and `scale`: events that a count of one stands for."""
     places: pd.DataFrame
     """(L,) the query's dimensions of locations."""
     parts: int
@@ -99,8 +98,8 @@ def count_samples(
     cursor : a cursor of its own on a connection of `views.connect`
     query : what is asked
     counts : bounds of the samples' counts
-    part_of : returns of each key (of a table of the query's dimensions of processes) in which part its entries belong,
-        0, 1, 2, …
+    part_of : returns of each process (of a table of the query's dimensions of processes) in which part its entries
+        belong, 0, 1, 2, …
 
     Raises
     ------
@@ -108,17 +107,17 @@ def count_samples(
         If samples lack a rate, or sums are too large.
     """
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS]
-    key_processes(cursor, query, [name for name in query.by if of_process(name)], by_scale=True)
+    name_processes(cursor, query, [name for name in query.by if of_process(name)])
     key_locations(cursor, query, by_location)
-    keys = frame(
-        cursor, "SELECT * EXCLUDE (pkey, least) REPLACE (scale::DOUBLE AS scale) FROM process_keys ORDER BY pkey"
-    )
+    keys = frame(cursor, "SELECT * REPLACE (scale::DOUBLE AS scale) FROM named_processes")
+    cursor.execute("DROP TABLE named_processes")
+    cursor.register("process_map", pa.table({"process": keys.pop("process"), "pkey": np.arange(len(keys))}))
     places = frame(cursor, "SELECT * FROM location_keys ORDER BY lkey").drop(columns="lkey")
     amounts = ["count", TAKEN][: 1 + counts.taken]
     exact = not counts.taken and counts.rows * counts.most <= _WORD
     kind = "" if exact else "::DOUBLE"
     rows = cursor.sql(
-        f"SELECT pkey - 1, lkey - {int(bool(by_location))}, {', '.join(name + kind for name in amounts)} FROM samples"
+        f"SELECT pkey, lkey - {int(bool(by_location))}, {', '.join(name + kind for name in amounts)} FROM samples"
         " JOIN process_map USING (process) JOIN location_map USING (location) WHERE event = ?",
         params=[query.event],
     ).to_arrow_reader(_ROWS_AT_ONCE)

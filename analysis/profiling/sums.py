@@ -125,7 +125,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     """
     by_process = [name for name in query.by if of_process(name)]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
-    scales = key_processes(cursor, query, by_process)
+    scales = _key_processes(cursor, query, by_process)
     in_value = scales.several or counts.taken
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
@@ -162,16 +162,13 @@ def _product(most: int) -> str:
     return "count * scale" if most <= _WORD else "count::HUGEINT * scale"
 
 
-def key_processes(
-    cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str], *, by_scale: bool = False
-) -> _Scales:
-    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale.
+def name_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:
+    """Make `named_processes` of a query's processes: process, scale, whether it is rated, dimensions.
 
     Parameters
     ----------
     cursor, query : as of `sum_samples`
     by : dimensions of processes
-    by_scale : whether processes that differ in scale have different keys
     """
     columns = "".join(f", {expression(name)} AS {quoted(name)}" for name in by)
     filters, values = filters_of(query, locations=False)
@@ -187,18 +184,22 @@ def key_processes(
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
+
+
+def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> _Scales:
+    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale."""
+    name_processes(cursor, query, by)
     names = quoted("rated", *by)
-    apart = f"{names}, scale" if by_scale else names
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
         f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
-        f" min(scale) AS least FROM named_processes GROUP BY {apart})"
+        f" min(scale) AS least FROM named_processes GROUP BY {names})"
     )
     known = "SELECT count(*), coalesce(max(scale), 0), coalesce(bool_or(scale <> least), false) FROM process_keys"
     scales = _Scales(*row(cursor, known))
     cursor.execute(
         f"CREATE TEMP TABLE process_map AS SELECT process, pkey, n.scale::{_kind(scales.greatest)} AS scale"
-        f" FROM named_processes n JOIN process_keys USING ({apart})"
+        f" FROM named_processes n JOIN process_keys USING ({names})"
     )
     cursor.execute("DROP TABLE named_processes")
     return scales
