@@ -329,12 +329,13 @@ class Database:
         bare = replace(query, by=tuple(apart))
         return self._of_stacks("edges", bare, lambda cursor, sums: paths.edges(cursor, sums, top), top)
 
-    def graph(self, query: Query, *, apart: Sequence[str] = ()) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return all `edges` and all functions as `inclusive` gives them, for which samples are summed once.
+    def graph(self, query: Query, most: int, *, apart: Sequence[str] = ()) -> tuple[pd.DataFrame, int, pd.DataFrame]:
+        """Return the greatest `edges`, how many there are, and all functions; samples are summed once.
 
         Parameters
         ----------
         query, apart : as in `edges`
+        most : so many edges, and those that are as great as the last of them
 
         Raises
         ------
@@ -342,17 +343,18 @@ class Database:
             As `stacks` does.
         """
         bare, state = replace(query, by=tuple(apart)), self._identity
-        calls: list[pd.DataFrame] = []
+        beside: list[pd.DataFrame] = []
 
         def ask(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
-            edges, functions = paths.graph(cursor, sums)
-            calls.append(edges)
-            return functions
+            edges, count, functions = paths.graph(cursor, sums, most)
+            beside.append(functions)
+            return edges.assign(of=count)
 
-        functions = self._of_stacks("inclusive", bare, ask, None)
-        if calls and state == self._identity:
-            self._answers.put(state, ("edges", bare, None), calls[0])
-        return calls[0] if calls else self.edges(query, apart=apart), functions
+        edges = self._of_stacks(f"graph {most}", bare, ask, None)
+        if beside and state == self._identity:
+            self._answers.put(state, ("inclusive", bare, None), beside[0])
+        functions = beside[0] if beside else self.inclusive(query, apart=apart)
+        return edges.drop(columns="of"), int(edges["of"].max()) if len(edges) else 0, functions
 
     def has_paths(self, query: Query) -> bool:
         """Return whether a query has samples with call paths.

@@ -94,26 +94,28 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     DataFrame
         The dimensions, `caller`, `function`, `samples`, `value`.
     """
-    return _edges(cursor, sums, top, (_code_functions(cursor), _weights(cursor, sums)))
+    names, weights = _code_functions(cursor), _weights(cursor, sums)
+    return _edges(cursor, sums, frames.together(_calls(cursor, weights, len(names))).head(_limit(top)), names)
 
 
-def graph(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return all `edges`, and all functions as `inclusive` gives them, of the same sums by stack.
+def graph(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int) -> tuple[pd.DataFrame, int, pd.DataFrame]:
+    """Return the greatest `edges`, how many there are, and all functions as `inclusive` gives them, of the same sums.
 
     Parameters
     ----------
     cursor, sums : as in `paths`
+    most : so many edges, and those that are as great as the last of them
     """
-    stacks = _code_functions(cursor), _weights(cursor, sums)
-    return _edges(cursor, sums, None, stacks), _functions(cursor, sums, None, stacks)
+    names, weights = _code_functions(cursor), _weights(cursor, sums)
+    calls = frames.together(_calls(cursor, weights, len(names)))
+    greatest = calls[calls["value"] >= calls["value"].iloc[most - 1]] if len(calls) > most else calls
+    edges, count = _edges(cursor, sums, greatest.reset_index(drop=True), names), len(calls)
+    del calls, greatest
+    return edges, count, _functions(cursor, sums, None, (names, weights))
 
 
-def _edges(
-    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
-) -> pd.DataFrame:
-    """Return what `edges` does; `stacks` are names of functions and sums by stack."""
-    names, weights = stacks
-    calls = frames.together(_calls(cursor, weights, len(names))).head(_limit(top))
+def _edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, calls: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return calls by name; `names` are of functions, `calls` sums by the codes of both."""
     dimensions, call = _apart(cursor, sums, calls["item"])
     caller, function = call // max(1, len(names)), call % max(1, len(names))
     return dimensions.assign(

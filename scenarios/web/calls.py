@@ -55,8 +55,8 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return the call graph view (Ren et al. 2010, figure 3)."""
     told = read(pairs, site.default(stacks=True), more=("edges",))
     request, most = replace(told, more={}), _edges(told.more.get("edges"))
-    edges, functions_of = site.database.graph(request.query, apart=ROOTS)
-    graph = call_graph(edges, functions_of, most)
+    edges, edges_in_all, functions_of = site.database.graph(request.query, most, apart=ROOTS)
+    graph = replace(call_graph(edges, functions_of, most), edges_in_all=edges_in_all)
     unit = unit_of(site, request.query.event)
     linked = [(name, value) for name, value in request.pairs() if name in _LINKED and not value.startswith("function=")]
     links = {"function": to_flame(request.grouped(*ROOTS))}

@@ -1,6 +1,6 @@
 """Questions about where things run: what is left on old hardware, and who suffers beside whom."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,10 +136,19 @@ def colocate(
     wrong = [name for name in (application, beside) if name and name not in names]
     if wrong:
         raise QueryError("\n".join(unknown("application", name, names) for name in wrong))
-    present = pd.crosstab(processes["visit"], processes["application"]).reindex(columns=names, fill_value=0) > 0
+    present = _present(processes, names)
     rows = [row for name in names for row in _beside(both[both["application"] == name], present, min_visits)]
     enough = [row for row in rows if min(row[2], row[3]) >= min_machines]
     return _shrunk(pd.DataFrame(enough, columns=_MEASURED), top, {"application": application, "beside": beside})
+
+
+def _present(processes: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return whether each application was seen on each visit, by visit."""
+    visit, visits = pd.factorize(processes["visit"], sort=True)
+    place = pd.Index(names).get_indexer(pd.Index(processes["application"]))
+    seen_on = np.zeros((len(visits), len(names)), dtype=np.bool_)
+    seen_on[visit[place >= 0], place[place >= 0]] = True
+    return pd.DataFrame({name: seen_on[:, at] for at, name in enumerate(names)}, index=visits)
 
 
 def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_Row]:
