@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from analysis.profiling.storage import TAKEN, ProfileError
@@ -24,7 +25,6 @@ _PENDING = 400_000
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
 
 Amounts = npt.NDArray[Any]
-AnyInts = npt.NDArray[np.integer[Any]]
 
 
 _Reduced = tuple[AnyInts, AnyInts, Amounts]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import duckdb
 import pandas as pd
@@ -13,7 +13,6 @@ import pandas as pd
 from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
 from analysis.profiling.cancellation import interruptible
-from analysis.profiling.counted import CountedSamples, count_samples
 from analysis.profiling.fleet_samples import undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.query import (
@@ -42,7 +41,10 @@ from analysis.profiling.sums import (
 from models.arrays import Ints
 from models.tables import TABLES
 
-MEMORY_BYTES = 240_000_000
+if TYPE_CHECKING:
+    from analysis.profiling.counted import CountedSamples
+
+MEMORY_BYTES = 160_000_000
 """What DuckDB may hold without being asked for another limit: the whole process then stays below 500 MB."""
 MOST_ROWS = 2_000_000
 """Rows of an answer; a query that would have more is refused unless only its top is wanted."""
@@ -242,7 +244,7 @@ class Database:
         table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
         return table.drop(columns="share")
 
-    def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> CountedSamples:
+    def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "CountedSamples":
         """Sum the samples of a query by its dimensions, however many rows that are; the sums are not kept.
 
         Parameters
@@ -255,6 +257,8 @@ class Database:
         QueryError, ProfileError
             As `query` does.
         """
+        from analysis.profiling.counted import count_samples
+
         self._check(query)
         return self._answered(None, lambda cursor: count_samples(cursor, query, self._counts, part_of))
 

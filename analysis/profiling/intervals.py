@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
-from scipy.stats import norm, t
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from analysis.profiling.query import Profile, Query
 from analysis.statistics import NotEnoughDataError
@@ -184,7 +183,7 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
         varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
         effective = np.where(varies, binomial / variance, float(len(data.size)))
         degrees = share_degrees(data)
-    shrunk = (norm.ppf(0.5 + confidence / 2) / t.ppf(0.5 + confidence / 2, degrees)) ** 2
+    shrunk = (ndtri(0.5 + confidence / 2) / stdtrit(degrees, 0.5 + confidence / 2)) ** 2
     low, high = _beta(share, effective * np.where(varies, shrunk, 1.0), confidence)
     unknown = ~np.isfinite(variance)
     return data.keys.assign(
@@ -261,7 +260,7 @@ def needed(intervals: pd.DataFrame, clusters: int, half_width: float, confidence
     """
     if not half_width > 0:
         raise InputError(f"half_width must be above 0, got {half_width:g}")
-    wanted = (half_width / norm.ppf(0.5 + confidence / 2)) ** 2
+    wanted = (half_width / ndtri(0.5 + confidence / 2)) ** 2
     error, share, effect = (
         intervals[name].to_numpy(dtype=np.float64) for name in ("standard_error", "share", "design_effect")
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from analysis.profiling.intervals import MEASURES, share_intervals
 from analysis.statistics import NotEnoughDataError
@@ -60,7 +60,7 @@ def cpi(
     above, below = pairs["cycles"].to_numpy(np.float64), pairs["instructions"].to_numpy(np.float64)
     ratio, error, clusters, degrees = _ratio(key.astype(np.int64), above, below, len(keys))
     with np.errstate(over="ignore"):
-        width = np.exp(t.ppf(0.5 + confidence / 2, degrees) * error / ratio)
+        width = np.exp(stdtrit(degrees, 0.5 + confidence / 2) * error / ratio)
     table = keys.assign(
         cpi=ratio, low=ratio / width, high=ratio * width, standard_error=error, clusters=clusters
     ).reset_index()
@@ -167,7 +167,7 @@ def core_seconds(
     if cluster != "visit":
         stratum = np.zeros(len(table), dtype=np.int64)
     error = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
-    half = float(norm.ppf(0.5 + confidence / 2)) * error
+    half = float(ndtri(0.5 + confidence / 2)) * error
     return CoreSeconds(
         core_s=total,
         low=total - half,

@@ -19,7 +19,7 @@ from models.tables import TABLES
 MOST_VALUE = 10**37
 """Sums of events beyond this are refused; DuckDB's widest integers hold ten times as much."""
 _SPILL = "8GB"
-_CELLS = 2**21
+_CELLS = 2**18
 """Most sums that all threads together hold in plain arrays, at 50 bytes each, in place of hash tables."""
 _IDS = {
     "visits": ("visit",),

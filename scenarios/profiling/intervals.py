@@ -175,14 +175,14 @@ def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Seque
     change : (K,) differences of two independent shares
     variances, degrees : of both shares, (K,) each
     """
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     whole = variances[0] + variances[1]
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, degrees, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
         distance = np.where((whole > 0) & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
-    return np.asarray(2.0 * t.sf(distance, np.maximum(freedom, 1.0)) * max(len(change), 1) <= FALSE_CHANGES)
+    return np.asarray(2.0 * stdtr(np.maximum(freedom, 1.0), -distance) * max(len(change), 1) <= FALSE_CHANGES)
 
 
 def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:

@@ -6,8 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
-from scipy.stats import t as student
+from scipy.special import expit, stdtrit
 
 from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
 from analysis.profiling.query import Query, of_process
@@ -165,7 +164,7 @@ def frame_intervals(layouts: Sequence[tuple[Tree, Layout]], side: Side) -> list[
 def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
     """Return low and high of shares: t limits of the logit, whose error is that of the share over p (1 − p)."""
     share = errors["share"].to_numpy(np.float64).clip(1e-12, 1 - 1e-12)
-    reach = student.ppf(0.5 + LEVEL / 2, errors["degrees"]) * errors["standard_error"] / (share * (1 - share))
+    reach = stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * errors["standard_error"] / (share * (1 - share))
     centre = np.log(share / (1 - share))
     low, high = (expit(centre + sign * reach.fillna(0.0).to_numpy(np.float64)) for sign in (-1, 1))
     return low.tolist(), high.tolist()

@@ -14,15 +14,16 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
-from analysis.profiling.counted import AnyInts, CountedSamples, add_equal, ordered
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.regressions.coded import distinct, numbered
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 
 if TYPE_CHECKING:
+    from analysis.profiling.counted import CountedSamples
     from analysis.profiling.database import Database
 
 ABOUT = ("application", "revision", "compiler")
@@ -271,6 +272,8 @@ class FunctionCells:
         columns : S · T
         shelf : where the days are
         """
+        from analysis.profiling.counted import ordered
+
         sizes = np.zeros(int(large.max(initial=-1)) + 1, dtype=np.int64)
         for day in days:
             own = np.diff(day.first)[: len(sizes)]
@@ -394,7 +397,7 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
     return replace(reading.series(event, _alone(counted)), tagged=counted.keys)
 
 
-def _alone(counted: CountedSamples) -> "Iterator[_Day]":
+def _alone(counted: "CountedSamples") -> "Iterator[_Day]":
     """Yield samples in functions themselves, day by day, as they were counted."""
     function, names = _small_codes(counted.places["function"])
     for part in range(counted.parts):
@@ -489,6 +492,8 @@ class _Reading:
         return Geometry.of(machines, clock.day, clock.period), weekly
 
     def _add(self, rows: "_Day") -> None:
+        from analysis.profiling.counted import ordered
+
         here = np.flatnonzero(np.bincount(rows.key, minlength=len(rows.keys)))
         keys, of_key = rows.keys.iloc[here], np.zeros(len(rows.keys), dtype=np.int32)
         of_key[here] = np.arange(len(here))
@@ -538,6 +543,8 @@ class _Reading:
         sizes : (P, 2) stratum and machine of those numbers
         size : (P,) samples of everything
         """
+        from analysis.profiling.counted import add_equal
+
         strata, functions = len(self.strata), len(self.functions)
         left = slice(add_equal(function, at, samples[None]))
         function, at, samples = function[left], at[left], samples[left]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import log_ndtr, ndtri
 
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.query import Profile, QueryError, unknown
@@ -35,6 +35,7 @@ _ROUNDS = 200
 _LEAST_JOBS = 10
 _LEAST_SAMPLES, _MOST_WEIGHT = 8.0, 64.0
 _LEAST_VARIANCE = 1e-12
+_LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 _WIDEST = 0.5
 """Standard error of a logarithm up to which a job counts for the spread between jobs."""
 
@@ -117,7 +118,7 @@ class CoRunners:
         pressure_sd = share * self.intensity[columns] * self.intensity_log_sd[columns]
         mean, spread = self.sensitivity[rows], self.sensitivity_sd[rows]
         effect = mean * pressure
-        half = norm.ppf(0.975) * np.sqrt((mean**2 + spread**2) * pressure_sd**2 + pressure**2 * spread**2)
+        half = ndtri(0.975) * np.sqrt((mean**2 + spread**2) * pressure_sd**2 + pressure**2 * spread**2)
         names = np.array(self.names, dtype=object)
         return pd.DataFrame(
             {
@@ -426,7 +427,7 @@ def _cut(mean: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of a normal law of which only what is above 0 is left."""
     safe = np.maximum(spread, 1e-300)
     ratio = mean / safe
-    hazard = np.exp(norm.logpdf(ratio) - norm.logcdf(ratio))
+    hazard = np.exp(-(ratio**2) / 2.0 - _LOG_ROOT - log_ndtr(ratio))
     left = np.maximum(1.0 - hazard * (hazard + ratio), 0.0)
     return np.maximum(mean + safe * hazard, 0.0), safe * np.sqrt(left)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from analysis.profiling.fleet_samples import mean_frequency, of_fleet, visits_of_fleet
 from analysis.profiling.metrics import cpi
@@ -218,12 +218,12 @@ def _within(sums: Floats) -> tuple[Floats, Floats]:
 def _shrunk(pairs: pd.DataFrame, top: int, only: Mapping[str, str]) -> pd.DataFrame:
     """Return the largest shrunk effects, of some applications alone where a name is given; all count for shrinking."""
     machines = pairs[["machines_beside", "machines_apart"]].min(axis=1).to_numpy(np.float64)
-    wider = t.ppf(0.975, np.maximum(machines - 1, 1)) / norm.ppf(0.975)
+    wider = stdtrit(np.maximum(machines - 1, 1), 0.975) / ndtri(0.975)
     effect, variance = pairs["effect"].to_numpy(np.float64), (pairs["standard_error"].to_numpy(np.float64) * wider) ** 2
     spread = _spread(effect, variance) if len(pairs) > 1 else 0.0
     keep = spread / (spread + variance) if spread > 0 else np.zeros(len(pairs))
     shrunk = keep * effect
-    half = norm.ppf(0.975) * np.sqrt(keep * variance)
+    half = ndtri(0.975) * np.sqrt(keep * variance)
     low, high = shrunk - half, shrunk + half
     advice = np.select([low > 0, high < 0], ["apart", "together"], "none")
     answer = pairs.assign(advice=advice, shrunk=shrunk, low=low, high=high, ratio=np.exp(shrunk), size=np.abs(shrunk))

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from pandas.util import hash_pandas_object
 
-from analysis.profiling.counted import CountedEntries, CountedSamples
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, edges, partly_named
@@ -18,6 +17,7 @@ from analysis.profiling.symbolise import UNKNOWN
 from models.arrays import Ints
 
 if TYPE_CHECKING:
+    from analysis.profiling.counted import CountedEntries, CountedSamples
     from analysis.profiling.database import Database
 
 _KEYS = ("application", *TAGS, "machine")
@@ -109,7 +109,7 @@ class CostReader:
 
         return self._read(database.counted(query, by_application), names, nameless, later=later)
 
-    def _read(self, counted: CountedSamples, names: Sequence[str], nameless: set[str], *, later: bool) -> ReadSide:
+    def _read(self, counted: "CountedSamples", names: Sequence[str], nameless: set[str], *, later: bool) -> ReadSide:
         """Put away what was counted, application by application; `names` are theirs."""
         places = counted.places
         keys = counted.keys.assign(application=_programs(counted.keys["application"], nameless))
@@ -188,7 +188,7 @@ def _programs(application: "pd.Series[str]", nameless: set[str]) -> "pd.Series[s
     return names.mask(names.isin(nameless), NOBODY)
 
 
-def _unknown(entries: CountedEntries, keys: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
+def _unknown(entries: "CountedEntries", keys: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """Return value, and the part of it without symbols, by application, image and revision.
 
     Parameters
@@ -265,7 +265,7 @@ class _Fingerprints:
         sums = np.zeros((3, len(names)), dtype=np.uint64)
         return cls([str(name) for name in names], machine.astype(np.int64), key, location, sums)
 
-    def add(self, entries: CountedEntries) -> None:
+    def add(self, entries: "CountedEntries") -> None:
         """Add entries."""
         samples = entries.samples.astype(np.uint64)
         number = self.key[entries.key] ^ (self.location[entries.place] * np.uint64(0x9E3779B97F4A7C15))
