@@ -79,13 +79,18 @@ class CountedSamples:
         """Return the entries of a part."""
         if not self.put:
             return CountedEntries(*np.zeros((2, 0), dtype=np.int32), *np.zeros((2, 0)))
-        pulled = [[self.shelf.get(column, *put.first[part : part + 2]) for column in put.columns] for put in self.put]
-        key, place, *amounts = (np.concatenate(columns) for columns in zip(*pulled, strict=True))
-        order = ordered(key, ordered(place, np.arange(len(place))))
-        key, place, sums = key[order], place[order], np.array([own[order] for own in amounts])
+        key, place = self._column(0, part), self._column(1, part)
+        order = ordered(key, ordered(place, np.arange(len(place), dtype=np.int32)))
+        key, place = key[order], place[order]
+        sums = np.array([self._column(at, part)[order] for at in range(2, len(self.put[0].columns))])
+        del order
         left = slice(add_equal(key, place, sums))
         value = sums[0, left] * self.keys["scale"].to_numpy(np.float64)[key[left]]
         return CountedEntries(key[left], place[left], sums[-1, left].astype(np.float64), value)
+
+    def _column(self, at: int, part: int) -> Amounts:
+        """Return a column of a part, as it was put away."""
+        return np.concatenate([self.shelf.get(put.columns[at], *put.first[part : part + 2]) for put in self.put])
 
 
 def count_samples(
@@ -169,7 +174,7 @@ def _in_parts(shelf: Shelf, part: AnyInts, parts: int, pending: list[_Reduced]) 
     amounts = np.concatenate([some[2] for some in pending], axis=1)
     small = amounts.dtype == np.int64 and amounts.max(initial=0) <= _HALF
     own = part[key]
-    order = ordered(own, np.arange(len(own)))
+    order = ordered(own, np.arange(len(own), dtype=np.int32))
     first = np.append(0, np.cumsum(np.bincount(own, minlength=parts)))
     columns = (key, place, *(amounts.astype(np.int32) if small else amounts))
     return _PutAway(first, tuple(shelf.put(column[order]) for column in columns))
@@ -208,7 +213,7 @@ def _add_runs(key: AnyInts, place: AnyInts, amounts: Amounts, where: Ints, total
 
 
 @njit(nogil=True)
-def ordered(code: AnyInts, order: Ints) -> Ints:
+def ordered(code: AnyInts, order: AnyInts) -> AnyInts:
     """Return the places in an order by codes, those of equal ones as they were; by as many steps as there are codes."""
     if not len(code):
         return order
@@ -217,7 +222,7 @@ def ordered(code: AnyInts, order: Ints) -> Ints:
     for own in code:
         count[own - least + 1] += 1
     begin = np.cumsum(count)
-    sorted_places = np.empty(len(code), np.int64)
+    sorted_places = np.empty(len(code), order.dtype)
     for at in order:
         own = code[at] - least
         sorted_places[begin[own]] = at

@@ -212,7 +212,7 @@ def together(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     pending: list[pd.DataFrame] = []
     for part in parts:
         pending.append(part)
-        if sum(map(len, pending)) > max(_PENDING, len(whole)):
+        if sum(map(len, pending)) > max(_PENDING, len(whole) // 2):
             whole, pending = _added([whole, *pending]), []
     whole = _added([whole, *pending])
     return whole.iloc[np.argsort(-whole["value"].to_numpy(), kind="stable")].reset_index(drop=True)

@@ -290,7 +290,7 @@ class FunctionCells:
                 ]
             )
             inside = np.flatnonzero(wanted[part][owner])
-            order = inside[ordered(owner[inside], np.arange(len(inside)))]
+            order = inside[ordered(owner[inside], np.arange(len(inside), dtype=np.int32))]
             for target, name in ((cells.column, "column"), (cells.samples, "samples")):
                 values = np.concatenate([shelf.get(getattr(day, name), *span.tolist()) for day, span in spans])
                 target.put(values[order].astype(kind if name == "column" else "f8"))
@@ -403,7 +403,9 @@ def _alone(counted: "CountedSamples") -> "Iterator[_Day]":
     for part in range(counted.parts):
         entries = counted.entries(part)
         samples = entries.samples
-        yield _Day(counted.keys, names, entries.key, function[entries.place], samples, entries.value, samples)
+        day = _Day(counted.keys, names, entries.key, function[entries.place], samples, entries.value, samples)
+        del entries, samples
+        yield day
 
 
 def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
@@ -526,7 +528,7 @@ class _Reading:
         self.value = _longer(self.value, count) + np.bincount(function, rows.value, count)
         on, sizes = numbered_codes(stratum, machine)
         place = on.astype(np.int32)
-        order = ordered(function, ordered(place[key], np.arange(len(key))))
+        order = ordered(function, ordered(place[key], np.arange(len(key), dtype=np.int32)))
         function, key, samples = function[order], key[order], rows.samples[order]
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
         starts = np.append(0, np.cumsum(np.bincount(function, minlength=count)))

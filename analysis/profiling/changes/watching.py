@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
-_MOST_SAMPLES = 500_000
+_MOST_SAMPLES = 200_000
 """Samples of functions that are looked into at once: so many rows there may be by tags and visit."""
+_ROWS_AT_ONCE = 50_000
+"""Rows whose tags are text at a time."""
 _NAMED = 0.5
 """Part of a function's samples that a caller has on its path if it is reported with the function."""
 _AT_ONCE = 12
@@ -230,7 +232,8 @@ class _Cells:
         bins = clock.bin_of(visits["start_s"].to_numpy(np.float64))
         visits = visits.assign(bin=bins)[(bins >= 0) & (bins < clock.bins)].set_index("visit")
         nameless = set(database.values("collection"))
-        rows = _tagged(tagged, visits, nameless)
+        parts = (tagged.iloc[first : first + _ROWS_AT_ONCE] for first in range(0, len(tagged), _ROWS_AT_ONCE))
+        rows = pd.concat([_tagged(part, visits, nameless) for part in parts], ignore_index=True)
         names = [*ABOUT, *_OF_VISITS]
         code = rows.groupby(names, observed=True, sort=True).ngroup().to_numpy(np.int64)
         cells = int(code.max()) + 1
