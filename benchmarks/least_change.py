@@ -9,7 +9,10 @@ its mean over the jobs of the whole fleet by quota. `adjusted` compares the pair
 The change is the least that should be seen with power 95%: (1.96 + 1.645) / 1.96 times the half-width of five pairs in
 which nothing is planted. Printed for each fleet, share and N: the half-width (median), that change, in how many pairs
 zero was ruled out, in how many the 95% interval held the truth, and the root mean square error over the stated one.
-Of fleets of more than 100,000 machines the first 20 slots alone are kept. What was simulated is kept in `--folder`; a
+With `--controls 9` the slot of each experiment is compared with nine times as many slots, which other experiments use
+as controls, too.
+Of fleets of more than 100,000 machines the first 20 slots alone are kept, and of those of more than 500,000 nothing is
+known of what shards did in other slots. What was simulated is kept in `--folder`; a
 run that was stopped goes on from there. Half a million machines take an hour of two cores and 6 GB of disk.
 """
 
@@ -20,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.stats import norm
 
-from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.slots import cut
 from analysis.effects.strata import StratifiedFleet
 from analysis.effects.study import Study
@@ -54,6 +59,8 @@ COLUMNS = [
 ]  # fmt: skip
 WHOLE, KEPT = 20, 20
 """Cells of which all slots are written, and how many slots of each further one, with their shards' past elsewhere."""
+REMEMBERED = 100
+"""Cells of a fleet up to which it is known what the pair's shards did in other slots: memory allows no more."""
 GAIN_LOG_SD = 0.5
 POWER = 0.95
 CONFIDENCE = 0.95
@@ -134,7 +141,9 @@ class Fleet:
     def of(cls, files: Sequence[Path], days: int) -> "Fleet":
         """Read the past."""
         within = [("period", ">=", WEEK - days), ("period", "<", WEEK)]
-        past = pd.concat([pd.read_parquet(file, filters=within) for file in files], ignore_index=True)
+        read = files if len(files) <= REMEMBERED else files[:0]
+        tables = [pd.DataFrame(columns=COLUMNS), *(pd.read_parquet(file, filters=within) for file in read)]
+        past = pd.concat(tables[1:] or tables, ignore_index=True)
         return cls(files, fleet_jobs(files), days, past, shards_of(past))
 
     def rows(self, slots: Sequence[int]) -> pd.DataFrame:
@@ -143,6 +152,8 @@ class Fleet:
         own = pd.concat(tables, ignore_index=True)
         own = own[own["period"].between(WEEK - self.days, WEEK + self.days - 1)]
         served = np.unique(shards_of(own[own["period"] >= WEEK]))
+        if self.past.empty:
+            return pd.DataFrame(own)
         elsewhere = np.isin(self.shards, served) & ~self.past["slot"].isin(slots).to_numpy()
         both: pd.DataFrame = pd.concat([own, self.past[elsewhere]], ignore_index=True)
         return both
@@ -154,41 +165,59 @@ def shards_of(rows: pd.DataFrame) -> Ints:
         return np.asarray(rows["job"].to_numpy() * 1_000_003 + rows["shard"].to_numpy())
 
 
+def strata_of(rows: pd.DataFrame) -> "pd.Series[int]":
+    """Return each machine's platform in its cell, numbered."""
+    machines = rows.drop_duplicates("machine")
+    names = machines["platform"].astype(str) + "/" + (machines["machine"] // (1 << 32)).astype(str)
+    return pd.Series(pd.factorize(names)[0], machines["machine"])
+
+
 def compared(rows: pd.DataFrame, jobs: pd.DataFrame, having: Sequence[int], change: float) -> tuple[float, float]:
     """Return what the estimator says where the slots `having` got a change, and its half-width."""
     treated = rows["slot"].isin(having).to_numpy() & (rows["period"] >= WEEK).to_numpy()
     gain = jobs.set_index("job")["gain"].reindex(rows["job"]).to_numpy()
     value = rows["value"].to_numpy() * np.where(treated, 1.0 + change * gain, 1.0)
     study = Study.of(rows.assign(value=value, treated=treated.astype(np.int64)), jobs[["job", "quota", "instances"]])
-    answer = method(RECOMMENDED).many(study.cells, study.treated[None])
+    answer = InSlots(Adjusted(), strata_of(rows)).many(study.cells, study.treated[None])
     return float(answer.change[0]), float(answer.margin(CONFIDENCE)[0])
 
 
-def pairs(available: int, merged: int, most: int) -> list[tuple[range, range]]:
-    """Return pairs of runs of `merged` slots, no slot in two of them, `most` at most."""
-    first = range(0, available - 2 * merged + 1, 2 * merged)
-    return [(range(at, at + merged), range(at + merged, at + 2 * merged)) for at in first][:most]
+def experiments(available: int, merged: int, controls: int, most: int) -> list[tuple[list[int], list[int]]]:
+    """Return the treated slots and the controls of experiments with `merged` treated slots each, `most` at most.
+
+    No slot is treated in two experiments, or treated in one and a control in another. With as many controls as treated
+    slots no two experiments share any; with more, experiments take their controls in turn from half of the slots.
+    """
+    if controls == 1:
+        first = range(0, available - 2 * merged + 1, 2 * merged)
+        return [(list(range(at, at + merged)), list(range(at + merged, at + 2 * merged))) for at in first][:most]
+    half = available // 2
+    wanted = controls * merged
+    if wanted > available - half:
+        return []
+    turn = half + (np.arange(half // merged)[:, None] * wanted + np.arange(wanted)) % (available - half)
+    return [(list(range(k * merged, (k + 1) * merged)), turn[k].tolist()) for k in range(half // merged)][:most]
 
 
-def judged(fleet: Fleet, merged: int, most: int) -> dict[str, float]:
-    """Return a row of the table: what pairs of slots of `merged` percent said."""
+def judged(fleet: Fleet, chosen: Sequence[tuple[list[int], list[int]]]) -> dict[str, float]:
+    """Return a row of the table: what experiments on slots said, each with its treated slots and its controls."""
     jobs, files = fleet.jobs, fleet.files
     truth_of_one = float(np.average(jobs["gain"], weights=jobs["quota"]))
-    chosen = pairs(SLOTS if len(files) <= WHOLE else KEPT, merged, most)
     widths = [compared(fleet.rows([*a, *b]), jobs, a, 0.0)[1] for a, b in chosen[:PILOT]]
     change = TIMES * float(np.median(widths))
     said = list[tuple[float, float]]()
     for a, b in chosen:
         said.append(compared(fleet.rows([*a, *b]), jobs, a, change / truth_of_one))
-        print(f"\r{len(said)} of {len(chosen)} pairs", end="", file=sys.stderr, flush=True)
+        print(f"\r{len(said)} of {len(chosen)} experiments", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     estimate, width = np.array(said).T
     off = estimate - change
     return {
         "machines": len(files) * CELL,
-        "slot_machines": len(files) * CELL * merged // 100,
+        "slot_machines": len(files) * CELL * len(chosen[0][0]) // SLOTS,
+        "controls": len(chosen[0][1]) // len(chosen[0][0]),
         "days": fleet.days,
-        "pairs": len(said),
+        "experiments": len(said),
         "half_width": float(np.median(width)),
         "least_change": change,
         "found": float((estimate - width > 0).mean()),
@@ -199,22 +228,27 @@ def judged(fleet: Fleet, merged: int, most: int) -> dict[str, float]:
 
 def told(row: dict[str, float]) -> str:
     """Return a line of the table."""
-    sizes = f"{row['machines']:>11,} {row['slot_machines']:>8,} {row['days']:>5} {row['pairs']:>6}"
-    widths = f"{row['half_width']:>11.3%} {row['least_change']:>13.3%}"
+    sizes = f"{row['machines']:>11,} {row['slot_machines']:>8,} {row['controls']:>9} {row['days']:>5}"
+    widths = f"{row['experiments']:>6} {row['half_width']:>11.3%} {row['least_change']:>13.3%}"
     return f"{sizes} {widths} {row['found']:>7.0%} {row['covers']:>7.0%} {row['error_over_stated']:>13.2f}"
 
 
 def table(asked: argparse.Namespace) -> Iterator[dict[str, float]]:
     """Yield the rows, and print them."""
     sizes = list(map(int, asked.machines.split(",")))
-    print(f"{'machines':>11} {'of slot':>8} {'days':>5} {'pairs':>6} {'half-width':>11} {'least change':>13}", end="")
-    print(f" {'found':>7} {'covers':>7} {'error/stated':>13}")
+    print(f"{'machines':>11} {'of slot':>8} {'controls':>9} {'days':>5} {'number':>6} {'half-width':>11}", end="")
+    print(f" {'least change':>13} {'found':>7} {'covers':>7} {'error/stated':>13}")
     for machines in sizes:
         files = simulated(machines // CELL, asked.folder, asked.processes)
         for days in map(int, asked.days.split(",")):
             fleet = Fleet.of(files, days)
-            for share in map(int, asked.shares.split(",")):
-                row = judged(fleet, share, asked.pairs)
+            available = SLOTS if len(files) <= WHOLE else KEPT
+            for share, controls in product(*(map(int, of.split(",")) for of in (asked.shares, asked.controls))):
+                chosen = experiments(available, share, controls, asked.pairs)
+                if not chosen:
+                    print(f"{share}% against {controls} times as many: {available} slots are too few", file=sys.stderr)
+                    continue
+                row = judged(fleet, chosen)
                 print(told(row), flush=True)
                 yield row
 
@@ -224,8 +258,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machines", default="10000,100000", help=f"of the fleets, in whole cells of {CELL:,}")
     parser.add_argument("--shares", default="1,5", help="of the fleet that a slot is, in percent")
+    parser.add_argument("--controls", default="1", help="slots of controls for each treated one")
     parser.add_argument("--days", default="1,2,4,7", help="of the study, and of the past before it")
-    parser.add_argument("--pairs", type=int, default=SLOTS // 2, help="at most")
+    parser.add_argument("--pairs", type=int, default=SLOTS // 2, help="experiments, at most")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=Path("runs/least_change"))
     parser.add_argument("--csv", type=Path, help="file for the table")

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.effects.methods import RECOMMENDED, method
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.past import Past
-from analysis.effects.study import Study, half_width, potential
+from analysis.effects.study import EffectMethod, Study, half_width, potential
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 
@@ -34,13 +35,14 @@ class NoiseFloor:
     """slot, other, difference, error, freedom of the pairs that were studied by themselves, without the other slots."""
 
     @classmethod
-    def of(cls, past: Past, machines: pd.Index, slot: Ints) -> "NoiseFloor":
+    def of(cls, past: Past, machines: pd.Index, slot: Ints, stratum: Ints) -> "NoiseFloor":
         """Return the noise floor of slots: the later half of the past is the study, the half before is its past.
 
         Parameters
         ----------
         past : two periods or more
         machines, slot : (M,) which machine is in which slot, 0 to N - 1, N at least 2
+        stratum : (M,) the platform and cluster of each, of which slots have even shares
 
         Raises
         ------
@@ -55,8 +57,9 @@ class NoiseFloor:
         length, known = periods // 2, pd.Series(slot, index=machines)
         before, now = past.between(periods - 2 * length, periods - length), past.between(periods - length, periods)
         cells = potential(before, now, now, past.jobs)
-        answers = method(RECOMMENDED).many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
-        alone = _studied_alone(before, now, past.jobs, known)
+        estimator = InSlots(Adjusted(), pd.Series(stratum, machines))
+        answers = estimator.many(cells, known.reindex(cells.machines).to_numpy() == np.arange(slots)[:, None])
+        alone = _studied_alone(before, now, past.jobs, known, estimator)
         return cls(length, length, *answers, alone=alone)
 
     def pairs(self, confidence: float = 0.95) -> pd.DataFrame:
@@ -113,7 +116,11 @@ def _times_larger(alone: pd.Series, among_all: pd.Series) -> float:
 
 
 def _studied_alone(
-    before: pd.DataFrame, now: pd.DataFrame, jobs: pd.DataFrame | None, slot: "pd.Series[int]"
+    before: pd.DataFrame,
+    now: pd.DataFrame,
+    jobs: pd.DataFrame | None,
+    slot: "pd.Series[int]",
+    estimator: EffectMethod,
 ) -> pd.DataFrame:
     """Return what the estimator says of up to `_ALONE` pairs of slots without the others, whose past alone is known.
 
@@ -122,8 +129,9 @@ def _studied_alone(
     before, now : observations of the past and of the study
     jobs : job, quota of the whole fleet
     slot : of each machine, 0 to N - 1
+    estimator : of the differences
     """
-    estimator, of_past = method(RECOMMENDED), slot.reindex(before["machine"]).to_numpy()
+    of_past = slot.reindex(before["machine"]).to_numpy()
     of_now = slot.reindex(now["machine"]).to_numpy()
     first, other = np.triu_indices(int(slot.max()) + 1, 1)
     rows = list[tuple[float, ...]]()

@@ -18,6 +18,7 @@ from analysis.effects.controls_step import controls_step
 from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.exposure import Exposure, WholeDomains
 from analysis.effects.linearisation import Linearised
 from analysis.effects.methods import (
@@ -263,7 +264,9 @@ class EffectAnswer(Conclusion):
         if self.effect.estimator not in SHIPPED:
             return gives
         why = (
-            "it counts as effect what all machines do meanwhile" if self.periods_before else "it takes no past as help"
+            "it counts as effect what all machines do meanwhile, and what set these apart before"
+            if self.periods_before
+            else "it takes no past as help"
         )
         return f"{gives}: {why}"
 
@@ -286,6 +289,7 @@ def effect(
     change: ChangeKind | None = None,
     prices: Source | None = None,
     elsewhere: pd.DataFrame | None = None,
+    strata: "pd.Series[int] | None" = None,
 ) -> EffectAnswer:
     """Return by how much a feature changed a fleet's performance, after the guards had their say.
 
@@ -310,6 +314,7 @@ def effect(
     prices : of machines `without` the feature and `with` it, as `analysis.economics.FIELDS`; of a relative change
     elsewhere : observations of machines that take no part, from before the study: of a relative change of a rate, what
         shards did there is known too
+    strata : by machine, of which both arms have even shares by design, as slots have; the error is that within strata
 
     Raises
     ------
@@ -350,6 +355,8 @@ def effect(
         estimate = _by_own(whole, ExperimentTables.of(rows, read.jobs, confidence), chosen)
     else:
         clustered = (by_rack(chosen) if counted != "machine" else None) or chosen
+        if strata is not None and counted == "machine" and isinstance(clustered, Adjusted) and estimand.plain:
+            clustered = InSlots(clustered, strata)
         with read.faults():
             answered = _estimated if domain is None else _total
             known = rows if elsewhere is None or not estimand.plain else pd.concat([rows, elsewhere], ignore_index=True)

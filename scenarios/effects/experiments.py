@@ -303,17 +303,18 @@ def _effect(
 ) -> SlotEffect:
     """Return what one experiment changed, with what the guards say, that of the slots' mixes among them."""
     own, elsewhere = experiment.rows(rows), experiment.elsewhere(rows, others)
+    before = own[own["period"] < experiment.since]
+    fleet = None if before.empty else StratifiedFleet.of(before)
     answer = effect(
         [own.drop(columns="slot")],
         jobs,
         estimator=question.estimator,
         confidence=question.confidence,
         elsewhere=None if elsewhere is None else elsewhere.drop(columns="slot"),
+        strata=None if fleet is None else pd.Series(fleet.stratum, fleet.names),
     )
-    before = own[own["period"] < experiment.since]
-    if before.empty:
+    if fleet is None:
         return SlotEffect(experiment, answer, tuple(answer.audit.findings), math.nan)
-    fleet = StratifiedFleet.of(before)
     slot = before.drop_duplicates("machine").set_index("machine")["slot"].reindex(fleet.names)
     treated, controls = (slot.isin(arm).to_numpy() for arm in (experiment.treated, experiment.controls))
     mix = mix_difference(fleet, treated, controls, (slot[treated].nunique(), slot[controls].nunique()))

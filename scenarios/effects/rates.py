@@ -79,18 +79,25 @@ class RatesAnswer(Conclusion):
         return self.rates.reference
 
     def brief(self) -> str:
-        """Return what a machine of the first platform is worth."""
+        """Return what a machine, or a hardware thread, of the first platform is worth."""
         row = self.frame().iloc[0]
-        ends = interval(row["low"], row["high"], ".3f")
-        return f"one machine of {row['platform']} is worth {row['worth']:.3f} of {self.reference} ({ends})"
+        ends = interval(row["worth_low"], row["worth_high"], ".3f")
+        return f"one {self._unit} of {row['platform']} is worth {row['worth']:.3f} of {self.reference} ({ends})"
 
     def frame(self) -> pd.DataFrame:
-        """Return a row a platform: rate (per CPU second), worth (of a machine) with low and high, and more."""
+        """Return a row a platform.
+
+        Returns
+        -------
+        pd.DataFrame
+            platform, rate (per CPU second) with low and high, worth (of a machine; of a hardware thread where `threads`
+            is empty) with worth_low and worth_high, threads_ratio, and more.
+        """
         fleet = self.rates.fleet
         times = np.array([self._threads_ratio(name) for name in fleet["platform"]])
         return fleet.assign(
-            rate_low=fleet["low"], rate_high=fleet["high"], worth=fleet["rate"] * times,
-            low=fleet["low"] * times, high=fleet["high"] * times, threads_ratio=times,
+            worth=fleet["rate"] * times, worth_low=fleet["low"] * times, worth_high=fleet["high"] * times,
+            threads_ratio=times,
         )  # fmt: skip
 
     def jobs(self) -> pd.DataFrame:
@@ -125,6 +132,10 @@ class RatesAnswer(Conclusion):
         """Return the worth of each platform's machines, and the rates of the largest jobs."""
         return Section("", tuple(self._blocks()))
 
+    @property
+    def _unit(self) -> str:
+        return "machine" if self.threads else "hardware thread"
+
     def _threads_ratio(self, platform: str) -> float:
         return threads_ratio(self.threads, platform, self.reference)
 
@@ -134,8 +145,8 @@ class RatesAnswer(Conclusion):
             more = f"{row['threads_ratio']:.4g} times the" if row["threads_ratio"] != 1.0 else "as many"
             threads = f", with {more} hardware threads" if self.threads else ""
             yield Says(
-                f"one machine of {row['platform']} is worth {row['worth']:.3f} machines of {self.reference} "
-                f"({interval(row['low'], row['high'], '.3f')}){threads}",
+                f"one {self._unit} of {row['platform']} is worth {row['worth']:.3f} {self._unit}s of {self.reference} "
+                f"({interval(row['worth_low'], row['worth_high'], '.3f')}){threads}",
                 "strong",
             )
         adjusted = f"; adjusted for {', '.join(self.conditions)}" if self.conditions else ""
@@ -151,7 +162,7 @@ class RatesAnswer(Conclusion):
                 str(row["platform"]),
                 f"{row['machines']:,}",
                 number(row["rate"], ".3f"),
-                interval(row["rate_low"], row["rate_high"], ".3f"),
+                interval(row["low"], row["high"], ".3f"),
                 number(row["naive"], ".3f"),
                 f"{row['jobs']:,}",
                 share(row["seen"], 1),
@@ -220,6 +231,9 @@ def rates(
     prices = None if question.prices is None else priced(question.prices, sorted(rows["platform"].unique()))
     with faults_in(read.source):
         threads, of_threads = _threads(rows, sheets)
+        if prices is not None and not threads:
+            problem = "are of whole machines: they need the column vcpus, hardware threads of a machine"
+            raise FaultsError([Fault("", 0, 0, "prices", problem, of_threads[0])])
         rows = rows.assign(vcpus=rows["platform"].map(threads)) if threads and "vcpus" not in rows else rows
         conditions = conditions_of(rows)
         coded = PlatformRows.of(rows, read.jobs, conditions.table, question.cluster)
@@ -334,7 +348,7 @@ def _threads(rows: pd.DataFrame, sheets: Mapping[str, Platform]) -> tuple[Mappin
     if all(name in sheets for name in names):
         return {name: float(sheets[name].vcpus) for name in names}, ()
     unknown = ", ".join(name for name in names if name not in sheets)
-    why = f"no column vcpus, and no spec sheet of {unknown}: machines count as having equally many hardware threads"
+    why = f"no column vcpus, and no spec sheet of {unknown}: what a whole machine is worth is not known"
     return {}, (why,)
 
 

@@ -399,7 +399,7 @@ def _floor(
     past: Past, metric: MetricName | None, done: Cut, names: Sequence[str], question: SlotsQuestion
 ) -> MetricFloor:
     with faults_in(Path("noise floor")):
-        floor = NoiseFloor.of(past, done.machines.names, done.slot)
+        floor = NoiseFloor.of(past, done.machines.names, done.slot, done.machines.stratum)
     pairs = floor.pairs(question.confidence)
     of: Mapping[int, str] = dict(enumerate(names))
     return MetricFloor(metric, floor, pairs.assign(slot=pairs["slot"].map(of), other=pairs["other"].map(of)))

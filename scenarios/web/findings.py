@@ -64,6 +64,8 @@ class QuestionView:
     values: Mapping[str, Value]
     problems: list[str]
     answer: Table | None
+    nothing: str
+    """What an answer without rows says; empty if it has some, or was not asked."""
 
 
 def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
@@ -156,7 +158,8 @@ def question(site: ProfileSite, pairs: Pairs) -> WebPage:
             answer = _answer(wanted.ask(site.database, **given), wanted.title, PageQuery(site.default()))
         except (QueryError, NotEnoughDataError) as error:
             problems = str(error).splitlines()
-    view = QuestionView(wanted, {**wanted.defaults(site.database), **given}, problems, answer)
+    nothing = wanted.nothing if answer is not None and not answer.rows else ""
+    view = QuestionView(wanted, {**wanted.defaults(site.database), **given}, problems, answer, nothing)
     return WebPage("question.html", wanted.title, view, 400 if problems and len(pairs) > 1 else 200)
 
 

@@ -21,6 +21,8 @@ import pandas as pd
 from scipy.linalg import hadamard
 
 from analysis.effects.cells import of_machines
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.methods import method
 from analysis.effects.overlaps import SlotExperiment
 from analysis.effects.slots import cut
@@ -95,11 +97,12 @@ def at_once(condition, rng, arrangement, elsewhere=True):
         times = (1.0 + effect) * (1.0 if arrangement == "crossed" else gain)
         value = np.where(during & table["slot"].isin(experiment.treated).to_numpy(), value * times, value)
     table["value"], answers = value, []
+    estimator = InSlots(Adjusted(), pd.Series(machines.stratum, machines.names))
     for experiment, effect in zip(planned, effects, strict=True):
         others = [other for other in planned if other is not experiment]
         parts = [experiment.rows(table), experiment.elsewhere(table, others)] if elsewhere else [experiment.rows(table)]
         study = Study.of(pd.concat(parts, ignore_index=True), jobs)
-        said = method("adjusted").many(study.cells, study.treated[None])
+        said = estimator.many(study.cells, study.treated[None])
         mean_gain = 1.0 if arrangement == "crossed" else (1.0 + drawn.truth["instances"]) / 1.06
         answers.append((float(said.change[0]), float(said.margin()[0]), (1.0 + effect) * mean_gain - 1.0))
     return np.array(answers)

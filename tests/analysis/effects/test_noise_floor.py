@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.effects import noise_floor
-from analysis.effects.methods import method
+from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.noise_floor import NoiseFloor
 from analysis.effects.past import Past
 from analysis.effects.slots import cut
@@ -37,12 +38,13 @@ def alone(table, done, first, other):
     rows = table[(table["period"] < last) | table["machine"].isin(names[np.isin(done.slot, (first, other))])]
     having = (rows["period"] == last) & rows["machine"].isin(names[done.slot == first])
     study = Study.of(rows.assign(treated=having.astype(int)))
-    return method("adjusted").many(study.cells, study.treated[None])
+    strata = pd.Series(done.machines.stratum, names)
+    return InSlots(Adjusted(), strata).many(study.cells, study.treated[None])
 
 
 def test_pairs_are_near_what_the_estimator_says_of_them_alone(fleet):
     table, done = fleet
-    floor = NoiseFloor.of(Past(table, 86400.0), done.machines.names, done.slot)
+    floor = NoiseFloor.of(Past(table, 86400.0), done.machines.names, done.slot, done.machines.stratum)
     pairs = floor.pairs().set_index(["slot", "other"])
     assert len(pairs) == 45
     known = floor.alone.set_index(["slot", "other"]).index
@@ -68,7 +70,7 @@ def test_later_differences_are_within_the_noise_floor_as_often_as_it_says():
         past, today = table[table["period"] < 2], table[table["period"] == 2]
         done = cut(StratifiedFleet.of(past), 10, number)
         names = done.machines.names
-        pairs = NoiseFloor.of(Past(past, 86400.0), names, done.slot).pairs()
+        pairs = NoiseFloor.of(Past(past, 86400.0), names, done.slot, done.machines.stratum).pairs()
         cells = potential(table[table["period"] == 1], today, today)  # a day is its past, as in the noise floor
         for first, other, width in pairs[["slot", "other", "half_width"]].itertuples(index=False):
             (apart,) = differences(cells, names[done.slot == first], names[done.slot == other], ["adjusted"])
@@ -81,4 +83,4 @@ def test_what_it_needs(slots, periods, needed):
     row = {"job": "a", "machine": range(8), "weight": 1.0, "value": np.arange(1.0, 9.0), "treated": 0}
     table = pd.concat([pd.DataFrame({"period": period, **row}) for period in range(periods)], ignore_index=True)
     with pytest.raises(NotEnoughDataError, match=needed):
-        NoiseFloor.of(Past(table, 86400.0), pd.RangeIndex(8), np.arange(8) % slots)
+        NoiseFloor.of(Past(table, 86400.0), pd.RangeIndex(8), np.arange(8) % slots, np.zeros(8, dtype=np.int64))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.effects.strata import StratifiedFleet
 from scenarios.commands.app import app
 from scenarios.effects.effect import effect
 from scenarios.effects.experiments import ExperimentsQuestion
@@ -52,7 +53,9 @@ def test_each_experiment_is_estimated_on_its_own_slots(study, answer):
     alone = slots[slots["slot"].isin(["1", "2", "3", "4"])]
     rows = table[table["machine"].isin(alone["machine"])]
     having = rows["machine"].isin(alone["machine"][alone["slot"].isin(["1", "2"])]) & (rows["period"] == 2)
-    same = effect([rows.assign(treated=having.astype(int))])
+    fleet_before = StratifiedFleet.of(rows[rows["period"] < 2])
+    strata = pd.Series(fleet_before.stratum, fleet_before.names)
+    same = effect([rows.assign(treated=having.astype(int))], strata=strata)
     assert (same.change, same.low) == (found.loc["a", "change"], found.loc["a", "low"])
 
 

@@ -30,7 +30,10 @@ def test_a_machine_is_worth_the_rate_times_the_threads(table):
     frame = answer.frame().set_index("platform")
     assert answer.reference == "p0"
     assert frame["worth"].tolist() == pytest.approx([frame["rate"]["p1"], 2 * frame["rate"]["p2"]])
-    assert (answer.frame()["low"] < answer.frame()["worth"]).all()
+    for name in ("rate", "worth"):
+        low, high = ("low", "high") if name == "rate" else ("worth_low", "worth_high")
+        assert (frame[low] < frame[name]).all()
+        assert (frame[name] < frame[high]).all()
     assert set(answer.jobs()["source"]) <= {"measured", "pooled", "not seen"}
 
 
@@ -45,7 +48,7 @@ def test_a_load_that_is_the_platforms_own_is_not_adjusted_for(noise):
     value = (1.0 + job) * np.where(new, 1.3, 1.0) * rng.lognormal(0.0, 0.05, 480)
     answer = wsc.rates(pd.DataFrame({**rows, "value": value}), against="old")
     (row,) = answer.frame().to_dict("records")
-    assert row["low"] < 2.6 < row["high"] < row["low"] + 0.3
+    assert row["worth_low"] < 2.6 < row["worth_high"] < row["worth_low"] + 0.3
     assert any("load differs between platforms" in note for note in answer.notes)
 
 
@@ -127,6 +130,14 @@ def test_work_costs_less_on_machines_that_are_worth_more(table):
     assert costs["cost_low"].between(0, costs["cost"]).all()
     with pytest.raises(FaultsError, match=r"platform: should have a row for p2, got p0, p1"):
         wsc.rates(table, prices=prices.head(2))
+
+
+def test_without_hardware_threads_no_machine_is_worth_anything_or_costs(table):
+    answer = wsc.rates(table.drop(columns="vcpus"))
+    assert answer.brief().startswith("one hardware thread of p1 is worth")
+    assert "one machine" not in str(answer)
+    with pytest.raises(FaultsError, match="prices: are of whole machines: they need the column vcpus"):
+        wsc.rates(table.drop(columns="vcpus"), prices=pd.DataFrame(PRICES).assign(power_price=0.1))
 
 
 def test_a_change_costs_less_if_its_price_is_less_than_it_gains():

@@ -1,9 +1,22 @@
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 
 from analysis.profiling.questions.catalogue import QUESTIONS
 from scenarios.profiling import files as profile_files
+from scenarios.web import findings
 from scenarios.web.application import application
 from tests.helpers.web_pages import ask, harmless
+
+
+def test_an_answer_without_rows_says_what_it_lacks(pages, monkeypatch):
+    nothing = pd.DataFrame({"function": []})
+    empty = replace(QUESTIONS["locks"], answer=lambda database, event, top: nothing, nothing="a < b")
+    monkeypatch.setattr(findings, "QUESTIONS", {"locks": empty})
+    page = ask(pages, "/questions/locks")
+    assert "Nothing found: a &lt; b" in page.text
+    assert not harmless(page).count("table")
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -12,7 +25,7 @@ def test_every_question_has_a_page(pages, name):
     answer = ask(pages, f"/questions/{name}")
     assert answer.status == 200
     page = harmless(answer)
-    assert page.count("table") + page.count("li") >= 1
+    assert page.count("table") + page.count("li") >= 1 or "Nothing found: " in answer.text
     assert set(page.all("input", "name")) == set(QUESTIONS[name].parameters)
     assert f"/questions/{name}" in page.all("form", "action")
     assert any(href == f"/questions/{name}" for href in harmless(ask(pages, "/questions")).all("a", "href"))
