@@ -173,6 +173,7 @@ _CORE_PMU = TraceTable(
         TraceColumn("start", ("ts",), "time", 0),
         TraceColumn("machine", ("node_id",), "maybe_name", 1),
         TraceColumn("index", ("container_id",), "name", 2),
+        TraceColumn("cpu", ("cpu",), "maybe_name", 3, required=False),
         TraceColumn("instructions", ("instructions",), "count", 6),
         TraceColumn("cycles", ("cycles",), "count", 7),
         TraceColumn("reference", ("ref_cycles",), "count", 8),

@@ -21,6 +21,8 @@ LONGEST_US = 86_400_000_000
 SCHEMA = pa.schema(
     [
         ("period", pa.int64()),
+        ("start_us", pa.int64()),
+        ("cpu", pa.string()),
         ("job", pa.string()),
         ("machine", pa.string()),
         ("instance", pa.string()),
@@ -32,11 +34,11 @@ SCHEMA = pa.schema(
         ("misses", pa.int64()),
     ]
 )
-"""Of measurements: number of the period; time present; CPU time, and that of which cycles and instructions were
-counted; the latter over its CPI, which is instructions in units of cycles. Where use is a share of the request, CPU
-times are of one requested CPU. Of a trace of counters CPU times are reference cycles, the work is instructions, cycles
-and cache misses are those of the rows that are counted, and an instance is present for the whole period; elsewhere the
-last two are null."""
+"""Of measurements: number of the period; when they begin, and the logical processor, "" where rows do not say; time
+present; CPU time, and that of which cycles and instructions were counted; the latter over its CPI, which is
+instructions in units of cycles. Where use is a share of the request, CPU times are of one requested CPU. Of a trace of
+counters CPU times are reference cycles, the work is instructions, cycles and cache misses are those of the rows that
+are counted, and an instance is present for the whole period; elsewhere the last two are null."""
 REQUESTS = pa.schema([("instance", pa.string()), ("job", pa.string()), ("request_n", pa.int64())])
 """Of requests: what an instance asked for, in billionths of a CPU; null if it does not say."""
 _NO_MACHINE = ("", "0", "-1")
@@ -141,6 +143,8 @@ def _measured(block: TraceBlock, form: Format, period_us: int, faults: Faults, t
     tally.last_us = int(max(tally.last_us, (start_us + present_us)[counts].max(initial=tally.last_us)))
     columns = [
         _whole(np.floor(np.where(counts, start_us, 0.0) / period_us)),
+        _whole(np.where(counts, start_us, 0.0)),
+        texts.get("cpu", pa.array([""] * len(counts), pa.string())),
         _job(texts),
         texts["machine"],
         _instance(texts, form),
@@ -169,6 +173,8 @@ def _counters(block: TraceBlock, form: Format, period_us: int, faults: Faults, t
     tally.last_us = int(max(tally.last_us, start_us[counts].max(initial=tally.last_us)))
     columns = [
         _whole(np.floor(np.where(counts, start_us, 0.0) / period_us)),
+        _whole(np.where(counts, start_us, 0.0)),
+        texts.get("cpu", pa.array([""] * len(counts), pa.string())),
         _job(texts),
         texts["machine"],
         _instance(texts, form),

@@ -26,12 +26,20 @@ MACHINES = (
 )
 """What a fleet's owner may know of machines; times are the trace's, in seconds."""
 
+_KEY = "machine, instance, start_us, cpu"
+"""What no two measurements have in common, if none was written twice."""
+_ROWS = f"""
+CREATE TABLE rows AS
+SELECT hash({_KEY}) AS mark, * FROM measured
+"""
+_MARKS = "CREATE TABLE marks AS SELECT mark FROM rows GROUP BY mark HAVING count(*) > 1"
+_MARKED = "CREATE TABLE marked AS SELECT DISTINCT * FROM rows WHERE mark IN (FROM marks)"
 _SUMS = """
 CREATE TABLE sums AS
 SELECT period, any_value(job) AS own_job, machine, instance, {present}(present_us) AS present_us,
        sum(cpu_ns) AS cpu_ns, sum(counted_ns) AS counted_ns, sum(work_ns) AS work_ns, sum(cycles) AS cycles,
        sum(misses) AS misses
-FROM measured GROUP BY period, machine, instance
+FROM (FROM rows WHERE mark NOT IN (FROM marks) UNION ALL FROM marked) GROUP BY period, machine, instance
 """
 _ASKED = """
 CREATE TABLE asked AS
@@ -78,8 +86,8 @@ class TraceTotals:
     --------
     >>> import tempfile
     >>> from analysis.traces.layouts import FORMATS
-    >>> row = [0], ["7"], ["m"], ["7/0"], [300_000_000], *[[30_000_000_000]] * 2, [15_000_000_000], [None], [None]
-    >>> batch = pa.record_batch([pa.array(value, field.type) for value, field in zip(row, SCHEMA)], SCHEMA)
+    >>> row = [0, 0, "", "7", "m", "7/0", 300_000_000, 30_000_000_000, 30_000_000_000, 15_000_000_000, None, None]
+    >>> batch = pa.record_batch([pa.array([cell], column.type) for cell, column in zip(row, SCHEMA)], SCHEMA)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with TraceTotals(FORMATS["google2011"], 3_600_000_000, Path(folder)) as totals:
     ...         totals.take([batch], None, None)
@@ -127,7 +135,9 @@ class TraceTotals:
         Exception
             Whatever the iterables raise.
         """
-        self._create(_SUMS.format(present="max" if self._form.counted else "sum"), measured=(SCHEMA, measured))
+        self._create(_ROWS, measured=(SCHEMA, measured))
+        for statement in (_MARKS, _MARKED, _SUMS.format(present="max" if self._form.counted else "sum")):
+            self._connection.execute(statement)
         self._create(_ASKED, requested=(REQUESTS, requested or []))
         known = pd.DataFrame({"machine": pd.Series(dtype=object)}) if machines is None else machines
         self._known = {str(name) for name in known.columns}
@@ -184,6 +194,11 @@ class TraceTotals:
                    FROM stays WHERE {" AND ".join(self._usable())}"""
         return dict(zip(_COUNTED, self._row(rows), strict=True))
 
+    def copies(self) -> int:
+        """Return how many rows were left out because they repeat another of the same instance, machine and time."""
+        rows = "SELECT (SELECT count(*) FROM rows WHERE mark IN (FROM marks)) - (SELECT count(*) FROM marked)"
+        return self._row(rows)[0]
+
     def set_aside(self) -> dict[str, int]:
         """Return how many instances' stays are in no observation although they were counted, and why."""
         cases = {
@@ -199,7 +214,12 @@ class TraceTotals:
 
     def doubts(self) -> dict[str, int]:
         """Return what seems wrong and may not be: how often, by what."""
+        told = "cpu <> ''" if self._form.counted else "true"
         cases = {
+            "rows are of the same instance, machine and time as another and differ from it: all are summed": (
+                f"""SELECT coalesce(sum(n), 0) FROM
+                    (SELECT count(*) AS n FROM marked WHERE {told} GROUP BY {_KEY} HAVING n > 1)"""
+            ),
             "stays were measured for longer than their period": (
                 f"SELECT count(*) FROM sums WHERE present_us > {self._period_us}"
             ),

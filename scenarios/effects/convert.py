@@ -141,7 +141,7 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
             out=conversion.out,
             jobs_out=conversion.jobs_out,
             rows=tally.rows,
-            left_out=dict(sorted(tally.left_out.items())),
+            left_out=dict(sorted(tally.left_out.items())) | _copies(totals.copies()),
             set_aside=totals.set_aside(),
             doubts=totals.doubts(),
             observations=counts["observations"],
@@ -154,6 +154,10 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
             last_s=tally.last_us / 1e6,
             notes=tuple(_notes(conversion, form)),
         )
+
+
+def _copies(count: int) -> dict[str, int]:
+    return {"copies of rows of the same instance, machine and time": count} if count else {}
 
 
 def _check(conversion: Conversion, form: "Format") -> None:

@@ -173,6 +173,7 @@ def test_what_says_nothing_of_performance_is_counted_by_why(tmp_path):
         replace(good, machine="-1"),
         replace(good, cpi=math.nan),
     ]
+    others = [replace(row, start_s=good.start_s + at, end_s=good.end_s + at) for at, row in enumerate(others, start=1)]
     text = google2019_json([good, *others]) + google2019_json([good], collection_type=1)
     payload, table = converted(tmp_path, "google2019", written(tmp_path / "usage.json", text))
     assert payload["left_out"] == {
@@ -227,9 +228,27 @@ def test_machines_that_nobody_listed_are_of_an_unknown_platform(tmp_path):
 
 
 def test_measurements_that_overlap_are_doubtful(tmp_path):
-    again = [written(tmp_path / f"{name}.csv", google2011(ROWS)) for name in "ab"]
+    late = [replace(row, start_s=row.start_s + 1, end_s=row.end_s + 1) for row in ROWS]
+    again = [written(tmp_path / f"{name}.csv", google2011(of)) for name, of in (("a", ROWS), ("b", late))]
     payload, _ = converted(tmp_path, "google2011", *again)
     assert payload["doubts"]["stays were measured for longer than their period"] > 5
+
+
+def test_rows_that_are_there_twice_count_once_and_are_told(tmp_path):
+    usage, again = (written(tmp_path / f"{name}.csv", google2011(ROWS)) for name in "ab")
+    whole, _ = converted(tmp_path, "google2011", usage, out="whole.csv")
+    twice, _ = converted(tmp_path, "google2011", usage, again, out="twice.csv")
+    assert (tmp_path / "twice.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    told_of = "copies of rows of the same instance, machine and time"
+    assert (twice["left_out"][told_of], twice["doubts"]) == (len(ROWS), whole["doubts"])
+    assert told_of not in whole["left_out"]
+
+
+def test_rows_of_the_same_time_that_differ_are_summed_and_told(tmp_path):
+    other = written(tmp_path / "b.csv", google2011([replace(ROWS[0], cpus=ROWS[0].cpus / 2), ROWS[1]]))
+    payload, _ = converted(tmp_path, "google2011", written(tmp_path / "a.csv", google2011(ROWS)), other)
+    assert payload["left_out"]["copies of rows of the same instance, machine and time"] == 1
+    assert [count for what, count in payload["doubts"].items() if what.startswith("rows are of the same")] == [2]
 
 
 def test_all_faults_of_all_files_are_told_at_once_with_their_places(tmp_path):

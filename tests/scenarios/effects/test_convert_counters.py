@@ -71,6 +71,15 @@ def test_rows_in_another_order_in_several_files_with_names_give_the_same_bytes(t
     assert (trace / "a.csv").read_bytes() == (trace / "b.csv").read_bytes()
 
 
+def test_rows_of_two_cpus_are_no_copies_and_those_of_one_are(trace):
+    core = (trace / "core_pmu.csv").read_text()
+    same = [",".join([*line.split(",")[:6], "300", "400", "500", "6"]) for line in core.splitlines()]
+    written(trace, "\n".join(same) + "\n", *amtrace(ROWS)[1:])
+    (trace / "again.csv").write_text("\n".join(same[:7]) + "\n")
+    made, _ = converted(trace, usage=("core_pmu.csv", "again.csv"))
+    assert (made.left_out, made.doubts) == ({"copies of rows of the same instance, machine and time": 7}, {})
+
+
 def test_small_blocks_give_the_same_bytes(trace, monkeypatch):
     converted(trace, out="a.csv", clocked=True)
     monkeypatch.setattr("analysis.traces.files._BLOCK_BYTES", 700)
