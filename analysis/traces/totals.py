@@ -34,6 +34,12 @@ SELECT hash({_KEY}) AS mark, * FROM measured
 """
 _MARKS = "CREATE TABLE marks AS SELECT mark FROM rows GROUP BY mark HAVING count(*) > 1"
 _MARKED = "CREATE TABLE marked AS SELECT DISTINCT * FROM rows WHERE mark IN (FROM marks)"
+_COPIES = "SELECT (SELECT count(*) FROM rows WHERE mark IN (FROM marks)) - (SELECT count(*) FROM marked)"
+_DIFFERING = f"""
+SELECT coalesce(sum(n), 0) FROM
+(SELECT count(*) AS n FROM marked WHERE {{told}} GROUP BY {_KEY} HAVING n > 1)
+"""
+_DIFFER = "rows are of the same instance, machine and time as another and differ from it: all are summed"
 _SUMS = """
 CREATE TABLE sums AS
 SELECT period, any_value(job) AS own_job, machine, instance, {present}(present_us) AS present_us,
@@ -107,6 +113,8 @@ class TraceTotals:
             }
         )
         self._known = set[str]()
+        self.copies = self._differing = 0
+        """Rows that were left out because they repeat another of the same instance, machine and time."""
 
     def __enter__(self) -> Self:
         return self
@@ -138,6 +146,11 @@ class TraceTotals:
         self._create(_ROWS, measured=(SCHEMA, measured))
         for statement in (_MARKS, _MARKED, _SUMS.format(present="max" if self._form.counted else "sum")):
             self._connection.execute(statement)
+        told = "cpu <> ''" if self._form.counted else "true"
+        self.copies = self._row(_COPIES)[0]
+        self._differing = self._row(_DIFFERING.format(told=told))[0]
+        for table in ("rows", "marks", "marked"):  # their room is needed
+            self._connection.execute(f"DROP TABLE {table}")
         self._create(_ASKED, requested=(REQUESTS, requested or []))
         known = pd.DataFrame({"machine": pd.Series(dtype=object)}) if machines is None else machines
         self._known = {str(name) for name in known.columns}
@@ -194,11 +207,6 @@ class TraceTotals:
                    FROM stays WHERE {" AND ".join(self._usable())}"""
         return dict(zip(_COUNTED, self._row(rows), strict=True))
 
-    def copies(self) -> int:
-        """Return how many rows were left out because they repeat another of the same instance, machine and time."""
-        rows = "SELECT (SELECT count(*) FROM rows WHERE mark IN (FROM marks)) - (SELECT count(*) FROM marked)"
-        return self._row(rows)[0]
-
     def set_aside(self) -> dict[str, int]:
         """Return how many instances' stays are in no observation although they were counted, and why."""
         cases = {
@@ -214,12 +222,7 @@ class TraceTotals:
 
     def doubts(self) -> dict[str, int]:
         """Return what seems wrong and may not be: how often, by what."""
-        told = "cpu <> ''" if self._form.counted else "true"
         cases = {
-            "rows are of the same instance, machine and time as another and differ from it: all are summed": (
-                f"""SELECT coalesce(sum(n), 0) FROM
-                    (SELECT count(*) AS n FROM marked WHERE {told} GROUP BY {_KEY} HAVING n > 1)"""
-            ),
             "stays were measured for longer than their period": (
                 f"SELECT count(*) FROM sums WHERE present_us > {self._period_us}"
             ),
@@ -229,6 +232,7 @@ class TraceTotals:
             ),
         }
         counts = {what: self._row(query)[0] for what, query in cases.items()}
+        counts = {_DIFFER: self._differing} | counts
         return {what: count for what, count in counts.items() if count}
 
     def _row(self, query: str) -> list[int]:
