@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from models.arrays import Ints
 
 _BLOCK_BYTES = 1 << 23
 _BLOCK_ROWS = 1 << 16
+_ARRAY = re.compile(rb"\s*\[\s*[{\]]")
 _MOST_RAGGED = 10_000
 """Rows of a wrong number of fields after which the rest of a file is not read."""
 
@@ -49,6 +51,8 @@ def blocks(path: Path, layout: TraceTable, faults: Faults) -> Iterator[TraceBloc
         yield from _parquet(path, layout, faults)
     elif head.lstrip().startswith(b"{"):
         yield from _json(path, layout, faults)
+    elif _ARRAY.match(head):
+        faults.add(_whole("should be JSON lines, one object in each", "an array (jq -c '.[]' makes lines of it)"))
     else:
         yield from _csv(path, head, layout, faults)
 

@@ -156,7 +156,7 @@ class TraceTotals:
         self._known = {str(name) for name in known.columns}
         self._connection.register("given", pa.Table.from_pandas(_whole(known), _KNOWN, preserve_index=False))
         self._connection.execute("CREATE TABLE known AS SELECT * FROM given")
-        by_use = _BY_CLOCK if self._form.counted and self._clocked else _BY_USE
+        by_use = _BY_CLOCK if self._form.counted and self.clocked else _BY_USE
         weighed = _BY_REQUEST if requested is not None and self._form.requested else by_use
         self._connection.execute(_STAYS.format(length=self._length, weighed=weighed))
 
@@ -164,28 +164,29 @@ class TraceTotals:
         """Return the observations: columns of `analysis.effects.observations.FIELDS`, ordered, in batches."""
         query = _OBSERVATIONS.format(
             length=self._length,
-            per="cycles" if self._form.counted and not self._clocked else "counted_ns",
-            clock="* clock_hz" if self._clocked else "",
+            per="cycles" if self._form.counted and not self.clocked else "counted_ns",
+            clock="* clock_hz" if self.clocked else "",
             more=", ".join(self._more()),
             usable=" AND ".join(self._usable()),
         )
         return self._connection.sql(query).to_arrow_reader()
 
     @property
-    def _clocked(self) -> bool:
+    def clocked(self) -> bool:
+        """Whether the machines' clocks are known, so that values are instructions per CPU second."""
         return "clock_hz" in self._known
 
     def _more(self) -> Iterator[str]:
         """Yield the columns that not every trace has, and those that depend on what is known of its machines."""
         if self._form.counted:
-            yield f"cpu_ns::DOUBLE / {'clock_hz' if self._clocked else '1e9'} AS cpu_s"
+            yield f"cpu_ns::DOUBLE / {'clock_hz' if self.clocked else '1e9'} AS cpu_s"
             yield "cycles::DOUBLE AS cycles, misses::DOUBLE / work_ns::DOUBLE AS misses_per_instruction"
         else:
             cpu = "(cpu_ns * request_n)::DOUBLE / 1e9" if self._form.use_of_request else "cpu_ns::DOUBLE"
             yield f"present_us::DOUBLE / 1e6 AS present_s, {cpu} / 1e9 AS cpu_s"
         if self._form.numbered:
             yield "instance AS shard"
-        if self._clocked:
+        if self.clocked:
             clock = "cycles::DOUBLE / counted_ns::DOUBLE * clock_hz" if self._form.counted else "clock_hz"
             yield f"{clock} AS mean_frequency_hz"
         yield from (name for name in ("platform", "rack") if name in self._known)
@@ -214,7 +215,7 @@ class TraceTotals:
             "of instances without a job": "job IS NULL",
             "on machines that got or lost the feature within the period": "has IS NULL",
         }
-        if self._clocked:
+        if self.clocked:
             cases["on machines without a clock"] = "clock_hz IS NULL"
         columns = ", ".join(f"count(*) FILTER ({case})" for case in cases.values())
         counts = self._row(f"SELECT {columns} FROM stays WHERE counted_ns > 0")
@@ -242,7 +243,7 @@ class TraceTotals:
     def _usable(self) -> Iterator[str]:
         """Yield what makes a stay an observation."""
         yield "counted_ns > 0 AND weighed > 0 AND job IS NOT NULL AND has IS NOT NULL"
-        if self._clocked:
+        if self.clocked:
             yield "clock_hz IS NOT NULL"
 
     def _create(self, statement: str, **source: tuple[pa.Schema, Iterable[pa.RecordBatch]]) -> None:

@@ -4,13 +4,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.runs.disk import hidden, unwritable
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import plural
+from scenarios.views.numbers import closest, plural
 from scenarios.views.section import Section, says
 from scenarios.views.terminal import Progress
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from analysis.traces.layouts import Format
     from analysis.traces.measurements import RowTally
     from analysis.traces.totals import TraceTotals
+    from models.arrays import Ints
+
+CLOCKS_HZ = (1e8, 1e11)
+"""Clocks that machines may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +125,8 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
     form = FORMATS[conversion.form]
     _check(conversion, form)
     period_us = round(conversion.period_s * 1e6)
-    faults, tally = list[Fault](), RowTally()
-    machines = _known(_machines(conversion.machines, faults), _hosts(conversion, form, faults))
+    faults, tally, notes = list[Fault](), RowTally(), list[str]()
+    machines = _known(_machines(conversion.machines, faults, notes), _hosts(conversion, form, faults))
     with _hidden(conversion.out) as folder, TraceTotals(form, period_us, folder) as totals:
         totals.take(
             _measured(conversion, form, period_us=period_us, tally=tally, faults=faults, progress=progress),
@@ -152,7 +157,11 @@ def convert(conversion: Conversion, progress: Progress | None = None) -> Convert
             instances=counts["instances"],
             first_s=tally.first_us / 1e6,
             last_s=tally.last_us / 1e6,
-            notes=tuple(_notes(conversion, form)),
+            notes=(
+                *notes,
+                *_never(machines, tally),
+                *_notes(conversion, form, clocked=totals.clocked),
+            ),
         )
 
 
@@ -197,23 +206,43 @@ def _overwritten(conversion: Conversion) -> Iterator[Fault]:
             continue
         if path.resolve() in read:
             yield Fault("", 0, 0, name, "would overwrite a file that is read", str(path))
-        read.add(path.resolve())
+    if conversion.jobs_out is not None and conversion.jobs_out.resolve() == conversion.out.resolve():
+        problem = "would overwrite the observations: should be another file than --out"
+        yield Fault("", 0, 0, "jobs_out", problem, str(conversion.jobs_out))
 
 
-def _machines(path: Path | None, faults: list[Fault]) -> "pd.DataFrame | None":
-    """Return what is known of machines; its faults go to the list."""
+def _machines(path: Path | None, faults: list[Fault], notes: list[str]) -> "pd.DataFrame | None":
+    """Return what is known of machines; its faults and notes go to the lists."""
     if path is None:
         return None
-    from analysis.tables.columns import read_table
+    from analysis.tables.columns import not_used, read_rows
     from analysis.traces.totals import MACHINES
 
+    known = [field.name for field in MACHINES]
     try:
         with faults_in(path):
-            table = read_table(path, MACHINES, lambda _: ["machine"])
-        return table[[field.name for field in MACHINES if field.name in table]]
+            rows = read_rows(path, MACHINES, lambda _: ["machine"])
     except FaultsError as error:
         faults += error.faults
         return None
+    table, columns = rows.table, list(rows.table.columns)
+    misspelt = [name for name in columns if name not in known and get_close_matches(name.lower(), known)]
+    for name in misspelt:
+        faults.append(Fault(str(path), 1, columns.index(name) + 1, name, f"unknown column ({closest(name, known)})"))
+    if "clock_hz" in table:
+        faults += _impossible(path, table["clock_hz"], rows.lines, columns.index("clock_hz") + 1)
+    notes += [f"{path}: {note}" for note in not_used(table, [*known, *misspelt])]
+    return table[[name for name in known if name in table]]
+
+
+def _impossible(path: Path, clock_hz: "pd.Series", lines: "Ints", column: int) -> Iterator[Fault]:
+    """Yield the fault of clocks that no machine has, as numbers in other units are."""
+    wrong = ((clock_hz < CLOCKS_HZ[0]) | (clock_hz > CLOCKS_HZ[1])).to_numpy()
+    if wrong.any():
+        first = int(wrong.argmax())
+        more = f" and {wrong.sum() - 1:,} more" if wrong.sum() > 1 else ""
+        problem = f"should be in Hz, from {CLOCKS_HZ[0]:.0e} to {CLOCKS_HZ[1]:.0e}".replace("e+", "e")
+        yield Fault(str(path), int(lines[first]), column, "clock_hz", problem, f"{clock_hz.iloc[first]:g}{more}")
 
 
 def _hosts(conversion: Conversion, form: "Format", faults: list[Fault]) -> "pd.DataFrame | None":
@@ -292,17 +321,37 @@ def _jobs(totals: "TraceTotals", tally: "RowTally") -> "pa.RecordBatchReader":
     return pa.Table.from_pandas(totals.jobs(tally.last_us - tally.first_us), preserve_index=False).to_reader()
 
 
-def _notes(conversion: Conversion, form: "Format") -> Iterator[str]:
+def _never(machines: "pd.DataFrame | None", tally: "RowTally") -> Iterator[str]:
+    """Yield how many machines are listed with the feature, but for times outside of the trace."""
+    if machines is None or "treated" not in machines:
+        return
+    listed = machines[machines["treated"] == 1]
+    last_s, first_s = tally.last_us / 1e6, tally.first_us / 1e6
+    outside = {
+        "since_s": (listed["since_s"] >= last_s if "since_s" in listed else None, "after the trace ends", last_s),
+        "until_s": (listed["until_s"] <= first_s if "until_s" in listed else None, "before the trace begins", first_s),
+    }
+    for name, (rows, end, at_s) in outside.items():
+        if rows is not None and (count := int(rows.sum())):
+            units = f"{name} should be in seconds of the trace, which {end.rpartition(' ')[2]} at {at_s:,.0f} s"
+            yield f"{plural(count, 'machine')} listed with the feature only {end}: {units}"
+
+
+def _notes(conversion: Conversion, form: "Format", *, clocked: bool) -> Iterator[str]:
     if not (conversion.requests and form.requested):
         of_pods = f"{form.requests.table} has requests of pods, not of containers"
         lacking = "no table of requests" if form.requested else of_pods
         yield f"{lacking}: instances weigh by the CPU time that they use"
-    if form.counted and conversion.hosts is not None:
-        yield "value is instructions per CPU second, which takes different clocks into account"
+    by_clock = "value is instructions per CPU second, which takes different clocks into account"
+    if form.counted and clocked:
+        yield by_clock
         return
     if form.cpu != "CPUs":
         yield f"CPU time is in {form.cpu}" + (": give --hosts for seconds" if form.hosts else "")
-    yield "value is instructions per cycle, which a slower clock raises: give clock_hz of machines if clocks differ"
+    per_cycle = (
+        "value is instructions per cycle, which a slower clock raises: give clock_hz of machines if clocks differ"
+    )
+    yield by_clock if clocked else per_cycle
 
 
 @contextmanager

@@ -372,7 +372,52 @@ def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path
     ]
     assert machines.read_text() == "machine\n1\n"
     (again,) = told(tmp_path, "google2011", usage, out="same.csv", jobs_out=tmp_path / "same.csv")
-    assert again.startswith("jobs_out: would overwrite")
+    assert again == "jobs_out: would overwrite the observations: should be another file than --out, got same.csv"
+
+
+def machines_of(tmp_path, text):
+    known = written(tmp_path / "machines.csv", text)
+    usage = written(tmp_path / "u.csv", google2011(ROWS))
+    return converted(tmp_path, "google2011", usage, machines=known)[0]["notes"]
+
+
+def test_notes_are_of_what_was_done_with_clocks(tmp_path):
+    done = "value is instructions per CPU second, which takes different clocks into account"
+    assert done in machines_of(tmp_path, "machine,clock_hz\n41,2e9\n")
+    (note,) = [note for note in machines_of(tmp_path, "machine\n41\n") if note.startswith("value is")]
+    assert note.endswith("give clock_hz of machines if clocks differ")
+
+
+def test_machines_that_have_the_feature_only_outside_of_the_trace_are_told(tmp_path):
+    late = machines_of(tmp_path, "machine,treated,since_s\n41,1,86400000000\n42,0,86400000000\n43,1,600\n")
+    assert [note for note in late if "feature only" in note] == [
+        "1 machine listed with the feature only after the trace ends: since_s should be in seconds of the trace, "
+        "which ends at 11,400 s"
+    ]
+    early = machines_of(
+        tmp_path, "machine,treated,until_s,colour\n41,1,6\n42,1,600,red\n".replace("1,6\n", "1,6,red\n")
+    )
+    assert [note for note in early if "begins" in note or "not used" in note] == [
+        f"{tmp_path}/machines.csv: columns not used: colour",
+        "2 machines listed with the feature only before the trace begins: until_s should be in seconds of the trace, "
+        "which begins at 600 s",
+    ]
+
+
+def test_clocks_that_no_machine_has_and_misspelt_columns_are_faults(tmp_path):
+    usage = written(tmp_path / "u.csv", google2011(ROWS))
+    known = written(tmp_path / "machines.csv", "machine,clock_hz\n41,2e9\n42,2.0\n43,2.0\n")
+    (fault,) = told(tmp_path, "google2011", usage, machines=known)
+    assert fault == "machines.csv:3:2: clock_hz: should be in Hz, from 1e08 to 1e11, got 2 and 1 more"
+    known.write_text("machine,clock_mhz\n41,2000\n")
+    (fault,) = told(tmp_path, "google2011", usage, machines=known)
+    assert fault == "machines.csv:1:2: clock_mhz: unknown column (did you mean clock_hz?)"
+
+
+def test_an_array_of_json_is_told_as_one(tmp_path):
+    rows_of = ",\n".join(google2019_json(ROWS[:3]).splitlines())
+    (fault,) = told(tmp_path, "google2019", written(tmp_path / "usage.json", f"[{rows_of}]"))
+    assert fault.startswith("usage.json:1:1: file: should be JSON lines, one object in each, got an array")
 
 
 def test_what_stands_in_place_of_an_object_is_told(tmp_path):
