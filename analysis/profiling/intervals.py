@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from analysis.profiling.query import Profile, Query
+from analysis.profiling.regressions.coded import distinct, numbered
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -59,22 +60,25 @@ class ClusteredProfile:
         ['b', 'a']
         """
         by = _keys(clustered, cluster)
-        table = clustered.groupby([*by, cluster], sort=True, observed=True, as_index=False)[list(MEASURES)].sum()
-        value, samples = (table[name].to_numpy(dtype=np.float64) for name in ("value", "samples"))
-        if not (np.isfinite(value).all() and (value >= 0).all()):
+        values = {name: clustered[name].to_numpy(dtype=np.float64) for name in MEASURES}
+        if not (np.isfinite(values["value"]).all() and (values["value"] >= 0).all()):
             raise InputError("value must be finite and not negative in every row")
-        positive = value > 0
-        table, value, samples = table[positive], value[positive], samples[positive]
-        total = table.groupby(by, sort=True, observed=True)["value"].sum()
-        keys = total.reset_index().sort_values("value", ascending=False, kind="stable").reset_index(drop=True)
-        place = pd.MultiIndex.from_frame(keys[by]).get_indexer(pd.MultiIndex.from_frame(table[by]))
-        code, names = pd.factorize(table[cluster], sort=True)
+        rows = np.flatnonzero((values["value"] > 0) & clustered[[*by, cluster]].notna().all(axis=1).to_numpy())
+        number, keys = distinct(clustered, by) if len(rows) == len(clustered) else distinct(clustered.iloc[rows], by)
+        code, names = pd.factorize(clustered[cluster].iloc[rows], sort=True)
+        pair, first = numbered([number, code.astype(np.int64)])
+        value, samples = (np.bincount(pair, values[name][rows], len(first)) for name in ("value", "samples"))
+        number, code = number[first], code[first].astype(np.int64)
+        total = np.bincount(number, value, len(keys))
+        order = np.argsort(-total, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
         return cls(
-            keys[by],
-            place.astype(np.int64),
-            code.astype(np.int64),
-            value,
-            samples,
+            keys.iloc[order].reset_index(drop=True),
+            place[number],
+            code,
+            value.astype(np.float64),
+            samples.astype(np.float64),
             np.bincount(code, value, len(names)).astype(np.float64),
         )
 
