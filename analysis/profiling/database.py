@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
 
 MEMORY_BYTES = 160_000_000
-"""What DuckDB may hold without being asked for another limit: the whole process then stays below 500 MB."""
+"""What DuckDB may hold without being asked for another limit; beyond it, intermediate results go to temporary files."""
 MOST_ROWS = 2_000_000
 """Rows of an answer; a query that would have more is refused unless only its top is wanted."""
 
