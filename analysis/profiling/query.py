@@ -234,8 +234,39 @@ class Profile(Protocol):
         ...
 
 
+_OPERATOR = r"operator *(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|[<>]=?)"
+_TOKEN = re.compile(rf"\\.|\b{_OPERATOR}|->|[(\[{{<>}}\]),]")
+_CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
+
+
+def _values(text: str) -> list[str]:
+    """Return a text's values between commas that are in no brackets; between all commas if brackets do not match.
+
+    Examples
+    --------
+    >>> _values("f(int, A<b, c>),operator<,g")
+    ['f(int, A<b, c>)', 'operator<', 'g']
+    >>> _values("f(int, g")
+    ['f(int', ' g']
+    """
+    opened, begin, values = list[str](), 0, list[str]()
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark == "," and not opened:
+            values.append(text[begin : token.start()])
+            begin = token.end()
+        elif mark in _CLOSES.values():
+            opened.append(mark)
+        elif mark in _CLOSES and (not opened or opened.pop() != _CLOSES[mark]):
+            return re.split(r"(?<!\\),", text)
+    return re.split(r"(?<!\\),", text) if opened else [*values, text[begin:]]
+
+
 def parse_where(texts: Iterable[str]) -> Where:
-    r"""Return restrictions from text such as ``job=a,b``; a comma within a value is written ``\,``.
+    r"""Return restrictions from text such as ``job=a,b``.
+
+    A comma within brackets, as in ``pair<int, int>`` or ``f(int, char)``, is part of its value; any other is written
+    ``\,``.
 
     Raises
     ------
@@ -244,8 +275,8 @@ def parse_where(texts: Iterable[str]) -> Where:
 
     Examples
     --------
-    >>> parse_where(["job=a,b", r"function=pair<int\,int>"])
-    (('application', ('a', 'b')), ('function', ('pair<int,int>',)))
+    >>> parse_where(["job=a,b", r"function=a\,b,pair<int, int>,f(char const*, int)"])
+    (('application', ('a', 'b')), ('function', ('a,b', 'pair<int, int>', 'f(char const*, int)')))
     """
     restrictions: list[tuple[str, tuple[str, ...]]] = []
     faults = []
@@ -254,7 +285,7 @@ def parse_where(texts: Iterable[str]) -> Where:
         if not equals:
             faults.append(f'a restriction should be dimension=value[,value], got "{_printable(text)}"')
             continue
-        allowed = tuple(re.sub(r"\\([\\,])", r"\1", value) for value in re.split(r"(?<!\\),", values))
+        allowed = tuple(re.sub(r"\\([\\,])", r"\1", value) for value in _values(values))
         try:
             restrictions.append((dimension(name.strip()), allowed))
         except QueryError as error:

@@ -18,7 +18,12 @@ Profiles = Annotated[
 ]
 By = Annotated[str, typer.Option(metavar="KEY,…", help="Dimensions to group by, such as function,job.")]
 Where = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE,…", help="Only samples with these values; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE,…",
+        help="Only samples with these values; may be repeated. A comma within brackets, as in f(int, char), parts no "
+        r"values; write others that are part of a value as \,.",
+    ),
 ]
 Event = Annotated[
     str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, or the first of a profile without them.")

@@ -68,7 +68,10 @@ def read_legacy(data: bytes, name: str = "heap.txt") -> ForeignProfile:
 
     As `go tool pprof` reads them (google/pprof, profile/legacy_profile.go): sampled heaps are scaled up by
     1 / (1 − exp(−mean size / period)), contention by its period and the clock, and callers' addresses are moved back by
-    one, into the call. Symbols and images are those that the file has; functions without one are [unknown].
+    one, into the call. Symbols and images are those that the file has; functions without one are [unknown]. Go prints a
+    frame's name, in a line that begins with #, with the address of the call or of what comes after it, and inlined
+    functions with the address that they share. It prints none for the innermost frames of its own runtime: these are
+    left out of a file that does not say what was loaded where, by which they could be named.
 
     Parameters
     ----------
@@ -85,7 +88,9 @@ def read_legacy(data: bytes, name: str = "heap.txt") -> ForeignProfile:
     for addresses, amounts in records:
         exact = [reader.java or (kind == "thread" and not at) for at in range(len(addresses))]
         places = zip(addresses, exact, strict=True)
-        sums.add([_frame(address, symbols, images, exact=known) for address, known in places], amounts)
+        frames = [frame for place, known in places for frame in _frames(place, symbols, images, exact=known)]
+        printed = next((at for at, frame in enumerate(frames) if frame.function), 0)
+        sums.add(frames if images else frames[printed:], amounts)
     if not sums.sums:
         raise refusal(name, "records", "should be at least one", "none")
     bare = not any(frame.function for frame in sums.frames)
@@ -233,8 +238,14 @@ def _scaled(count: int, size: int, period: int) -> tuple[int, ...]:
     return int(count * scale), int(size * scale)
 
 
-def _frame(address: int, symbols: dict[int, list[Frame]], images: Sequence[Loaded], *, exact: bool) -> Frame:
-    """Return the frame of an address; unless that is exact, it is where a call returns to, and the call before it."""
+def _frames(address: int, symbols: dict[int, list[Frame]], images: Sequence[Loaded], *, exact: bool) -> Iterator[Frame]:
+    """Yield the frames of an address, the innermost first.
+
+    Unless it is exact, it is where a call returns to, and frames are of the call before it.
+    """
     place = address if exact else max(address - 1, 0)
-    frame, known = unnamed(place, images), symbols.get(address)
-    return known[0]._replace(image=frame.image) if known else frame
+    frame = unnamed(place, images)
+    known = symbols.get(address) or symbols.get(place) or ()
+    yield from (symbol._replace(image=frame.image) for symbol in known)
+    if not known:
+        yield frame

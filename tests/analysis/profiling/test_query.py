@@ -51,6 +51,20 @@ def test_restrictions_keep_equals_signs_commas_and_backslashes_of_values():
     assert parsed == (("function", ("operator==", "f<int,int>")), ("application", ("a",)), ("file", ("C:\\x",)))
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("json::Parse(char const*, int),main", ("json::Parse(char const*, int)", "main")),
+        ("map<int, pair<a, b> >::at,f", ("map<int, pair<a, b> >::at", "f")),
+        ("operator<,operator->,operator()(int, int),x", ("operator<", "operator->", "operator()(int, int)", "x")),
+        ("<T as Fn(A, B) -> C>::call,y", ("<T as Fn(A, B) -> C>::call", "y")),
+        (r"a\,b,f(x", ("a,b", "f(x")),
+    ],
+)
+def test_commas_within_brackets_part_no_values(text, values):
+    assert parse_where([f"function={text}"]) == (("function", values),)
+
+
 def test_a_restriction_without_a_value_is_refused_with_every_other_fault():
     with pytest.raises(QueryError) as caught:
         parse_where(["job", "nothing=3"])

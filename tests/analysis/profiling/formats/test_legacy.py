@@ -107,6 +107,27 @@ def test_counts_of_go_have_the_name_of_what_is_counted(read):
     assert stacks(profile) == {("main.f", "main.g"): 11, ("main.g",): 1}
 
 
+def test_go_names_calls_by_the_address_before_that_to_which_they_return_and_inlined_functions_too(read):
+    text = (
+        "--- mutex:\ncycles/second=1000000000\nsampling period=1\n"
+        "50 2 @ 0x401000 0x402000\n#\t0x400fff\tsync.(*Mutex).Unlock+0x1f\t\t/go/mutex.go:214\n"
+        "#\t0x401fff\tmain.inlined+0x2f\t/app/main.go:7\n#\t0x401fff\tmain.worker+0x2f\t/app/main.go:31\n"
+    )
+    profile = read(text)
+    assert stacks(profile) == {("sync.(*Mutex).Unlock", "main.inlined", "main.worker"): 50}
+    assert [frame.line for frame in profile.frames] == [214, 7, 31]
+    assert profile.notes == ()
+
+
+def test_frames_of_gos_runtime_that_it_does_not_print_are_left_out_and_nameless_files_told(read):
+    text = "goroutine profile: total 5\n4 @ 0x43 0x44 0x51\n#\t0x50\tmain.worker+0x45\t/m.go:20\n\n1 @ 0x43 0x60\n"
+    profile = read(text)
+    assert stacks(profile) == {("main.worker",): 4, ("0x42", "0x5f"): 1}
+    assert read("\n".join(line for line in text.split("\n") if not line.startswith("#"))).notes == (
+        "it has no symbols: functions are [unknown], unless --binary names them",
+    )
+
+
 def test_a_heap_of_java_has_a_table_of_functions(read):
     text = (
         "--- heapz 1 ---\nformat = java\nresolution = bytes\n      7048     1 @ 0x00000003 0x00000004\n\n\n"
