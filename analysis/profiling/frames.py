@@ -224,11 +224,14 @@ def _added(parts: list[pd.DataFrame]) -> pd.DataFrame:
     if len(every) < 2:
         return every[0] if every else parts[0]
     item = np.concatenate([part["item"] for part in every])
-    order = np.argsort(item, kind="stable")
+    order = np.argsort(item, kind="stable").astype(np.int32 if len(item) < 2**31 else np.int64)
     item = item[order]
     start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
-    sums = {name: np.concatenate([part[name] for part in every])[order] for name in every[0].columns[1:]}
-    return pd.DataFrame({"item": item[start], **{name: np.add.reduceat(sums[name], start) for name in sums}})
+    sums = {"item": item[start]}
+    del item
+    for name in every[0].columns[1:]:
+        sums[name] = np.add.reduceat(np.concatenate([part[name] for part in every])[order], start)
+    return pd.DataFrame(sums)
 
 
 def same_paths(frames: Frames, codes: int) -> Ints:

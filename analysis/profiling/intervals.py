@@ -60,14 +60,21 @@ class ClusteredProfile:
         ['b', 'a']
         """
         by = _keys(clustered, cluster)
-        values = {name: clustered[name].to_numpy(dtype=np.float64) for name in MEASURES}
-        if not (np.isfinite(values["value"]).all() and (values["value"] >= 0).all()):
+        own = clustered["value"].to_numpy(dtype=np.float64)
+        if not (np.isfinite(own).all() and (own >= 0).all()):
             raise InputError("value must be finite and not negative in every row")
-        rows = np.flatnonzero((values["value"] > 0) & clustered[[*by, cluster]].notna().all(axis=1).to_numpy())
-        number, keys = distinct(clustered, by) if len(rows) == len(clustered) else distinct(clustered.iloc[rows], by)
-        code, names = pd.factorize(clustered[cluster].iloc[rows], sort=True)
-        pair, first = numbered([number, code.astype(np.int64)])
-        value, samples = (np.bincount(pair, values[name][rows], len(first)) for name in ("value", "samples"))
+        known = own > 0
+        for name in (*by, cluster):
+            known &= clustered[name].notna().to_numpy(np.bool_)
+        table = clustered if known.all() else clustered[known]
+        del own, known
+        number, keys = distinct(table, by)
+        code, names = pd.factorize(table[cluster], sort=True)
+        pair, first = numbered([number, code.astype(np.int64, copy=False)])
+        value, samples = (
+            np.bincount(pair, table[name].astype(np.float64), len(first)) for name in ("value", "samples")
+        )
+        del pair
         number, code = number[first], code[first].astype(np.int64)
         total = np.bincount(number, value, len(keys))
         order = np.argsort(-total, kind="stable")

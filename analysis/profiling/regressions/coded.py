@@ -126,6 +126,9 @@ def distinct(table: pd.DataFrame, names: Sequence[str]) -> tuple[Ints, pd.DataFr
     ([1, 0, 1], [['x', 1], ['y', 1]])
     """
     parts = [pd.factorize(table[name], sort=True) for name in names]
+    if len(parts) == 1:
+        (code, values), (name,) = parts[0], names
+        return code.astype(np.int64, copy=False), pd.DataFrame({name: np.asarray(values)})
     number, first = numbered([code.astype(np.int64) for code, _ in parts])
     rows = {name: np.asarray(values)[code[first]] for name, (code, values) in zip(names, parts, strict=True)}
     return number, pd.DataFrame(rows)
