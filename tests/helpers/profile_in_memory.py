@@ -52,8 +52,9 @@ class ProfileTable:
         return sorted(map(str, self.rows["event"].unique()))
 
     def units(self) -> dict[str, str]:
-        """Return what each event counts: nanoseconds of a wait, otherwise events."""
-        return {str(name): "nanoseconds" if "wait" in str(name) else "events" for name in self.rows["event"].unique()}
+        """Return what each event counts: nanoseconds of a wait, bytes of a heap, otherwise events."""
+        units = {"lock_wait": "nanoseconds", "delay": "microseconds", "heap_bytes": "bytes", "inuse_space": "bytes"}
+        return {str(name): units.get(str(name), "events") for name in self.rows["event"].unique()}
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table as it is.

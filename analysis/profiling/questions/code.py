@@ -1,5 +1,7 @@
 """Questions about code: what is shared, what a change would save, who calls it, who waits, who allocates."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,7 @@ from models.arrays import DAY_S
 _YEAR_S = 365 * DAY_S
 _CORE_TIME = ("cpu", "cpu_time")
 """Events that are time of processors."""
+_SECONDS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 _NONE_SHARED = "function: name one; no function is shared between applications"
 
 
@@ -194,7 +197,7 @@ def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.Data
     Parameters
     ----------
     database : asked
-    event : time waited for locks, nanoseconds
+    event : time waited for locks, nanoseconds or another unit of time
     top : rows
 
     Returns
@@ -203,7 +206,7 @@ def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.Data
         application, function, samples, waited_s (of the fleet), share.
     """
     rows = database.query(of_fleet(database, event, ("application", "function")))
-    unit = 1e-9 if database.units().get(event) == "nanoseconds" else 1.0
+    unit = _SECONDS[_counting(database, event, tuple(_SECONDS), "time that is waited, such as lock_wait or delay")]
     answer = rows.assign(waited_s=rows["value"].astype(np.float64) * unit)
     return ranked(
         answer[["application", "function", "samples", "waited_s", "share"]],
@@ -211,6 +214,14 @@ def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.Data
         ["application", "function"],
         top,
     )
+
+
+def _counting(database: Profile, event: str, units: Sequence[str], what: str) -> str:
+    """Return what an event counts, refused unless it is one of some units."""
+    unit = database.units().get(event, "events")
+    if unit not in units:
+        raise QueryError(f"event: should be {what}, got {event}, which counts {unit}")
+    return unit
 
 
 def memory(database: Profile, by: str = "application", event: str = "heap_bytes", top: int = 20) -> pd.DataFrame:
@@ -226,10 +237,13 @@ def memory(database: Profile, by: str = "application", event: str = "heap_bytes"
     Returns
     -------
     DataFrame
-        the dimension, samples, mean_bytes (of the fleet at any time), share.
+        the dimension, samples, mean_bytes (of the fleet at any time; where visits have no length, as heaps of other
+        tools, the mean over each machine's), share.
     """
     rows = database.query(of_fleet(database, event, (by,)))
+    _counting(database, event, ("bytes",), "memory in bytes, such as heap_bytes or inuse_space")
     visits = visits_of_fleet(database)
     weight = float((visits["weight"] * visits["length_s"]).sum()) / max(float(visits["weight"].sum()), 1.0)
-    answer = rows.assign(mean_bytes=rows["value"].astype(np.float64) * weight / max(span_s(visits), weight, 1e-9))
+    shown = weight / max(span_s(visits), weight) if weight else visits["machine"].nunique() / max(len(visits), 1)
+    answer = rows.assign(mean_bytes=rows["value"].astype(np.float64) * shown)
     return ranked(answer[[by, "samples", "mean_bytes", "share"]], "mean_bytes", [by], top)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Value = str | int | float
 _OF_CODE = ("cycles", "cpu_time")
 """Events that any other of time can stand for."""
+_ALSO_CALLED = {"lock_wait": ("delay",), "heap_bytes": ("inuse_space",)}
+"""What the same is called in files of other tools: pprof's contention and heap profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +39,19 @@ class Question:
     """What an answer without rows says."""
 
     def defaults(self, database: Profile) -> dict[str, Value]:
-        """Return the parameters that are not given: of a profile without cycles or stacks by time its usual event.
+        """Return the parameters that are not given: of a profile without the usual event the one that stands for it.
 
         Parameters
         ----------
         database : asked
         """
-        events = database.events() if self.parameters.get("event") in _OF_CODE else []
-        lacking = bool(events) and self.parameters["event"] not in events
-        return {**self.parameters, **({"event": usual_event(events)} if lacking else {})}
+        usual = self.parameters.get("event")
+        events = database.events() if usual in {*_OF_CODE, *_ALSO_CALLED} else []
+        if not events or usual in events:
+            return dict(self.parameters)
+        alike = (name for name in _ALSO_CALLED.get(str(usual), ()) if name in events)
+        event = usual_event(events) if usual in _OF_CODE else next(alike, str(usual))
+        return {**self.parameters, "event": event}
 
     def ask(self, database: Profile, **given: Value) -> pd.DataFrame:
         """Return the answer, with defaults for what is not given.

@@ -1,7 +1,10 @@
 """Questions about code, of profiles so small that the answers can be counted."""
 
 import pandas as pd
+import pytest
 
+from analysis.profiling.query import QueryError
+from analysis.profiling.questions.catalogue import QUESTIONS
 from analysis.profiling.questions.code import deprecated, instruction_class, locks, memory, savings, shared
 from tests.helpers.profile_in_memory import ProfileTable
 
@@ -42,7 +45,23 @@ def test_locks_are_told_in_seconds():
     assert waits == [["g", 3.0], ["f", 1.0]]
 
 
+def test_locks_and_memory_are_of_events_that_count_time_and_bytes():
+    rows = pd.DataFrame({"event": ["cycles", "delay"], "application": "a", "function": "f", "samples": 1, "value": 5e6})
+    profile = ProfileTable(rows)
+    assert QUESTIONS["locks"].ask(profile)["waited_s"].tolist() == [5.0]
+    with pytest.raises(QueryError, match=r"event: should be time that is waited, .* got cycles, which counts events"):
+        locks(profile, "cycles")
+    with pytest.raises(QueryError, match=r"event: should be memory in bytes, .* got cycles, which counts events"):
+        memory(profile, event="cycles")
+
+
 def test_memory_is_the_mean_over_the_day():
     visits = pd.DataFrame({"collection": ["all"], "start_s": 0.0, "weight": 288, "length_s": 300.0})
     rows = pd.DataFrame({"event": "heap_bytes", "application": ["a"], "samples": 5, "value": 288 * 700})
     assert memory(ProfileTable(rows, {"visits": visits}))["mean_bytes"].tolist() == [700.0]
+
+
+def test_memory_of_heaps_without_lengths_is_the_mean_over_those_of_each_machine():
+    visits = pd.DataFrame({"collection": "a", "start_s": 0.0, "weight": 1, "length_s": 0.0, "machine": [0, 0, 1]})
+    rows = pd.DataFrame({"event": "inuse_space", "application": ["a"], "samples": 5, "value": 900})
+    assert QUESTIONS["memory"].ask(ProfileTable(rows, {"visits": visits}))["mean_bytes"].tolist() == [600.0]
