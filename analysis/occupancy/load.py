@@ -1,9 +1,11 @@
 """A recorded load made heavier or lighter: bursts that were recorded are left out or come again, none is invented."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from analysis.occupancy.course import Course, course
 from models.arrays import Floats, Ints
 from models.errors import InputError
 
@@ -31,6 +33,8 @@ class RecordedLoad:
     """(n,) number of the burst that each request belongs to, from 0 in order."""
     shift_s: Floats
     """(copies,) by which each further copy is moved."""
+    course: Course
+    """Of the day: how the rate of arrivals changes."""
 
     def scaled(self, factor: float) -> tuple[Floats, Floats, Ints | None]:
         """Return arrivals, demands and classes of `factor` times the load, in order of arrival.
@@ -58,22 +62,54 @@ class RecordedLoad:
         return times[order], self.demand_s[chosen], None if self.priority is None else self.priority[chosen]
 
     def another_day(self, factor: float, rng: np.random.Generator) -> tuple[Floats, Floats, Ints | None]:
-        """Return a day drawn from the recorded one: each burst comes a Poisson number of times, moved a little.
+        """Return a day that is put together from pieces of the recorded one.
 
-        That is the bootstrap of a compound Poisson process: the number of requests and their work differ between days
-        as those of independent bursts do, and the course of the day stays.
+        By the clock that counts requests (`course`) every stretch of the day is steady. Each piece of it, of half the
+        root of the requests and at most a quarter of the stretch, is taken anew from anywhere in its stretch, its end
+        being followed by its beginning: a block bootstrap (Kunsch 1989) of what arrives, not of what it waits. Bursts
+        within a piece stay, the course of the day stays, and the crowds of the moment are others. A load of 1.3 has
+        every piece once, and beside it bursts of a second draw.
         """
-        bursts = int(self.burst.max(initial=-1)) + 1
-        times = rng.poisson(factor, bursts)
-        drawn = np.repeat(np.arange(bursts), times)
-        first = np.searchsorted(self.burst, np.arange(bursts + 1))
-        size = np.diff(first)[drawn]
-        rows = np.repeat(first[drawn], size) + (np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size))
-        reach = float(np.abs(self.shift_s).min(initial=0.0)) if len(self.arrival_s) else 0.0
-        moved = self.arrival_s[rows] + np.repeat(rng.uniform(-reach, reach, len(drawn)), size)
-        order = np.argsort(moved, kind="stable")
-        rows = rows[order]
-        return moved[order], self.demand_s[rows], None if self.priority is None else self.priority[rows]
+        n = len(self.arrival_s)
+        if not n:
+            return self.arrival_s, self.demand_s, self.priority
+        passed, ends = self.course.by_requests(self.arrival_s), self.course.ends
+        slot, length, low, high = _slots(ends, max(0.5 * np.sqrt(n), 1.0))
+        rows, arrived = list[Ints](), list[Floats]()
+        for at in range(int(np.ceil(factor))):
+            start = low + rng.random(len(slot)) * (high - low)
+            before = np.minimum(length, high - start)  # the rest of the piece is from the beginning of the stretch
+            pieces = np.concatenate((start, low)), np.concatenate((start + before, low + length - before))
+            first, last = (np.searchsorted(passed, end) for end in pieces)
+            size = last - first
+            piece = np.repeat(np.arange(len(size)), size)
+            chosen = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+            times = passed[chosen] + (np.concatenate((slot, slot + before)) - pieces[0])[piece]
+            if factor - at < 1:
+                group = np.cumsum((np.diff(piece, prepend=-1) > 0) | (np.diff(self.burst[chosen], prepend=-1) != 0)) - 1
+                kept = (rng.random(len(group)) < factor - at)[group]
+                chosen, times = chosen[kept], times[kept]
+            rows.append(chosen)
+            arrived.append(times)
+        together, times = np.concatenate(rows), np.concatenate(arrived)
+        order = np.argsort(times, kind="stable")
+        together = together[order]
+        return (
+            self.course.in_seconds(times[order]),
+            self.demand_s[together],
+            None if self.priority is None else self.priority[together],
+        )
+
+
+def _slots(ends: Floats, length: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return where each piece of a day begins, its length, and from where to where its stretch goes."""
+    columns = list[Floats]()
+    for low, high in pairwise(ends.tolist()):
+        count = int(np.ceil((high - low) / min(length, (high - low) / 4)))
+        slot = np.linspace(low, high, count + 1)
+        columns.append(np.stack((slot[:-1], np.diff(slot), np.full(count, low), np.full(count, high))))
+    slots, lengths, lows, highs = np.concatenate(columns, axis=1)
+    return slots, lengths, lows, highs
 
 
 def recorded(
@@ -101,13 +137,25 @@ def recorded(
     n = len(times)
     span = float(np.ptp(times)) if n else 0.0
     gap = span / max(n - 1, 1)
-    burst = np.cumsum(np.concatenate(([False], np.diff(times) > _TOGETHER * gap))) if n else np.zeros(0, dtype=np.int64)
-    rng = np.random.default_rng(seed)
-    marks = rng.permutation(int(burst.max(initial=-1)) + 1)
-    copy = (marks + 0.5) / max(len(marks), 1)
+    burst, rng = _bursts(times), np.random.default_rng(seed)
+    copy = _marks(burst, rng)
     usual = float(np.nanmedian(response_s)) if n else 0.0
     least = _LEAST_SHIFT * max(usual, gap)
     reach = max(_MOST_SHIFT * span, least)
     shifts = rng.uniform(least, max(reach, 2 * least), int(MOST)) * rng.choice([-1.0, 1.0], int(MOST))
     classes = None if priority is None else np.asarray(priority)[order]
-    return RecordedLoad(times, np.asarray(demand_s, dtype=np.float64)[order], classes, copy[burst], burst, shifts)
+    demands = np.asarray(demand_s, dtype=np.float64)[order]
+    return RecordedLoad(times, demands, classes, copy, burst, shifts, course(times, demands))
+
+
+def _bursts(arrival_s: Floats) -> Ints:
+    """Return the number of the burst that each request belongs to."""
+    gaps_s = np.diff(arrival_s, prepend=arrival_s[:1])
+    burst: Ints = np.cumsum(gaps_s > _TOGETHER * gaps_s.sum() / max(len(gaps_s) - 1, 1))
+    return burst
+
+
+def _marks(burst: Ints, rng: np.random.Generator) -> Floats:
+    """Return a number 0..1 for each request, evenly spread over the bursts and the same within one."""
+    marks = rng.permutation(int(burst.max(initial=-1)) + 1)
+    return (marks[burst] + 0.5) / max(len(marks), 1)

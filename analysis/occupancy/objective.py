@@ -18,6 +18,9 @@ DAYS = 30
 _LEAST_DAYS, _MOST_DRAWN = 4, 3_000_000
 """Of long logs fewer days are drawn, with the second of requests in all, but never fewer than the first: Student's t
 makes the band of few days wider, and no band at all would make no number of servers sure."""
+_CROWDS = 9
+"""A day's percentiles hang on few crowds, so their spread is as uncertain as that of nine independent pieces. The
+number was chosen on simulated days other than those that the documents count (`benchmarks/percentile_bands.py`)."""
 _ROUNDING_S = 1e-9
 """Shorter waiting is what rounding leaves of none."""
 MOST_SERVERS = 4096
@@ -101,7 +104,8 @@ class ReplayStation:
         """Return percentiles of response times on so many servers, with bands for another day.
 
         Other days are drawn from the recorded one (`RecordedLoad.another_day`) and served. The band holds another day's
-        percentile: it has the error of the recorded day and that of the other, on the logarithm, by Student's t.
+        percentile: it has the error of the recorded day and that of the other, on the logarithm, by Student's t of at
+        most eight degrees of freedom.
 
         Parameters
         ----------
@@ -117,16 +121,16 @@ class ReplayStation:
     ) -> tuple[tuple[Percentile, ...], tuple[Percentile, ...]]:
         """Return percentiles of response times, as `percentiles`, and of waiting times, which lack the demand."""
         rng, own = np.random.default_rng(1), self.response(servers, factor)
-        requests = len(own[0])
         drawn = days_for(len(self.load.arrival_s)) if days is None else days
-        rows = [_of_both(*own, levels)]
+        scale = _Scale.of(own[0] - own[1])
+        rows = [_of_both(*own, levels, scale)]
         for _ in range(drawn):  # one at a time: a long day is not held beside the others
-            rows.append(_of_both(*self._served(servers, *self.load.another_day(factor, rng)), levels))
-        first, second = (
-            tuple(_with_band(level, at[0], at[1:], requests) for level, at in zip(levels, kind.T, strict=True))
-            for kind in np.array(rows).transpose(1, 0, 2)
+            rows.append(_of_both(*self._served(servers, *self.load.another_day(factor, rng)), levels, scale))
+        requests, table = len(own[0]), np.array(rows)
+        return (
+            tuple(_banded(level, at, requests, 0.0) for level, at in zip(levels, table[:, 0].T, strict=True)),
+            tuple(_banded(level, at, requests, scale.usual_s) for level, at in zip(levels, table[:, 1].T, strict=True)),
         )
-        return first, second
 
     def least_servers(self, objective: Objective, factor: float = 1.0) -> int | None:
         """Return the fewest servers on which `factor` times the recorded load meets an objective; None: none do."""
@@ -180,9 +184,37 @@ def days_for(requests: int) -> int:
     return int(np.clip(_MOST_DRAWN // max(requests, 1), _LEAST_DAYS, DAYS))
 
 
-def _of_both(response_s: Floats, demand_s: Floats, levels: Sequence[float]) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """On which waiting times are compared: in proportion if they are long, by their difference if they are short."""
+
+    usual_s: float
+    """Mean waiting time."""
+    per_share_s: float
+    """By how much waiting grows with the share of the requests, just above those that do not wait."""
+
+    @classmethod
+    def of(cls, waiting_s: Floats) -> "_Scale":
+        """Return the scale of a recorded day's waiting."""
+        waited = waiting_s[waiting_s > _ROUNDING_S]
+        if not len(waited):
+            return cls(0.0, 0.0)
+        tenth = float(np.quantile(waited, 0.1, method="inverted_cdf"))
+        return cls(float(waited.sum()) / len(waiting_s), tenth * len(waiting_s) / (0.1 * len(waited)))
+
+    def percentiles(self, waiting_s: Floats, levels: Sequence[float]) -> Floats:
+        """Return percentiles of a day; where that request does not wait, how far below none it is, as a negative time.
+
+        So a day in which 49% wait and one in which 30% do differ in their medians, although both are 0.
+        """
+        at = _quantiles(waiting_s, levels)
+        free = float(np.count_nonzero(waiting_s <= _ROUNDING_S)) / max(len(waiting_s), 1)
+        return np.where(at > 0, at, (np.asarray(levels) - free) * self.per_share_s)
+
+
+def _of_both(response_s: Floats, demand_s: Floats, levels: Sequence[float], scale: _Scale) -> tuple[Floats, Floats]:
     """Return percentiles of response and of waiting times."""
-    return _quantiles(response_s, levels), _quantiles(response_s - demand_s, levels)
+    return _quantiles(response_s, levels), scale.percentiles(response_s - demand_s, levels)
 
 
 def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:
@@ -191,14 +223,26 @@ def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:
     return np.quantile(np.where(times_s < _ROUNDING_S, 0.0, times_s), levels, method="inverted_cdf")
 
 
-def _with_band(level: float, value: float, drawn: Floats, requests: int) -> Percentile:
-    """Return a percentile with its band; without one if nobody waits so long, or too few requests lie beyond."""
-    known = drawn[drawn > 0]
-    if value <= 0 or len(known) < max(2, len(drawn)) or requests * (1 - level) < TAIL:
-        return Percentile(float(level), float(value), np.nan, np.nan)
-    spread = float(np.std(np.log(known), ddof=1)) * 2.0**0.5
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * spread
-    return Percentile(float(level), float(value), float(value * np.exp(-reach)), float(value * np.exp(reach)))
+def _banded(level: float, days_s: Floats, requests: int, usual_s: float) -> Percentile:
+    """Return a percentile of the recorded day, the first, with the band of another day.
+
+    Parameters
+    ----------
+    level : 0..1
+    days_s : (1 + drawn,) the percentile in each day
+    requests : in the recorded day; without ten beyond the percentile there is no band
+    usual_s : shorter times differ by their difference, longer ones in proportion; 0: all in proportion
+    """
+    value, drawn = max(float(days_s[0]), 0.0), days_s[1:]
+    unknown = Percentile(float(level), value, np.nan, np.nan)
+    if len(drawn) < 2 or requests * (1 - level) < TAIL or not (usual_s > 0 or (days_s > 0).all()):
+        return unknown
+    places = np.arcsinh(days_s / usual_s) if usual_s > 0 else np.log(days_s)
+    wide = float(student.ppf((1 + CONFIDENCE) / 2, min(len(drawn), _CROWDS) - 1))
+    reach = wide * float(np.std(places[1:], ddof=1)) * 2.0**0.5
+    ends = places[0] + reach * np.array([-1.0, 1.0])
+    low, high = (np.sinh(ends) * usual_s if usual_s > 0 else np.exp(ends)).tolist()
+    return Percentile(float(level), value, max(low, 0.0), max(high, 0.0))
 
 
 def _least(holds: Callable[[int], bool], first: int = 1, most: int = MOST_SERVERS) -> int | None:

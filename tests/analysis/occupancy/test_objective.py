@@ -28,7 +28,7 @@ def test_percentiles_of_one_server_are_those_of_theory():
         assert at.low_s < -math.log(1 - at.level) / 0.5 < at.high_s
     _, waiting = own.response_and_waiting([0.4, 0.9], 1)
     assert waiting[0].value_s == 0.0
-    assert math.isnan(waiting[0].high_s)
+    assert waiting[0].low_s == 0.0 <= waiting[0].high_s < 0.1
     assert waiting[1].low_s < -math.log((1 - 0.9) / 0.5) / 0.5 < waiting[1].high_s
 
 
@@ -87,6 +87,45 @@ def test_another_day_has_as_much_load_and_the_spread_of_independent_bursts():
     assert counts.mean() == pytest.approx(13_000, rel=0.01)
     assert work.std() == pytest.approx(math.sqrt(1.3 * (demand**2).sum()), rel=0.35)
     assert all((np.diff(day[0]) >= 0).all() for day in days)
+
+
+def test_another_day_is_no_burstier_than_the_recorded_one():
+    """Variance over mean of counts is 1 in a Poisson process; the crowds of the recorded day once more would make 2."""
+    arrival, demand = mm1(6, 20_000)
+    load, rng = recorded(arrival, demand, demand), np.random.default_rng(0)
+    ratios = []
+    for _ in range(10):
+        counts = np.histogram(load.another_day(1.0, rng)[0], 100, (arrival[0], arrival[-1]))[0]
+        ratios.append(counts.var() / counts.mean())
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.2)
+
+
+def test_another_day_keeps_the_rush_and_its_heavier_requests():
+    rng = np.random.default_rng(3)
+    arrival = np.sort(np.concatenate((rng.uniform(0, 1_000, 5_000), rng.uniform(600, 650, 1_000))))
+    demand = np.where((arrival > 600) & (arrival < 650), 3.0, 1.0) * rng.exponential(1.0, 6_000)
+    times, demands, _ = recorded(arrival, demand, demand).another_day(1.0, rng)
+    inside = (times > 600) & (times < 650)
+    assert np.count_nonzero(inside) == pytest.approx(1_250, rel=0.12)
+    assert demands[inside].mean() == pytest.approx(3.0, rel=0.15)
+    assert demands[~inside].mean() == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize("requests", [0, 1, 2, 3])
+def test_another_day_of_hardly_any_requests_is_one(requests):
+    times = np.arange(requests) * 10.0
+    load = recorded(times, np.ones(requests), np.ones(requests))
+    drawn, demand, _ = load.another_day(1.3, np.random.default_rng(0))
+    assert len(drawn) == len(demand)
+    assert ((drawn >= 0) & (drawn <= 40)).all()
+
+
+def test_days_in_which_fewer_wait_differ_although_the_percentile_is_no_waiting():
+    """40% wait, so the median is 0; another day in which more than half wait lies in its band."""
+    own = station(*mm1(4, 4_000, 0.48))
+    _, (median, ninety) = own.response_and_waiting([0.5, 0.9], 1)
+    assert median.low_s == 0.0
+    assert 0.0 < median.high_s < ninety.low_s
 
 
 @pytest.mark.statistical
