@@ -38,13 +38,18 @@ QUANTUM_S, LEVEL = 0.5, 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DayCase:
     """What a day is drawn from."""
 
     policy: PolicyName
     law: str
     servers: int
     load: float
+
+    @property
+    def name(self) -> str:
+        """By which its days are drawn."""
+        return f"Case(policy={self.policy!r}, law={self.law!r}, servers={self.servers}, load={self.load})"
 
     def day(self, rng: np.random.Generator) -> tuple[Floats, Floats, Ints]:
         """Return arrivals, demands of mean 1 s and classes of a day."""
@@ -81,10 +86,10 @@ class Case:
         )
 
 
-def cases(policy: PolicyName) -> list[Case]:
+def cases(policy: PolicyName) -> list[DayCase]:
     """Return the cases of a policy."""
     stations = [(k, load) for k, load in STATIONS if k == 1 or not POLICIES[policy].hidden]
-    return [Case(policy, law, k, load) for law, (k, load) in product(LAWS, stations)]
+    return [DayCase(policy, law, k, load) for law, (k, load) in product(LAWS, stations)]
 
 
 def quantiles(times_s: Floats) -> Floats:
@@ -92,9 +97,9 @@ def quantiles(times_s: Floats) -> Floats:
     return np.quantile(times_s, LEVELS, method="inverted_cdf")
 
 
-def judged(case: Case, pair: int) -> Iterator[dict[str, object]]:
+def judged(case: DayCase, pair: int) -> Iterator[dict[str, object]]:
     """Yield for each percentile of a pair of days the band of the first and what the second shows."""
-    rng = stream(pair, f"bands {case}")
+    rng = stream(pair, f"bands {case.name}")
     first, other = case.day(rng), case.day(rng)
     response = case.response(first, case.servers, rng)
     classes = first[2] if POLICIES[case.policy].order == "class" else None
@@ -115,9 +120,9 @@ def judged(case: Case, pair: int) -> Iterator[dict[str, object]]:
             yield about | {"what": what, "level": row.name} | band
 
 
-def tried(case: Case, pair: int) -> dict[str, object]:
+def tried(case: DayCase, pair: int) -> dict[str, object]:
     """Return the fewest servers for an objective by the first day of a pair, and by the second."""
-    rng = stream(pair, f"servers {case}")
+    rng = stream(pair, f"servers {case.name}")
     first, other = case.day(rng), case.day(rng)
     response = case.response(first, case.servers, rng)
     log = Cleaned(first[0], first[0] + response, (), 0, True, first[2] if case.policy == "priority" else None)
@@ -134,15 +139,15 @@ def tried(case: Case, pair: int) -> dict[str, object]:
     return row | {"value": station.least_servers(objective) or np.inf, "real": truly}
 
 
-def _p99(case: Case, day: tuple[Floats, Floats, Ints], servers: int) -> float:
+def _p99(case: DayCase, day: tuple[Floats, Floats, Ints], servers: int) -> float:
     response = case.response(day, servers, np.random.default_rng(0))
     return float(np.quantile(response, LEVEL, method="inverted_cdf"))
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the share of pairs that are right, with its Monte-Carlo error, in percent."""
-    held, near = rows["real"].between(rows["low"], rows["high"]), (rows["value"] - rows["real"]).abs() <= 1
-    rows["right"] = np.where(rows["what"] == "servers", near, held)
+    holds, near = rows["real"].between(rows["low"], rows["high"]), (rows["value"] - rows["real"]).abs() <= 1
+    rows["right"] = np.where(rows["what"] == "servers", near, holds)
     every = rows.assign(policy="all")
     groups = pd.concat((rows, every)).groupby(["policy", "what", "level"], sort=False)["right"]
     answer = groups.agg(["size", "mean"]).reset_index()
@@ -152,25 +157,25 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Print the table, and write it if asked."""
+    """Print the table, and write it if options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=216, help="of each policy; 18 cases, or 6 on one server")
     parser.add_argument("--first", type=int, default=1000, help="number of the first pair, from which it is drawn")
     parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--csv", type=Path, help="file for the table")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     parts = []
-    for policy in asked.policies.split(","):
+    for policy in options.policies.split(","):
         rows, all_cases = list[dict[str, object]](), cases(policy)
-        for pair in range(asked.first, asked.first + asked.pairs):
+        for pair in range(options.first, options.first + options.pairs):
             case = all_cases[pair % len(all_cases)]
             rows += [*judged(case, pair), tried(case, pair)]
         parts.append(pd.DataFrame(rows))
         print(table(parts[-1].copy()).query("policy != 'all'").to_string(index=False, float_format="%.1f"), flush=True)
     answer = table(pd.concat(parts))
     print(answer.query("policy == 'all'").to_string(index=False, float_format="%.1f"))
-    if asked.csv:
-        answer.to_csv(asked.csv, index=False, float_format="%.1f")
+    if options.csv:
+        answer.to_csv(options.csv, index=False, float_format="%.1f")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ at all, and each of their cells would be a stretch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class LoadCourse:
     """How many requests are expected by when; by this clock, which counts requests, every stretch is steady."""
 
     time_s: Floats
@@ -38,7 +38,7 @@ class Course:
         return np.interp(passed, self.passed, self.time_s)
 
 
-def course(arrival_s: Floats, demand_s: Floats) -> Course:
+def course(arrival_s: Floats, demand_s: Floats) -> LoadCourse:
     """Return the stretches of a day, divided where arrivals or demands change by more than chance.
 
     Twice the root of the requests in a cell has the same spread whatever the rate, so a stretch is a line through these
@@ -61,7 +61,7 @@ def course(arrival_s: Floats, demand_s: Floats) -> Course:
     """
     n = len(arrival_s)
     if n < 2:
-        return Course(np.zeros(2), np.array([0.0, n]), np.array([0.0, n]))
+        return LoadCourse(np.zeros(2), np.array([0.0, n]), np.array([0.0, n]))
     m = int(np.clip(round(2 * np.sqrt(n)), 1, _MOST_CELLS))
     first, span = float(arrival_s[0]), float(np.ptp(arrival_s))
     edges = np.linspace(first, first + span * n / (n - 1), m + 1)
@@ -79,7 +79,7 @@ def course(arrival_s: Floats, demand_s: Floats) -> Course:
         share = rate / rate.sum() if rate.sum() > 0 else np.full(end - start, 1.0 / (end - start))
         passed[start + 1 : end + 1] = passed[start] + np.cumsum(share) * total
         passed[end] = cells.requests[end]
-    return Course(edges, passed, np.unique(passed[ends]))
+    return LoadCourse(edges, passed, np.unique(passed[ends]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.occupancy.course import Course, course
+from analysis.occupancy.course import LoadCourse, course
 from models.arrays import Floats, Ints
 from models.errors import InputError
 
@@ -33,7 +33,7 @@ class RecordedLoad:
     """(n,) number of the burst that each request belongs to, from 0 in order."""
     shift_s: Floats
     """(copies,) by which each further copy is moved."""
-    course: Course
+    course: LoadCourse
     """Of the day: how the rate of arrivals changes."""
 
     def scaled(self, factor: float) -> tuple[Floats, Floats, Ints | None]:
@@ -87,8 +87,8 @@ class RecordedLoad:
             times = passed[chosen] + (np.concatenate((slot, slot + before)) - pieces[0])[piece]
             if factor - at < 1:
                 group = np.cumsum((np.diff(piece, prepend=-1) > 0) | (np.diff(self.burst[chosen], prepend=-1) != 0)) - 1
-                kept = (rng.random(len(group)) < factor - at)[group]
-                chosen, times = chosen[kept], times[kept]
+                stays = (rng.random(len(group)) < factor - at)[group]
+                chosen, times = chosen[stays], times[stays]
             rows.append(chosen)
             arrived.append(times)
         together, times = np.concatenate(rows), np.concatenate(arrived)
