@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import chi2, norm, t
 
 from analysis.audit.arms import none_drawn
-from analysis.audit.case import COMPARED, STEADY, Case, Contrast, unmet
+from analysis.audit.case import COMPARED, STEADY, Audited, Case, Contrast, unmet
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, MATERIAL, Finding, Severity
 from analysis.statistics import ROUNDING, intraclass
 from models.arrays import Bools, Floats, Ints
@@ -445,7 +445,7 @@ def missing_jobs(case: Case) -> list[Finding] | str:
     """
     table = case.table
     if case.plain is None:
-        return COMPARED
+        return _no_job_in_both(table) or COMPARED
     findings = [] if table.unseen <= _SOME else [_unmeasured(table.unseen)]
     if table.crossover:
         return findings
@@ -471,6 +471,20 @@ def missing_jobs(case: Case) -> list[Finding] | str:
         remedy = "find out who keeps them off; the answer does not hold for them"
         findings.append(Finding("missing_jobs", "error", what, evidence, remedy))
     return findings
+
+
+def _no_job_in_both(table: Audited) -> list[Finding]:
+    """Return that both arms were measured in the study, but no job in both; nothing if an arm has no row."""
+    arms = [np.unique(table.job[rows]) for rows in (table.study & table.treated, table.study & ~table.treated)]
+    if not all(map(len, arms)) or np.intersect1d(*arms).size:
+        return []
+    first, other = (str(table.jobs[jobs[0]]) for jobs in arms)
+    what = (
+        f"no job has rows in both arms, so nothing can be compared: {len(arms[0])} with the feature, such as {first}, "
+        f"{len(arms[1])} without it, such as {other}"
+    )
+    evidence = {"treated": float(len(arms[0])), "untreated": float(len(arms[1]))}
+    return [Finding("missing_jobs", "error", what, evidence, "give a job the same name in both arms (--column job=…)")]
 
 
 def _unmeasured(share: float) -> Finding:

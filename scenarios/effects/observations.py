@@ -30,6 +30,7 @@ from scenarios.effects.own_guards import OwnGuard
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.schema import PROFILE, SCENARIO
 from scenarios.runs.rundir import Run, RunError, open_run
+from scenarios.views.numbers import plural
 from scenarios.wsmeter.measurements import job_quotas, settings_of
 
 _JOBS = (Field("job", "text"), Field("quota", "real"), Field("instances", "count", required=False))
@@ -44,6 +45,10 @@ POWER_DOMAIN = "power_domain"
 NO_DENOMINATORS = "is missing: a ratio needs its denominators there, and its numerators in value"
 _FIRST_LINE = 2
 """Of the rows of a table that has no file (`analysis.tables.cells.cells_of`)."""
+
+
+_KNOWN = 0.5
+"""Of the study's machines, or jobs: with fewer in the past, names may differ."""
 
 
 class Dates(NamedTuple):
@@ -172,7 +177,26 @@ def experiment(
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
-    return Experiment(flagged, whole, run_metric(sources, metric), source, (*reading.notes, *of_jobs), dates)
+    notes = (*reading.notes, *of_jobs, *(strangers(reading.table) if study else ()))
+    return Experiment(flagged, whole, run_metric(sources, metric), source, notes, dates)
+
+
+def strangers(table: pd.DataFrame) -> Iterator[str]:
+    """Yield that most machines, or jobs, of the study have no row before it, though others have."""
+    if "treated" not in table or not (treated := table["treated"] == 1).any():
+        return
+    before = table["period"] < table.loc[treated, "period"].min()
+    if not before.any():
+        return
+    for name in ("machine", "job"):
+        past, study = (table.loc[rows, name].unique() for rows in (before, ~before))
+        known = int(np.isin(study, past).sum())
+        if known < _KNOWN * len(study):
+            yield (
+                f"{len(study) - known:,} of the study's {plural(len(study), name)} have no row in the periods before, "
+                f"and {len(past) - known:,} of {len(past):,} there have none in the study: if names differ, make them "
+                f"the same (--column {name}=…), or the past tells nothing of these"
+            )
 
 
 def in_one_arm(sources: Sequence[Source], table: pd.DataFrame, recipe: Recipe, *, both: bool = True) -> None:

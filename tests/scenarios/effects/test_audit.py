@@ -55,6 +55,21 @@ def test_a_healthy_table_has_status_0(tmp_path, name):
     assert json.loads(json.dumps(payload)) == payload
 
 
+def test_names_that_differ_between_arms_or_from_the_past_are_told():
+    fleet = table()
+    of_canary = fleet["job"].where(fleet["treated"] == 0, fleet["job"] + "-canary")
+    answer = audit_of([fleet.assign(job=of_canary)])
+    assert [finding.code for finding in answer.audit.errors] == ["missing_jobs"]
+    assert "3 with the feature, such as a-canary, 3 without it, such as a" in answer.audit.errors[0].what
+    renamed = fleet.assign(machine=fleet["machine"].astype(str) + np.where(fleet["period"] == 0, ".prod", ""))
+    (note,) = [note for note in audit_of([renamed]).notes if "no row in the periods before" in note]
+    assert note.startswith(
+        "40 of the study's 40 machines have no row in the periods before, and 40 of 40 there have none"
+    )
+    assert note in effect_of([renamed]).notes
+    assert not any("no row in the periods before" in note for note in audit_of([fleet]).notes)
+
+
 def test_what_is_said_beside_the_table_is_heeded(tmp_path):
     said = tmp_path / "about.yaml"
     said.write_text("looks: 14\nmetric: ips\n")
