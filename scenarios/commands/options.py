@@ -132,7 +132,8 @@ Prices = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Table of platform, price, years, power_w, power_price, and perhaps carbon_kg and carbon_kg_per_kwh.",
+        help="Table, or a SELECT, of platform, price, years, power_w, power_price, and perhaps carbon_kg and "
+        "carbon_kg_per_kwh.",
     ),
 ]
 Ratio = Annotated[

@@ -40,12 +40,13 @@ def select(
     json: Json = False,
 ) -> None:
     """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
+    from analysis.tables.cells import source_of
     from scenarios.crossplatform import select as choices
     from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
     question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {})
-    selection = choices.select(question, bound, prices)
+    selection = choices.select(question, bound, None if prices is None else source_of(str(prices)))
     answer(selection, json)
     if not selection.feasible:
         raise typer.Exit(1)

@@ -135,10 +135,11 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
         named = [tables] if isinstance(tables, str) else tables
         read = _tables(named, **{name: given.pop(name) for name in _OPTIONS})
         given |= dict(zip(names, read.sources, strict=False))
-        if given.get("jobs") is not None:
-            from analysis.tables.cells import source_of
+        for name in ("jobs", "prices"):
+            if given.get(name) is not None:
+                from analysis.tables.cells import source_of
 
-            given["jobs"] = source_of(str(given["jobs"]), read.database)
+                given[name] = source_of(str(given[name]), read.database)
         command(read, **given)
 
     _, *own = inspect.signature(command).parameters.values()

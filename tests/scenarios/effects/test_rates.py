@@ -132,6 +132,19 @@ def test_work_costs_less_on_machines_that_are_worth_more(table):
         wsc.rates(table, prices=prices.head(2))
 
 
+def test_prices_may_be_a_query_that_makes_numbers_of_decimal_commas(table, tmp_path):
+    table.to_csv(tmp_path / "fleet.csv", index=False)
+    prices = pd.DataFrame(PRICES).assign(power_price="0,1")
+    prices.to_csv(tmp_path / "prices.csv", sep=";", index=False)
+    refused = command(tmp_path / "fleet.csv", "--prices", tmp_path / "prices.csv")
+    assert "replace(column, ',', '.')::double" in refused.output
+    number = "* REPLACE (replace(power_price, ',', '.')::double AS power_price)"
+    done = command(tmp_path / "fleet.csv", "--json", "--prices", f"SELECT {number} FROM '{tmp_path}/prices.csv'")
+    assert done.exit_code == 0, done.output
+    costs = wsc.rates(table, prices=prices.assign(power_price=0.1)).costs
+    assert [row["cost"] for row in json.loads(done.output)["costs"]] == pytest.approx(costs["cost"].tolist())
+
+
 def test_without_hardware_threads_no_machine_is_worth_anything_or_costs(table):
     answer = wsc.rates(table.drop(columns="vcpus"))
     assert answer.brief().startswith("one hardware thread of p1 is worth")
