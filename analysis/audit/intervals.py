@@ -476,7 +476,7 @@ def missing_jobs(case: Case) -> list[Finding] | str:
 def _no_job_in_both(table: Audited) -> list[Finding]:
     """Return that both arms were measured in the study, but no job in both; nothing if an arm has no row."""
     arms = [np.unique(table.job[rows]) for rows in (table.study & table.treated, table.study & ~table.treated)]
-    if not all(map(len, arms)) or np.intersect1d(*arms).size:
+    if not all(map(len, arms)) or np.isin(arms[0], arms[1]).any():
         return []
     first, other = (str(table.jobs[jobs[0]]) for jobs in arms)
     what = (
