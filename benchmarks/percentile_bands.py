@@ -8,7 +8,7 @@ tenth of the requests come in bursts of five. Pairs take cases in turn: exponent
 demands can be reconstructed. The objective lies anywhere between what two neighbouring numbers of servers reach in the
 second day, the log's own number and the next.
 
-`python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv` takes some seven minutes of one core.
+`python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv` takes some twelve minutes of one core.
 """
 
 import argparse
