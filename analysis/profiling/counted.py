@@ -82,7 +82,7 @@ class CountedSamples:
         key, place = self._column(0, part), self._column(1, part)
         order = ordered(key, ordered(place, np.arange(len(place), dtype=np.int32)))
         key, place = key[order], place[order]
-        sums = np.array([self._column(at, part)[order] for at in range(2, len(self.put[0].columns))])
+        sums = np.array([_wide(self._column(at, part))[order] for at in range(2, len(self.put[0].columns))])
         del order
         left = slice(add_equal(key, place, sums))
         value = sums[0, left] * self.keys["scale"].to_numpy(np.float64)[key[left]]
@@ -91,6 +91,13 @@ class CountedSamples:
     def _column(self, at: int, part: int) -> Amounts:
         """Return a column of a part, as it was put away."""
         return np.concatenate([self.shelf.get(put.columns[at], *put.first[part : part + 2]) for put in self.put])
+
+
+def _wide(amounts: Amounts) -> Amounts:
+    """Return amounts of a type that holds their sum."""
+    if amounts.dtype == np.int32 and amounts.sum(dtype=np.int64) > _HALF:
+        return amounts.astype(np.int64)
+    return amounts
 
 
 def count_samples(

@@ -350,8 +350,8 @@ def _doubtful_units(evidence: Evidence) -> Iterator[str]:
         yield (
             f"the log's mean response time, {milliseconds(response_s)}, is shorter than its CPU time per request on "
             f"{platform.name}, {milliseconds(processor_s)}: if requests are a sample, multiply the columns requests_… "
-            "to the whole; if response times are in another unit, name it, as in response_time_s; predicted times are "
-            "wrong until then"
+            "to the whole; if response times are in another unit, name it, as in response_time_s; unless requests use "
+            "several threads at once, or work on after they answered, predicted times are wrong until then"
         )
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from analysis.traces.totals import TraceTotals
     from models.arrays import Ints
 
+_NEAR = 0.8
+"""How alike an unknown column is to one that is absent, from which it is taken for that, misspelt."""
 CLOCKS_HZ = (1e8, 1e11)
 """Clocks that machines may have."""
 
@@ -226,9 +228,10 @@ def _machines(path: Path | None, faults: list[Fault], notes: list[str]) -> "pd.D
         faults += error.faults
         return None
     table, columns = rows.table, list(rows.table.columns)
-    misspelt = [name for name in columns if name not in known and get_close_matches(name.lower(), known)]
+    absent = [name for name in known if name not in columns]
+    misspelt = [name for name in columns if name not in known and get_close_matches(name.lower(), absent, 1, _NEAR)]
     for name in misspelt:
-        faults.append(Fault(str(path), 1, columns.index(name) + 1, name, f"unknown column ({closest(name, known)})"))
+        faults.append(Fault(str(path), 1, columns.index(name) + 1, name, f"unknown column ({closest(name, absent)})"))
     if "clock_hz" in table:
         faults += _impossible(path, table["clock_hz"], rows.lines, columns.index("clock_hz") + 1)
     notes += [f"{path}: {note}" for note in not_used(table, [*known, *misspelt])]

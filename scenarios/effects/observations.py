@@ -48,7 +48,7 @@ _FIRST_LINE = 2
 
 
 _KNOWN = 0.5
-"""Of the study's machines, or jobs: with fewer in the past, names may differ."""
+"""Of the study's machines, or jobs, and of those before: where fewer are the same, names may differ."""
 
 
 class Dates(NamedTuple):
@@ -190,8 +190,8 @@ def strangers(table: pd.DataFrame) -> Iterator[str]:
         return
     for name in ("machine", "job"):
         past, study = (table.loc[rows, name].unique() for rows in (before, ~before))
-        known = int(np.isin(study, past).sum())
-        if known < _KNOWN * len(study):
+        known = int(pd.Index(study).isin(past).sum())
+        if known < _KNOWN * min(len(study), len(past)):
             yield (
                 f"{len(study) - known:,} of the study's {plural(len(study), name)} have no row in the periods before, "
                 f"and {len(past) - known:,} of {len(past):,} there have none in the study: if names differ, make them "

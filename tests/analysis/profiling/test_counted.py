@@ -54,3 +54,18 @@ def test_a_question_without_samples_has_no_entries(folders):
         samples = database.counted(query, lambda keys: np.zeros(len(keys), dtype=np.int64))
     assert samples.samples == 0
     assert len(samples.entries(0).key) == 0
+
+
+def test_sums_of_small_counts_may_be_large(tmp_path, monkeypatch):
+    """Counts whose sums fit in 32 bits within what is read at once, but not over all of it."""
+    monkeypatch.setattr(module, "_PENDING", 1)
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 500)
+    tables = random_tables(7, rows=4000, visits=1, processes=1, locations=2)
+    tables["samples"] = tables["samples"].assign(count=2**21)
+    query = Query("cycles", ("function",))
+    with Database([write_folder(tmp_path, tables)]) as database:
+        whole = database.query(query)
+        samples = database.counted(query, lambda keys: np.zeros(len(keys), dtype=np.int64))
+    entries = samples.entries(0)
+    assert entries.samples.sum() == whole["samples"].sum() == samples.samples
+    assert entries.value.sum() == pytest.approx(float(whole["value"].sum()))
