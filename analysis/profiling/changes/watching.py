@@ -288,7 +288,7 @@ def _together_few(sizes: Mapping[str, float]) -> Iterator[list[str]]:
 
     Examples
     --------
-    >>> list(_together_few({"a": 100.0, "b": 200_000.0, "c": 400_000.0, "d": 900_000.0, "e": 1.0}))
+    >>> list(_together_few({"a": 100.0, "b": 20_000.0, "c": 400_000.0, "d": 900_000.0, "e": 1.0}))
     [['a', 'b'], ['c'], ['d'], ['e']]
     """
     chosen: list[str] = []
