@@ -10,7 +10,8 @@ The change is the least that should be seen with power 95%: (1.96 + 1.645) / 1.9
 which nothing is planted. Printed for each fleet, share and N: the half-width (median), that change, in how many pairs
 zero was ruled out, in how many the 95% interval held the truth, and the root mean square error over the stated one.
 With `--controls 9` the slot of each experiment is compared with nine times as many slots, which other experiments use
-as controls, too.
+as controls, too. `--turns 5` makes five times as many experiments of the same cells: for each turn the slots of every
+cell are numbered anew by chance, so that other slots of the cells go together.
 Of fleets of more than 100,000 machines the first 20 slots alone are kept, and of those of more than 500,000 nothing is
 known of what shards did in other slots. What was simulated is kept in `--folder`; a
 run that was stopped goes on from there. Half a million machines take an hour of two cores and 6 GB of disk.
@@ -136,6 +137,8 @@ class Fleet:
     days: int
     past: pd.DataFrame
     shards: Ints
+    slots: Ints
+    """The slot that has each number, of the past too: [cell, number]."""
 
     @classmethod
     def of(cls, files: Sequence[Path], days: int) -> "Fleet":
@@ -144,17 +147,32 @@ class Fleet:
         read = files if len(files) <= REMEMBERED else files[:0]
         tables = [pd.DataFrame(columns=COLUMNS), *(pd.read_parquet(file, filters=within) for file in read)]
         past = pd.concat(tables[1:] or tables, ignore_index=True)
-        return cls(files, fleet_jobs(files), days, past, shards_of(past))
+        numbers = np.tile(np.arange(SLOTS if len(files) <= WHOLE else KEPT), (len(files), 1))
+        return cls(files, fleet_jobs(files), days, past, shards_of(past), numbers)
+
+    def turned(self, turn: int) -> "Fleet":
+        """Return the fleet with its slots numbered by chance within each cell; turn 0 has the numbers of the files."""
+        if turn == 0:
+            return self
+        return replace(self, slots=stream(turn, "slots of cells").permuted(self.slots, axis=1))
 
     def rows(self, slots: Sequence[int]) -> pd.DataFrame:
         """Return the observations of some slots, and what the shards that they serve did in other slots before."""
-        tables = [pq.ParquetFile(file).read_row_groups(list(slots)).to_pandas() for file in self.files]
+        groups = self.slots[:, list(slots)]
+        tables = [
+            pq.ParquetFile(file).read_row_groups(of.tolist()).to_pandas()
+            for file, of in zip(self.files, groups, strict=True)
+        ]
+        tables = [
+            rows.assign(slot=pd.Series(slots, of).loc[rows["slot"]].to_numpy()) if len(rows) else rows
+            for rows, of in zip(tables, groups, strict=True)
+        ]
         own = pd.concat(tables, ignore_index=True)
         own = own[own["period"].between(WEEK - self.days, WEEK + self.days - 1)]
         served = np.unique(shards_of(own[own["period"] >= WEEK]))
         if self.past.empty:
             return pd.DataFrame(own)
-        elsewhere = np.isin(self.shards, served) & ~self.past["slot"].isin(slots).to_numpy()
+        elsewhere = np.isin(self.shards, served) & ~self.past["machine"].isin(own["machine"].unique()).to_numpy()
         both: pd.DataFrame = pd.concat([own, self.past[elsewhere]], ignore_index=True)
         return both
 
@@ -199,16 +217,17 @@ def experiments(available: int, merged: int, controls: int, most: int) -> list[t
     return [(list(range(k * merged, (k + 1) * merged)), turn[k].tolist()) for k in range(half // merged)][:most]
 
 
-def judged(fleet: Fleet, chosen: Sequence[tuple[list[int], list[int]]]) -> dict[str, float]:
+def judged(fleet: Fleet, chosen: Sequence[tuple[list[int], list[int]]], turns: int) -> dict[str, float]:
     """Return a row of the table: what experiments on slots said, each with its treated slots and its controls."""
     jobs, files = fleet.jobs, fleet.files
+    draws = [(fleet.turned(turn), a, b) for turn in range(turns) for a, b in chosen]
     truth_of_one = float(np.average(jobs["gain"], weights=jobs["quota"]))
     widths = [compared(fleet.rows([*a, *b]), jobs, a, 0.0)[1] for a, b in chosen[:PILOT]]
     change = TIMES * float(np.median(widths))
     said = list[tuple[float, float]]()
-    for a, b in chosen:
-        said.append(compared(fleet.rows([*a, *b]), jobs, a, change / truth_of_one))
-        print(f"\r{len(said)} of {len(chosen)} experiments", end="", file=sys.stderr, flush=True)
+    for turned, a, b in draws:
+        said.append(compared(turned.rows([*a, *b]), jobs, a, change / truth_of_one))
+        print(f"\r{len(said)} of {len(draws)} experiments", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     estimate, width = np.array(said).T
     off = estimate - change
@@ -248,7 +267,7 @@ def table(asked: argparse.Namespace) -> Iterator[dict[str, float]]:
                 if not chosen:
                     print(f"{share}% against {controls} times as many: {available} slots are too few", file=sys.stderr)
                     continue
-                row = judged(fleet, chosen)
+                row = judged(fleet, chosen, asked.turns)
                 print(told(row), flush=True)
                 yield row
 
@@ -261,6 +280,7 @@ def main() -> None:
     parser.add_argument("--controls", default="1", help="slots of controls for each treated one")
     parser.add_argument("--days", default="1,2,4,7", help="of the study, and of the past before it")
     parser.add_argument("--pairs", type=int, default=SLOTS // 2, help="experiments, at most")
+    parser.add_argument("--turns", type=int, default=1, help="times that the slots of the cells are numbered anew")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=Path("runs/least_change"))
     parser.add_argument("--csv", type=Path, help="file for the table")

@@ -346,6 +346,9 @@ def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> E
             raise NotEnoughDataError(2, machines, "machines with the feature")
         if controls < 2 and not study.cells.known:
             raise NotEnoughDataError(2, controls, "machines without the feature while others have it")
+        if not study.cells.known and not _common_jobs(study):
+            remedy = "give a job the same name in both arms (--column job=…)"
+            raise NotEnoughDataError(1, 0, "jobs with machines in both arms", remedy)
         raise NotEnoughDataError(
             2, 0, f"machines in each arm of jobs that {method.name} can compare in a {study.design} study"
         )
@@ -381,6 +384,12 @@ def said(estimator: str, study: Study, answer: Statistic, error: float = math.na
         quota_coverage=float(study.cells.share[with_it].sum()),
         notes=study.notes,
     )
+
+
+def _common_jobs(study: Study) -> int:
+    """Return how many jobs machines with the feature and machines without it have."""
+    has = np.repeat(study.treated, np.diff(study.cells.start))
+    return len(np.intersect1d(study.cells.job[has], study.cells.job[~has]))
 
 
 def _arms(study: Study) -> tuple[int, int]:

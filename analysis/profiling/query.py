@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -240,33 +241,36 @@ _CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 def _values(text: str) -> list[str]:
-    """Return a text's values between commas that are in no brackets; between all commas if brackets do not match.
+    r"""Return a text's values between commas that are in no brackets; between all commas if brackets do not match.
+
+    A comma or bracket after a backslash parts and opens nothing.
 
     Examples
     --------
     >>> _values("f(int, A<b, c>),operator<,g")
     ['f(int, A<b, c>)', 'operator<', 'g']
-    >>> _values("f(int, g")
-    ['f(int', ' g']
+    >>> _values("f(int, g"), _values(r"f\(int, g")
+    (['f(int', ' g'], ['f\\(int', ' g'])
     """
-    opened, begin, values = list[str](), 0, list[str]()
+    opened, outside, everywhere, matched = list[str](), [-1], [-1], True
     for token in _TOKEN.finditer(text):
         mark = token[0]
-        if mark == "," and not opened:
-            values.append(text[begin : token.start()])
-            begin = token.end()
+        if mark == ",":
+            everywhere.append(token.start())
+            outside += [token.start()] * (not opened)
         elif mark in _CLOSES.values():
             opened.append(mark)
-        elif mark in _CLOSES and (not opened or opened.pop() != _CLOSES[mark]):
-            return re.split(r"(?<!\\),", text)
-    return re.split(r"(?<!\\),", text) if opened else [*values, text[begin:]]
+        elif mark in _CLOSES:
+            matched &= bool(opened) and opened.pop() == _CLOSES[mark]
+    commas = outside if matched and not opened else everywhere
+    return [text[begin + 1 : end] for begin, end in pairwise([*commas, len(text)])]
 
 
 def parse_where(texts: Iterable[str]) -> Where:
     r"""Return restrictions from text such as ``job=a,b``.
 
     A comma within brackets, as in ``pair<int, int>`` or ``f(int, char)``, is part of its value; any other is written
-    ``\,``.
+    ``\,``. A bracket that is not closed is written with a backslash, too, or all commas part values.
 
     Raises
     ------
@@ -285,7 +289,7 @@ def parse_where(texts: Iterable[str]) -> Where:
         if not equals:
             faults.append(f'a restriction should be dimension=value[,value], got "{_printable(text)}"')
             continue
-        allowed = tuple(re.sub(r"\\([\\,])", r"\1", value) for value in _values(values))
+        allowed = tuple(re.sub(r"\\([\\,(){}<>\[\]])", r"\1", value) for value in _values(values))
         try:
             restrictions.append((dimension(name.strip()), allowed))
         except QueryError as error:

@@ -159,7 +159,7 @@ def test_too_few_machines_and_no_comparable_job_are_told_apart():
     with pytest.raises(NotEnoughDataError, match="2 machines with the feature are needed, 1 given"):
         Adjusted().estimate(Study.of(few))
     apart = TABLE[(TABLE["job"] == 0) == TABLE.groupby("machine")["treated"].transform("any")]
-    with pytest.raises(NotEnoughDataError, match="machines in each arm of jobs that adjusted can compare"):
+    with pytest.raises(NotEnoughDataError, match="no jobs with machines in both arms"):
         Adjusted().estimate(Study.of(apart))
 
 

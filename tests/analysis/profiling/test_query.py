@@ -59,6 +59,8 @@ def test_restrictions_keep_equals_signs_commas_and_backslashes_of_values():
         ("operator<,operator->,operator()(int, int),x", ("operator<", "operator->", "operator()(int, int)", "x")),
         ("<T as Fn(A, B) -> C>::call,y", ("<T as Fn(A, B) -> C>::call", "y")),
         (r"a\,b,f(x", ("a,b", "f(x")),
+        (r"a\\,f(x,g", ("a\\", "f(x", "g")),
+        (r"f\(x,pair<int, int>", ("f(x", "pair<int, int>")),
     ],
 )
 def test_commas_within_brackets_part_no_values(text, values):
