@@ -15,6 +15,7 @@ import pandas as pd
 
 from analysis.tables.cells import Source
 from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
+from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats
 
 FIELDS = (
@@ -40,9 +41,21 @@ def read_prices(source: Source) -> pd.DataFrame:
     FileError
         With every fault.
     """
-    return read_rows(source, FIELDS, lambda names: ("platform",) if "platform" in names else (), remedies=_REMEDY).table
+    rows = read_rows(source, FIELDS, lambda names: ("platform",) if "platform" in names else (), remedies=_REMEDY)
+    power, column = rows.table["power_w"], rows.table.columns.get_loc("power_w") + 1
+    faults = [
+        FileFault(
+            int(rows.lines[row]), column, "power_w", "should be watts: no machine draws less than 1", f"{watts:g}"
+        )
+        for row, watts in enumerate(power)
+        if 0 < watts < _LEAST_W
+    ]
+    if faults:
+        raise FileError(faults)
+    return rows.table
 
 
+_LEAST_W: Final = 1.0
 _REMEDY = Remedies(missing=BY_SELECT)
 
 

@@ -36,6 +36,10 @@ _FEWEST = 2
 """Platforms that can be compared."""
 _NAMED = 10
 """Jobs that the text names, those with most quota."""
+_CAPTION = (
+    "rates are per unit of CPU time; the plain ratio is that of means over all rows; value counts as work: the more, "
+    "the better"
+)
 _SOURCES: Mapping[str, str] = {MEASURED: "", POOLED: "drawn to other jobs", FILLED: "not seen on both"}
 
 
@@ -169,9 +173,7 @@ class RatesAnswer(Conclusion):
             )
             for row in fleet.to_dict("records")
         ]
-        yield table(
-            headings, rows, caption="rates are per unit of CPU time; the plain ratio is that of means over all rows"
-        )
+        yield table(headings, rows, caption=_CAPTION)
         if self.costs is not None:
             yield from cost_blocks(self.costs, self.reference)
         yield self._of_jobs()

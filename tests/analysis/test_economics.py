@@ -48,3 +48,6 @@ def test_everything_that_is_wrong_with_a_table_of_prices_is_told(tmp_path):
     assert {(fault.line, fault.field) for fault in caught.value.faults} == {
         (2, "price"), (3, "years"), (3, "power_w"), (3, "platform"),
     }  # fmt: skip
+    file.write_text("platform,price,years,power_w,power_price\na,1,4,0,0.1\nb,5,4,0.35,0.1\n")
+    with pytest.raises(FileError, match=r"^3:4: power_w: should be watts: no machine draws less than 1, got 0\.35$"):
+        read_prices(file)
