@@ -191,10 +191,10 @@ CAUSES: Final = (
     SuspectedCause("crossplatform/fig6", ("workload_gap",), *_BUS),
     SuspectedCause(
         "crossplatform/table7",
-        ("simulated_rank_error", "simulated_gain_over_benchmark", "simulated_loss"),
+        ("simulated_gain_over_benchmark", "simulated_loss"),
         *_PROCESSORS,
     ),
-    SuspectedCause("crossplatform/table7", ("simulated_gain_over_cycles",), *_EQUATION),
+    SuspectedCause("crossplatform/table7", ("simulated_rank_error", "simulated_gain_over_cycles"), *_EQUATION),
     SuspectedCause(
         "crossplatform/fig7",
         ("simulated_wrong_best", "simulated_cycles_over_ours", "simulated_benchmark_over_ours"),
