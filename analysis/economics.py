@@ -42,7 +42,7 @@ def read_prices(source: Source) -> pd.DataFrame:
         With every fault.
     """
     rows = read_rows(source, FIELDS, lambda names: ("platform",) if "platform" in names else (), remedies=_REMEDY)
-    power, column = rows.table["power_w"], rows.table.columns.get_loc("power_w") + 1
+    power, column = rows.table["power_w"], [*rows.table.columns].index("power_w") + 1
     faults = [
         FileFault(
             int(rows.lines[row]), column, "power_w", "should be watts: no machine draws less than 1", f"{watts:g}"

@@ -1,12 +1,13 @@
 """What the documents show: their commands, and the output under them brought up to date.
 
-    python docs/shown.py
+    python docs/shown.py [docs/rates.md …]
 
 Each command of README.md and docs/ is run, in order, in a temporary folder that holds docs/examples; the few that take
 minutes, those of `make demo`, in the checkout. A shown line takes the numbers of the line that it resembles; a line `…`
 stands for lines left out.
 """
 
+import argparse
 import contextlib
 import os
 import re
@@ -186,9 +187,12 @@ def renew(document: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Renew all documents; a line that resembles nothing printed is to be mended by hand."""
+    """Renew documents, all of them by default; a line that resembles nothing printed is to be mended by hand."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("documents", nargs="*", type=Path, default=DOCUMENTS)
+    documents = [document.resolve() for document in parser.parse_args().documents]
     with examples():
-        faults = [fault for document in DOCUMENTS for fault in renew(document)]
+        faults = [fault for document in documents for fault in renew(document)]
     if faults:
         sys.exit("\n".join(faults))
 

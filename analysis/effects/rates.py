@@ -21,12 +21,14 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
-from scipy.stats import t
+from scipy.stats import norm, t
 
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 
 MEASURED, POOLED, FILLED = "measured", "pooled", "not seen"
+_LONE: Final = 1e-6
+"""Share of a cell that others than one cluster have, below which it is the only one."""
 """Where a job's rate is from: mostly its own machines, mostly what is expected of it, or that alone."""
 _SWEEPS, _CLOSE, _TURNS = 200, 1e-9, 5
 _LEAST_SLOPED: Final = 30
@@ -178,7 +180,7 @@ class ClusterErrors:
         total = np.bincount(rows.cell, fitted, count)
         share = np.bincount(place, fitted) / total[cell]
         error = np.bincount(place, residual) / total[cell]
-        left = np.maximum(1.0 - share, 1e-6)
+        left = np.maximum(1.0 - share, _LONE)
         squares = np.bincount(cell, share**2, count)
         effective = np.where(squares > 0, 1.0 / np.where(squares > 0, squares, 1.0), 0.0)
         own_freedom = np.maximum(effective - 1.0, 0.0)
@@ -188,15 +190,24 @@ class ClusterErrors:
         freedom = own_freedom + prior
         spread = (own_freedom * own + prior * pooled) / freedom
         variance = np.where(effective > 0, spread / np.where(effective > 0, effective, 1.0), np.inf)
-        error = np.where(share < 1.0 - 1e-6, error / left, 0.0)
+        error = np.where(share < 1.0 - _LONE, error / left, 0.0)
         beyond = np.where(effective > 0, variance - np.bincount(cell, error**2, count), 0.0)
-        relative, several = error / share, share < 1.0 - 1e-6
+        relative, several = error / share, share < 1.0 - _LONE
         sums, own_squares, numbers = (
             _total(cluster, part * several, rows.clusters) for part in (relative, relative**2, np.ones(len(cell)))
         )
         pairs = float((numbers * (numbers - 1.0)).sum())
         common = max(float((sums**2 - own_squares).sum()) / pairs, 0.0) if pairs > 0 else 0.0
         return cls(cell, cluster, error, variance, freedom, beyond, np.bincount(cell, minlength=count), share, common)
+
+    def left(self, rows: PlatformRows) -> Floats:
+        """Return (N,) what is left of a row's residual, as its cluster moves the level that it is measured from.
+
+        The square root of 1 less the cluster's share of the cell (Bell and McCaffrey 2002); 1 where it is the only one.
+        """
+        place = np.searchsorted(self.cell * rows.clusters + self.cluster, rows.cell * rows.clusters + rows.cluster)
+        left = 1.0 - self.share[place]
+        return np.asarray(np.sqrt(np.where(left > _LONE, left, 1.0)))
 
 
 def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
@@ -299,14 +310,15 @@ class PlatformLevels:
         total = np.bincount(cell, fitted, cells)
         mean_x = _columns(cell, fitted, x, cells) / np.where(total > 0, total, 1.0)[:, None]
         apart = x - mean_x[cell]
+        errors = ClusterErrors.of(rows, fitted, residual)
         return cls(
             rows,
             np.where(total > 0, level, np.nan).reshape(shape),
             slope.reshape(slopes, count),
             np.asarray(np.linalg.pinv((fitted[:, None] * apart).T @ apart, hermitian=True), dtype=np.float64),
-            _columns(rows.cluster, residual, apart, rows.clusters),
+            _columns(rows.cluster, residual / errors.left(rows), apart, rows.clusters),
             mean_x.reshape(*shape, slopes * count),
-            ClusterErrors.of(rows, fitted, residual),
+            errors,
             JobSlopes.of(rows, fitted, residual),
         )
 
@@ -341,6 +353,8 @@ class PlatformLevels:
         cells = np.arange(jobs) * count
         both = [(meetings.variance[cells + p], meetings.freedom[cells + p]) for p in (platform, reference)]
         own = sum(variance for variance, _ in both)
+        curved = np.subtract(both[0][0], both[1][0], where=paired, out=np.zeros(jobs))
+        log += curved / 2  # the logarithm of a mean is too low by half of its variance
         crossed = _columns(job, sign * meetings.error, self.scores[meetings.cluster], jobs)
         outer = self.scores.T @ self.scores
         of_slopes = 2.0 * (through * crossed).sum(axis=1) + np.einsum("jk,kl,jl->j", through, outer, through)
@@ -490,10 +504,13 @@ class PooledRates:
         moved[paired, paired] += trust[paired]
         expected = offset + design @ (to_slopes @ (y - offset[paired]))
         log = expected + trust * np.where(paired, contrast.log - expected, 0.0)
-        own = np.where(paired, trust * np.where(paired, contrast.square, 0.0), tau2)
+        error = np.sqrt(2.0 / (weight**2).sum())
+        # Mean of what is believed of a variance of 0 or more (Morris 1983): an estimate of 0 is none of no spread.
+        believed = tau2 + error * float(norm.pdf(tau2 / error) / norm.cdf(tau2 / error))
+        own = np.where(paired, trust * np.where(paired, contrast.square, 0.0), believed)
         of_slopes = (1.0 - trust) ** 2 * np.einsum("jk,kl,jl->j", design, inverse, design)
         of_spread = np.zeros(len(paired))
-        of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * 2.0 / (weight**2).sum()
+        of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * error**2
         degrees = max(int(paired.sum()) - design.shape[1], 1)
         freedom = 1.0 / (trust / contrast.freedom + (1.0 - trust) / degrees)
         square = own + of_slopes + of_spread

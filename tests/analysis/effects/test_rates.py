@@ -34,16 +34,33 @@ def test_levels_are_logarithms_of_arithmetic_means_and_slopes_those_of_a_poisson
     """Against the normal equations, solved by NumPy alone: scores of levels and slopes are 0 at the fit."""
     rng = np.random.default_rng(1)
     rows, jobs, _ = fleet(CONDITIONS["week"], rng)
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).query("period == 0").reset_index(drop=True)
     coded = PlatformRows.of(table, pd.DataFrame(jobs), conditions_of(table).table)
     levels = PlatformLevels.fit(coded)
     assert levels.slopes.shape == (2, 2)
-    assert np.abs(levels.scores.sum(axis=0)).max() < 1e-6 * len(table)
-    plain = PlatformRows.of(table[table["period"] == 0], pd.DataFrame(jobs))
-    means = table[table["period"] == 0].pivot_table(values="value", index="job", columns="platform", aggfunc="mean")
-    log = np.log(means["p1"] / means["p0"]).to_numpy()
-    contrast = PlatformLevels.fit(plain).contrast(1, 0)
+    slope = (coded.conditions * levels.slopes[coded.platform]).sum(axis=1)
+    residual = coded.weight * (coded.relative() - np.exp(levels.level[coded.job, coded.platform] + slope))
+    assert np.abs(residual @ coded.conditions).max() < 1e-6 * len(table)
+    means = table.pivot_table(values="value", index="job", columns="platform", aggfunc="mean")
+    log = np.log(means["p1"] / means["p0"]).to_numpy(copy=True)
+    plain = PlatformLevels.fit(PlatformRows.of(table, pd.DataFrame(jobs)))
+    contrast, variance = plain.contrast(1, 0), plain.meetings.variance.reshape(-1, 2)
+    log += (variance[:, 1] - variance[:, 0]) / 2  # logarithms of means are too low by half of their variances
     np.testing.assert_allclose(contrast.log[contrast.paired], log[contrast.paired], rtol=1e-6)
+    assert np.abs(variance[contrast.paired] - variance[contrast.paired].mean()).max() > 1e-4
+
+
+def test_scores_are_as_large_as_errors_are_although_levels_follow_their_machines():
+    """On two machines of each platform a residual is the half of what two errors differ by: its square is doubled."""
+    rng = np.random.default_rng(3)
+    cells = [
+        (f"j{j}", 4 * j + m, "old" if m < 2 else "new", 1.0 + rng.normal(0, 0.1)) for j in range(900) for m in range(4)
+    ]
+    rows, load = rows_of(cells), rng.normal(size=(3600, 1))
+    levels = PlatformLevels.fit(PlatformRows.of(rows, None, pd.DataFrame(load, columns=["load"])))
+    apart = load.ravel() - load.reshape(-1, 2).mean(axis=1).repeat(2)
+    expected = 0.1**2 * (apart**2).sum()
+    assert (levels.scores[:, 0] ** 2).sum() + (levels.scores[:, 1] ** 2).sum() == pytest.approx(expected, rel=0.15)
 
 
 def test_a_sandwich_of_one_job_is_that_of_two_means():
