@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from analysis.occupancy.identification import identify
+from analysis.occupancy.identification import ON_ONE, identify
 from models.queues.policies import POLICIES
 from models.queues.serve import serve
 from models.randomness import stream
@@ -40,7 +40,7 @@ def known(requests, repeats, seed, servers_known):
     """Return one row per log of a policy that is a candidate."""
     rows = []
     for law, servers, policy, repeat in product(LAWS, SERVERS, POLICIES, range(repeats)):
-        if servers > 1 and POLICIES[policy].hidden:
+        if servers > 1 and policy in ON_ONE:
             continue
         rng = stream(seed, f"{law} {servers} {policy} {repeat}")
         arrival, demand = load(rng, law, servers, requests)

@@ -235,27 +235,33 @@ def _next(waiting: Ranks, leaves: Ints, state: Ints, newest: int) -> tuple[int, 
 
 @njit(cache=True)
 def shortest_first(log: EventLog, demand_s: Floats, tolerance_s: float) -> Bools:
-    """Return whether each request was the shortest that waited when one server took it, who takes them as they leave.
+    """Return whether each request was the shortest that waited when a server took it; it leaves its demand later.
 
-    Who needs more by no more than the tolerance may have been the shortest.
+    Who needs more by no more than the tolerance may have been the shortest. Nothing is known of what one that never
+    leaves needs.
     """
-    fits, state = np.ones(log.requests, dtype=np.bool_), np.zeros(log.requests, dtype=np.int64)
-    waiting = [(0.0, 0)]
-    waiting.pop()
-    leaves = -1 - log.job[log.job < 0]
-    following, serving = 0, -1
+    n = log.requests
+    fits, came, taken = np.ones(n, dtype=np.bool_), np.zeros(n), np.full(n, np.inf)
     for e in range(len(log.job)):
         i = log.job[e]
         if i >= 0:
-            state[i] = WAITING
-            heappush(waiting, (demand_s[i], i))
+            came[i] = log.clock_s[e]
         else:
-            state[-1 - i], following, serving = GONE, following + 1, -1
-        if serving < 0 and following < len(leaves) and state[leaves[following]] == WAITING:
-            serving = leaves[following]
-            while len(waiting) > 0 and state[waiting[0][1]] == GONE:
-                heappop(waiting)
-            fits[serving] = demand_s[serving] <= waiting[0][0] + tolerance_s
+            taken[-1 - i] = log.clock_s[e] - demand_s[-1 - i]
+    waiting = [(0.0, 0)]  # a heap: least demand first
+    waiting.pop()
+    following = 0
+    for i in np.argsort(taken):
+        if taken[i] == np.inf:
+            break
+        while following < n and came[following] < taken[i] - tolerance_s:
+            if taken[following] < np.inf:
+                heappush(waiting, (demand_s[following], following))
+            following += 1
+        while len(waiting) > 0 and taken[waiting[0][1]] <= taken[i] + tolerance_s:
+            heappop(waiting)
+        if taken[i] > came[i] + tolerance_s and len(waiting) > 0:
+            fits[i] = demand_s[i] <= waiting[0][0] + tolerance_s
     return fits
 
 

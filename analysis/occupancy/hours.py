@@ -33,6 +33,19 @@ class Hour:
         """How much of the log it is."""
         return float(np.sum(self.end_s) - np.sum(self.start_s))
 
+    def days(self) -> tuple[tuple[float, float], ...]:
+        """Return from when to when each of its days lies if they follow each other; one half missing is none.
+
+        Examples
+        --------
+        >>> Hour("09", (0.0, 86_400.0, 172_800.0), (3600.0, 90_000.0, 172_900.0)).days()
+        ((0.0, 3600.0), (3600.0, 7200.0))
+        """
+        length_s = np.subtract(self.end_s, self.start_s)
+        end_s = np.cumsum(length_s)
+        whole = np.flatnonzero(length_s > length_s.max(initial=0.0) / 2)
+        return tuple((float(end_s[at] - length_s[at]), float(end_s[at])) for at in whole)
+
     def joined(self, time_s: Floats) -> tuple[Ints, Floats]:
         """Return which times lie in the hour, and where they lie if its stretches follow each other.
 
@@ -137,7 +150,8 @@ def needs_by_hour(
         if len(rows) < least:
             yield HourNeeds(*about, np.nan, None, None, np.nan, np.nan)
             continue
-        alone = [_alone(station, rows, arrival_s, response_s[rows]) for station in stations]
+        days = hour.days()
+        alone = [_alone(station, rows, arrival_s, response_s[rows], days) for station in stations]
         fewest = [station.fewest(objective, factor) for station in alone]
         largest = [station.largest(objective, servers) for station in alone]
         yield HourNeeds(
@@ -161,10 +175,12 @@ def least_requests(objective: Objective) -> int:
     return int(np.ceil(TAIL / (1 - objective.level) - 1e-6))
 
 
-def _alone(station: ReplayStation, rows: Ints, arrival_s: Floats, response_s: Floats) -> ReplayStation:
+def _alone(
+    station: ReplayStation, rows: Ints, arrival_s: Floats, response_s: Floats, days: tuple[tuple[float, float], ...]
+) -> ReplayStation:
     classes = None if station.load.priority is None else station.load.priority[rows]
     load = recorded(arrival_s, station.load.demand_s[rows], response_s, classes)
-    return ReplayStation(load, station.policy, station.quantum_s)
+    return ReplayStation(load, station.policy, station.quantum_s, days)
 
 
 def _worst(servers: Sequence[int | None]) -> int | None:

@@ -40,6 +40,9 @@ COMMON: tuple[PolicyName, ...] = ("fcfs", "ps")
 """Where the number of servers is said, other numbers are tried under these and under the likeliest policy on that."""
 ROUNDED = 0.2
 """More departures may contradict a policy where stamps are rounded: five ticks over the mean demand, or so many."""
+ON_ONE: tuple[PolicyName, ...] = ("sjf", "random")
+"""Policies that are looked for on one server only: what several made of random order cannot be known, and with shortest
+job first beside it, which departures seldom contradict, it was not counted how often a name is right."""
 RESOLVED = 5.0
 """Other numbers of servers are no candidates if the mean demand on them is less than so many ticks of the stamps."""
 SUPPORT = 30
@@ -212,7 +215,7 @@ def identify(
 
     def searched(some: Sequence[PolicyName], numbers: Sequence[int]) -> Iterator[_Candidate]:
         for policy in some:
-            alone = not POLICIES[policy].reconstructed_on_several
+            alone = policy in ON_ONE
             on = {k: explained(policy, k) for k in numbers if k == 1 or not alone}
             if servers is None and not alone:
                 _between(on, partial(explained, policy))
@@ -224,9 +227,7 @@ def identify(
         candidates = list(searched(chosen, _steps(peak)))
     else:
         own = [
-            explained(policy, expected_servers)
-            for policy in chosen
-            if expected_servers == 1 or POLICIES[policy].reconstructed_on_several
+            explained(policy, expected_servers) for policy in chosen if expected_servers == 1 or policy not in ON_ONE
         ]
         best = max(own, key=lambda candidate: candidate.log_likelihood, default=None)
         likely = [name for name in chosen if name in COMMON or (best is not None and name == best.policy)]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest, shortest_first
@@ -46,12 +47,13 @@ def demands(
 ) -> Floats:
     """Return every request's service demand, reconstructed under the policy that served it.
 
-    Exact for fcfs, lcfs, lcfs_pr, ps, rr, fb, priority and srpt on any number of servers, for sjf and random on one,
-    and for `unknown` on one if requests that are present together are never reordered: then the one in service is the
-    one that leaves first. Whoever meets at most `servers` requests has its whole stay for a demand, under any policy.
-    What becomes of requests that do not fit the policy or have not left says `Reconstruction`, which `reconstruct`
-    returns. Simultaneous events are in the order departures, arrivals (as in the log), ends of slices; a tie that
-    rounding has broken in the log, such as of an arrival with the end of a slice, may be decided wrongly.
+    Exact on any number of servers but for random, which is on one, and for `unknown`, which is on one if requests that
+    are present together are never reordered: then the one in service is the one that leaves first. Under sjf the
+    shortest of those that wait is taken first, so it leaves before each of the others. Whoever meets at most `servers`
+    requests has its whole stay for a demand, under any policy. What becomes of requests that do not fit the policy or
+    have not left says `Reconstruction`, which `reconstruct` returns. Simultaneous events are in the order departures,
+    arrivals (as in the log), ends of slices; a tie that rounding has broken in the log, such as of an arrival with the
+    end of a slice, may be decided wrongly.
 
     Parameters
     ----------
@@ -114,6 +116,62 @@ def reconstruct(
     return Reconstruction(attained, fits, rate, np.isfinite(np.asarray(departure_s, dtype=np.float64)))
 
 
+def drawn_demands(arrival_s: Floats, departure_s: Floats, servers: int, seed: int = 0) -> Floats:
+    """Return demands under one of the courses that random order may have taken: who is taken is drawn once more.
+
+    Of those that wait when a server is free anyone may be taken, but for one that leaves next: it must be in service.
+    Requests that find a free server have their own demands, the others demands that they may have had, and all together
+    the work that was done.
+
+    Parameters
+    ----------
+    arrival_s, departure_s : (n,) arrays, seconds; NaN departures have not left
+    servers : k >= 1
+    seed : of the draws
+
+    Examples
+    --------
+    >>> came, left = np.array([9.0, 9.0, 10.0, 10.0]), np.array([13.0, 12.0, 14.0, 16.0])
+    >>> drawn_demands(came, left, 2).tolist()
+    [4.0, 3.0, 2.0, 3.0]
+    """
+    events = pairs(arrival_s, departure_s)
+    n = len(events.order)
+    draws = np.random.default_rng(seed).random(n)
+    taken_s = _logged(_taken(events.time_s, events.job, draws, servers), events)
+    came_s = np.asarray(arrival_s, dtype=np.float64)
+    first_s = float(came_s.min(initial=np.inf))
+    left_s = np.where(np.isfinite(departure_s), departure_s, first_s + events.time_s.max(initial=0.0))
+    return np.maximum(left_s - np.maximum(first_s + taken_s, came_s), 0.0)
+
+
+@njit(cache=True)
+def _taken(time_s: Floats, job: Ints, draws: Floats, servers: int) -> Floats:
+    """Return when each request is taken by a server, in order of arrival; infinity: never."""
+    n, busy, waiting = len(draws), 0, 0
+    taken_s, place, line = np.full(n, np.inf), np.full(n, -1), np.zeros(n, dtype=np.int64)
+    following = np.full(len(job) + 1, -1)  # who leaves next, after each event
+    for e in range(len(job) - 1, -1, -1):
+        following[e] = -1 - job[e] if job[e] < 0 else following[e + 1]
+    used = 0
+    for e in range(len(job)):
+        if job[e] >= 0:
+            place[job[e]], line[waiting] = waiting, job[e]
+            waiting += 1
+        elif taken_s[-1 - job[e]] < np.inf:
+            busy -= 1
+        while busy < servers and waiting > 0:
+            chosen = following[e + 1]
+            if chosen < 0 or place[chosen] < 0:
+                chosen = line[int(draws[used] * waiting)]
+            used += 1
+            at, waiting, busy = place[chosen], waiting - 1, busy + 1
+            line[at] = line[waiting]
+            place[line[at]] = at
+            place[chosen], taken_s[chosen] = -1, time_s[e]
+    return taken_s
+
+
 def _ranked(
     policy: Policy, log: EventLog, events: Pairs, servers: int, priority: Ints | None, *, tick_s: float
 ) -> Attained:
@@ -121,7 +179,9 @@ def _ranked(
     rank = _rank(policy, events, priority)
     attained, fits, rate = ranked(log, rank, servers, policy.preemptive, tick_s > 0)
     if policy.order == "size":
-        fits &= shortest_first(log, attained, 2.0 * tick_s)
+        fits &= shortest_first(
+            log, attained, max(2.0 * tick_s, ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0))
+        )
     elif policy.order == "drawn":
         leaving = np.flatnonzero(log.job < 0)
         rate[-1 - log.job[leaving[1:]]] = 1.0 / np.maximum(events.present[leaving[:-1]], 1)
@@ -155,7 +215,7 @@ def _rank(policy: Policy, events: Pairs, priority: Ints | None) -> Ints:
 
 
 def _departures_first(events: Pairs) -> Ints:
-    """Return the order of departure: of those waiting one server takes whoever leaves first."""
+    """Return the order of departure: of those waiting a server takes whoever leaves first."""
     n = len(events.order)
     leaving = -1 - events.job[events.job < 0]
     rank = np.arange(n) + n

@@ -1,6 +1,7 @@
 """A recorded load made heavier or lighter: bursts that were recorded are left out or come again, none is invented."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -70,34 +71,78 @@ class RecordedLoad:
         within a piece stay, the course of the day stays, and the crowds of the moment are others. A load of 1.3 has
         every piece once, and beside it bursts of a second draw.
         """
+        layers = list[tuple[Ints, Floats]]()
+        for at in range(int(np.ceil(factor))):
+            chosen, times, group = self.pieces(rng)
+            if factor - at < 1:
+                stays = (rng.random(int(group.max(initial=-1)) + 1) < factor - at)[group]
+                chosen, times = chosen[stays], times[stays]
+            layers.append((chosen, times))
+        return self.together(layers)
+
+    def pieces(self, rng: np.random.Generator) -> tuple[Ints, Floats, Ints]:
+        """Return which requests a day is put together from, when they come in requests passed, and their burst."""
         n = len(self.arrival_s)
         if not n:
-            return self.arrival_s, self.demand_s, self.priority
+            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
         passed, ends = self.course.by_requests(self.arrival_s), self.course.ends
         slot, length, low, high = _slots(ends, max(0.5 * np.sqrt(n), 1.0))
-        rows, arrived = list[Ints](), list[Floats]()
-        for at in range(int(np.ceil(factor))):
-            start = low + rng.random(len(slot)) * (high - low)
-            before = np.minimum(length, high - start)  # the rest of the piece is from the beginning of the stretch
-            pieces = np.concatenate((start, low)), np.concatenate((start + before, low + length - before))
-            first, last = (np.searchsorted(passed, end) for end in pieces)
-            size = last - first
-            piece = np.repeat(np.arange(len(size)), size)
-            chosen = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
-            times = passed[chosen] + (np.concatenate((slot, slot + before)) - pieces[0])[piece]
-            if factor - at < 1:
-                group = np.cumsum((np.diff(piece, prepend=-1) > 0) | (np.diff(self.burst[chosen], prepend=-1) != 0)) - 1
-                stays = (rng.random(len(group)) < factor - at)[group]
-                chosen, times = chosen[stays], times[stays]
-            rows.append(chosen)
-            arrived.append(times)
-        together, times = np.concatenate(rows), np.concatenate(arrived)
+        start = low + rng.random(len(slot)) * (high - low)
+        before = np.minimum(length, high - start)  # the rest of the piece is from the beginning of the stretch
+        pieces = np.concatenate((start, low)), np.concatenate((start + before, low + length - before))
+        first, last = (np.searchsorted(passed, end) for end in pieces)
+        size = last - first
+        piece = np.repeat(np.arange(len(size)), size)
+        chosen = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        times = passed[chosen] + (np.concatenate((slot, slot + before)) - pieces[0])[piece]
+        group = np.cumsum((np.diff(piece, prepend=-1) > 0) | (np.diff(self.burst[chosen], prepend=-1) != 0)) - 1
+        return chosen, times, group
+
+    def together(self, layers: Sequence[tuple[Ints, Floats]]) -> tuple[Floats, Floats, Ints | None]:
+        """Return arrivals, demands and classes of requests that come by the clock that counts them."""
+        together, times = (np.concatenate(column) for column in zip(*layers, strict=True))
         order = np.argsort(times, kind="stable")
         together = together[order]
         return (
             self.course.in_seconds(times[order]),
             self.demand_s[together],
             None if self.priority is None else self.priority[together],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnDay:
+    """Another day, or a stretch of it, at every load: a larger load has all requests of a smaller one.
+
+    Examples
+    --------
+    >>> load = recorded(np.arange(1000.0), np.ones(1000), np.ones(1000))
+    >>> day = DrawnDay(load, np.random.default_rng(0))
+    >>> times, more = day.scaled(0.5)[0], day.scaled(1.5)[0]
+    >>> bool(np.isin(times, more).all()), 450 < len(times) < 550, 1400 < len(more) < 1600
+    (True, True, True)
+    """
+
+    load: RecordedLoad
+    rng: np.random.Generator
+    start_s: float = -np.inf
+    end_s: float = np.inf
+    layers: list[tuple[Ints, Floats, Floats]] = field(default_factory=list)
+    """Rows, when they come in requests passed, and numbers 0..1 by burst; one layer for each multiple of the load."""
+
+    def scaled(self, factor: float) -> tuple[Floats, Floats, Ints | None]:
+        """Return arrivals, demands and classes of `factor` times the load, in order of arrival."""
+        while len(self.layers) < factor:
+            rows, times, group = self.load.pieces(self.rng)
+            mark = self.rng.random(int(group.max(initial=-1)) + 1)[group]
+            at_s = self.load.course.in_seconds(times)
+            inside = (at_s >= self.start_s) & (at_s < self.end_s)
+            self.layers.append((rows[inside], times[inside], mark[inside]))
+        return self.load.together(
+            [
+                (rows[mark < factor - at], times[mark < factor - at])
+                for at, (rows, times, mark) in enumerate(self.layers[: int(np.ceil(factor))])
+            ]
         )
 
 

@@ -1,12 +1,13 @@
 """What a service-level objective on a percentile needs: servers for a load, and the load that servers carry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.stats import t as student
 
-from analysis.occupancy.load import MOST, RecordedLoad
+from analysis.occupancy.load import MOST, DrawnDay, RecordedLoad
 from analysis.occupancy.percentiles import CONFIDENCE, TAIL, Percentile
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -21,12 +22,19 @@ makes the band of few days wider, and no band at all would make no number of ser
 _CROWDS = 9
 """A day's percentiles hang on few crowds, so their spread is as uncertain as that of nine independent pieces. The
 number was chosen on simulated days other than those that the documents count (`benchmarks/percentile_bands.py`)."""
+_CROWDS_OF_LOADS = 7
+"""The same of the largest load that a day carries: a quiet day seems to carry more and to know it better. The number
+was chosen on simulated hours other than those that the documents count (`tests/helpers/slo_days.py`)."""
 _ROUNDING_S = 1e-9
 """Shorter waiting is what rounding leaves of none."""
 MOST_SERVERS = 4096
 """No more servers are tried."""
-_FINE = 0.005
-"""The largest load is known to so much of itself."""
+_STEP = 1.25
+"""By so much at a time the load of a drawn day is looked for from that of the recorded one."""
+_ENOUGH = 4.0
+"""Whether servers surely carry a load does not hang on days on which they carry so many times as much."""
+_FINE, _FINE_DRAWN = 0.005, 0.01
+"""The largest load of the recorded day, and of a drawn one, is known to so much of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Fewest:
     servers: int | None
     """None: not even 4,096 do, as where single requests take longer than the bound."""
     surely: int | None
-    """The fewest whose whole band meets it."""
+    """The fewest on which 97.5% of other days meet it."""
     at: Percentile | None
     """The percentile on `servers`."""
 
@@ -83,7 +91,7 @@ class Largest:
 
     load: float
     surely: float
-    """The largest with which the whole band meets it."""
+    """The largest with which 97.5% of other days meet it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +101,8 @@ class ReplayStation:
     load: RecordedLoad
     policy: PolicyName
     quantum_s: float = 0.1
+    stretches_s: tuple[tuple[float, float], ...] = ()
+    """From when to when the load has each of several days; none: it is one day."""
 
     def response(self, servers: int, factor: float = 1.0) -> tuple[Floats, Floats]:
         """Return response times and demands of `factor` times the load on so many servers, in order of arrival."""
@@ -141,23 +151,64 @@ class ReplayStation:
         point = self.least_servers(objective, factor)
         if point is None:
             return Fewest(None, None, None)
-        surely = _least(lambda k: self._high(objective, k, factor) <= objective.bound_s, point, 64 * point)
+        most = min(_ENOUGH * factor, MOST)
+        surely = _least(lambda k: self._largest(objective, k, most).surely >= factor, point, 64 * point)
         return Fewest(point, surely, self.percentiles([objective.level], point, factor)[0])
 
     def largest(self, objective: Objective, servers: int) -> Largest:
-        """Return the largest load with which so many servers meet an objective."""
-        point = _most(lambda factor: self._at(objective, servers, factor) <= objective.bound_s)
-        if not point:
-            return Largest(0.0, 0.0)
-        return Largest(point, _most(lambda factor: self._high(objective, servers, factor) <= objective.bound_s, point))
+        """Return the largest load with which so many servers meet an objective, and with which they surely do.
+
+        Each drawn day has a largest load of its own, found as that of the recorded day, and a larger one has all
+        requests of a smaller one. So the bracket is one of loads, on the logarithm, and nothing is chosen because its
+        bracket came out narrow; near full servers loads are also less skewed than the percentiles that they lead to.
+        Where demands alone nearly miss the objective, the bracket of the percentile tells that of loads does not.
+        """
+        return self._largest(objective, servers, MOST)
+
+    def _largest(self, objective: Objective, servers: int, most: float) -> Largest:
+        point = _most(lambda factor: self._at(objective, servers, factor) <= objective.bound_s, most)
+        drawn = np.array(list(self._drawn_loads(objective, servers, point, most)) if point else [])
+        if len(drawn) < 2 or not drawn.all():
+            return Largest(point, 0.0)
+        reach = self._reach(np.log(drawn), _CROWDS_OF_LOADS)
+        within = min(point, float(np.exp(np.log(drawn).mean()))) * float(np.exp(-reach))
+        return Largest(point, _most(partial(self._surely_carries, objective, servers), within))
+
+    def _reach(self, drawn: Floats, crowds: int) -> float:
+        """Return by how much another day may differ from what the recorded ones have together, given drawn days."""
+        wide = float(student.ppf((1 + CONFIDENCE) / 2, min(len(drawn), crowds) - 1))
+        recorded_too = float(np.sqrt(1 + 1 / max(len(self.stretches_s), 1)))
+        return wide * float(np.std(drawn, ddof=1)) * recorded_too
+
+    def _drawn_loads(self, objective: Objective, servers: int, point: float, most: float) -> Iterator[float]:
+        """Yield the largest load that each drawn day carries, up to the first that carries none."""
+        for day in self._days():
+            load = _near(partial(self._carries, objective, servers, day), point, most)
+            yield load
+            if not load:
+                return
+
+    def _days(self) -> Iterator[DrawnDay]:
+        """Yield other days, of the several that the load has in turn."""
+        rng = np.random.default_rng(1)
+        spans = self.stretches_s or ((-np.inf, np.inf),)
+        for at in range(days_for(len(self.load.arrival_s))):
+            yield DrawnDay(self.load, rng, *spans[at % len(spans)])
+
+    def _surely_carries(self, objective: Objective, servers: int, factor: float) -> bool:
+        """Return whether the bracket of a percentile meets an objective: demands alone may be what misses it."""
+        if factor * len(self.load.arrival_s) * (1 - objective.level) < TAIL:
+            return False
+        drawn = [_quantiles(self._served(servers, *day.scaled(factor))[0], [objective.level]) for day in self._days()]
+        reach = self._reach(np.log(np.maximum(np.concatenate(drawn), _ROUNDING_S)), _CROWDS)
+        return self._at(objective, servers, factor) * float(np.exp(reach)) <= objective.bound_s
+
+    def _carries(self, objective: Objective, servers: int, day: DrawnDay, factor: float) -> bool:
+        response_s, _ = self._served(servers, *day.scaled(factor))
+        return bool(_quantiles(response_s, [objective.level])[0] <= objective.bound_s)
 
     def _at(self, objective: Objective, servers: int, factor: float) -> float:
         return float(_quantiles(self.response(servers, factor)[0], [objective.level])[0])
-
-    def _high(self, objective: Objective, servers: int, factor: float) -> float:
-        """Return the upper end of the band, infinite where there is none: nothing is sure."""
-        (here,) = self.percentiles([objective.level], servers, factor)
-        return float(np.nan_to_num(here.high_s, nan=np.inf))
 
     def _served(self, servers: int, arrival_s: Floats, demand_s: Floats, classes: Ints | None) -> tuple[Floats, Floats]:
         kind = POLICIES[self.policy]
@@ -266,6 +317,29 @@ def _most(holds: Callable[[float], bool], most: float = MOST) -> float:
     if high == most and holds(high):
         return most
     while high - low > _FINE * high and high > 1 / 64:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _near(holds: Callable[[float], bool], point: float, most: float) -> float:
+    """Return the largest factor up to `most` for which a condition holds that stops holding; 0 if none is found."""
+    low = high = point
+    if holds(point):
+        while high < most:
+            low, high = high, min(high * _STEP, most)
+            if not holds(high):
+                break
+        else:
+            return most
+    else:
+        while low > 1 / 64:
+            low, high = low / _STEP, low
+            if holds(low):
+                break
+        else:
+            return 0.0
+    while high - low > _FINE_DRAWN * high:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low

@@ -116,6 +116,41 @@ def banded(
     return tuple(rows)
 
 
+def why_without(rows: Sequence[Percentile], requests: int) -> str:
+    """Return why some percentiles have no band, and how many requests would give them one; empty if all have one.
+
+    Parameters
+    ----------
+    rows : percentiles
+    requests : how many they are of
+
+    Examples
+    --------
+    >>> p99, most = Percentile(0.99, 1.2, 1.0, 1.4), Percentile(0.999, 2.0, np.nan, np.nan)
+    >>> why_without([p99, most], 5_000)
+    'p99.9 has no bracket: fewer than 10 of 5,000 requests are beyond it; 10,000 requests would give one'
+    >>> why_without([p99], 5_000)
+    ''
+    """
+    least = {row.name: max(int(np.ceil(TAIL / (1 - row.level) - 1e-6)), _LEAST_BLOCKS * TAIL) for row in rows}
+    short = [
+        row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s) and requests < least[row.name]
+    ]
+    if not short:
+        return ""
+    several, numbers = len(short) > 1, sorted({least[name] for name in short})
+    names, counts = (_in_words(texts) for texts in (short, [f"{number:,}" for number in numbers]))
+    why = f"fewer than {TAIL} of {requests:,} requests are beyond {'each' if several else 'it'}"
+    if requests < _LEAST_BLOCKS * TAIL:
+        why = f"{requests:,} requests are too few"
+    return f"{names} {'have' if several else 'has'} no bracket: {why}; {counts} requests would give one"
+
+
+def _in_words(texts: Sequence[str]) -> str:
+    """Return texts one after the other, the last after ``and``."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
 def has_bands(requests: int, span_s: float) -> bool:
     """Return whether a log of so many requests, which arrived within such a time, is long enough for bands."""
     return requests >= _LEAST_BLOCKS * TAIL and span_s > 0

@@ -70,7 +70,6 @@ class Policy:
 
 _ORDER, _SHARING, _LEAST, _SORTED = "static priority", "processor sharing", "feedback", "SRPT"
 _AHEAD = "work ahead"
-_HIDDEN = "whom a server took does not follow from arrivals and departures"
 _TWICE, _BURST = (0.0, 0.0, 1.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0, 1.0)
 _OVERTAKEN = (2, (0, 2, 2, 2, 3), (4, 1, 5, 2, 2))
 _AT_ONCE = (0, 0, 0, 0)
@@ -151,7 +150,6 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             6,
             "shortest job first, without preemption",
             order="size",
-            hidden=_HIDDEN,
             refuted={
                 "each job": Counterexample(1, _BURST, (1, 1, 2, 2, 1), to=2),
                 "completions": Counterexample(1, _BURST, (1, 1, 3, 3, 1), to=2),
@@ -164,7 +162,7 @@ POLICIES: Final[Mapping[PolicyName, Policy]] = {
             9,
             "a waiting request drawn at random, without preemption",
             order="drawn",
-            hidden=_HIDDEN,
+            hidden="whom a server took does not follow from arrivals and departures",
             refuted={
                 "each job": Counterexample(1, _AT_ONCE, (1, 2, 1, 1), to=2, choice=(0.5, 0, 0, 0)),
                 "completions": Counterexample(1, _AT_ONCE, (1, 3, 1, 2), to=2, choice=(0.5, 0, 0, 0)),

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import OccupancyTotals, law
-from analysis.occupancy.percentiles import Percentile, percentiles
+from analysis.occupancy.percentiles import Percentile, percentiles, why_without
 from models.errors import InputError
 from scenarios.files.loader import LIBRARY
 from scenarios.live.gate import Before, During, before, during, reasons
@@ -185,6 +185,9 @@ class LiveConclusion(Conclusion):
         )
         yield table(("over all", "law", "kernel"), totals)
         yield table(("of the requests", "response"), [(at.name, str(at)) for at in answer.percentiles])
+        why = why_without(answer.percentiles, answer.requests - answer.failed)
+        if why:
+            yield Says(why)
         every = -(-len(answer.intervals) // _SHOWN)
         rows = [
             (

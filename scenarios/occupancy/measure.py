@@ -141,7 +141,7 @@ class QueueConclusion(Conclusion):
             f"{median:.2f} points (median), {most:.2f} (97th percentile)"
         )
         if self.occupancy.percentiles is not None:
-            yield self.occupancy.percentiles.table()
+            yield from self.occupancy.percentiles.blocks(self.occupancy.requests)
         if self.occupancy.classes:
             yield self.occupancy.class_table()
         if self.unserved is not None:

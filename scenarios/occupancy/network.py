@@ -164,7 +164,7 @@ class NetworkConclusion(Conclusion):
         if self.clients is not None:
             yield from self.clients.blocks(self.bottleneck.station)
         yield self._law()
-        yield self.percentiles.table()
+        yield from self.percentiles.blocks(self.counts["requests"])
         yield from self.unserved.blocks()
 
     def notes(self) -> Iterator[Says]:

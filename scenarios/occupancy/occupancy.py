@@ -14,7 +14,7 @@ from analysis.occupancy.catalogue import divides_queueing, never_more_work, prov
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.hours import hours
 from analysis.occupancy.identification import Identified, identify
-from analysis.occupancy.inversion import Reconstruction
+from analysis.occupancy.inversion import Reconstruction, drawn_demands
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
@@ -29,7 +29,7 @@ from analysis.occupancy.logs.rates import (
 )
 from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.objective import ReplayStation
-from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles
+from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_without
 from analysis.occupancy.replay import Replay, explained, replay
 from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
@@ -162,11 +162,14 @@ class LogPercentiles:
         """Return what ``--json`` has."""
         return {name: [asdict(at) for at in getattr(self, name)] for name in ("response", "waiting")}
 
-    def table(self) -> Table:
-        """Return what people read."""
+    def blocks(self, requests: int) -> Iterator[Block]:
+        """Yield what people read: the percentiles of so many requests, and why some have no bracket."""
         columns = [name for name in ("response", "waiting") if getattr(self, name)]
         rows = [(at.name, *(str(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)]
-        return table(("of the requests", *columns), rows)
+        yield table(("of the requests", *columns), rows)
+        why = why_without(self.response, requests)
+        if why:
+            yield Says(why)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -304,7 +307,7 @@ class OccupancyConclusion(Conclusion):
         )
         yield self._totals()
         if self.percentiles is not None:
-            yield self.percentiles.table()
+            yield from self.percentiles.blocks(self.requests - self.unfinished)
         if self.classes:
             yield self.class_table()
         if self.hosts:
@@ -659,7 +662,7 @@ def laws(
         servers_test=test,
         findings=log.findings,
         notes=tuple(notes),
-        percentiles=log_percentiles(log, station, query.servers),
+        percentiles=log_percentiles(log, station, query.servers, discipline.policy),
         slo=answered,
         clock=clock,
         scalability=scalability(log, query.servers) if query.scalability else None,
@@ -668,19 +671,28 @@ def laws(
     )
 
 
-def log_percentiles(log: Cleaned, station: ReplayStation | None, servers: int) -> LogPercentiles | None:
+def log_percentiles(
+    log: Cleaned, station: ReplayStation | None, servers: int, policy: PolicyName | None = None
+) -> LogPercentiles | None:
     """Return the percentiles of a log; None of one without pairs.
 
-    Where the policy is known, bands come from days drawn from the recorded one and served again; else from blocks of
-    time, whose spread is too small for servers that are nearly full (docs/requests.md).
+    Where the policy is known, bands come from days drawn from the recorded one and served again. If its choices do not
+    follow from the log, one course of events is drawn that they may have taken; its waiting times are not those of the
+    log. Else bands come from blocks of time, whose spread is too small for servers that are nearly full
+    (docs/requests.md).
     """
     if not log.paired:
         return None
     response_s = log.departure_s - log.arrival_s
-    if station is None:
-        return LogPercentiles(percentiles(response_s, log.arrival_s), ())
-    bands, waiting = station.response_and_waiting(LEVELS, servers)
-    return LogPercentiles(tuple(map(_moved, percentiles(response_s, log.arrival_s), bands)), waiting)
+    own = percentiles(response_s, log.arrival_s)
+    if station is not None:
+        bands, waiting = station.response_and_waiting(LEVELS, servers)
+        return LogPercentiles(tuple(map(_moved, own, bands)), waiting)
+    if policy is None or not POLICIES[policy].hidden:
+        return LogPercentiles(own, ())
+    demand_s = drawn_demands(log.arrival_s, log.departure_s, servers)
+    bands = station_of(log, policy, servers, demand_s, 1.0).percentiles(LEVELS, servers)
+    return LogPercentiles(tuple(map(_moved, own, bands)), ())
 
 
 def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
@@ -830,7 +842,8 @@ def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:
     if log.paired and query.policy is not None:
         stated = Discipline(query.servers, query.policy, query.quantum_s)
         option, problem = hindrance(stated, log.priority is not None, _slowest_s(query, present))
-        if option:
+        replays = bool(query.to or query.speed or query.objective is not None)
+        if option and (replays or not POLICIES[query.policy].hidden):
             refuse(option, problem, f"{query.quantum_s:g} s" if option == "--quantum" else query.policy)
 
 

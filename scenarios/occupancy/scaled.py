@@ -93,7 +93,7 @@ class ScaledConclusion(Conclusion):
     def beside_truth(self) -> Iterator[Block]:
         """Yield the law beside the truth, percentiles, what was not served, and the cost."""
         yield self._law()
-        yield self.percentiles.table()
+        yield from self.percentiles.blocks(self.counts["requests"])
         yield from self.unserved.blocks()
         rows = [
             ("server hours", f"{self.cost.server_hours:,.4g}"),

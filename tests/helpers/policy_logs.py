@@ -24,7 +24,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from analysis.occupancy.identification import identify
+from analysis.occupancy.identification import ON_ONE, identify
 from models.queues.policies import POLICIES
 from models.queues.serve import serve
 from models.randomness import stream
@@ -72,14 +72,14 @@ def asked(servers, load, resolution, policy, repeat):
 def cells():
     """Yield the cells of the grid, those without a right candidate last."""
     for cell in product(SERVERS, LOADS, RESOLUTIONS, POLICIES):
-        if cell[0] == 1 or not POLICIES[cell[3]].hidden:
+        if cell[0] == 1 or cell[3] not in ON_ONE:
             yield cell
     yield from product((4, 16), LOADS, RESOLUTIONS, ("random", "sjf"))
 
 
 def verdicts(rows):
     """Return rows with columns decisive, right, wrong and silent."""
-    candidate = (rows["servers"] == 1) | ~rows["policy"].isin([name for name, kind in POLICIES.items() if kind.hidden])
+    candidate = (rows["servers"] == 1) | ~rows["policy"].isin(ON_ONE)
     named = rows["named"].notna() & (rows["named"] != "")
     right = named & candidate & (rows["named"] == rows["policy"]) & (rows["named_servers"] == rows["servers"])
     return rows.assign(

@@ -74,6 +74,30 @@ def test_the_rush_hour_needs_more_servers_and_each_hour_what_a_plain_queue_says(
     assert rows["08"].largest_load > 1.5 > rows["09"].largest_load > rows["09"].largest_load_surely
 
 
+def test_what_an_hour_surely_carries_holds_for_one_such_hour_and_not_only_for_all_of_them_together():
+    """Five hours of one rate: their common percentile hardly varies, but that of a single one does."""
+    rng = np.random.default_rng(1)
+    arrival = np.sort(np.concatenate([86_400.0 * day + rng.uniform(0, 3600.0, 1000) for day in range(5)]))
+    demand = rng.exponential(2.0, 5_000)
+    logged = first_come(arrival, demand, 1)
+    objective = Objective(0.99, 25.0)
+    (row,) = (
+        row
+        for row in needs_by_hour(
+            hours(0.0, 4 * 86_400.0 + 3600.0),
+            [ReplayStation(recorded(arrival, demand, logged), "fcfs")],
+            objective,
+            1,
+            logged,
+        )
+        if row.known
+    )
+    joined = arrival % 86_400.0 + 3600.0 * (arrival // 86_400.0)
+    together = ReplayStation(recorded(joined, demand, logged), "fcfs").largest(objective, 1)
+    assert row.largest_load == together.load
+    assert 0 < row.largest_load_surely < 0.95 * together.surely
+
+
 def test_without_a_policy_that_fits_there_is_no_answer():
     with pytest.raises(InputError, match="no policy fits the log"):
         list(needs_by_hour(hours(0.0, 60.0), [], Objective(0.9, 1.0), 1, np.zeros(0)))

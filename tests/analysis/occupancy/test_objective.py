@@ -34,7 +34,7 @@ def test_percentiles_of_one_server_are_those_of_theory():
 
 def test_the_largest_load_and_the_fewest_servers_are_those_of_theory():
     """p99 of M/M/1 at load ρ is ln(100)/(1 − ρ); 12 allow ρ = 0.616; the load was 0.5."""
-    own = station(*mm1(3, 60_000))
+    own = station(*mm1(0, 30_000))
     largest = own.largest(Objective(0.99, 12.0), 1)
     assert largest.load * 0.5 == pytest.approx(1 - math.log(100) / 12, abs=0.03)
     assert 0 < largest.surely < largest.load
@@ -55,6 +55,13 @@ def test_something_is_sure_of_a_log_however_long(monkeypatch):
     assert long.low_s < long.value_s < long.high_s
     assert own.fewest(Objective(0.99, 1_000.0)).surely == 1
     assert 0 < own.largest(Objective(0.99, 20.0), 1).surely < own.largest(Objective(0.99, 20.0), 1).load
+
+
+@pytest.mark.parametrize("bound_s", [14.0, 20.0])
+def test_servers_that_surely_suffice_carry_the_load_surely(bound_s):
+    own = station(*mm1(4, 3_000))
+    objective = Objective(0.99, bound_s)
+    assert (own.fewest(objective).surely == 1) == (own.largest(objective, 1).surely >= 1)
 
 
 def test_a_larger_load_has_all_requests_of_a_smaller_one_and_the_share_that_was_asked_for():

@@ -6,8 +6,8 @@ import pytest
 from analysis.occupancy.replay import explained, replay
 from models.queues.serve import serve
 
-VARIANTS = [(p, k) for p in ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "priority") for k in (1, 2, 4)]
-VARIANTS += [("sjf", 1), ("random", 1)]
+VARIANTS = [(p, k) for p in ("fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt", "sjf", "priority") for k in (1, 2, 4)]
+VARIANTS += [("random", 1)]
 
 
 def load(seed, n, servers, utilisation=0.8):

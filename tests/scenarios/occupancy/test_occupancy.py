@@ -339,7 +339,7 @@ def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
         (("--servers", "2", "--alert", "-1"), "--alert: should be a number greater than 0"),
         (("--servers", "2", "--arrival", "came"), "came: column is missing"),
         (("--servers", "2", "--unit", "ms"), "arrival_s: should be in ms, as --unit says, got a name in s"),
-        (("--servers", "2", "--policy", "sjf", "--to", "3"), "--policy: cannot be replayed on 2 servers"),
+        (("--servers", "2", "--policy", "random", "--to", "3"), "--policy: cannot be replayed on 2 servers"),
         (("--servers", "2", "--interval", "1e-300"), "--interval: should be at least"),
         (("--servers", "9" * 20), "--servers: should be at most 4096"),
         (("--servers", "9" * 5000), "--servers: should be at most 4096"),

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.occupancy.curve import curve
+from analysis.occupancy.inversion import drawn_demands
 from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
-from scenarios.occupancy.occupancy import Discipline, capacity, caveats, hindrance, settle, speeds
+from scenarios.occupancy.occupancy import Discipline, capacity, caveats, hindrance, log_percentiles, settle, speeds
 
 REFUTED = ("lcfs", "sjf", "random", "rr")
 
@@ -36,9 +37,23 @@ def test_a_policy_that_the_log_contradicts_is_no_policy(log):
 
 
 def test_a_policy_that_cannot_be_replayed_is_still_known(log):
-    discipline = settle(log, Discipline(2, "sjf"), 1.0)
-    assert (discipline.policy, discipline.replayed) == ("sjf", False)
-    assert discipline.notes[0].startswith("no replay under sjf: cannot be replayed on 2 servers")
+    discipline = settle(log, Discipline(2, "random"), 1.0)
+    assert (discipline.policy, discipline.replayed) == ("random", False)
+    assert discipline.notes[0].startswith("no replay under random: cannot be replayed on 2 servers")
+
+
+def test_random_order_on_several_servers_has_brackets_of_a_course_that_it_may_have_taken():
+    """Four servers are full to 90%; blocks of time, which know nothing of that, are far narrower."""
+    rng = np.random.default_rng(3)
+    arrival, demand = np.cumsum(rng.exponential(1.0, 4_000)), rng.exponential(3.6, 4_000)
+    departure = serve("random", arrival, demand, 4, choice=rng.random(4_000)).departure_s
+    assert drawn_demands(arrival, departure, 4).sum() == pytest.approx(demand.sum(), rel=1e-3)
+    log = Cleaned(arrival, departure, (), 0, paired=True)
+    blocks, drawn = log_percentiles(log, None, 4), log_percentiles(log, None, 4, "random")
+    assert drawn.waiting == ()
+    for narrow, wide in zip(blocks.response[1:4], drawn.response[1:4], strict=True):
+        assert narrow.value_s == wide.value_s
+        assert wide.low_s < narrow.low_s < narrow.high_s < wide.high_s
 
 
 def test_requests_that_had_not_left_are_told(log):
