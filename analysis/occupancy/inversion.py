@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from analysis.occupancy.attained import Attained, levelled, ranked, rotated, shared, shortest, shortest_first
 from analysis.occupancy.curve import EventLog, Pairs, pairs
 from models.arrays import Bools, Floats, Ints
+from models.code.compiled import njit
 from models.errors import InputError
 from models.queues.policies import POLICIES, Policy, PolicyName
 
@@ -142,7 +142,8 @@ def drawn_demands(arrival_s: Floats, departure_s: Floats, servers: int, seed: in
     came_s = np.asarray(arrival_s, dtype=np.float64)
     first_s = float(came_s.min(initial=np.inf))
     left_s = np.where(np.isfinite(departure_s), departure_s, first_s + events.time_s.max(initial=0.0))
-    return np.maximum(left_s - np.maximum(first_s + taken_s, came_s), 0.0)
+    demand_s: Floats = np.maximum(left_s - np.maximum(first_s + taken_s, came_s), 0.0)
+    return demand_s
 
 
 @njit(cache=True)
