@@ -323,7 +323,7 @@ class _Disk:
     def _spooled(self, path: Path) -> FileSpool:
         """Return the requests of a file, named by all that its rows say if they have no other names and some repeat."""
         file = self.folder / f"rows {len(list(self.folder.iterdir()))}"
-        if has_lines(head_of(path)):
+        if self.options.form is None and has_lines(head_of(path)):
             return self._spooled_lines(path, file)
         spool = spooled(path, self.options, file, self.sizes)
         spool.refuse_long(self.sizes.rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.occupancy.law import table as interval_table
+from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
 from analysis.occupancy.logs.rates import CompletionRates, Saturation, ServersTest
 from analysis.occupancy.logs.reading import LogOptions
 from analysis.occupancy.on_disk import DiskTotals, read_on_disk
@@ -78,7 +79,8 @@ def occupancy_on_disk(
     with faults_in(Path(called) if name is not None or len(files) == 1 else files[0]):
         totals = read_on_disk(files, query.servers, interval_of, stated, sizes)
     answer = _conclusion(totals, query)
-    return replace(answer, log=called, notes=(*answer.notes, *of_others))
+    clock = BY_UTC if stated.zone is None else LogClock(zone_of(stated.zone).key)
+    return replace(answer, log=called, notes=(*answer.notes, *of_others), clock=clock)
 
 
 def refuse_whole(query: OccupancyQuery, options: LogOptions, out: Path | None = None) -> None:
@@ -111,9 +113,6 @@ def refuse_whole(query: OccupancyQuery, options: LogOptions, out: Path | None = 
         "--scalability": "--scalability" if query.scalability else "",
         **asked_of_rows,
         "--priority": options.priority,
-        "--format": options.form,
-        "--upstream": "--upstream" if options.upstream else "",
-        "--zone": options.zone,
         "--out": "" if out is None else str(out),
     }
     faults = [Fault(option, 0, 0, "", WHOLE, text) for option, text in texts.items() if text]

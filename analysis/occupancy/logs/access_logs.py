@@ -203,9 +203,7 @@ def read_access_log(
         reached = ~np.isnan(behind_s)
         table = table.assign(departure_s=table["arrival_s"] + behind_s)[reached].reset_index(drop=True)
         about = None if about is None else about[reached].reset_index(drop=True)
-        notes.append(_BEHIND)
-        if not reached.all():
-            notes.append(f"{counted(int(np.count_nonzero(~reached)), 'request')} reached no server, left out")
+        notes += behind_notes(int(np.count_nonzero(~reached)))
     return Log(table, tuple(notes), origin, resolution_s, tuple(findings), about, clock)
 
 
@@ -214,6 +212,18 @@ def unit_in(form: Form, unit: str | None) -> str | None:
     if form.unit and unit not in {None, form.unit}:
         raise FileError([FileFault(1, 1, "--unit", f"should be {form.unit}, as in {form.name}", str(unit))])
     return unit or form.unit
+
+
+def refuse_upstream(form: Form) -> None:
+    """Raise the fault of a form that does not say how long the servers behind a proxy took."""
+    if form.upstream is None:
+        problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
+        raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
+
+
+def behind_notes(without: int) -> list[str]:
+    """Return the notes on times of the servers behind a proxy, which so many requests did not reach."""
+    return [_BEHIND, *([f"{counted(without, 'request')} reached no server, left out"] if without else [])]
 
 
 def moved_note(how: str) -> str:
@@ -249,9 +259,8 @@ _BELOW, _MANY, _DATED, NOTHING = 1, 2, 4, -1
 
 def _read(path: Path, form: Form, *, upstream: bool, fields: bool) -> AccessLines:
     """Read a log in pieces of its lines, so that its text is never held as a whole."""
-    if upstream and form.upstream is None:
-        problem = "needs a log of ingress-nginx or Envoy; say --duration urt for a field urt=, or a --format"
-        raise FileError([FileFault(1, 1, "--upstream", problem, "another form")])
+    if upstream:
+        refuse_upstream(form)
     pieces = [
         lines_in(piece, count, form, upstream=upstream, fields=fields) for piece, count in pieces_of(path, _PIECE_BYTES)
     ]

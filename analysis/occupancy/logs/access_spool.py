@@ -17,11 +17,13 @@ from analysis.occupancy.logs.access_logs import (
     SINGLE,
     AccessLines,
     Form,
+    behind_notes,
     doubtful,
     form_of,
     lines_in,
     moved_note,
     refuse_long,
+    refuse_upstream,
     skipped,
     understood_lines,
     unit_in,
@@ -58,6 +60,8 @@ class AccessSpool:
     own: bool = False
     own_nothing: bool = False
     others: bool = True
+    behind: Path | None = None
+    """Where it is written how long the servers behind a proxy took, if that is wanted."""
 
     @property
     def resolution_s(self) -> float:
@@ -69,9 +73,14 @@ class AccessSpool:
         at = 0
         for part in _portions(self.file, _ROW, rows):
             names = np.arange(at, at + len(part), dtype=np.uint64) if self.numbers else part["rest"]
-            came = part["end"] - part["took"]
-            yield LogChunk(came, part["end"].copy(), names, names, part["stamp"].copy(), part["took"].copy())
-            at += len(part)
+            came, left, stamp, took = part["end"] - part["took"], part["end"], part["stamp"], part["took"]
+            begin, at = at, at + len(part)
+            if self.behind is not None:
+                behind_s = np.fromfile(self.behind, np.float64, len(part), offset=8 * begin)
+                reached = ~np.isnan(behind_s)
+                came, names, stamp, took = (column[reached] for column in (came, names, stamp, took))
+                left = came + behind_s[reached]
+            yield LogChunk(came, left.copy(), names, names, stamp.copy(), took.copy())
 
 
 @dataclass(slots=True)
@@ -86,8 +95,8 @@ class _Tally:
     """Places of lines without a time or a duration that is one."""
     why: list[Ints] = field(default_factory=list)
 
-    def add(self, read: AccessLines) -> NDArray[np.void]:
-        """Take some lines, and return those that have both times."""
+    def add(self, read: AccessLines) -> tuple[NDArray[np.void], Floats | None]:
+        """Take some lines, and return those that have both times, and how long servers behind took if it was read."""
         place = self.lines + np.arange(len(read.took))
         self.lines += len(place)
         self.whole += int(np.count_nonzero(read.other != NOTHING))
@@ -100,7 +109,7 @@ class _Tally:
         columns = (read.stamp_s, read.took, read.rest, place, read.decimals, read.other)
         for name, column in zip(_RAW.names or (), columns, strict=True):
             rows[name] = np.asarray(column)[both]
-        return rows
+        return rows, None if read.upstream is None else read.upstream[both]
 
     def skip(self, place: Ints, why: NDArray[np.int8]) -> None:
         """Take lines that are left out."""
@@ -159,19 +168,30 @@ def spooled_access_log(path: Path, options: LogOptions, file: Path, sizes: Sizes
     """
     form, time = form_of(path, options.duration), stamp_of(options.arrival, options.departure)
     stated, tally, raw = unit_in(form, options.unit), _Tally(), file.with_suffix(".raw")
-    with raw.open("wb") as target:
+    if options.upstream:
+        refuse_upstream(form)
+    every, behind = file.with_suffix(".every"), file.with_suffix(".behind")
+    with raw.open("wb") as target, every.open("wb") as beside:
         for piece, lines in pieces_of(path, sizes.piece_bytes):
-            target.write(bytes_of(tally.add(lines_in(piece, lines, form, upstream=False, fields=False))))
+            both, took = tally.add(lines_in(piece, lines, form, upstream=options.upstream, fields=False))
+            target.write(bytes_of(both))
+            if took is not None:
+                beside.write(np.ascontiguousarray(took).view(np.uint8).data)
     nginx = form.by_end or tally.with_point * 2 > tally.with_number
     per_second, facts = PER_SECOND[stated or ("s" if nginx else "us")], _Facts()
-    known = file.with_suffix(".known")
-    with known.open("wb") as target:
+    known, at, without = file.with_suffix(".known"), 0, 0
+    with known.open("wb") as target, behind.open("wb") as beside:
         for rows in _portions(raw, _RAW, sizes.rows):
             near = (np.abs(rows["stamp"]) <= FARTHEST_S) & (rows["took"] <= FARTHEST_S * per_second)
             tally.skip(rows["line"][~near], rows["why"][~near])
             facts.add(rows[near])
             target.write(bytes_of(rows[near]))
+            if options.upstream:
+                took = np.fromfile(every, np.float64, len(rows), offset=8 * at)[near] / PER_SECOND[stated or "s"]
+                beside.write(took.view(np.uint8).data)
+                at, without = at + len(rows), without + int(np.count_nonzero(np.isnan(took)))
     raw.unlink()
+    every.unlink()
     notes, findings = skipped(path, *tally.left_out(), tally.whole, form)
     by_end = time == "departure" if time else nginx
     if not stated:
@@ -183,7 +203,10 @@ def spooled_access_log(path: Path, options: LogOptions, file: Path, sizes: Sizes
     known.unlink()
     if facts.whole_seconds:
         notes.append(moved_note(_put_between(file, facts.count, sizes.rows)))
-    return AccessSpool(file, facts.count, origin_s, facts.whole_seconds, tuple(notes), tuple(findings))
+    if options.upstream:
+        notes += behind_notes(without)
+    after = behind if options.upstream else None
+    return AccessSpool(file, facts.count, origin_s, facts.whole_seconds, tuple(notes), tuple(findings), behind=after)
 
 
 def _doubts(facts: _Facts, form: Form, *, nginx: bool) -> list[LogFinding]:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from models.arrays import Floats, Small
+from models.arrays import Bools, Floats, Small
 from models.errors import InputError
 
 HOUR_S = 3600.0
@@ -264,13 +264,14 @@ def set_back_in(pieces: Iterable[Floats]) -> int | None:
     return first if count >= _LOOKED_AT and is_back and leap_s < HOUR_S / 2 else None
 
 
-def localised(times: pd.Series, zone: str) -> pd.Series:
+def localised(times: pd.Series, zone: str, summer: Bools | None = None) -> pd.Series:
     """Return stamps of a zone as points in time; an hour that comes twice is told apart by the order of the rows.
 
     Parameters
     ----------
     times : stamps without a zone, in the order of the file
     zone : such as Europe/Berlin
+    summer : (n,) whether each is before clocks are set back; None: as the order tells
 
     Examples
     --------
@@ -279,8 +280,9 @@ def localised(times: pd.Series, zone: str) -> pd.Series:
     2
     """
     zone_of(zone)
-    seconds = np.where(times.isna(), np.nan, times.astype("datetime64[us]").astype("int64") / 1e6)
-    step = set_back(seconds)
-    summer = np.arange(len(times)) < (len(times) if step is None else step)
+    if summer is None:
+        seconds = np.where(times.isna(), np.nan, times.astype("datetime64[us]").astype("int64") / 1e6)
+        step = set_back(seconds)
+        summer = np.arange(len(times)) < (len(times) if step is None else step)
     zoned: pd.Series = times.dt.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward").dt.tz_convert("UTC")
     return zoned

@@ -26,6 +26,13 @@ JsonRecord: TypeAlias = dict[str, Any]
 """The fields of one request."""
 RARE = 0.01
 """From so large a share of the lines on, those of another form are a finding; half of them are a fault."""
+ONE_A_LINE = (
+    ", or write an object a line: jq -c '.[]' FILE; of OTLP jq -c '.resourceSpans[].scopeSpans[].spans[]' FILE, with "
+    "--arrival startTimeUnixNano --departure endTimeUnixNano --unit ns; of Jaeger jq -c '.data[].spans[]' FILE, with "
+    "--arrival startTime --duration duration --unit us"
+)
+"""What becomes of one JSON document so that it can be read in portions."""
+UNLIKE = "lines of another form"
 _NAMED = 5
 """Lines that a note names; the others are counted."""
 _SERVER = (2, "2", "SPAN_KIND_SERVER")
@@ -135,7 +142,7 @@ def json_records(path: Path) -> Records:
     cells = _cells(rows, lines)
     if traces:
         return Records(cells, SPANS if "resourceSpans" in traces else JAEGER, notes, findings)
-    return Records(_with_path(cells), _form(cells.names), notes, findings)
+    return Records(with_path(cells), _form(cells.names), notes, findings)
 
 
 class JsonPiece(NamedTuple):
@@ -165,10 +172,11 @@ def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> JsonPiece:
     records = [(number, record) for number, record in numbered if isinstance(record, dict)]
     other = [number - 1 for number, record in numbered if not isinstance(record, dict)]
     if any(record.keys() & {"resourceSpans", "data"} for _, record in records[:1]):
-        raise FileError([FileFault(first, 1, "file", "should be a table, not traces", "OTLP or Jaeger")])
+        problem = f"should be read as a whole: leave --on-disk away{ONE_A_LINE}"
+        raise FileError([FileFault(first, 1, "file", problem, "OTLP or Jaeger")])
     cells = _cells([dict(_flat(record)) for _, record in records], [number for number, _ in records], names)
     form, fields = _form(cells.names), list(cells.names)
-    return JsonPiece(_with_path(cells), form, other, len(numbered), fields)
+    return JsonPiece(with_path(cells), form, other, len(numbered), fields)
 
 
 def _cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:
@@ -191,25 +199,44 @@ def line_records(path: Path, form: tuple[str, Times]) -> Records:
     """
     pattern, times = form
     cells, notes, findings = _of_lines(path, pattern)
+    cells, held_s, refused = with_parts(cells)
+    return Records(cells, times, [*notes, *held_back(held_s, refused)], findings)
+
+
+def with_parts(cells: FileCells) -> tuple[FileCells, float, int]:
+    """Return lines of HAProxy or AWS with how long requests took, in all and upstream.
+
+    Beside them are how long HAProxy itself held requests back, seconds, and how many lines are left out because AWS's
+    load balancer reached no target.
+    """
     number = {name: pd.to_numeric(column, errors="coerce") for name, column in cells.columns.items()}
+    held_s, refused = 0.0, 0
     if "active_ms" in number:
         delay = number["receive_ms"].clip(lower=0) + number["queue_ms"].clip(lower=0)
         added = {"delay_ms": delay, "upstream_ms": (number["active_ms"] - delay).clip(lower=0)}
-        waited = float(number["queue_ms"].clip(lower=0).sum()) / 1e3
-        if waited:
-            notes = [*notes, f"HAProxy itself held requests back for {waited:,.4g} s in all (Tw): part of responses"]
+        held_s = float(number["queue_ms"].clip(lower=0).sum()) / 1e3
     else:
         parts = [number[f"{name}_processing_time"] for name in ("request", "target", "response")]
-        refused = pd.concat(parts, axis=1).lt(0).any(axis=1)
-        if refused.any():
-            notes = [*notes, f"{counted(int(refused.sum()), 'request')} reached no target (-1), left out"]
-            cells = cells.taken(cells.columns, {}, {}, (~refused).to_numpy())
-            parts = [part[~refused].reset_index(drop=True) for part in parts]
+        without = pd.concat(parts, axis=1).lt(0).any(axis=1)
+        refused = int(without.sum())
+        if refused:
+            cells = cells.taken(cells.columns, {}, {}, (~without).to_numpy())
+            parts = [part[~without].reset_index(drop=True) for part in parts]
         added = {"duration_s": sum(parts[1:], parts[0]), "target_s": parts[1], "delay_s": parts[0]}
     for name, column in added.items():
         cells.columns[name] = column.astype(str)
     cells.names[:] = list(cells.columns)
-    return Records(_with_path(cells), times, notes, findings)
+    return with_path(cells), held_s, refused
+
+
+def held_back(held_s: float, refused: int) -> list[str]:
+    """Return the notes on what `with_parts` tells."""
+    notes = list[str]()
+    if held_s:
+        notes.append(f"HAProxy itself held requests back for {held_s:,.4g} s in all (Tw): part of responses")
+    if refused:
+        notes.append(f"{counted(refused, 'request')} reached no target (-1), left out")
+    return notes
 
 
 def format_records(path: Path, text: str) -> Records:
@@ -226,19 +253,23 @@ def format_records(path: Path, text: str) -> Records:
     FileError
         If the string has no fields, one twice, or two without anything between; if half of the lines do not fit.
     """
-    pattern, names = compiled_format(text)
+    pattern, times = format_times(text)
     cells, notes, findings = _of_lines(path, pattern)
+    return Records(with_path(cells), times, notes, findings)
+
+
+def format_times(text: str) -> tuple[str, Times | None]:
+    """Return the regular expression of a format string, and its times if its fields are known."""
+    pattern, names = compiled_format(text)
     ends, starts = (
         [name for name in _VARIABLES[where] if name in names] for where in ("stamp at the end", "stamp at the start")
     )
     took = next((name for name in ("request_time", "duration_us", "duration_ms", "duration_s") if name in names), None)
-    times = None
-    if took and (ends or starts):
-        unit = took.rpartition("_")[2] if took != "request_time" else "s"
-        upstream = "upstream_response_time" if "upstream_response_time" in names else None
-        stamp = (ends or starts)[0]
-        times = Times("--format", stamp, bool(ends), took, unit, upstream)
-    return Records(_with_path(cells), times, notes, findings)
+    if not took or not (ends or starts):
+        return pattern, None
+    unit = took.rpartition("_")[2] if took != "request_time" else "s"
+    upstream = "upstream_response_time" if "upstream_response_time" in names else None
+    return pattern, Times("--format", (ends or starts)[0], bool(ends), took, unit, upstream)
 
 
 def compiled_format(text: str) -> tuple[str, list[str]]:
@@ -295,20 +326,41 @@ def _field(token: re.Match[str], before: str, after: str) -> str:
 
 def _of_lines(path: Path, pattern: str) -> tuple[FileCells, list[str], list[LogFinding]]:
     """Return the groups of a regular expression as columns, and what is said of the lines that do not match."""
-    lines = pa.array(content_of(path).removesuffix(b"\n").split(b"\n"), pa.large_binary())
+    cells, other, whole, first = matched(content_of(path).removesuffix(b"\n"), 1, pattern)
+    refuse_most(other, whole, first)
+    notes, findings = left_out(other, whole, UNLIKE)
+    return cells, notes, findings
+
+
+def matched(text: bytes, first: int, pattern: str) -> tuple[FileCells, Ints, int, str]:
+    """Return the groups of a regular expression in some lines as columns.
+
+    Beside them are the places from 0 of the lines that do not match, how many lines are not empty, and the first that
+    does not match.
+
+    Parameters
+    ----------
+    text : whole lines
+    first : number of the first, from 1
+    pattern : of a line
+    """
+    lines = pa.array(text.split(b"\n"), pa.large_binary())
     parts = pc.extract_regex(lines, pattern)
     read = np.asarray(parts.is_valid().to_numpy(False), dtype=np.bool_)
     filled = np.asarray(pc.greater(pc.binary_length(lines), 0).to_numpy(False), dtype=np.bool_)
-    other, whole = np.flatnonzero(~read & filled), int(filled.sum())
-    if 2 * len(other) >= whole:
-        first = lines[int(other[0])].as_py().decode(errors="replace") if len(other) else ""
-        problem = f"should be a line of this form ({len(other):,} of {counted(whole, 'line')} are not)"
-        raise FileError([FileFault(int(other[0]) + 1 if len(other) else 1, 1, "line", problem, f'"{first[:60]}"')])
-    notes, findings = left_out(other, whole, "lines of another form")
+    other = np.flatnonzero(~read & filled)
+    unlike = lines[int(other[0])].as_py().decode(errors="replace")[:60] if len(other) else ""
     kept = parts.filter(pa.array(read))
     names = [field.name for field in parts.type]
     columns = {name: _texts(pc.struct_field(kept, name)) for name in names}
-    return FileCells(names, columns, np.flatnonzero(read) + 1), notes, findings
+    return FileCells(names, columns, np.flatnonzero(read) + first), other + first - 1, int(filled.sum()), unlike
+
+
+def refuse_most(other: Ints, whole: int, first: str) -> None:
+    """Raise the fault of a log half of whose lines are of another form, the first of which is shown."""
+    if 2 * len(other) >= whole:
+        problem = f"should be a line of this form ({len(other):,} of {counted(whole, 'line')} are not)"
+        raise FileError([FileFault(int(other[0]) + 1 if len(other) else 1, 1, "line", problem, f'"{first}"')])
 
 
 def _texts(column: pa.Array) -> pd.Series:
@@ -446,7 +498,7 @@ def _whole(value: object) -> int | None:
         return None
 
 
-def _with_path(cells: FileCells) -> FileCells:
+def with_path(cells: FileCells) -> FileCells:
     """Return a log with columns `method` and `path` of what its request lines say, and without the line itself."""
     name = next((name for name in cells.names if name.rpartition(".")[2] in ("request", "RequestLine")), None)
     if name is None or {"method", "path"} & set(cells.names):

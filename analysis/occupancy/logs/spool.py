@@ -1,7 +1,7 @@
 """A log of requests as numbers on disk: read a portion at a time, so that memory does not grow with its length."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from analysis.occupancy.logs.clocks import set_back_in
+from analysis.occupancy.logs.clocks import localised, set_back_in
 from analysis.occupancy.logs.hygiene import row_digests
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
@@ -31,6 +31,8 @@ from analysis.occupancy.logs.reading import (
     LogOptions,
     TimeBase,
     base_of,
+    behind,
+    behind_notes,
     careful_columns,
     clock_finding,
     csv_types,
@@ -43,13 +45,28 @@ from analysis.occupancy.logs.reading import (
     passed_s,
     plain_frame,
     refuse_undecided,
+    refuse_unreached,
+    refuse_upstream,
     table_names,
     together,
     understood,
     without_times,
     zone_notes,
 )
-from analysis.occupancy.logs.records import Times, chosen, json_piece, left_out
+from analysis.occupancy.logs.records import (
+    ONE_A_LINE,
+    UNLIKE,
+    Times,
+    chosen,
+    format_times,
+    held_back,
+    json_piece,
+    left_out,
+    matched,
+    refuse_most,
+    with_parts,
+    with_path,
+)
 from analysis.tables.bytes import PARQUET, head_of, is_packed
 from analysis.tables.cells import FileCells, cells_of_table, csv_cells
 from analysis.tables.faults import FileError, FileFault
@@ -81,6 +98,8 @@ class _Portion(NamedTuple):
     """What names requests, if a column does."""
     others: pd.DataFrame | None
     """All but times, if that was wanted."""
+    behind: tuple[Floats, Floats] | None = None
+    """As of `reading.behind`, if that was wanted."""
 
 
 class LogChunk(NamedTuple):
@@ -175,12 +194,15 @@ class Spool:
     numbers: bool = False
     moved: bool = False
     resolution_s: float = 0.0
+    behind: bool = False
+    """Whether times are to be those of the servers behind a proxy."""
 
     @property
     def dtype(self) -> np.dtype[np.void]:
         """How a row is stored."""
         names = [("name", np.uint64)] * (self.naming is not None) + [("own", np.uint64)] * self.own
-        return np.dtype([(f"time{at}", _stored(kind)) for at, kind in enumerate(self.kinds.values())] + names)
+        behind = [("delay", np.float64), ("behind", np.float64)] * self.behind
+        return np.dtype([(f"time{at}", _stored(kind)) for at, kind in enumerate(self.kinds.values())] + names + behind)
 
     @property
     def origin_s(self) -> float:
@@ -206,6 +228,33 @@ class Spool:
                 if row is not None:
                     return (clock_finding(row, self.rows),)
         return ()
+
+    def localise(self, zone: str, rows: int) -> dict[str, tuple[float, ...]]:
+        """Put stamps without a zone in one, as `reading` does; return the least and the largest of each column.
+
+        Parameters
+        ----------
+        zone : such as Europe/Berlin
+        rows : to be read at a time
+        """
+        extents = dict[str, tuple[float, ...]]()
+        for at, (name, kind) in enumerate(self.kinds.items()):
+            if not (pa.types.is_timestamp(kind) and kind.tz is None):
+                continue
+            step, zoned = set_back_in(self._stamps(at, kind, rows)), pa.timestamp(kind.unit, "UTC")
+            stored = np.memmap(self.file, self.dtype, "r+")
+            for begin in range(0, len(stored), rows):
+                part = stored[begin : begin + rows]
+                ticks = pa.array(part[f"time{at}"], mask=part[f"time{at}"] == _MISSING).cast(kind)
+                summer = np.arange(begin, begin + len(part)) < (self.rows if step is None else step)
+                times = localised(ticks.to_pandas(), zone, summer)
+                column = pa.chunked_array([pa.array(times, from_pandas=True).cast(zoned)])
+                part[f"time{at}"] = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
+                ends = (*extents.get(name, ()), *extent_of(column))
+                extents[name] = (min(ends), max(ends)) if ends else ()
+            stored.flush()
+            self.kinds[name] = zoned
+        return extents
 
     def _stamps(self, at: int, kind: pa.DataType, rows: int) -> Iterator[Floats]:
         """Yield a column of time stamps in seconds since 1970."""
@@ -250,7 +299,13 @@ class Spool:
         else:
             came, left = seconds[str(which.arrival)], seconds[str(which.departure)]
         names = stored["name"] if self.naming is not None else None
-        return LogChunk(came, left, names, stored["own"] if self.own else names)
+        own = stored["own"] if self.own else names
+        if not self.behind:
+            return LogChunk(came, left, names, own)
+        reached = ~np.isnan(stored["behind"])
+        came = (came + stored["delay"])[reached]
+        names, own = (None if column is None else column[reached] for column in (names, own))
+        return LogChunk(came, came + stored["behind"][reached], names, own)
 
     def _seconds(self, stored: NDArray[np.void]) -> dict[str, Floats]:
         """Return the columns of times: stamps since the origin, durations."""
@@ -368,7 +423,7 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
         With every fault of the file, by line.
     """
     reader = _Reader(path, options, sizes, rest)
-    spool, extents = None, dict[str, tuple[float, ...]]()
+    spool, extents, reached = None, dict[str, tuple[float, ...]](), 0
     with file.open("wb") as target:
         for portion in reader.portions():
             if spool is None:
@@ -376,7 +431,9 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
             for name, column in portion.times.items():
                 ends = (*extents.get(name, ()), *extent_of(column))
                 extents[name] = (min(ends), max(ends)) if ends else ()
-            target.write(bytes_of(_stored_rows(spool, portion)))
+            rows = _stored_rows(spool, portion)
+            target.write(bytes_of(rows))
+            reached += int(np.count_nonzero(~np.isnan(rows["behind"]))) if spool.behind else 0
             spool.rows += len(next(iter(portion.times.values())))
             if spool.naming and portion.names is not None and portion.names.null_count:
                 raise FileError([FileFault(0, 0, str(spool.which.request), "should name every request", "a null")])
@@ -384,7 +441,12 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
         raise FileError(reader.faults or [FileFault(2, 1, "rows", "should hold at least one row", "none")])
     if reader.faults:
         raise FileError(reader.faults[:_MOST_FAULTS], counted=len(reader.faults[_MOST_FAULTS:]))
+    if options.zone is not None:
+        extents |= spool.localise(options.zone, sizes.rows)
     _settle(spool, reader, extents, options)
+    if spool.behind and reader.form is not None:
+        refuse_unreached(reader.form, reached)
+        spool.notes += tuple(behind_notes(reader.form, spool.rows - reached))
     spool.findings += spool.clocks(sizes.rows)
     return spool
 
@@ -401,19 +463,27 @@ class _Reader:
         self.not_read: list[int] = []
         self.lines = 0
         self.without_times = 0
+        self.unlike = "lines that are no JSON objects"
+        self.notes: list[str] = []
 
     def portions(self) -> Iterator[_Portion]:
         """Yield some rows after the others; faults are collected."""
         head = head_of(self.path)
         if not head:
             raise FileError([FileFault(0, 0, "", "is empty", "")])
-        if head.startswith(PARQUET):
+        lines = line_form(head)
+        if self.options.form is not None:
+            yield from self._lines(*format_times(self.options.form), parts=False)
+        elif head.startswith(PARQUET):
             yield from self._parquet()
         elif is_json(head) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
             yield from self._json()
-        elif is_json(head) or is_swf(head) or line_form(head) is not None:
-            problem = "reads tables and access logs; leave it away for others"
-            raise FileError([FileFault(0, 0, "--on-disk", problem, "another format")])
+        elif lines is not None:
+            yield from self._lines(*lines, parts=True)
+        elif is_json(head) or is_swf(head):
+            found = "one JSON document" if is_json(head) else "Standard Workload Format"
+            problem = "reads tables, lines and access logs; leave it away for others"
+            raise FileError([FileFault(0, 0, "--on-disk", problem + ONE_A_LINE * is_json(head), found)])
         else:
             yield from self._csv()
 
@@ -481,6 +551,32 @@ class _Reader:
                 cells = chosen(cells, rows)
             yield from self._quickly(None, partial(_same, cells), 0)
 
+    def _lines(self, pattern: str, form: Times | None, *, parts: bool) -> Iterator[_Portion]:
+        """Yield the lines of a regular expression, as `records` reads them; with parts those of HAProxy or AWS."""
+        self.form, self.unlike = None if any(self.options.stated()[:3]) else form, UNLIKE
+        line, unlike, held_s, refused = 1, "", 0.0, 0
+        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+            cells, other, filled, first = matched(piece, line, pattern)
+            unlike = unlike if self.not_read else first
+            self.not_read += other.tolist()
+            self.lines += filled
+            line += lines
+            if not len(cells.lines):
+                continue
+            if parts:
+                cells, held, without = with_parts(cells)
+                held_s, refused = held_s + held, refused + without
+            else:
+                cells = with_path(cells)
+            if self.form is not None and (self.form.by_end or parts):
+                rows = has_times(cells, self.form)
+                self.without_times += int(np.count_nonzero(~rows))
+                cells = chosen(cells, rows)
+            if len(cells.lines):
+                yield from self._quickly(None, partial(_same, cells), 0)
+        refuse_most(np.array(self.not_read, np.int64), self.lines, unlike)
+        self.notes = held_back(held_s, refused)
+
     def _named(self, names: Sequence[str]) -> None:
         self.which = roles_of(names, *self.options.stated())
         self.others = [name for name in names if name not in self.which.times()]
@@ -491,6 +587,8 @@ class _Reader:
 
     def _quickly(self, table: pa.Table | None, cells_of: Callable[[], FileCells], skipped: int) -> Iterator[_Portion]:
         """Yield a portion as Arrow reads it, or checked cell by cell if anything is unusual; collect its faults."""
+        if self.options.upstream and self.form is None:
+            refuse_upstream(None, self.which.times())
         if table is not None and _is_sound(table, self.which):
             others = plain_frame(table.select(self.others)) if self.rest else None
             request = self.which.request
@@ -503,7 +601,7 @@ class _Reader:
             fault._replace(line=fault.line + skipped) for fault in cells.faults if not skipped or fault.line > 1
         ]
         try:
-            self.which, columns = careful_columns(cells, self.options, self.form, part=True)
+            self.which, columns = careful_columns(cells, replace(self.options, zone=None), self.form, part=True)
         except FileError as error:
             if any(fault.line <= 1 for fault in error.faults):
                 raise
@@ -512,7 +610,11 @@ class _Reader:
         self.others = [name for name in cells.names if name not in self.which.times()]
         names = columns.get(str(self.which.request))
         others = pd.DataFrame({name: cells.columns[name].astype(str) for name in self.others}) if self.rest else None
-        yield _Portion({name: columns[name] for name in self.which.times()}, names, others)
+        after = None
+        if self.options.upstream:
+            refuse_upstream(self.form, cells.names)
+            after = None if self.form is None else behind(cells, self.form)
+        yield _Portion({name: columns[name] for name in self.which.times()}, names, others, after)
 
 
 def _same(cells: FileCells) -> FileCells:
@@ -545,7 +647,8 @@ def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
     if naming is None and rest and others:
         shared = [names_several(name) for name in reader.others]
         naming, own, nothing = "rest", any(shared), all(shared)
-    return Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others)
+    after = portion.behind is not None
+    return Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others, behind=after)
 
 
 def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:
@@ -572,6 +675,8 @@ def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:
             rows["own"] = pd.util.hash_pandas_object(portion.others[own], index=False).to_numpy() if own else 0
     elif spool.naming is not None and portion.names is not None:
         rows["name"] = _digests(portion.names)
+    if spool.behind and portion.behind is not None:
+        rows["delay"], rows["behind"] = portion.behind
     return rows
 
 
@@ -588,7 +693,8 @@ def _settle(spool: Spool, reader: _Reader, extents: Mapping[str, tuple[float, ..
     """Decide on the units and zones of a whole log, and note what was supposed."""
     which, form, findings, notes = spool.which, reader.form, list[LogFinding](), list[str]()
     if reader.lines:
-        notes, findings = left_out(np.array(reader.not_read, np.int64), reader.lines, "lines that are no JSON objects")
+        notes, findings = left_out(np.array(reader.not_read, np.int64), reader.lines, reader.unlike)
+        notes += reader.notes
     if form is not None:
         notes.append(understood(form))
         findings += without_times(form, reader.without_times)

@@ -25,6 +25,7 @@ from scenarios.occupancy.occupancy import OccupancyConclusion, occupancy
 from scenarios.occupancy.on_disk import occupancy_on_disk
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.slices import LogSlice
+from tests.helpers.request_logs import FORMATS, workload
 
 SERVERS = 3
 QUERY = OccupancyQuery(SERVERS, interval_s=10.0, alert=0.5)
@@ -268,6 +269,70 @@ def test_faults_and_options_of_access_logs_are_those_in_memory(change, options, 
     assert answers[0] == answers[1]
 
 
+STREAMED = [name for name in FORMATS if name not in {"OTLP", "Jaeger", "SWF", "JSON array"}]
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_every_format_that_has_a_line_for_each_request_is_read_part_by_part(name, tmp_path):
+    form, file = FORMATS[name], tmp_path / "log"
+    file.write_text(form.write(workload(150)))
+    options = LogOptions(**form.said)
+    assert shown(occupancy_on_disk(file, QUERY, options, sizes=SMALL)) == shown(occupancy(file, QUERY, options))
+
+
+@pytest.mark.parametrize(
+    "name", ["ingress-nginx", "Envoy", "HAProxy", "AWS ALB", "JSON of Traefik", "Apache LogFormat"]
+)
+def test_times_of_the_servers_behind_are_those_in_memory(name, tmp_path):
+    """Some requests reach none; a form that does not say how long servers took is the same fault."""
+    form, file, answers = FORMATS[name], tmp_path / "log", list[object]()
+    text = form.write(workload(150)).replace("10.0.0.4:8080 512 0.0", "- - - ").replace(' 7 "-" "curl', ' - "-" "curl')
+    file.write_text(text)
+    for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL)):
+        try:
+            answers.append(shown(read(file, QUERY, options=LogOptions(upstream=True, **form.said))))
+        except FaultsError as error:
+            answers.append(str(error))
+    assert answers[0] == answers[1]
+    assert isinstance(answers[0], str) == (name == "Apache LogFormat")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata"])
+@pytest.mark.parametrize("name", ["without a zone", "stamped"])
+def test_stamps_without_a_zone_are_put_in_the_one_that_was_said(name, zone, tmp_path):
+    """Across a change of clocks, where the hour that comes twice is told apart by the order of all rows."""
+    file, options = written(LOGS[name](), tmp_path, "csv"), LogOptions(zone=zone)
+    whole, parts = occupancy(file, QUERY, options), occupancy_on_disk(file, QUERY, options, sizes=SMALL)
+    assert shown(replace(parts, notes=())) == shown(replace(whole, notes=()))
+    assert (parts.origin_s, parts.clock.name) == (whole.origin_s, whole.clock.name)
+
+
+def test_lines_of_another_form_are_told_or_refused_as_in_memory(tmp_path):
+    file, answers = tmp_path / "log", list[object]()
+    rows = FORMATS["HAProxy"].write(workload(150)).splitlines()
+    for bad in (2, 200):
+        file.write_text("\n".join([*rows[:70], *["half a line"] * bad, *rows[70:]]))
+        for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL)):
+            try:
+                answers.append(shown(read(file, QUERY)))
+            except FaultsError as error:
+                answers.append(str(error))
+    assert answers[::2] == answers[1::2]
+    assert "should be a line of this form (200 of 350 lines are not)" in str(answers[2])
+
+
+def test_one_json_document_is_refused_with_what_makes_lines_of_it(tmp_path):
+    """The spans that the command writes are read with the columns that the fault names."""
+    file, lines_file = tmp_path / "log", tmp_path / "spans"
+    file.write_text(FORMATS["OTLP"].write(workload(50)))
+    told = fault_of(file)
+    assert "jq -c '.resourceSpans[].scopeSpans[].spans[]' FILE" in told
+    spans = json.loads(file.read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    lines_file.write_text("".join(f"{json.dumps(span)}\n" for span in spans))
+    options = LogOptions(arrival="startTimeUnixNano", departure="endTimeUnixNano", unit="ns")
+    assert occupancy_on_disk(lines_file, QUERY, options).requests == 50
+
+
 def test_files_of_unlike_columns_and_origins_are_read_as_one(tmp_path):
     """By the calendar with durations in a unit of their own, and since 1970; the same file twice is a fault."""
     later = since_1970(day()[:400]).assign(start=lambda log: log["start"] + 95_700_000.0)
@@ -362,7 +427,7 @@ def test_questions_and_formats_that_take_the_whole_log_are_refused(tmp_path):
     assert [line.partition(":")[0] for line in told.splitlines()] == ["--priority", "--scalability", "--to", "--where"]
     file.write_text("1 0 5 10" + " -1" * 14 + "\n")
     assert fault_of(file) == (
-        "log: --on-disk: reads tables and access logs; leave it away for others, got another format"
+        "log: --on-disk: reads tables, lines and access logs; leave it away for others, got Standard Workload Format"
     )
 
 
