@@ -481,9 +481,9 @@ class _Reader:
         elif lines is not None:
             yield from self._lines(*lines, parts=True)
         elif is_json(head) or is_swf(head):
-            found = "one JSON document" if is_json(head) else "Standard Workload Format"
+            form = "one JSON document" if is_json(head) else "Standard Workload Format"
             problem = "reads tables, lines and access logs; leave it away for others"
-            raise FileError([FileFault(0, 0, "--on-disk", problem + ONE_A_LINE * is_json(head), found)])
+            raise FileError([FileFault(0, 0, "--on-disk", problem + ONE_A_LINE * is_json(head), form)])
         else:
             yield from self._csv()
 
@@ -564,8 +564,8 @@ class _Reader:
             if not len(cells.lines):
                 continue
             if parts:
-                cells, held, without = with_parts(cells)
-                held_s, refused = held_s + held, refused + without
+                cells, more_s, without = with_parts(cells)
+                held_s, refused = held_s + more_s, refused + without
             else:
                 cells = with_path(cells)
             if self.form is not None and (self.form.by_end or parts):
