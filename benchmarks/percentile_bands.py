@@ -6,7 +6,8 @@ The second, with the same rates and other draws, is what happens. The rate of ar
 tenth of the requests come in bursts of five. Pairs take cases in turn: exponential, lognormal and uniform demands on
 1, 4 and 16 servers, whose mean load is 60 to 90%. Random order on several servers, whose demands do not follow from
 the log, has brackets for response alone, and no fewest servers. The objective lies anywhere between what two
-neighbouring numbers of servers reach in the second day, the log's own number and the next.
+neighbouring numbers of servers reach in the second day, the log's own number and the next. `blocks` are brackets
+from blocks of time, as of a log whose policy is not known, over the cases of all policies.
 
 `python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv` takes some twelve minutes of one core.
 """
@@ -22,7 +23,7 @@ import pandas as pd
 
 from analysis.occupancy.logs.log import Cleaned
 from analysis.occupancy.objective import Objective
-from analysis.occupancy.percentiles import LEVELS
+from analysis.occupancy.percentiles import LEVELS, percentiles
 from models.arrays import Floats, Ints
 from models.queues.policies import POLICIES, PolicyName
 from models.queues.serve import serve
@@ -119,6 +120,19 @@ def judged(case: DayCase, pair: int) -> Iterator[dict[str, object]]:
             yield about | {"what": what, "level": row.name} | band
 
 
+def blocks(pairs: range) -> Iterator[dict[str, object]]:
+    """Yield what `judged` does of brackets from blocks of time, which need no policy, in the cases of each policy."""
+    every = [case for at in range(len(cases("fcfs"))) for case in (cases(policy)[at] for policy in POLICIES)]
+    for pair in pairs:
+        case = every[pair % len(every)]
+        rng = stream(pair, f"blocks {case.name}")
+        first, other = case.day(rng), case.day(rng)
+        rows = percentiles(case.response(first, case.servers, rng), first[0])
+        for row, truth in zip(rows, quantiles(case.response(other, case.servers, rng)).tolist(), strict=True):
+            about = {**asdict(case), "pair": pair, "policy": "blocks", "what": "response", "level": row.name}
+            yield about | {"value": row.value_s, "low": row.low_s, "high": row.high_s, "real": truth}
+
+
 def tried(case: DayCase, pair: int) -> dict[str, object]:
     """Return the fewest servers for an objective by the first day of a pair, and by the second."""
     rng = stream(pair, f"servers {case.name}")
@@ -147,7 +161,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the share of pairs that are right, with its Monte-Carlo error, in percent."""
     holds, near = rows["real"].between(rows["low"], rows["high"]), (rows["value"] - rows["real"]).abs() <= 1
     rows["right"] = np.where(rows["what"] == "servers", near, holds)
-    every = rows.assign(policy="all")
+    every = rows[rows["policy"] != "blocks"].assign(policy="all")
     groups = pd.concat((rows, every)).groupby(["policy", "what", "level"], sort=False)["right"]
     answer = groups.agg(["size", "mean"]).reset_index()
     answer["error"] = 100 * np.sqrt((answer["mean"] * (1 - answer["mean"])).clip(lower=0.005) / answer["size"])
@@ -160,11 +174,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=216, help="of each policy, in 18 cases")
     parser.add_argument("--first", type=int, default=1000, help="number of the first pair, from which it is drawn")
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--policies", default=",".join((*POLICIES, "blocks")))
     parser.add_argument("--csv", type=Path, help="file for the table")
     options = parser.parse_args()
     parts = []
     for policy in options.policies.split(","):
+        if policy == "blocks":
+            parts.append(pd.DataFrame(blocks(range(options.first, options.first + 5 * options.pairs))))
+            print(table(parts[-1].copy()).to_string(index=False, float_format="%.1f"), flush=True)
+            continue
         rows, all_cases = list[dict[str, object]](), cases(policy)
         for pair in range(options.first, options.first + options.pairs):
             case = all_cases[pair % len(all_cases)]

@@ -21,8 +21,7 @@ from scenarios.views.section import Block, Says, Table, table
 _SAME = 0.02
 """A policy whose replay on the log's own servers misses its percentile by more does not explain it."""
 _TWO_BRACKETS = (
-    "brackets by policy are of days that are served again, those of the requests above of blocks of time, which are "
-    "too narrow where servers are nearly full"
+    "brackets by policy are of days that are served again, those of the requests above of blocks of time, and wider"
 )
 
 

@@ -678,8 +678,7 @@ def log_percentiles(
 
     Where the policy is known, bands come from days drawn from the recorded one and served again. If its choices do not
     follow from the log, one course of events is drawn that they may have taken; its waiting times are not those of the
-    log. Else bands come from blocks of time, whose spread is too small for servers that are nearly full
-    (docs/requests.md).
+    log. Else bands come from blocks of time.
     """
     if not log.paired:
         return None
