@@ -130,27 +130,25 @@ def why_without(rows: Sequence[Percentile], requests: int) -> str:
     --------
     >>> p99, most = Percentile(0.99, 1.2, 1.0, 1.4), Percentile(0.999, 2.0, np.nan, np.nan)
     >>> why_without([p99, most], 5_000)
-    'p99.9 has no bracket: fewer than 10 of 5,000 requests are beyond it; 10,000 requests would give one'
+    'no bracket for p99.9: fewer than 10 of 5,000 requests beyond; 10,000 would give one'
     >>> why_without([p99], 5_000)
     ''
     """
     least = {row.name: max(int(np.ceil(TAIL / (1 - row.level) - 1e-6)), _LEAST_BLOCKS * TAIL) for row in rows}
-    short = [
-        row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s) and requests < least[row.name]
-    ]
+    without = [row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s)]
+    short = [name for name in without if requests < least[name]]
     if not short:
         return ""
-    several, numbers = len(short) > 1, sorted({least[name] for name in short})
-    names, counts = (_in_words(texts) for texts in (short, [f"{number:,}" for number in numbers]))
-    why = f"fewer than {TAIL} of {requests:,} requests are beyond {'each' if several else 'it'}"
+    counts = [f"{number:,}" for number in sorted({least[name] for name in short})]
+    why = f"fewer than {TAIL} of {requests:,} requests beyond"
     if requests < _LEAST_BLOCKS * TAIL:
         why = f"{requests:,} requests are too few"
-    return f"{names} {'have' if several else 'has'} no bracket: {why}; {counts} requests would give one"
+    return f"no bracket for {_in_words(short)}: {why}; {_in_words(counts)} would give one"
 
 
 def _in_words(texts: Sequence[str]) -> str:
-    """Return texts one after the other, the last after ``and``."""
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    """Return two texts with ``and`` between them, of more the first and the last."""
+    return " to ".join((texts[0], texts[-1])) if len(texts) > 2 else " and ".join(texts)
 
 
 def has_bands(requests: int, span_s: float) -> bool:

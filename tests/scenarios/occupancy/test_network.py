@@ -138,7 +138,8 @@ def test_where_nothing_is_needed_nothing_is_the_bottleneck(tmp_path):
     lines = [line.text for line in answer.section().of(Says)]
     assert lines[0].endswith(": 3 requests, 1 station")
     assert lines[1] == "bottleneck: none, requests need no service"
-    assert "of response: no request took any time" in lines[2]
+    assert lines[2] == "no bracket for p50 to p99.9: 3 requests are too few; 80 to 10,000 would give one"
+    assert "of response: no request took any time" in lines[3]
     assert answer.payload()["bottleneck"] is None
 
 
