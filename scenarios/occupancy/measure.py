@@ -30,7 +30,7 @@ from scenarios.occupancy.network import NetworkConclusion, measure_network
 from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OtherServers, laws
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scaled import ScaledConclusion, measure_scaled
-from scenarios.occupancy.steady import SteadyState, lengthen, steady_state
+from scenarios.occupancy.steady import Precision, SteadyState, lengthen, steady_state
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, truth
 from scenarios.occupancy.unserved import Unserved, unserved
 from scenarios.runs.conclusions import kept_conclusion
@@ -54,15 +54,6 @@ class Replayed:
     queueing_time_s: float
     """NaN where the law does not tell it."""
     change_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """How long a run had to be for its mean response time to be known to a share of it."""
-
-    asked: float
-    horizon_s: float
-    runs: int
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,9 +139,7 @@ class QueueConclusion(Conclusion):
             yield from self.unserved.blocks()
         yield from map(Says, self.steady.lines())
         if self.precision is not None:
-            needed = f"a horizon of {self.precision.horizon_s:,.10g} s ({self.precision.runs} runs)"
-            yield Says(f"±{self.precision.asked:.3g} of the mean needed {needed};")
-            yield Says("a run that stops at a precision covers somewhat less often than it says")
+            yield from map(Says, self.precision.lines())
         if self.machine is not None:
             yield from self.machine.blocks()
         if self.occupancy.capacity:
@@ -249,12 +238,18 @@ def _measure(scenario: QueueScenario, run: Run) -> QueueConclusion:
     )
 
 
-def precise(scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress) -> QueueConclusion:
+def precise(
+    scenario: QueueScenario, share: float, out: Path, force: bool, progress: Progress
+) -> QueueConclusion | NetworkConclusion:
     """Return what is measured of a run that is lengthened until its mean response time is known to a share of it."""
     longer = lengthen(scenario, share, out, force, progress)
     precision = Precision(share, longer.scenario.horizon_s, longer.runs)
     progress("measuring", 0.0)
-    return replace(_measure(longer.scenario, longer.run), precision=precision)
+    if not scenario.stations:
+        return replace(_measure(longer.scenario, longer.run), precision=precision)
+    log = longer.run.table("requests", ["arrival_s", "departure_s"])
+    answer = measure_network(longer.scenario, longer.run)
+    return replace(answer, steady=steady_state(longer.scenario, log), precision=precision)
 
 
 def numbers(answer: QueueConclusion | ScaledConclusion | NetworkConclusion) -> Iterator[tuple[str, float]]:

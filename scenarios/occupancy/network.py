@@ -20,6 +20,7 @@ from models.queues.world import NetworkStation
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.clients import ClientsAnswer, beside_theory
 from scenarios.occupancy.occupancy import LogPercentiles
+from scenarios.occupancy.steady import Precision, SteadyState
 from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
 from scenarios.occupancy.unserved import Unserved, unserved
 from scenarios.runs.disk import save
@@ -85,6 +86,9 @@ class NetworkConclusion(Conclusion):
     clients: ClientsAnswer | None = None
     """Where a fixed number of clients sends the requests."""
     figures: tuple[str, ...] = ()
+    steady: SteadyState | None = None
+    precision: Precision | None = None
+    """Both if the run was lengthened for a precision."""
 
     @property
     def bottleneck(self) -> StationAnswer:
@@ -113,6 +117,8 @@ class NetworkConclusion(Conclusion):
             "percentiles": self.percentiles.payload(),
             "unserved": asdict(self.unserved),
             "figures": list(self.figures),
+            **({} if self.steady is None else {"steady": asdict(self.steady)}),
+            **({} if self.precision is None else {"precision": asdict(self.precision)}),
         }
 
     @property
@@ -166,6 +172,8 @@ class NetworkConclusion(Conclusion):
         yield self._law()
         yield from self.percentiles.blocks(self.counts["requests"])
         yield from self.unserved.blocks()
+        if self.steady is not None and self.precision is not None:
+            yield from map(Says, (*self.steady.lines(), *self.precision.lines()))
 
     def notes(self) -> Iterator[Says]:
         """Yield what must be known to read the numbers."""

@@ -18,6 +18,7 @@ from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
 from scenarios.views.terminal import Progress
 from sim.queues.demands import mean_demand
+from sim.queues.distributions import mean
 from sim.queues.offered import capacity
 from sim.queues.service import is_contended
 
@@ -34,6 +35,20 @@ class Lengthened:
     scenario: QueueScenario
     run: Run
     runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How long a run had to be for its mean response time to be known to a share of it."""
+
+    asked: float
+    horizon_s: float
+    runs: int
+
+    def lines(self) -> Iterator[str]:
+        """Yield what people read, line by line."""
+        yield f"±{self.asked:.3g} of the mean needed a horizon of {self.horizon_s:,.10g} s ({self.runs} runs);"
+        yield "a run that stops at a precision covers somewhat less often than it says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +132,7 @@ def unsteady(scenario: QueueScenario) -> str:
     if load.job is not None:
         return "demands follow a fleet's job, whose pace changes over the day"
     if scenario.scaling is not None or scenario.stations:
-        return "the number of servers changes" if scenario.scaling else "requests pass several stations"
+        return "the number of servers changes" if scenario.scaling else _overfull(scenario)
     share = _offered_share(scenario)
     if scenario.station.limited:  # whom it cannot serve it does not keep
         return ""
@@ -192,12 +207,31 @@ def _responses(scenario: QueueScenario, log: pd.DataFrame) -> Floats:
     return (before["departure_s"] - before["arrival_s"]).to_numpy(np.float64)
 
 
+def _overfull(scenario: QueueScenario) -> str:
+    """Return which of several stations is asked for more than it can do; empty if none is, as clients wait."""
+    if scenario.load.clients is not None:
+        return ""
+    shares = {
+        station.name: _asked_per_s(scenario) * mean(station.demand_s) / station.servers for station in scenario.stations
+    }
+    fullest = max(shares, key=lambda name: shares[name])
+    share = shares[fullest]
+    return f"overloaded: {share:.0%} of the capacity of station {fullest} is demanded" if share >= 1 else ""
+
+
+def _asked_per_s(scenario: QueueScenario) -> float:
+    """Return how many requests a second come from outside."""
+    load = scenario.load
+    if load.arrivals is None:
+        return 0.0
+    factor = load.arrivals.load[0].factor if load.arrivals.load else 1.0
+    return load.arrivals.rate_per_s * factor * (load.sessions.requests if load.sessions is not None else 1)
+
+
 def _offered_share(scenario: QueueScenario) -> float:
     """Return the work asked for over the servers' capacity; clients that wait for answers ask for no more than it."""
     load, observation = scenario.load, scenario.observation
     if load.arrivals is None:
         return observation.background_share
-    factor = load.arrivals.load[0].factor if load.arrivals.load else 1.0
-    asks = load.sessions.requests if load.sessions is not None else 1
-    work = load.arrivals.rate_per_s * factor * asks * mean_demand(load)
+    work = _asked_per_s(scenario) * mean_demand(load)
     return work / capacity(scenario.station) + observation.background_share

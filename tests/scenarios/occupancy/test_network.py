@@ -23,7 +23,7 @@ from scenarios.files.faults import FaultsError
 from scenarios.files.loader import load, overrides
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.clients import without_product_form
-from scenarios.occupancy.measure import measure, numbers
+from scenarios.occupancy.measure import measure, numbers, precise
 from scenarios.occupancy.network import measure_network
 from scenarios.occupancy.occupancy import occupancy
 from scenarios.occupancy.question import OccupancyQuery
@@ -151,7 +151,19 @@ def test_the_law_asks_of_one_station_at_a_time(measured):
     assert "they are all of station page, whose servers are taken to serve no others" in page.notes[0]
     with pytest.raises(FaultsError, match="requests passed several stations"):
         occupancy(run.path, OccupancyQuery(11, to=(12,)))
-    assert "several stations" in unsteady(scenario)
+    assert unsteady(scenario) == ""
+    faster = replace(scenario.load.arrivals, rate_per_s=18.0)
+    overloaded = replace(scenario, load=replace(scenario.load, arrivals=faster))
+    assert unsteady(overloaded) == "overloaded: 112% of the capacity of station page is demanded"
+
+
+def test_a_run_of_several_stations_is_lengthened_to_a_precision(tmp_path):
+    answer = precise(load("queue_stations", overrides(["horizon_s=60"])), 0.1, tmp_path, False, silent)
+    assert answer.precision.runs > 1
+    assert answer.precision.horizon_s == 60.0 * 2 ** (answer.precision.runs - 1)
+    assert answer.steady.high - answer.steady.low <= 2 * 0.1 * answer.steady.mean_response_s
+    assert any("of the mean needed a horizon of" in line.text for line in answer.section().of(Says))
+    assert answer.payload()["precision"]["asked"] == 0.1
 
 
 @pytest.fixture(scope="module")
