@@ -91,3 +91,9 @@ def interruptible(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         return
     with current.watching(cursor):
         yield
+
+
+def check_current() -> None:
+    """Raise an AbandonedError if the work that is done has been cancelled; without such work, do nothing."""
+    if (current := _CURRENT.get()) is not None:
+        current.check()

@@ -1,6 +1,6 @@
 """Samples counted in one pass by keys that may be many: put away in parts, of which one at a time is in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,18 +8,17 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
-from analysis.profiling.shelf import Shelf, ShelfPlace
+from analysis.profiling.row_groups import Numbering, SampleBatch, SampleFile, batches
+from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
 from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.sums import frame, key_locations, name_processes, unrated
 from analysis.profiling.views import MOST_VALUE, Counts
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 
-_ROWS_AT_ONCE = 100_000
 _PENDING = 400_000
 """Entries that wait in memory before they are put away."""
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
@@ -101,7 +100,11 @@ def _wide(amounts: Amounts) -> Amounts:
 
 
 def count_samples(
-    cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts, part_of: Callable[[pd.DataFrame], Ints]
+    cursor: duckdb.DuckDBPyConnection,
+    query: Query,
+    counts: Counts,
+    part_of: Callable[[pd.DataFrame], Ints],
+    files: Sequence[SampleFile],
 ) -> CountedSamples:
     """Return the samples of a query, summed by its dimensions.
 
@@ -112,6 +115,7 @@ def count_samples(
     counts : bounds of the samples' counts
     part_of : returns of each process (of a table of the query's dimensions of processes) in which part its entries
         belong, 0, 1, 2, …
+    files : of the samples
 
     Raises
     ------
@@ -123,36 +127,54 @@ def count_samples(
     key_locations(cursor, query, by_location)
     keys = frame(cursor, "SELECT * REPLACE (scale::DOUBLE AS scale) FROM named_processes")
     cursor.execute("DROP TABLE named_processes")
-    cursor.register("process_map", pa.table({"process": keys.pop("process"), "pkey": np.arange(len(keys))}))
+    process = keys.pop("process").to_numpy(np.int64)
     places = frame(cursor, "SELECT * FROM location_keys ORDER BY lkey").drop(columns="lkey")
+    location = frame(cursor, f"SELECT location, lkey - {int(bool(by_location))} AS place FROM location_map")
+    numberings = (
+        Numbering.of(process, np.arange(len(keys))),
+        Numbering.of(location["location"].to_numpy(np.int64), location["place"].to_numpy(np.int32)),
+    )
+    del process, location
     amounts = ["count", TAKEN][: 1 + counts.taken]
-    exact = not counts.taken and counts.rows * counts.most <= _WORD
-    kind = "" if exact else "::DOUBLE"
-    rows = cursor.sql(
-        f"SELECT pkey, lkey - {int(bool(by_location))}, {', '.join(name + kind for name in amounts)} FROM samples"
-        " JOIN process_map USING (process) JOIN location_map USING (location) WHERE event = ?",
-        params=[query.event],
-    ).to_arrow_reader(_ROWS_AT_ONCE)
+    kind = np.int64 if not counts.taken and counts.rows * counts.most <= _WORD else np.float64
     part, totals, shelf = part_of(keys).astype(np.int32), np.zeros((len(amounts), len(keys))), Shelf()
     parts = int(part.max(initial=-1)) + 1
-    put = tuple(_put_away(shelf, part, parts, _reduced(rows, totals, len(places))))
+    rows = batches(files, query.event, *numberings, amounts)
+    put = tuple(_put_away(shelf, part, parts, _reduced(rows, numberings, totals, len(places), kind)))
     without = totals[-1, ~keys["rated"].to_numpy(np.bool_)].sum()
     if without:
         raise unrated(query.event, int(without))
     if max(totals[-1].sum(), totals[0] @ keys["scale"].to_numpy(np.float64)) > MOST_VALUE:
         raise ProfileError(f"samples: sum of {query.event} is beyond 1e37")
     keys = keys.drop(columns="rated").assign(samples=totals[-1])
+    give_back_memory()
     return CountedSamples(keys, places, parts, int(totals[-1].sum()), put, shelf)
 
 
-def _reduced(rows: pa.RecordBatchReader, totals: Floats, places: int) -> Iterator[_Reduced]:
+def _reduced(
+    rows: Iterable[SampleBatch],
+    numberings: tuple[Numbering, Numbering],
+    totals: Floats,
+    places: int,
+    kind: type[np.int64 | np.float64],
+) -> Iterator[_Reduced]:
     """Yield keys, places and amounts of rows, those of a key that follow each other added up by place."""
     where = np.full(places, -1, dtype=np.int64)
+    numbered = numberings[0].places, numberings[1].places
     for batch in rows:
-        key, place, *columns = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        key, place, amounts = key.astype(np.int32), place.astype(np.int32), np.array(columns)
-        left = slice(_add_runs(key, place, amounts, where, totals))
-        yield key[left], place[left], amounts[:, left]
+        size = len(batch.process)
+        key, place, sums = np.empty(size, np.int32), np.empty(size, np.int32), np.empty((len(totals), size), kind)
+        for column, amounts in enumerate(batch.amounts):
+            sums[column] = amounts
+        samples = _fixed(batch.process), _fixed(batch.location)
+        left = _add_runs(samples, numbered, (key, place), sums, (where, totals))
+        yield key[:left], place[:left], sums[:, :left]
+
+
+def _fixed(array: AnyInts) -> AnyInts:
+    """Return an array that cannot be written, as those of Arrow cannot."""
+    array.flags.writeable = False
+    return array
 
 
 def _put_away(shelf: Shelf, part: AnyInts, parts: int, entries: Iterator[_Reduced]) -> Iterator[_PutAway]:
@@ -188,31 +210,48 @@ def _in_parts(shelf: Shelf, part: AnyInts, parts: int, pending: list[_Reduced]) 
 
 
 @njit(nogil=True, borrows=True)
-def _add_runs(key: AnyInts, place: AnyInts, amounts: Amounts, where: Ints, totals: Floats) -> int:
+def _add_runs(
+    samples: tuple[AnyInts, AnyInts],
+    numbered: tuple[AnyInts, AnyInts],
+    into: tuple[AnyInts, AnyInts],
+    amounts: Amounts,
+    sums: tuple[Ints, Floats],
+) -> int:
     """Add up rows of equal key and place, of neighbours of equal key, in place; return how many are left.
 
     Parameters
     ----------
-    key, place : (n,)
+    samples : (n,) indices of processes and of locations; rows with one that is outside of the next are left out
+    numbered : keys of processes and places of locations, −1: none
+    into : (n,) keys and places of what is left
     amounts : (C, n)
-    where : (L,) of −1, as which it is left
-    totals : (C, K) to which the amounts of each key are added
+    sums : (L,) of −1, as which it is left; (C, K) to which the amounts of each key are added
     """
+    process, location = samples
+    of_process, of_location = numbered
+    key, place = into
+    where, totals = sums
     left = start = 0
-    for row in range(len(key)):
-        if row and key[row] != key[start]:
+    for row in range(len(process)):
+        by, on = process[row], location[row]
+        if by < 0 or by >= len(of_process) or on < 0 or on >= len(of_location):
+            continue
+        own, at_place = of_process[by], of_location[on]
+        if own < 0 or at_place < 0:
+            continue
+        if left and own != key[left - 1]:
             for at in range(start, left):
                 where[place[at]] = -1
             start = left
-        at = where[place[row]]
+        at = where[at_place]
         new = at < 0
         if new:
-            at = where[place[row]] = left
+            at = where[at_place] = left
             left += 1
-            key[at], place[at] = key[row], place[row]
+            key[at], place[at] = own, at_place
         for column in range(len(amounts)):
             amount = amounts[column, row]
-            totals[column, key[at]] += amount
+            totals[column, own] += amount
             amounts[column, at] = amount if new else amounts[column, at] + amount
     for at in range(start, left):
         where[place[at]] = -1

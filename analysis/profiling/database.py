@@ -43,6 +43,7 @@ from models.tables import TABLES
 
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
+    from analysis.profiling.row_groups import SampleFile
 
 MEMORY_BYTES = 160_000_000
 """What DuckDB may hold without being asked for another limit; beyond it, intermediate results go to temporary files."""
@@ -105,9 +106,7 @@ class Database:
 
     def events(self) -> list[str]:
         """Return the events that have samples, in alphabetical order."""
-        return self._answered(
-            ("events",), lambda cursor: column(cursor, "SELECT DISTINCT event FROM samples ORDER BY 1")
-        )
+        return self._answered(("events",), self._events)
 
     def units(self) -> dict[str, str]:
         """Return what each event with a rate counts: events, bytes, nanoseconds, threads."""
@@ -260,7 +259,7 @@ class Database:
         from analysis.profiling.counted import count_samples
 
         self._check(query)
-        return self._answered(None, lambda cursor: count_samples(cursor, query, self._counts, part_of))
+        return self._answered(None, lambda cursor: count_samples(cursor, query, self._counts, part_of, self._files()))
 
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""
@@ -465,12 +464,27 @@ class Database:
         rows_of = " UNION ALL BY NAME ".join(f"SELECT {columns} FROM {source}" for source in sources)
         return self._answered(("table", name), lambda cursor: frame(cursor, rows_of))
 
+    def _events(self, cursor: duckdb.DuckDBPyConnection) -> list[str]:
+        """Return the events of the samples, from the files' footers if these say them."""
+        known = [folder.events() for folder in self._folders]
+        if None in known:
+            return column(cursor, "SELECT DISTINCT event FROM samples ORDER BY 1")
+        return sorted(set[str]().union(*(events for events in known if events is not None)))
+
+    def _files(self) -> list["SampleFile"]:
+        """Return the files of samples."""
+        from analysis.profiling.row_groups import SampleFile
+
+        shifts = zip(self._folders, self._shifts, strict=True)
+        return [SampleFile(folder.file("samples"), by["process"], by["location"]) for folder, by in shifts]
+
     def _open(self) -> None:
         self._folders = find(self.paths)
         self._identity = identity(self._folders)
         self._connection = views.connect(self._folders, self._memory_bytes, self._threads)
         with views.understood(self._named):
             self._counts = views.counts(self._connection, self._folders)
+            self._shifts = views.shifts(self._connection, self._folders)
         self._stacks_checked = False
 
     @property

@@ -1,6 +1,8 @@
 """Arrays that are put away until they are wanted: in memory while they are few, else in a temporary file."""
 
+import ctypes
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
@@ -52,3 +54,12 @@ class Shelf:
         count = (place.length if last is None else last) - first
         self._file.seek(place.at + first * kind.itemsize)
         return np.frombuffer(self._file.read(count * kind.itemsize), kind)
+
+
+def give_back_memory() -> None:
+    """Give memory that nothing holds any more back to the system, where the C library and Arrow keep it otherwise."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)

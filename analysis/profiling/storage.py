@@ -92,6 +92,15 @@ class Folder:
         footers = [group.statistics for group in groups]
         return all(known is not None and known.has_null_count and not known.null_count for known in footers)
 
+    def events(self) -> set[str] | None:
+        """Return the events of the samples; None: the footer does not say that each row group is of one alone."""
+        with pq.ParquetFile(self.file("samples")) as file:
+            number = file.schema_arrow.names.index("event")
+            groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
+        footers = [group.column(number).statistics for group in groups if group.num_rows]
+        told = all(known is not None and known.has_min_max and known.min == known.max for known in footers)
+        return {str(known.min) for known in footers} if told and self.complete("samples", "event") else None
+
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
         return tuple(pq.read_schema(self.file(table)).names)

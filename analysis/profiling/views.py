@@ -292,10 +292,9 @@ def _inside(inner: Range, outer: Range) -> bool:
 
 def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
     """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
-    shift = dict.fromkeys(("visit", "process", "build", "location", "stack"), 0)
     parts: dict[str, list[str]] = {table: [] for table in NEEDED}
     parts["labels"] = ["SELECT -1 AS process, '' AS key, '' AS value WHERE false"]
-    for number, folder in enumerate(folders):
+    for number, (folder, shift) in enumerate(zip(folders, shifts(connection, folders), strict=True)):
         if folder.labelled:
             process = _shifted("process", ("process",), shift)
             parts["labels"].append(f"SELECT {process}, key, value FROM labels_{number}")
@@ -304,12 +303,20 @@ def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folde
             if table == "samples":
                 columns.append(TAKEN if TAKEN in folder.columns(table) else f"count AS {TAKEN}")
             parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {table}_{number}")
-        if number + 1 < len(folders):
-            for table, (name, *_) in ((table, names) for table, names in _IDS.items() if names and table != "samples"):
-                (most,) = row(connection, f"SELECT max({name}) FROM {table}_{number}")
-                shift[name] += 1 + max(-1, most if most is not None else -1)
     for table, selects in parts.items():
         connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
+
+
+def shifts(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[dict[str, int]]:
+    """Return by how much each folder's numbers of visits, processes, builds, locations and stacks are shifted."""
+    past = [dict.fromkeys(("visit", "process", "build", "location", "stack"), 0)]
+    for number in range(len(folders) - 1):
+        shift = dict(past[-1])
+        for table, (name, *_) in ((table, names) for table, names in _IDS.items() if names and table != "samples"):
+            (most,) = row(connection, f"SELECT max({name}) FROM {table}_{number}")
+            shift[name] += 1 + max(-1, most if most is not None else -1)
+        past.append(shift)
+    return past
 
 
 def _shifted(name: str, ids: Sequence[str], shift: dict[str, int]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
 
-from analysis.profiling.changes.scan import Geometry, Windows, exemplary_root, scan, threshold
+from analysis.profiling.changes.scan import Geometry, Windows, exemplary_root, scan, screened, threshold
 from analysis.profiling.changes.segments import Segments, by_hour, partition
 from analysis.profiling.changes.series import WEEK, CountSeries
 from models.arrays import Bools, Floats, Ints
@@ -29,6 +29,8 @@ _QUIET = 0.1
 """Chance that some healthy function looks like a partner."""
 _SEASON = 1.96
 """Root from which days of the week count as a season."""
+_SCANNED = 100_000
+"""Bins of series from which on these are scanned."""
 _MOST_DRIFTING = 4_000
 """Functions by which drift is measured."""
 
@@ -150,13 +152,23 @@ def _scanned(series: CountSeries, rows: Ints, bound: float, *, weekly: bool) -> 
     """Return the clearest windows of some functions, a part of them at a time."""
     geometry = series.weekly if weekly and series.weekly is not None else series.geometry
     period, day = series.clock.period * (WEEK if weekly else 1), series.clock.day
-    parts = []
+    whole, first, waiting = Clearest.of((), bound, len(rows)), 0, list[tuple[Ints, Floats, Floats]]()
+
+    def looked_at() -> Clearest:
+        place, *arrays = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
+        noise = replace(series.noise, excess=series.noise.excess[rows[place]])
+        windows = scan(arrays[0], arrays[1], noise, geometry, day=day, period=period)
+        return whole.replaced(place, Clearest.of(windows, bound, len(place), beyond=True))
+
     for some in series.parts(rows):
         noise = replace(series.noise, excess=series.noise.excess[some])
-        windows = scan(*series.counts_and_expected(some), noise, geometry, day=day, period=period)
-        parts.append(Clearest.of(windows, bound, len(noise.excess), beyond=True))
-    parts = parts or [Clearest.of((), bound, 0)]
-    return Clearest(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _CLEAREST})
+        counts, expected = series.counts_and_expected(some)
+        near = np.flatnonzero(screened(counts, expected, noise, geometry, bound, day=day, period=period))
+        waiting += [(first + near, counts[near], expected[near])] if len(near) else []
+        first += len(some)
+        if sum(len(place) for place, _, _ in waiting) * counts.shape[1] > _SCANNED:
+            whole, waiting = looked_at(), []
+    return looked_at() if waiting else whole
 
 
 def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool:
@@ -291,7 +303,7 @@ def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:
 
 def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bound: float) -> SeriesChange | None:
     """Return what kind of change a series went through, and when; None: its level is what it was."""
-    counts, clock = series.of(row).sum(axis=0), series.clock
+    counts, clock = series.within(row)[1].sum(axis=0), series.clock
     end, length = int(peaks.end[row]), int(peaks.length[row])
     bins = np.arange(len(counts))
     outside = (bins < end - length) | (bins >= end)
@@ -359,18 +371,18 @@ def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *,
     weekly : compare with the same hours of the weeks before alone
     """
     until, start, stop = edges
-    cells, clock = series.of(row), series.clock
-    counts, exposure = cells.sum(axis=0), series.exposure
+    (strata, cells), clock = series.within(row), series.clock
+    counts, exposure = cells.sum(axis=0), series.exposure[strata]
     bins = np.arange(len(counts))
     inside, before = (bins >= start) & (bins < stop), bins < until
-    geometry, total = series.geometry, exposure.sum(axis=0)
+    geometry, total = series.geometry, series.exposure.sum(axis=0)
     if weekly and series.weekly is not None:
         week = WEEK * clock.day
         geometry, before = series.weekly, before & np.isin(bins % week, bins[inside] % week)
     else:
         usual = by_hour(counts, total, clock.period, (~inside).astype(np.float64))
         exposure = exposure * (usual / np.maximum(total, 1e-300))
-    log_factor = _log_factor(cells, exposure, inside, before)
+    log_factor = _log_factor(cells, exposure, inside, before, _Strata(strata, len(series.exposure)))
     observed, earlier = float(counts[inside].sum()), float(counts[before].sum())
     at = int(np.argmin(np.abs(np.array(geometry.lengths) - (stop - start))))
     last = Geometry((stop - start,), *(array[at : at + 1, stop - 1 : stop] for array in _arrays(geometry)))
@@ -388,7 +400,21 @@ def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *,
     return LevelChange(log_factor, error, observed * weight - rest, rest * half)
 
 
-def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -> float:
+@dataclass(frozen=True, slots=True)
+class _Strata:
+    """Some strata of all."""
+
+    places: Ints
+    count: int
+
+    def sum(self, values: Floats) -> float:
+        """Return the sum over all strata of values that are 0 but in these, as it is rounded where all are given."""
+        everywhere = np.zeros(self.count)
+        everywhere[self.places] = values
+        return float(everywhere.sum())
+
+
+def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools, strata: _Strata) -> float:
     """Return the logarithm of the rate after over that before, within strata (Mantel and Haenszel's ratio of rates).
 
     What is expected from all time falls behind where a stratum has more of its samples after the change.
@@ -396,10 +422,8 @@ def _log_factor(counts: Floats, exposure: Floats, after: Bools, before: Bools) -
     observed, earlier = counts[:, after].sum(axis=1), counts[:, before].sum(axis=1)
     exposed, exposed_before = exposure[:, after].sum(axis=1), exposure[:, before].sum(axis=1)
     exposed_in_all = np.maximum(exposed + exposed_before, 1e-300)
-    top, bottom = (
-        float((observed * exposed_before / exposed_in_all).sum()),
-        float((earlier * exposed / exposed_in_all).sum()),
-    )
+    top = strata.sum(observed * exposed_before / exposed_in_all)
+    bottom = strata.sum(earlier * exposed / exposed_in_all)
     return float(np.log((top + 0.5) / (bottom + 0.5)))
 
 

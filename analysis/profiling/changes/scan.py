@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 
 from models.arrays import Bools, Floats, Ints
+from models.code.compiled import njit
 
 _PARTS = (1 / 24, 2 / 24, 3 / 24, 4 / 24, 6 / 24, 8 / 24, 12 / 24, 18 / 24, 1.0)
 """Lengths of windows within a period."""
@@ -309,6 +310,115 @@ def scan(
         information = variance[0] if variance else np.zeros(1)
         dispersion = noise.dispersion(geometry, at, _part(mean, size), information, day)
         yield Windows(length, size, observed, mean, dispersion)
+
+
+def screened(
+    counts: Floats, expected: Floats, noise: Noise, geometry: Geometry, bound: float, *, day: int, period: int
+) -> Bools:
+    """Return (F,) the series of which a window of `scan` may have a root beyond a bound: all that do, and few others.
+
+    A deviance is at most twice Pearson's χ², as log x ≤ x − 1, which needs no logarithm, and by far most series no
+    division either.
+
+    Parameters
+    ----------
+    counts, expected, noise, geometry, day, period : as of `scan`
+    bound : of the roots, in either direction
+
+    Examples
+    --------
+    >>> counts = np.array([[5.0] * 48, [5.0] * 47 + [60.0]])
+    >>> noise, geometry = Noise(np.zeros(2)), Geometry.of(counts, 24, 24)
+    >>> screened(counts, np.full((2, 48), 5.0), noise, geometry, 6.0, day=24, period=24).tolist()
+    [False, True]
+    """
+    near = np.zeros(len(counts), dtype=np.bool_)
+    stays = (1.0 - noise.lasting) + noise.lasting * geometry.lasting
+    spread = geometry.window * stays, geometry.before * stays
+    lengths_of = np.array(geometry.lengths, dtype=np.int64)
+    scratch = np.zeros((6, counts.shape[1]))
+    _screen(
+        (counts, expected, noise.excess), (lengths_of, *spread), (bound**2, noise.drift, day, period), scratch, near
+    )
+    return near
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _sum_up(counts: Floats, expected: Floats, period: int, scratch: Floats) -> None:
+    """Fill the first rows of scratch with sums over the same hours up to each bin: counts and what is expected."""
+    for at in range(len(counts)):
+        scratch[0, at], scratch[1, at] = counts[at], expected[at]
+        if at >= period:
+            scratch[0, at] += scratch[0, at - period]
+            scratch[1, at] += scratch[1, at - period]
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _compare(scratch: Floats, back: int) -> None:
+    """Fill the other rows with sums up to each bin of what `_compared` yields."""
+    trials = seen = wanted = known = 0.0
+    for at in range(scratch.shape[1]):
+        if at >= back and scratch[1, at - back] > 0.0:
+            share = 1.0 - scratch[1, at - back] / max(scratch[1, at], 1e-300)
+            trials += scratch[0, at]
+            seen += scratch[0, at] - scratch[0, at - back]
+            wanted += scratch[0, at] * share
+            known += scratch[0, at] * share * (1.0 - share)
+        scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at] = trials, seen, wanted, known
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _screen(
+    series: tuple[Floats, Floats, Floats],
+    windows: tuple[Ints, Floats, Floats],
+    limits: tuple[float, float, int, int],
+    scratch: Floats,
+    near: Bools,
+) -> None:
+    """Mark series of which some window may be beyond the bound.
+
+    Parameters
+    ----------
+    series : (F, T) counts and what is expected, (F,) dispersion beyond 1
+    windows : (L,) lengths, (L, T) spread in the window and before
+    limits : squared bound, drift, bins of a day and of a period
+    scratch : (6, T)
+    near : (F,) of False
+    """
+    counts, expected, excess = series
+    lengths_of, inside, earlier = windows
+    square, drift, day, period = limits
+    size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
+    for row in range(len(counts)):
+        _sum_up(counts[row], expected[row], period, scratch)
+        back = 0
+        for place in range(len(lengths_of)):
+            length = lengths_of[place]
+            width = min(length, period)
+            if back != max(length, period):
+                back = max(length, period)
+                _compare(scratch, back)
+            days = max(length / day, 1.0)
+            for at in range(counts.shape[1]):
+                own, all_of, told = mean[at], size[at], observed[at]
+                if at >= width:
+                    own, all_of, told = own - mean[at - width], all_of - size[at - width], told - observed[at - width]
+                rest = max(all_of - own, 1e-9)
+                usual = max(own, 1e-9)
+                deviance = 2.0 * (told - usual) ** 2 * (usual + rest) * (1.0 + 1e-6)
+                # A dispersion is at least 1.
+                if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * usual * rest <= square * usual * rest:
+                    continue
+                part = own / max(all_of, 1e-300)
+                dispersion = 1.0 + excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
+                if drift > 0.0:
+                    inner = information[at] - (information[at - width] if at >= width else 0.0)
+                    dispersion += drift * inner * (1.0 / days + part / max((1.0 - part) * days, 1e-12))
+                if deviance / (usual * rest) + 1e-3 > square * dispersion * (1.0 - 1e-6):
+                    near[row] = True
+                    break
+            if near[row]:
+                break
 
 
 def _compared(sums: Floats, exposure: Floats, back: int, *, drifting: bool) -> Iterator[Floats]:

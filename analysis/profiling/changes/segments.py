@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.arrays import Floats, Ints
+from models.code.compiled import njit
 
 _PRIOR = 10.0
 """Samples by which an hour's factor is drawn to 1."""
@@ -79,12 +80,7 @@ def partition(counts: Floats, expected: Floats, price: float) -> Segments:
     pieces = len(edges) - 1
     best, last = np.zeros(pieces + 1), np.zeros(pieces + 1, dtype=np.int64)
     best[0] = price
-    for end in range(1, pieces + 1):
-        inside, exposed = observed[end] - observed[:end], usual[end] - usual[:end]
-        likelihood = np.where(inside > 0, inside * np.log(np.maximum(inside, 1e-9) / np.maximum(exposed, 1e-9)), 0.0)
-        score = best[:end] + likelihood - price
-        last[end] = int(np.argmax(score))
-        best[end] = score[last[end]]
+    _put_last_changes(observed, usual, price, best, last)
     cuts = [pieces]
     while cuts[-1] > 0:
         cuts.append(int(last[cuts[-1]]))
@@ -92,3 +88,26 @@ def partition(counts: Floats, expected: Floats, price: float) -> Segments:
     exposed_at = np.append(np.flatnonzero(np.diff(usual) > 0), pieces)
     start = np.append(0, exposed_at[np.searchsorted(exposed_at, at[1:-1])]).astype(np.int64)
     return Segments(edges[start].astype(np.int64), np.diff(observed[at]), np.diff(usual[at]))
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _put_last_changes(observed: Floats, usual: Floats, price: float, best: Floats, last: Ints) -> None:
+    """Fill in where the last stretch of the best partition of each beginning of n pieces begins, and its score.
+
+    Parameters
+    ----------
+    observed, usual : (n + 1,) sums up to each piece
+    price : of a change
+    best, last : (n + 1,) the score of no pieces is given
+    """
+    for end in range(1, len(observed)):
+        greatest = -np.inf
+        for start in range(end):
+            inside, exposed = observed[end] - observed[start], usual[end] - usual[start]
+            score = best[start]
+            if inside > 0:
+                score += inside * np.log(max(inside, 1e-9) / max(exposed, 1e-9))
+            score -= price
+            if score > greatest:
+                greatest, last[end] = score, start
+        best[end] = greatest

@@ -19,8 +19,9 @@ from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.regressions.coded import distinct, numbered
-from analysis.profiling.shelf import Shelf, ShelfPlace
+from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
+from models.code.compiled import njit
 
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
@@ -45,6 +46,8 @@ MOST_BINS = 4_000
 _TOGETHER = 200_000
 """Counts of functions in bins that are dense at a time."""
 _EVERY = slice(None)
+_FEW_PLACES = 40
+"""Places that are sorted one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +146,15 @@ class CountSeries:
     geometry: Geometry
     weekly: Geometry | None = None
     """Of the same bins where hours of the week repeat; None: there is no second week."""
+    known: "dict[str, csr_array]" = field(default_factory=dict, repr=False)
+    """What was worked out of the cells."""
     tagged: pd.DataFrame | None = None
     """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
 
     @property
     def sizes(self) -> Floats:
         """(F,) samples over all time."""
-        sizes = np.zeros(len(self.functions))
-        for part in self.parts():
-            sizes[part] = self.cells[part].sum(axis=1)
-        return sizes
+        return self.cells.sizes if isinstance(self.cells, FunctionCells) else np.asarray(self.cells.sum(axis=1))
 
     def parts(self, rows: Ints | None = None) -> Iterator[Ints]:
         """Yield functions, so many at a time that what was sampled of them and their counts are few.
@@ -168,12 +170,29 @@ class CountSeries:
         yield from np.split(chosen, np.flatnonzero(np.diff(number)) + 1) if len(chosen) else ()
 
     def strata_of(self) -> csr_array:
-        """Return (F, S) samples of functions in each stratum."""
-        parts = [csr_array((0, len(self.strata)))]
-        for part in self.parts():
-            cells = self.cells[part].tocoo()
-            parts.append(csr_array(_summed(cells, cells.col // self.exposure.shape[1], len(self.strata))))
-        return csr_array(vstack(parts, format="csr"))
+        """Return (F, S) samples of functions in each stratum, in order of strata; they are worked out once."""
+        if "strata" not in self.known:
+            parts = [csr_array((0, len(self.strata)))]
+            for part in self.parts():
+                row, column, samples = self._entries(part)
+                size = int(np.minimum(len(row), len(part) * len(self.strata)))
+                first, stratum, sums = np.zeros(len(part) + 1, np.int64), np.zeros(size, np.int64), np.zeros(size)
+                _by_stratum((row, column, samples), self.exposure.shape[1], self._scratch(), first, (stratum, sums))
+                kept = int(first[-1])
+                shape = len(part), len(self.strata)
+                parts.append(csr_array((sums[:kept].copy(), stratum[:kept].copy(), first), shape=shape))
+            self.known["strata"] = csr_array(vstack(parts, format="csr"))
+        return self.known["strata"]
+
+    def _entries(self, rows: slice | Ints) -> tuple[Ints, AnyInts, Floats]:
+        """Return place among some functions, column and samples of each entry, function by function."""
+        if isinstance(self.cells, FunctionCells):
+            return self.cells.of_rows(np.arange(len(self.functions))[rows])
+        cells = self.cells[rows].tocoo()
+        return cells.row.astype(np.int64), cells.col, cells.data.astype(np.float64)
+
+    def _scratch(self) -> tuple[Floats, Ints]:
+        return np.zeros(len(self.exposure)), np.zeros((2, len(self.exposure)), dtype=np.int64)
 
     def counts(self, rows: slice | Ints = _EVERY) -> Floats:
         """Return (F, T) samples.
@@ -182,26 +201,20 @@ class CountSeries:
         ----------
         rows : places of the functions; none: all
         """
-        return self._counts(self.cells[rows].tocoo())
+        return self.counts_and_expected(rows)[0]
 
     def expected(self, rows: slice | Ints = _EVERY) -> Floats:
         """Return (F, T) samples that are expected from each stratum's share over all time; parameter as of `counts`."""
-        return self._expected(self.cells[rows].tocoo())
+        return self.counts_and_expected(rows)[1]
 
     def counts_and_expected(self, rows: slice | Ints = _EVERY) -> tuple[Floats, Floats]:
         """Return both, for which samples are fetched once; parameter as of `counts`."""
-        cells = self.cells[rows].tocoo()
-        return self._counts(cells), self._expected(cells)
-
-    def _counts(self, cells: coo_array) -> Floats:
-        bins = self.exposure.shape[1]
-        return _summed(cells, cells.col % bins, bins)
-
-    def _expected(self, cells: coo_array) -> Floats:
-        strata, bins = self.exposure.shape
+        functions = len(np.arange(len(self.functions))[rows])
+        counts, expected = np.zeros((2, functions, self.exposure.shape[1]))
         total = np.maximum(self.exposure.sum(axis=1), 1e-300)
-        share = csr_array(_summed(cells, cells.col // bins, strata) / total)
-        return np.asarray(share @ self.exposure, dtype=np.float64)
+        exposure = np.ascontiguousarray(self.exposure)
+        _spread_out(self._entries(rows), (exposure, total), self._scratch(), counts, expected)
+        return counts, expected
 
     def without(self, functions: Sequence[int]) -> "CountSeries":
         """Return the series with samples of some functions taken out of what all others are compared with."""
@@ -212,23 +225,128 @@ class CountSeries:
     def home(self) -> Ints:
         """Return (F,) the number of the application in which each function has most of its samples."""
         application, names = pd.factorize(self.strata["application"])
-        most = [np.zeros(0, dtype=np.int64)]
-        for part in self.parts():
-            cells = self.cells[part].tocoo()
-            owner = application[cells.col // self.exposure.shape[1]]
-            most.append(_summed(cells, owner, len(names)).argmax(axis=1))
-        return np.concatenate(most).astype(np.int64)
+        member = csr_array(
+            (np.ones(len(application)), (np.arange(len(application)), application)),
+            shape=(len(application), len(names)),
+        )
+        sums = csr_array(self.strata_of() @ member)
+        sums.sort_indices()
+        most = np.zeros(len(self.functions), dtype=np.int64)
+        filled = np.flatnonzero(np.diff(sums.indptr))
+        if len(filled):
+            greatest = np.maximum.reduceat(sums.data, sums.indptr[filled])
+            owner = np.repeat(np.arange(len(filled)), np.diff(sums.indptr)[filled])
+            first = np.flatnonzero(sums.data == greatest[owner])[::-1]
+            most[filled[owner[first]]] = sums.indices[first]
+        return most
 
     def of(self, function: int) -> Floats:
         """Return (S, T) samples of a function."""
         cells = self.cells[np.array([function])].tocoo()
         return np.bincount(cells.col, cells.data, self.exposure.size).reshape(self.exposure.shape).astype(np.float64)
 
+    def within(self, function: int) -> tuple[Ints, Floats]:
+        """Return (s,) the strata in which a function has samples, and (s, T) these."""
+        (_, column, values), bins = self._entries(np.array([function])), self.exposure.shape[1]
+        strata, own = np.unique(column // bins, return_inverse=True)
+        samples = np.bincount(own * bins + column % bins, values, len(strata) * bins)
+        return strata.astype(np.int64), samples.reshape(-1, bins).astype(np.float64)
 
-def _summed(cells: coo_array, group: Ints, groups: int) -> Floats:
-    """Return (f, G) sums over entries of a group."""
-    sums = np.bincount(cells.row.astype(np.int64) * groups + group, cells.data, cells.shape[0] * groups)
-    return sums.reshape(cells.shape[0], groups).astype(np.float64)
+
+@njit(cache=False, borrows=True)
+def _put_in_order(places: Ints, several: int) -> None:
+    """Put the first places of the second row in order; those have a mark in the first."""
+    if several > _FEW_PLACES:
+        several = 0
+        for place in range(places.shape[1]):
+            if places[0, place]:
+                places[1, several] = place
+                several += 1
+    for at in range(1, several if several <= _FEW_PLACES else 0):
+        own, before = places[1, at], at
+        while before and places[1, before - 1] > own:
+            places[1, before] = places[1, before - 1]
+            before -= 1
+        places[1, before] = own
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _spread_out(
+    cells: tuple[Ints, AnyInts, Floats],
+    strata: tuple[Floats, Floats],
+    scratch: tuple[Floats, Ints],
+    counts: Floats,
+    expected: Floats,
+) -> None:
+    """Add up samples by bin, and what is expected of functions from their shares of strata.
+
+    Parameters
+    ----------
+    cells : (n,) function, stratum and bin, samples; in order of functions
+    strata : (S, T) exposure, (S,) totals
+    scratch : (S,) and (2, S) zeros
+    counts, expected : (F, T) zeros
+    """
+    row, column, samples = cells
+    exposure, total = strata
+    sums, places = scratch
+    bins, at = counts.shape[1], 0
+    while at < len(row):
+        function, several = row[at], 0
+        while at < len(row) and row[at] == function:
+            # Quicker than a division of whole numbers, and exact for those that fit in memory.
+            stratum = int((column[at] + 0.5) * (1.0 / bins))
+            if not places[0, stratum]:
+                places[0, stratum], places[1, several] = 1, stratum
+                several += 1
+            counts[function, column[at] - stratum * bins] += samples[at]
+            sums[stratum] += samples[at]
+            at += 1
+        _put_in_order(places, several)
+        for place in range(several):
+            stratum = places[1, place]
+            share = sums[stratum] / total[stratum]
+            sums[stratum], places[0, stratum] = 0.0, 0
+            for bin_ in range(bins):
+                expected[function, bin_] += share * exposure[stratum, bin_]
+
+
+@njit(nogil=True, borrows=True)
+def _by_stratum(
+    cells: tuple[Ints, AnyInts, Floats],
+    bins: int,
+    scratch: tuple[Floats, Ints],
+    first: Ints,
+    into: tuple[Ints, Floats],
+) -> None:
+    """Add up samples by function and stratum.
+
+    Parameters
+    ----------
+    cells, scratch : as of `_spread_out`
+    bins : T
+    first : (F + 1,) zeros, filled with where the sums of each function begin
+    into : strata and sums, in order
+    """
+    row, column, samples = cells
+    sums, places = scratch
+    at = left = 0
+    for function in range(len(first) - 1):
+        several = 0
+        while at < len(row) and row[at] == function:
+            stratum = int((column[at] + 0.5) * (1.0 / bins))
+            if not places[0, stratum]:
+                places[0, stratum], places[1, several] = 1, stratum
+                several += 1
+            sums[stratum] += samples[at]
+            at += 1
+        _put_in_order(places, several)
+        for place in range(several):
+            stratum = places[1, place]
+            into[0][left], into[1][left] = stratum, sums[stratum]
+            sums[stratum], places[0, stratum] = 0.0, 0
+            left += 1
+        first[function + 1] = left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,8 +358,10 @@ class FunctionCells:
     columns: int
     column: Shelf
     samples: Shelf
-    kind: str
-    """Of the columns."""
+    kinds: tuple[str, str]
+    """Of the columns and of the samples."""
+    sizes: Floats
+    """(F,) samples over all time."""
 
     @property
     def entries(self) -> Ints:
@@ -251,50 +371,78 @@ class FunctionCells:
     def __getitem__(self, rows: "slice | Ints") -> coo_array:
         """Return (f, S · T) samples of some functions."""
         wanted = np.arange(len(self.first) - 1)[rows]
-        runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1) if len(wanted) else []
-        spans = [(int(self.first[run[0]]), int(self.first[run[-1] + 1])) for run in runs]
-        total = int(self.first[-1])
-        column, samples = (
-            np.concatenate([np.zeros(0, kind), *(shelf.get(ShelfPlace(0, total, kind), *span) for span in spans)])
-            for shelf, kind in ((self.column, self.kind), (self.samples, "f8"))
-        )
-        row = np.repeat(np.arange(len(wanted)), self.entries[wanted])
+        row, column, samples = self.of_rows(wanted)
         return coo_array((samples, (row, column)), shape=(len(wanted), self.columns))
 
+    def of_rows(self, wanted: Ints) -> tuple[Ints, AnyInts, Floats]:
+        """Return place among some functions, column and samples of each entry."""
+        runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1) if len(wanted) else []
+        spans = [(int(self.first[run[0]]), int(self.first[run[-1] + 1])) for run in runs] or [(0, 0)]
+        total = int(self.first[-1])
+        parts = [
+            [shelf.get(ShelfPlace(0, total, kind), *span) for span in spans]
+            for shelf, kind in zip((self.column, self.samples), self.kinds, strict=True)
+        ]
+        column, samples = (own[0] if len(own) == 1 else np.concatenate(own) for own in parts)
+        return np.repeat(np.arange(len(wanted)), self.entries[wanted]), column, samples.astype(np.float64)
+
     @classmethod
-    def of(cls, days: "Sequence[_PutAway]", large: Ints, columns: int, shelf: Shelf) -> Self:
+    def of(cls, days: "Sequence[_PutAway]", large: Ints, sizes: Floats, columns: int, shelf: Shelf) -> Self:
         """Return the cells of some functions from those of each day.
 
         Parameters
         ----------
         days : where they are
         large : (F,) numbers of the functions, rising
+        sizes : of every function its samples
         columns : S · T
         shelf : where the days are
         """
-        from analysis.profiling.counted import ordered
-
-        sizes = np.zeros(int(large.max(initial=-1)) + 1, dtype=np.int64)
-        for day in days:
-            own = np.diff(day.first)[: len(sizes)]
-            sizes[: len(own)] += own
-        kind = "i4" if columns < 2**31 else "i8"
-        cells = cls(np.append(0, np.cumsum(sizes[large])), columns, Shelf(), Shelf(), kind)
-        wanted = np.isin(np.arange(len(sizes)), large)
-        for part in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(np.cumsum(sizes) // _TOGETHER)) + 1):
-            spans = [(day, day.first[np.minimum([part[0], part[-1] + 1], len(day.first) - 1)]) for day in days]
-            owner = np.concatenate(
-                [
-                    np.repeat(np.arange(len(own)), own)
-                    for own in (np.diff(day.first[part[0] : part[-1] + 2]) for day, _ in spans)
-                ]
-            )
-            inside = np.flatnonzero(wanted[part][owner])
-            order = inside[ordered(owner[inside], np.arange(len(inside), dtype=np.int32))]
-            for target, name in ((cells.column, "column"), (cells.samples, "samples")):
-                values = np.concatenate([shelf.get(getattr(day, name), *span.tolist()) for day, span in spans])
-                target.put(values[order].astype(kind if name == "column" else "f8"))
+        count = int(large.max(initial=-1)) + 1
+        first = np.array([day.first[np.minimum(np.arange(count + 1), len(day.first) - 1)] for day in days])
+        entries = np.diff(first, axis=1).sum(axis=0)
+        kinds = tuple(np.result_type(*(getattr(day, name).kind for day in days)).str for name in ("column", "samples"))
+        cells = cls(
+            np.append(0, np.cumsum(entries[large])), columns, Shelf(), Shelf(), (kinds[0], kinds[1]), sizes[large]
+        )
+        wanted = np.isin(np.arange(count), large)
+        for part in np.split(np.arange(count), np.flatnonzero(np.diff(np.cumsum(entries) // _TOGETHER)) + 1):
+            own = first[:, part[0] : part[-1] + 2]
+            length = own[:, -1] - own[:, 0]
+            order = np.empty(int(entries[part][wanted[part]].sum()), dtype=np.int64)
+            _function_by_function(own - own[:, :1] + (np.cumsum(length) - length)[:, None], wanted[part], order)
+            for target, name, kind in ((cells.column, "column", kinds[0]), (cells.samples, "samples", kinds[1])):
+                spans = zip(days, own[:, 0].tolist(), own[:, -1].tolist(), strict=True)
+                values = np.concatenate([shelf.get(getattr(day, name), *span) for day, *span in spans])
+                target.put(values[order].astype(kind, copy=False))
         return cells
+
+
+@njit(nogil=True, borrows=True)
+def _function_by_function(first: Ints, wanted: Bools, order: Ints) -> None:
+    """Fill in where the entries of functions that are wanted are, function by function, day by day.
+
+    Parameters
+    ----------
+    first : (D, F + 1) where each day's entries of functions begin
+    wanted : (F,)
+    order : (n,)
+    """
+    at = 0
+    for function in range(len(wanted)):
+        if wanted[function]:
+            for day in range(len(first)):
+                for entry in range(first[day, function], first[day, function + 1]):
+                    order[at] = entry
+                    at += 1
+
+
+def _narrow(samples: Floats) -> "np.ndarray[tuple[int], np.dtype[Any]]":
+    """Return whole numbers in the smallest type that holds them, other numbers as they are."""
+    most = float(samples.max(initial=0.0))
+    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), None)
+    own = samples if kind is None else samples.astype(kind)
+    return own if kind is None or (own == samples).all() else samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,9 +551,9 @@ def _alone(counted: "CountedSamples") -> "Iterator[_Day]":
     for part in range(counted.parts):
         entries = counted.entries(part)
         samples = entries.samples
-        day = _Day(counted.keys, names, entries.key, function[entries.place], samples, entries.value, samples)
+        days = [_Day(counted.keys, names, entries.key, function[entries.place], samples, entries.value, samples)]
         del entries, samples
-        yield day
+        yield days.pop()
 
 
 def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
@@ -456,6 +604,8 @@ class _Reading:
     def __init__(self, clock: Clock, visits: pd.DataFrame, nameless: set[str]) -> None:
         self.clock, self.visits, self.nameless = clock, visits, nameless
         self.functions: dict[str, int] = {}
+        self.names: pd.Index[str] | None = None
+        self.numbers: AnyInts = np.zeros(0, dtype=np.int32)
         self.strata: dict[tuple[str, str, str], int] = {}
         self.machines: dict[object, int] = {}
         self.spread, self.lasting = _Spread.of(0), _Lasting()
@@ -468,8 +618,13 @@ class _Reading:
         """Return the series of everything that is read."""
         for day in days:
             here = day.of_visits(self.visits.index)
-            if len(here.key):
-                self._add(here)
+            between = self._add(here) if len(here.key) else None
+            # What is not needed any more goes before anything else comes.
+            del day, here
+            if between is not None:
+                self._measure(*between)
+                del between
+                give_back_memory()
         if not self.days:
             raise QueryError(f"the event {event} has no samples in this time")
         total, value = self.total, self.value
@@ -479,7 +634,7 @@ class _Reading:
             self.clock,
             pd.Index(np.array(list(self.functions), dtype=object)[large]),
             pd.DataFrame(list(self.strata), columns=["application", "platform", "datacentre"]),
-            FunctionCells.of(self.days, large, self.exposure.size, self.shelf),
+            FunctionCells.of(self.days, large, total, self.exposure.size, self.shelf),
             self.exposure,
             (value / np.maximum(total, 1.0))[large] * total.sum() / max(float(value.sum()), 1e-300),
             self.exposure.sum(axis=0),
@@ -493,9 +648,8 @@ class _Reading:
         weekly = Geometry.of(machines, clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
         return Geometry.of(machines, clock.day, clock.period), weekly
 
-    def _add(self, rows: "_Day") -> None:
-        from analysis.profiling.counted import ordered
-
+    def _add(self, rows: "_Day") -> tuple[AnyInts, AnyInts, Floats, Ints, Floats]:
+        """Add a day, and return what `_measure` takes."""
         here = np.flatnonzero(np.bincount(rows.key, minlength=len(rows.keys)))
         keys, of_key = rows.keys.iloc[here], np.zeros(len(rows.keys), dtype=np.int32)
         of_key[here] = np.arange(len(here))
@@ -507,14 +661,14 @@ class _Reading:
         code, pairs = numbered_codes(application, place)
         strata = [(named[first][0], *places[second]) for first, second in pairs.tolist()]
         present = np.bincount(rows.function, minlength=len(rows.names)) > 0
-        function = (np.cumsum(present, dtype=np.int32) - np.int32(1))[rows.function]
-        functions = [(str(name),) for name in rows.names[present]]
         machine, machines = numbered_names(about["machine"])
         # The first day's numbers are in the order of the greatest values: of equal ones that decides which are kept.
-        codes = function, code, machine
+        codes = rows.function, code, machine
         first = None if self.functions else _greatest_first(rows.value, key, codes, (visit, application))
         of_functions, of_strata, of_machines = first or (None, None, None)
-        function = _known(self.functions, functions, of_functions).astype(np.int32)[function]
+        function = self._numbers(rows.names, np.flatnonzero(present) if of_functions is None else of_functions)[
+            rows.function
+        ]
         stratum = _known(self.strata, strata, of_strata)[code]
         machine = _known(self.machines, machines, of_machines)[machine]
         bins, count = self.clock.bins, len(self.functions)
@@ -528,13 +682,24 @@ class _Reading:
         self.value = _longer(self.value, count) + np.bincount(function, rows.value, count)
         on, sizes = numbered_codes(stratum, machine)
         place = on.astype(np.int32)
-        order = ordered(function, ordered(place[key], np.arange(len(key), dtype=np.int32)))
-        function, key, samples = function[order], key[order], rows.samples[order]
-        kind = np.int32 if self.exposure.size < 2**31 else np.int64
         starts = np.append(0, np.cumsum(np.bincount(function, minlength=count)))
-        self.days.append(_PutAway(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(samples)))
+        order = _by_function_and_place(key, place, function, starts)
+        function, key, samples = function[order], key[order], rows.samples[order]
+        del order
+        kind = np.int32 if self.exposure.size < 2**31 else np.int64
+        self.days.append(_PutAway(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(_narrow(samples))))
         self.spread = self.spread.wider(count)
-        self._measure(function, place[key], samples, sizes, np.bincount(on, own, len(sizes)).astype(np.float64))
+        return function, place[key], samples, sizes, np.bincount(on, own, len(sizes)).astype(np.float64)
+
+    def _numbers(self, names: "pd.Index[str]", present: Ints) -> AnyInts:
+        """Return the numbers of functions; those present that are new get the next, in the order in which they are."""
+        if self.names is not names:
+            self.names = names
+            self.numbers = np.array([self.functions.get(str(name), -1) for name in names], dtype=np.int32)
+        fresh = present[self.numbers[present] < 0]
+        self.numbers[fresh] = len(self.functions) + np.arange(len(fresh))
+        self.functions |= {str(name): len(self.functions) + at for at, name in enumerate(names[fresh])}
+        return self.numbers
 
     def _measure(self, function: AnyInts, at: AnyInts, samples: Floats, sizes: Ints, size: Floats) -> None:
         """Add a day's differences between machines.
@@ -557,7 +722,8 @@ class _Reading:
         begin = np.append(0, np.flatnonzero(new) + 1)
         end = np.append(begin[1:], len(function))
         samples = samples if some.all() else np.where(some[at], samples, 0.0)
-        beside = samples * size[at]
+        beside = size[at]
+        beside *= samples
         total, cross = np.add.reduceat(samples, begin), np.add.reduceat(beside, begin)
         square = np.add.reduceat(np.square(samples, out=beside), begin)
         known = total > 0
@@ -609,6 +775,46 @@ class _Reading:
         days, usual_count = mean**2 / np.maximum(concentration, 1e-300), concentration / mean
         variance = smoothed(own, spread.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
         return Noise(variance * usual_count, self.lasting.share())
+
+
+def _by_function_and_place(key: AnyInts, place: AnyInts, function: AnyInts, starts: Ints) -> AnyInts:
+    """Return (n,) the places of entries in order of functions, then of places of their keys, then of entries.
+
+    Parameters
+    ----------
+    key : (n,)
+    place : (K,) of each key
+    function : (n,)
+    starts : (F + 1,) where each function's entries are to begin
+    """
+    from analysis.profiling.counted import ordered
+
+    rising = bool((key[1:] >= key[:-1]).all())
+    by_key = np.arange(len(key), dtype=np.int32) if rising else ordered(key, np.arange(len(key), dtype=np.int32))
+    first = np.append(0, np.cumsum(np.bincount(key, minlength=len(place))))
+    order, keys = np.empty(len(key), dtype=np.int32), ordered(place, np.arange(len(place), dtype=np.int32))
+    _put_by_function((keys, first, by_key), function, starts.copy(), order)
+    return order
+
+
+@njit(nogil=True, borrows=True)
+def _put_by_function(keys: tuple[AnyInts, Ints, AnyInts], function: AnyInts, begin: Ints, order: AnyInts) -> None:
+    """Fill in the places of entries in order of functions, those of a function key by key.
+
+    Parameters
+    ----------
+    keys : the keys in their order; (K + 1,) where each one's entries begin in the last, places of entries by key
+    function : (n,)
+    begin : (F + 1,) where each function's entries begin; it is written over
+    order : (n,)
+    """
+    in_order, first, by_key = keys
+    for key in in_order:
+        for at in range(first[key], first[key + 1]):
+            entry = by_key[at]
+            own = function[entry]
+            order[begin[own]] = entry
+            begin[own] += 1
 
 
 def _longer(values: Floats, rows: int) -> Floats:

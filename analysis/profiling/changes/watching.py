@@ -15,7 +15,9 @@ from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import ABOUT, CountSeries, WatchSpan, programs, read
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
-from models.arrays import Floats
+from analysis.profiling.regressions.coded import distinct
+from analysis.profiling.shelf import give_back_memory
+from models.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
@@ -24,8 +26,6 @@ _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
 _MOST_SAMPLES = 200_000
 """Samples of functions that are looked into at once: so many rows there may be by tags and visit."""
-_ROWS_AT_ONCE = 50_000
-"""Rows whose tags are text at a time."""
 _NAMED = 0.5
 """Part of a function's samples that a caller has on its path if it is reported with the function."""
 _AT_ONCE = 12
@@ -209,9 +209,10 @@ def _together(change: SeriesChange, other: SeriesChange) -> bool:
 
 def _part_of_home(series: CountSeries, row: int) -> float:
     """Return the part that a series has of the samples of its main application."""
-    cells = series.of(row).sum(axis=1)
+    strata, samples = series.within(row)
+    cells = samples.sum(axis=1)
     application = series.strata["application"].to_numpy(object)
-    own = application == application[int(np.argmax(cells))]
+    own = application == application[strata[int(np.argmax(cells))]]
     return float(cells[own].sum() / max(float(series.exposure[own].sum()), 1.0))
 
 
@@ -220,10 +221,18 @@ class _Cells:
     """What was sampled of everything by the tags that may be at fault, in bins of time."""
 
     tags: pd.DataFrame
+    """(C,)"""
     exposure: Floats
     """(C, T)"""
-    visits: pd.DataFrame
+    bins: "pd.Series[int]"
+    """Of visits in this time."""
     nameless: set[str]
+    names: tuple[pd.Index, ...]
+    """Values of each of `ABOUT`."""
+    places: "pd.Series[int]"
+    """Number of the other tags of visits."""
+    codes: Ints
+    """(C,) the tags in numbers, rising with the cells."""
 
     @classmethod
     def read(cls, database: "Database", series: CountSeries, tagged: pd.DataFrame) -> Self:
@@ -231,55 +240,71 @@ class _Cells:
         clock, visits = series.clock, visits_of_fleet(database)
         bins = clock.bin_of(visits["start_s"].to_numpy(np.float64))
         visits = visits.assign(bin=bins)[(bins >= 0) & (bins < clock.bins)].set_index("visit")
+        place, about = distinct(visits, _OF_VISITS)
         nameless = set(database.values("collection"))
-        parts = (tagged.iloc[first : first + _ROWS_AT_ONCE] for first in range(0, len(tagged), _ROWS_AT_ONCE))
-        rows = pd.concat([_tagged(part, visits, nameless) for part in parts], ignore_index=True)
-        names = [*ABOUT, *_OF_VISITS]
-        code = rows.groupby(names, observed=True, sort=True).ngroup().to_numpy(np.int64)
-        cells = int(code.max()) + 1
-        at = code * clock.bins + rows["bin"].to_numpy(np.int64)
-        exposure = np.bincount(at, rows["samples"], cells * clock.bins).reshape(cells, clock.bins)
-        tags = rows.assign(code=code).drop_duplicates("code").sort_values("code")[names].reset_index(drop=True)
-        return cls(tags, exposure.astype(np.float64), visits, nameless)
+        names = []
+        for name in ABOUT:
+            values = tagged[name].drop_duplicates()
+            names.append(pd.Index(programs(values, nameless) if name == "application" else values).unique())
+            names[-1] = names[-1].astype(str).sort_values()
+        nothing = np.zeros(0, dtype=np.int64)
+        places = pd.Series(place, visits.index)
+        empty = cls(about, np.zeros((0, clock.bins)), visits["bin"], nameless, tuple(names), places, nothing)
+        code, rows = empty._coded(tagged)
+        codes, cell = np.unique(code, return_inverse=True)
+        at = cell * clock.bins + rows["bin"].to_numpy(np.int64)
+        exposure = np.bincount(at, rows["samples"], len(codes) * clock.bins).reshape(-1, clock.bins)
+        parts = np.unravel_index(codes, (*map(len, names), len(about)))
+        tags = {name: values[part] for name, values, part in zip(ABOUT, names, parts[:-1], strict=True)}
+        tags |= {name: pd.Index(about[name])[parts[-1]] for name in _OF_VISITS}
+        return replace(empty, tags=pd.DataFrame(tags), exposure=exposure.astype(np.float64), codes=codes)
+
+    def _coded(self, rows: pd.DataFrame) -> tuple[Ints, pd.DataFrame]:
+        """Return numbers of the tags of rows in this time, −1 where a value is in none, and the rows with bins."""
+        here = rows[rows["visit"].isin(self.bins.index)]
+        visit = here["visit"].to_numpy()
+        code, known = np.zeros(len(here), dtype=np.int64), np.ones(len(here), dtype=np.bool_)
+        for name, values in zip(ABOUT, self.names, strict=True):
+            own, distinct_values = pd.factorize(here[name])
+            texts = pd.Series(distinct_values)
+            texts = programs(texts, self.nameless) if name == "application" else texts
+            at = values.get_indexer(pd.Index(texts.astype(str)))[own]
+            known &= at >= 0
+            code = code * len(values) + at
+        place = self.places.loc[visit].to_numpy(np.int64)
+        code = np.where(known, code * (int(self.places.max()) + 1) + place, -1)
+        return code, here.assign(bin=self.bins.loc[visit].to_numpy(np.int64))
+
+    def located(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return rows in this time whose tags a cell has, with cell and bin."""
+        code, here = self._coded(rows)
+        at: Ints = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
+        located: pd.DataFrame = here.assign(cell=at)[self.codes[at] == code]
+        return located
 
     def counts(self, rows: pd.DataFrame) -> Floats:
-        """Return (C, T) samples of rows with the cells' tags."""
-        names = [*ABOUT, *_OF_VISITS]
-        place = self.tags.reset_index(names="cell")
-        joined = rows.merge(place, on=names)
-        bins = self.exposure.shape[1]
-        at = joined["cell"].to_numpy(np.int64) * bins + joined["bin"].to_numpy(np.int64)
-        return np.bincount(at, joined["samples"], self.exposure.size).reshape(self.exposure.shape).astype(np.float64)
-
-
-def _tagged(rows: pd.DataFrame, visits: pd.DataFrame, nameless: set[str]) -> pd.DataFrame:
-    """Return samples by tags and bin."""
-    rows = rows[rows["visit"].isin(visits.index)]
-    about = visits.loc[rows["visit"]].reset_index(drop=True)
-    own = rows.reset_index(drop=True)
-    table = own.assign(
-        application=programs(own["application"], nameless), **{name: about[name] for name in (*_OF_VISITS, "bin")}
-    )
-    names = [*ABOUT, *_OF_VISITS, "bin"]
-    text = table.astype(dict.fromkeys((*ABOUT, *_OF_VISITS), str))
-    return text.groupby(names, observed=True, as_index=False)[["samples"]].sum()
+        """Return (C, T) samples of rows of `located`."""
+        at = rows["cell"].to_numpy(np.int64) * self.exposure.shape[1] + rows["bin"].to_numpy(np.int64)
+        return np.bincount(at, rows["samples"], self.exposure.size).reshape(self.exposure.shape).astype(np.float64)
 
 
 def _explained(database: "Database", series: CountSeries, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
     """Return findings with what a function's change goes with; a subtree's is not looked into further."""
     sizes = {
-        finding.function: float(series.of(finding.change.series).sum()) for finding in findings if not finding.subtree
+        finding.function: float(series.within(finding.change.series)[1].sum())
+        for finding in findings
+        if not finding.subtree
     }
     if not sizes or series.tagged is None:
         return list(findings)
     cells = _Cells.read(database, series, series.tagged)
+    give_back_memory()
     causes: dict[int, tuple[Explanation, ...]] = {}
     for functions in _together_few(sizes):
-        rows = _rows_of(database, series, functions)
+        rows = cells.located(_rows_of(database, series, functions))
         for at, finding in enumerate(findings):
             if finding.function in functions and not finding.subtree:
-                own = rows[rows["function"] == finding.function].drop(columns="function")
-                causes[at] = _causes(series, cells, finding, _tagged(own, cells.visits, cells.nameless))
+                causes[at] = _causes(series, cells, finding, rows[rows["function"] == finding.function])
     return [replace(finding, explanations=causes.get(at, ())) for at, finding in enumerate(findings)]
 
 
@@ -309,9 +334,10 @@ def _rows_of(database: "Database", series: CountSeries, functions: Sequence[str]
 
 
 def _causes(series: CountSeries, cells: _Cells, finding: WatchFinding, rows: pd.DataFrame) -> tuple[Explanation, ...]:
-    """Return what a function's change goes with; `rows` are its samples by tags and bin."""
+    """Return what a function's change goes with; `rows` are its samples by cell and bin."""
     change, row, clock = finding.change, finding.change.series, series.clock
-    concerned = cells.tags["application"].isin(set(rows["application"])).to_numpy()
+    applications = set(cells.tags["application"].to_numpy(object)[rows["cell"].unique()])
+    concerned = cells.tags["application"].isin(applications).to_numpy()
     counts = cells.counts(rows)
     end = clock.bins if change.end is None else change.end
     outside = np.ones(clock.bins)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.profiling import counted as module
+from analysis.profiling import row_groups
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
@@ -23,7 +24,7 @@ def folders(tmp_path_factory):
 @pytest.mark.parametrize(("parts", "pending"), [(1, 10**6), (3, 1)])
 def test_parts_have_the_sums_of_a_query(folders, monkeypatch, parts, pending):
     monkeypatch.setattr(module, "_PENDING", pending)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(row_groups, "_ROWS_AT_ONCE", 1000)
     query = Query("cycles", BY).restricted("platform", "rome")
     with Database(folders[0]) as database:
         whole = database.query(query).set_index(list(BY)).sort_index()
@@ -59,7 +60,7 @@ def test_a_question_without_samples_has_no_entries(folders):
 def test_sums_of_small_counts_may_be_large(tmp_path, monkeypatch):
     """Counts whose sums fit in 32 bits within what is read at once, but not over all of it."""
     monkeypatch.setattr(module, "_PENDING", 1)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 500)
+    monkeypatch.setattr(row_groups, "_ROWS_AT_ONCE", 500)
     tables = random_tables(7, rows=4000, visits=1, processes=1, locations=2)
     tables["samples"] = tables["samples"].assign(count=2**21)
     query = Query("cycles", ("function",))

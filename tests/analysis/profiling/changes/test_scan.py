@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, threshold
+from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, screened, threshold
 from models.randomness import stream
 from tests.helpers import readable_scan
 
@@ -37,12 +37,14 @@ def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift):
     rng = stream(seed, "beyond")
     expected = rng.gamma(0.5, 4.0, (6, 20)) * (rng.random((6, 20)) < 0.9)
     counts = rng.poisson(expected * rng.choice([0.0, 0.5, 1.0, 3.0], (6, 20))).astype(float)
-    geometry = of_one_machine(expected.sum(axis=0) + 1.0, 4)
-    for windows in scan(counts, expected, Noise(np.full(6, 0.1), 0.2, drift), geometry, day=4, period=4):
+    geometry, noise = of_one_machine(expected.sum(axis=0) + 1.0, 4), Noise(np.full(6, 0.1), 0.2, drift)
+    near = screened(counts, expected, noise, geometry, bound, day=4, period=4)
+    for windows in scan(counts, expected, noise, geometry, day=4, period=4):
         beyond, roots = windows.beyond(bound), windows.root
         known = (np.abs(roots) > bound).any(axis=1)
         np.testing.assert_array_equal(beyond[known], roots[known])
         assert set(np.abs(beyond[~known]).ravel() > bound) <= {False}
+        assert near[beyond.any(axis=1)].all()
 
 
 @given(seed=st.integers(0, 10**6), machines=st.integers(1, 4))

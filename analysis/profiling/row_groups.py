@@ -1,0 +1,163 @@
+"""Samples of one event as columns, from the row groups of their files that may have it: decoded once, in no query."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.profiling.cancellation import check_current
+from analysis.profiling.frames import AnyInts
+from models.arrays import Ints
+
+_ROWS_AT_ONCE = 131_072
+_SPARSE = 4
+"""Numbers that a dense table of places may have for each that is known."""
+_FEW = 1_000_000
+"""Numbers that it may have in any case."""
+
+_Places = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFile:
+    """A file of samples, and by how much its numbers are shifted among those of several."""
+
+    file: Path
+    process: int = 0
+    location: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBatch:
+    """Rows of samples: arrays of n."""
+
+    process: _Places
+    """Index of `Numbering.places` of the processes; outside of it, it is of none."""
+    location: _Places
+    """The same of the locations."""
+    amounts: list[Ints]
+    """Of each column asked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbering:
+    """Places of things that have numbers, which may be any."""
+
+    ids: Ints
+    """(n,) numbers, rising."""
+    least: int
+    dense: bool
+    """Whether `places` is of every number from the least on; else of the numbers that are known."""
+    places: _Places
+    """Place of each, −1: none."""
+
+    @classmethod
+    def of(cls, ids: Ints, places: AnyInts) -> Self:
+        """Return the numbering of things.
+
+        Parameters
+        ----------
+        ids : (n,) their numbers, each once
+        places : (n,)
+
+        Examples
+        --------
+        >>> some = Numbering.of(np.array([7, 5]), np.array([0, 1]))
+        >>> some.places[some.index(np.array([5, 7]))].tolist()
+        [1, 0]
+        >>> many = Numbering.of(np.array([2**40, 5]), np.array([0, 1]))
+        >>> many.places[many.index(np.array([5, 6, 2**40]))].tolist()
+        [1, -1, 0]
+        """
+        order = np.argsort(ids, kind="stable")
+        ids, places = ids[order].astype(np.int64), places[order].astype(np.int32)
+        least = int(ids[0]) if len(ids) else 0
+        span = int(ids[-1]) - least + 1 if len(ids) else 0
+        if span > max(_SPARSE * len(ids), _FEW):
+            return cls(ids, least, False, np.append(places, np.int32(-1)))
+        every = np.full(span, -1, dtype=np.int32)
+        every[ids - least] = places
+        return cls(ids, least, True, every)
+
+    def index(self, numbers: AnyInts, shift: int = 0) -> _Places:
+        """Return where numbers, once they are shifted, are among `places`; what is outside has none."""
+        if self.dense:
+            if numbers.dtype == np.int32 and self.least == shift:
+                return numbers.astype(np.int32, copy=False)
+            own = numbers.astype(np.int64) + (shift - self.least)
+            return np.clip(own, -1, len(self.places)).astype(np.int32)
+        own = numbers.astype(np.int64) + shift
+        at = np.searchsorted(self.ids, own)
+        known = self.ids[np.minimum(at, len(self.ids) - 1)] == own
+        return np.where(known, at, len(self.ids)).astype(np.int32)
+
+
+def batches(
+    files: Sequence[SampleFile], event: str, processes: Numbering, locations: Numbering, amounts: Sequence[str]
+) -> Iterator[SampleBatch]:
+    """Yield the samples of an event.
+
+    Parameters
+    ----------
+    files : checked, as `views.connect` does
+    event : whose samples
+    processes, locations : of those that are wanted; row groups that have none of the processes are left out
+    amounts : names of columns of integers; a file that lacks one has that of `count`
+    """
+    if not len(processes.ids):
+        return
+    for source in files:
+        with pq.ParquetFile(source.file, read_dictionary=["event"], pre_buffer=False) as opened:
+            names = ["count" if name not in opened.schema_arrow.names else name for name in amounts]
+            span = int(processes.ids[0]) - source.process, int(processes.ids[-1]) - source.process
+            for certain, groups in _groups(opened, event, span):
+                columns = dict.fromkeys(["process", "location", *names, *([] if certain else ["event"])])
+                rows = opened.iter_batches(_ROWS_AT_ONCE, groups, list(columns), use_threads=False)
+                for whole in rows:
+                    check_current()
+                    batch = whole if certain else whole.filter(pc.equal(whole.column("event").cast(pa.string()), event))
+                    if batch.num_rows:
+                        yield SampleBatch(
+                            processes.index(_integers(batch.column("process")), source.process),
+                            locations.index(_integers(batch.column("location")), source.location),
+                            [_integers(batch.column(name)).astype(np.int64, copy=False) for name in names],
+                        )
+
+
+def _integers(column: pa.Array) -> AnyInts:
+    values: AnyInts = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _groups(opened: pq.ParquetFile, event: str, span: tuple[int, int]) -> Iterator[tuple[bool, list[int]]]:
+    """Yield runs of row groups that may have samples of an event and of processes in a span.
+
+    Returns
+    -------
+    iterator
+        Whether the footer says that all their samples are of the event, and their numbers.
+    """
+    certain: dict[bool, list[int]] = {True: [], False: []}
+    for number in range(opened.metadata.num_row_groups):
+        first, last = _bounds(opened, number, "event")
+        least, most = _bounds(opened, number, "process")
+        if first is not None and not first <= event <= last:
+            continue
+        if least is not None and (most < span[0] or least > span[1]):
+            continue
+        certain[first == last == event].append(number)
+    yield from ((known, groups) for known, groups in certain.items() if groups)
+
+
+def _bounds(opened: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a column in a row group; None, None: its footer does not say."""
+    at = opened.schema_arrow.names.index(column)
+    statistics = opened.metadata.row_group(group).column(at).statistics
+    known = statistics is not None and statistics.has_min_max
+    return (statistics.min, statistics.max) if known else (None, None)
