@@ -19,7 +19,7 @@ from analysis.profiling.views import MOST_VALUE, Counts
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 
-_PENDING = 400_000
+_PENDING = 1_000_000
 """Entries that wait in memory before they are put away."""
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
 
@@ -168,7 +168,13 @@ def _reduced(
             sums[column] = amounts
         samples = _fixed(batch.process), _fixed(batch.location)
         left = _add_runs(samples, numbered, (key, place), sums, (where, totals))
-        yield key[:left], place[:left], sums[:, :left]
+        yield key[:left].copy(), place[:left].copy(), _narrow(sums[:, :left])
+
+
+def _narrow(amounts: Amounts) -> Amounts:
+    """Return a copy of amounts, of 32 bits where whole numbers fit in them."""
+    small = amounts.dtype == np.int64 and amounts.max(initial=0) <= _HALF
+    return amounts.astype(np.int32 if small else amounts.dtype)
 
 
 def _fixed(array: AnyInts) -> AnyInts:
@@ -201,11 +207,10 @@ def _in_parts(shelf: Shelf, part: AnyInts, parts: int, pending: list[_Reduced]) 
     """Put entries away in order of their parts."""
     key, place = (np.concatenate([some[at] for some in pending]) for at in (0, 1))
     amounts = np.concatenate([some[2] for some in pending], axis=1)
-    small = amounts.dtype == np.int64 and amounts.max(initial=0) <= _HALF
     own = part[key]
     order = ordered(own, np.arange(len(own), dtype=np.int32))
     first = np.append(0, np.cumsum(np.bincount(own, minlength=parts)))
-    columns = (key, place, *(amounts.astype(np.int32) if small else amounts))
+    columns = (key, place, *amounts)
     return _PutAway(first, tuple(shelf.put(column[order]) for column in columns))
 
 

@@ -684,7 +684,9 @@ class _Reading:
         place = on.astype(np.int32)
         starts = np.append(0, np.cumsum(np.bincount(function, minlength=count)))
         order = _by_function_and_place(key, place, function, starts)
-        function, key, samples = function[order], key[order], rows.samples[order]
+        samples = rows.samples[order]
+        function = function[order]
+        key = key[order]
         del order
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
         self.days.append(_PutAway(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(_narrow(samples))))
@@ -790,7 +792,7 @@ def _by_function_and_place(key: AnyInts, place: AnyInts, function: AnyInts, star
     from analysis.profiling.counted import ordered
 
     rising = bool((key[1:] >= key[:-1]).all())
-    by_key = np.arange(len(key), dtype=np.int32) if rising else ordered(key, np.arange(len(key), dtype=np.int32))
+    by_key = np.zeros(0, dtype=np.int32) if rising else ordered(key, np.arange(len(key), dtype=np.int32))
     first = np.append(0, np.cumsum(np.bincount(key, minlength=len(place))))
     order, keys = np.empty(len(key), dtype=np.int32), ordered(place, np.arange(len(place), dtype=np.int32))
     _put_by_function((keys, first, by_key), function, starts.copy(), order)
@@ -803,7 +805,8 @@ def _put_by_function(keys: tuple[AnyInts, Ints, AnyInts], function: AnyInts, beg
 
     Parameters
     ----------
-    keys : the keys in their order; (K + 1,) where each one's entries begin in the last, places of entries by key
+    keys : the keys in their order; (K + 1,) where each one's entries begin in the last; places of entries by key, none
+        if they are in that order
     function : (n,)
     begin : (F + 1,) where each function's entries begin; it is written over
     order : (n,)
@@ -811,7 +814,7 @@ def _put_by_function(keys: tuple[AnyInts, Ints, AnyInts], function: AnyInts, beg
     in_order, first, by_key = keys
     for key in in_order:
         for at in range(first[key], first[key + 1]):
-            entry = by_key[at]
+            entry = by_key[at] if len(by_key) else at
             own = function[entry]
             order[begin[own]] = entry
             begin[own] += 1

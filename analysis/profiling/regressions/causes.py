@@ -128,6 +128,8 @@ class CauseSums:
     """What one application's cells say of its h causes and f functions, before a drift between periods is known."""
 
     causes: list[Cause]
+    design: Floats
+    """(h, C) in which cells each acts."""
     functions: Ints
     alone: Floats
     """(h, f) product of a cause with itself, in the metric of the inverse covariance with levels projected out."""
@@ -188,9 +190,8 @@ def _sums(cells: CostCells, causes: Sequence[tuple[Cause, Floats]]) -> CauseSums
         exposure[:, part] = (design * later) @ value
         events[:, part] = (1.0 - later) @ value, later @ value
     squares -= len(cells.count) - cells.block.max() - 1
-    return CauseSums(
-        [cause for cause, _ in causes], cells.functions, alone, common, period, score, pull, squares, exposure, events
-    )
+    names = [cause for cause, _ in causes]
+    return CauseSums(names, design, cells.functions, alone, common, period, score, pull, squares, exposure, events)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

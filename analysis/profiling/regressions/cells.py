@@ -13,8 +13,9 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
+from analysis.profiling.counted import add_equal, ordered
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded, distinct, numbered
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
@@ -53,8 +54,11 @@ class SparseSamples:
         shape : R, F
         shelf : where they are kept
         """
-        sums = coo_array((samples, (row, column)), shape=shape).tocsc()
-        return cls(sums.indptr.astype(np.int64), shelf.put(sums.indices.astype(np.int32)), shelf.put(sums.data), shelf)
+        order = ordered(column, ordered(row, np.arange(len(row), dtype=np.int32)))
+        row, column, samples = row[order].astype(np.int32), column[order].astype(np.int32), samples[order]
+        left = slice(add_equal(column, row, samples[None]))
+        first = np.append(0, np.cumsum(np.bincount(column[left], minlength=shape[1])))
+        return cls(first.astype(np.int64), shelf.put(row[left]), shelf.put(samples[left]), shelf)
 
     def _between(self, part: slice) -> tuple[Ints, Ints, Floats]:
         """Return rows, columns and samples of some functions."""
@@ -98,6 +102,8 @@ class CostCells:
     """(C,) later (whether of the later period) and the tags."""
     cell: Ints
     """(R,) number of its cell."""
+    later: Floats
+    """(R,) 1 in the later period."""
     unit: Ints
     """(R,) number of its unit, not decreasing."""
     block: Ints
@@ -118,11 +124,6 @@ class CostCells:
     """(F,) variance of log odds between a unit's rows."""
     usual: float = _USUAL
     """Variance of log odds between clusters that is usual in the application."""
-
-    @property
-    def later(self) -> Floats:
-        """(R,) 1 in the later period."""
-        return self.tags["later"].to_numpy(np.float64)[self.cell]
 
     @property
     def size(self) -> Floats:
@@ -187,6 +188,8 @@ def cost_cells(table: CodedTable) -> list[CostCells]:
     keys, shelf, counted = table.keys, Shelf(), []
     tags = [name for name in TAGS if name in keys.columns]
     cell, combined = distinct(keys, ["application", "later", *tags])
+    places = [name for name in _BLOCK if name in tags]
+    blocks = distinct(combined, places)[0] if places else np.zeros(len(combined), dtype=np.int64)
     group = keys["group"].to_numpy(np.int64)
     for at, application in enumerate(table.applications):
         here = slice(*table.first[at : at + 2].tolist())
@@ -194,7 +197,8 @@ def cost_cells(table: CodedTable) -> list[CostCells]:
         about = combined.iloc[first : last + 1].reset_index(drop=True)
         if about["later"].nunique() == 2:
             who = cell[here] - first, group[here]
-            own = _counted(application, about[["later", *tags]], who, table.entries(at), shelf)
+            block = np.unique(blocks[first : last + 1], return_inverse=True)[1].astype(np.int64)
+            own = _counted(application, (about[["later", *tags]], block), who, table.entries(at), shelf)
             counted += [own] if len(own.functions) else []
     moments = [_moments(own) for own in counted]
     together, apart = (sum(own[i] for own in moments) for i in (2, 3))
@@ -206,13 +210,21 @@ def cost_cells(table: CodedTable) -> list[CostCells]:
 
 
 def _counted(
-    application: str, tags: pd.DataFrame, who: tuple[Ints, Ints], entries: CostEntries, shelf: Shelf
+    application: str, about: tuple[pd.DataFrame, Ints], who: tuple[Ints, Ints], entries: CostEntries, shelf: Shelf
 ) -> CostCells:
-    """Return an application's cells, the variances still left out; `who` are the cells and groups of its keys."""
+    """Return an application's cells, the variances still left out.
+
+    Parameters
+    ----------
+    application : its name
+    about : tags and blocks of the cells
+    who : cells and groups of its keys
+    entries : what it was seen to do
+    shelf : where samples are kept
+    """
+    tags, block = about
     together = np.bincount(entries.function, entries.samples)
     functions = np.flatnonzero(together >= MIN_SAMPLES).astype(np.int64)
-    names = [name for name in _BLOCK if name in tags.columns]
-    block = distinct(tags, names)[0] if names else np.zeros(len(tags), dtype=np.int64)
     row, first = numbered([block[who[0]], who[1], who[0]])
     cell, group = who[0][first], who[1][first]
     unit, start = numbered([block[cell], group])
@@ -229,6 +241,7 @@ def _counted(
         application,
         tags,
         cell=cell,
+        later=tags["later"].to_numpy(np.float64)[cell],
         unit=unit,
         block=block[cell][start],
         functions=functions,

@@ -13,8 +13,6 @@ from analysis.profiling.regressions.causes import (
     CauseSums,
     DriftBeside,
     Fits,
-    Growing,
-    candidates,
     common_changes,
     fitted,
     rolled_out,
@@ -175,7 +173,7 @@ class CostComparison:
         all_sums = sums_of(all_cells, rolled)
         drifts = DriftBeside.of(all_cells, all_sums)
         fits = fitted(all_sums, len(functions), drifts.usual)
-        return cls(functions, totals(table, len(functions)), _Fitted(all_cells, rolled, all_sums, drifts, fits))
+        return cls(functions, totals(table, len(functions)), _Fitted(all_cells, all_sums, drifts, fits))
 
     def alarms(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
         """Return the functions that became more expensive; parameter and columns as of `alarms`."""
@@ -358,7 +356,6 @@ class _Fitted:
     """The cells of both profiles and every cause fitted to them."""
 
     cells: list[CostCells]
-    rolled: Growing
     sums: list[CauseSums]
     drifts: DriftBeside
     fits: Fits
@@ -380,7 +377,7 @@ def _rows(
         at, other = _first_two(fits, statistic.indices[column].astype(np.int64), statistic.data[column])
         cause = fits.causes[at]
         for i in here:
-            designs[i] = designs[i] if i in designs else dict(candidates(known.cells[i], known.rolled))
+            designs[i] = dict(zip(known.sums[i].causes, known.sums[i].design, strict=True))
         # Applications have levels of their own, so those where the cause does not act say nothing of it.
         acting = [i for i in here if cause in designs[i] and designs[i][cause].any()]
         parts = [known.cells[i] for i in acting]

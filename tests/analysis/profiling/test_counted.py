@@ -2,13 +2,15 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.profiling import counted as module
 from analysis.profiling import row_groups
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
-from analysis.profiling.storage import ProfileError
+from analysis.profiling.storage import Folder, ProfileError
 from tests.helpers.profile_tables import random_tables, write_folder
 
 BY = ("application", "machine", "function", "image")
@@ -40,6 +42,28 @@ def test_parts_have_the_sums_of_a_query(folders, monkeypatch, parts, pending):
     sums = pd.concat(rows).groupby(list(BY)).sum().sort_index()
     assert samples.samples == int(whole["samples"].sum())
     pd.testing.assert_frame_equal(sums, whole[["samples", "value"]].astype(float), check_index_type=False)
+
+
+def test_numbers_may_be_far_apart_and_row_groups_of_one_event(tmp_path):
+    tables = random_tables(8, rows=4000, visits=30, processes=90, locations=40)
+    for name in ("processes", "samples"):
+        tables[name] = tables[name].assign(process=tables[name]["process"] * 20_000_000)
+    folder = write_folder(tmp_path, tables)
+    rows = pq.read_table(folder / "samples.parquet").sort_by([("event", "ascending"), ("process", "ascending")])
+    parts = [rows.filter(pc.equal(rows["event"], event)) for event in pc.unique(rows["event"])]
+    with pq.ParquetWriter(folder / "samples.parquet", rows.schema) as writer:
+        for part in parts:
+            writer.write_table(part, row_group_size=300)
+    query = Query("cycles", ("function", "machine")).during(2 * 86400.0, 9 * 86400.0)
+    with Database([folder]) as database:
+        assert Folder(folder).events() == set(pc.unique(rows["event"]).to_pylist()) == set(database.events())
+        whole = database.query(query)
+        samples = database.counted(query, lambda keys: np.zeros(len(keys), dtype=np.int64))
+    entries = samples.entries(0)
+    assert (len(whole) > 0, samples.samples) == (True, int(whole["samples"].sum()))
+    machine = samples.keys["machine"].to_numpy()[entries.key]
+    by_machine = pd.Series(entries.value).groupby(machine).sum()
+    assert by_machine.to_dict() == whole.groupby("machine")["value"].sum().to_dict()
 
 
 def test_samples_without_a_rate_are_refused(folders, tmp_path):
