@@ -53,7 +53,8 @@ class ProfileTable:
 
     def units(self) -> dict[str, str]:
         """Return what each event counts: nanoseconds of a wait, bytes of a heap, otherwise events."""
-        units = {"lock_wait": "nanoseconds", "delay": "microseconds", "heap_bytes": "bytes", "inuse_space": "bytes"}
+        units = {"lock_wait": "nanoseconds", "delay": "microseconds", "cpu_time": "nanoseconds"}
+        units |= dict.fromkeys(("heap_bytes", "inuse_space", "alloc_space"), "bytes")
         return {str(name): units.get(str(name), "events") for name in self.rows["event"].unique()}
 
     def table(self, name: str) -> pd.DataFrame:

@@ -356,15 +356,15 @@ def _sum_up(counts: Floats, expected: Floats, period: int, scratch: Floats) -> N
 @njit(cache=False, borrows=True, error_model="numpy")
 def _compare(scratch: Floats, back: int) -> None:
     """Fill the other rows with sums up to each bin of what `_compared` yields."""
-    trials = seen = wanted = known = 0.0
+    trials = inside = mean = information = 0.0
     for at in range(scratch.shape[1]):
         if at >= back and scratch[1, at - back] > 0.0:
             share = 1.0 - scratch[1, at - back] / max(scratch[1, at], 1e-300)
             trials += scratch[0, at]
-            seen += scratch[0, at] - scratch[0, at - back]
-            wanted += scratch[0, at] * share
-            known += scratch[0, at] * share * (1.0 - share)
-        scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at] = trials, seen, wanted, known
+            inside += scratch[0, at] - scratch[0, at - back]
+            mean += scratch[0, at] * share
+            information += scratch[0, at] * share * (1.0 - share)
+        scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at] = trials, inside, mean, information
 
 
 @njit(nogil=True, borrows=True, error_model="numpy")
@@ -400,12 +400,12 @@ def _screen(
                 _compare(scratch, back)
             days = max(length / day, 1.0)
             for at in range(counts.shape[1]):
-                own, all_of, told = mean[at], size[at], observed[at]
+                own, all_of, count = mean[at], size[at], observed[at]
                 if at >= width:
-                    own, all_of, told = own - mean[at - width], all_of - size[at - width], told - observed[at - width]
+                    own, all_of, count = own - mean[at - width], all_of - size[at - width], count - observed[at - width]
                 rest = max(all_of - own, 1e-9)
                 usual = max(own, 1e-9)
-                deviance = 2.0 * (told - usual) ** 2 * (usual + rest) * (1.0 + 1e-6)
+                deviance = 2.0 * (count - usual) ** 2 * (usual + rest) * (1.0 + 1e-6)
                 # A dispersion is at least 1.
                 if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * usual * rest <= square * usual * rest:
                     continue

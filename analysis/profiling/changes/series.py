@@ -178,9 +178,9 @@ class CountSeries:
                 size = int(np.minimum(len(row), len(part) * len(self.strata)))
                 first, stratum, sums = np.zeros(len(part) + 1, np.int64), np.zeros(size, np.int64), np.zeros(size)
                 _by_stratum((row, column, samples), self.exposure.shape[1], self._scratch(), first, (stratum, sums))
-                kept = int(first[-1])
+                filled = int(first[-1])
                 shape = len(part), len(self.strata)
-                parts.append(csr_array((sums[:kept].copy(), stratum[:kept].copy(), first), shape=shape))
+                parts.append(csr_array((sums[:filled].copy(), stratum[:filled].copy(), first), shape=shape))
             self.known["strata"] = csr_array(vstack(parts, format="csr"))
         return self.known["strata"]
 

@@ -67,7 +67,8 @@ _ALL = (
     Question(
         "memory",
         "Who holds most memory?",
-        "Mean live heap, by application or by the function that allocated it.",
+        "Mean live heap, by application or by the function that allocated it; of an event such as alloc_space, all "
+        "that was allocated, freed or not.",
         {"by": "application", "event": "heap_bytes", "top": 20},
         code.memory,
     ),

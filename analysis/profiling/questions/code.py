@@ -205,8 +205,11 @@ def locks(database: Profile, event: str = "lock_wait", top: int = 20) -> pd.Data
     DataFrame
         application, function, samples, waited_s (of the fleet), share.
     """
+    what = "time that is waited, such as lock_wait or delay"
+    if event in _CORE_TIME:
+        raise QueryError(f"event: should be {what}, got {event}, which is time of processors")
     rows = database.query(of_fleet(database, event, ("application", "function")))
-    unit = _SECONDS[_counting(database, event, tuple(_SECONDS), "time that is waited, such as lock_wait or delay")]
+    unit = _SECONDS[_counting(database, event, tuple(_SECONDS), what)]
     answer = rows.assign(waited_s=rows["value"].astype(np.float64) * unit)
     return ranked(
         answer[["application", "function", "samples", "waited_s", "share"]],
@@ -225,25 +228,27 @@ def _counting(database: Profile, event: str, units: Sequence[str], what: str) ->
 
 
 def memory(database: Profile, by: str = "application", event: str = "heap_bytes", top: int = 20) -> pd.DataFrame:
-    """Return who holds most live heap memory, on average over time.
+    """Return who holds most live heap memory, on average over time, or who allocated most.
 
     Parameters
     ----------
     database : asked
     by : dimension: ``"application"``, or ``"function"`` for where it was allocated
-    event : live heap, bytes
+    event : live heap, bytes; or what was allocated in all, freed or not, such as ``"alloc_space"``
     top : rows
 
     Returns
     -------
     DataFrame
         the dimension, samples, mean_bytes (of the fleet at any time; where visits have no length, as heaps of other
-        tools, the mean over each machine's), share.
+        tools, the mean over each machine's), share. Of what was allocated, allocated_bytes in place of mean_bytes: the
+        sum over all that was profiled.
     """
     rows = database.query(of_fleet(database, event, (by,)))
     _counting(database, event, ("bytes",), "memory in bytes, such as heap_bytes or inuse_space")
     visits = visits_of_fleet(database)
     weight = float((visits["weight"] * visits["length_s"]).sum()) / max(float(visits["weight"].sum()), 1.0)
     shown = weight / max(span_s(visits), weight) if weight else visits["machine"].nunique() / max(len(visits), 1)
-    answer = rows.assign(mean_bytes=rows["value"].astype(np.float64) * shown)
-    return ranked(answer[[by, "samples", "mean_bytes", "share"]], "mean_bytes", [by], top)
+    name, scale = ("allocated_bytes", 1.0) if event.startswith("alloc") else ("mean_bytes", shown)
+    answer = rows.assign(**{name: rows["value"].astype(np.float64) * scale})
+    return ranked(answer[[by, "samples", name, "share"]], name, [by], top)

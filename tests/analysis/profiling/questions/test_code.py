@@ -51,6 +51,10 @@ def test_locks_and_memory_are_of_events_that_count_time_and_bytes():
     assert QUESTIONS["locks"].ask(profile)["waited_s"].tolist() == [5.0]
     with pytest.raises(QueryError, match=r"event: should be time that is waited, .* got cycles, which counts events"):
         locks(profile, "cycles")
+    with pytest.raises(
+        QueryError, match=r"event: should be time that is waited, .* got cpu_time, which is time of proc"
+    ):
+        locks(ProfileTable(rows.assign(event="cpu_time")), "cpu_time")
     with pytest.raises(QueryError, match=r"event: should be memory in bytes, .* got cycles, which counts events"):
         memory(profile, event="cycles")
 
@@ -59,6 +63,14 @@ def test_memory_is_the_mean_over_the_day():
     visits = pd.DataFrame({"collection": ["all"], "start_s": 0.0, "weight": 288, "length_s": 300.0})
     rows = pd.DataFrame({"event": "heap_bytes", "application": ["a"], "samples": 5, "value": 288 * 700})
     assert memory(ProfileTable(rows, {"visits": visits}))["mean_bytes"].tolist() == [700.0]
+
+
+def test_memory_that_was_allocated_is_a_total_and_no_live_heap():
+    visits = pd.DataFrame({"collection": "a", "start_s": 0.0, "weight": 1, "length_s": 0.0, "machine": [0, 0]})
+    rows = pd.DataFrame({"event": "alloc_space", "application": ["a"], "samples": 5, "value": 900})
+    answer = memory(ProfileTable(rows, {"visits": visits}), event="alloc_space")
+    assert answer["allocated_bytes"].tolist() == [900.0]
+    assert "mean_bytes" not in answer
 
 
 def test_memory_of_heaps_without_lengths_is_the_mean_over_those_of_each_machine():
