@@ -10,6 +10,9 @@ from analysis.traces.cells import names, numbers
 from analysis.traces.files import blocks
 from analysis.traces.layouts import TraceTable
 
+_CLOCKS_GHZ = (0.1, 100.0)
+"""Clocks that machines may have; others are in another unit."""
+
 
 def hosts(path: Path, layout: TraceTable, faults: Faults) -> pd.DataFrame:
     """Return the machines of a trace's own table of them.
@@ -48,6 +51,10 @@ def hosts(path: Path, layout: TraceTable, faults: Faults) -> pd.DataFrame:
         platform, _ = names(block, columns["platform"], faults)
         clock_ghz, broken = numbers(block, columns["clock_ghz"], faults)
         place = block.places["machine"]
+        unlikely = (clock_ghz > 0) & ~broken & ((clock_ghz < _CLOCKS_GHZ[0]) | (clock_ghz > _CLOCKS_GHZ[1]))
+        for row in np.flatnonzero(unlikely):
+            name, problem = columns["clock_ghz"].names[0], "should be in GHz, from {:g} to {:g}".format(*_CLOCKS_GHZ)
+            faults.add(FileFault(int(block.lines[row]), block.places["clock_ghz"], name, problem, f"{clock_ghz[row]:g}"))
         part = {"machine": machine.to_pylist(), "platform": platform.to_pylist(), "clock_hz": clock_ghz * 1e9}
         rows = pd.DataFrame(part | {"line": block.lines})
         parts.append(rows[~(nameless | broken)])

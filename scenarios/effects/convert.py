@@ -1,7 +1,7 @@
 """Files of public traces made into a table of observations: `wsc convert`."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -29,6 +29,11 @@ _NEAR = 0.8
 """How alike an unknown column is to one that is absent, from which it is taken for that, misspelt."""
 CLOCKS_HZ = (1e8, 1e11)
 """Clocks that machines may have."""
+_WRITTEN = {
+    "out": ("period", "job", "machine", "weight", "value", "treated", "instance"),
+    "jobs_out": ("job", "quota", "instances"),
+}
+"""How the tables begin that are written: a former one may be replaced, and no other file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +213,19 @@ def _overwritten(conversion: Conversion) -> Iterator[Fault]:
             continue
         if path.resolve() in read:
             yield Fault("", 0, 0, name, "would overwrite a file that is read", str(path))
+        elif path.is_file() and path.stat().st_size and not _former(path, _WRITTEN[name]):
+            problem = f"is there and holds no former table ({', '.join(_WRITTEN[name])}); give another file"
+            yield Fault("", 0, 0, name, problem, str(path))
     if conversion.jobs_out is not None and conversion.jobs_out.resolve() == conversion.out.resolve():
         problem = "would overwrite the observations: should be another file than --out"
         yield Fault("", 0, 0, "jobs_out", problem, str(conversion.jobs_out))
+
+
+def _former(path: Path, columns: Sequence[str]) -> bool:
+    """Return whether a file is a table that a conversion wrote, by its first columns."""
+    from analysis.tables.cells import header_of
+
+    return tuple(header_of(path)[: len(columns)]) == tuple(columns)
 
 
 def _machines(path: Path | None, faults: list[Fault], notes: list[str]) -> "pd.DataFrame | None":

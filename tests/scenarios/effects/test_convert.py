@@ -375,6 +375,22 @@ def test_nothing_that_is_read_is_overwritten_nor_one_table_by_the_other(tmp_path
     assert again == "jobs_out: would overwrite the observations: should be another file than --out, got same.csv"
 
 
+def test_a_former_table_is_replaced_and_no_other_file(tmp_path):
+    usage, mine = written(tmp_path / "u.csv", google2011(ROWS)), written(tmp_path / "mine.csv", "job,quota\na,1\n")
+    wrong = told(tmp_path, "google2011", usage, out="mine.csv", jobs_out=mine.with_name("jobs.csv"))
+    assert wrong == [
+        "out: is there and holds no former table (period, job, machine, weight, value, treated, instance); "
+        "give another file, got mine.csv"
+    ]
+    (wrong,) = told(tmp_path, "google2011", usage, out="made.csv", jobs_out=mine)
+    assert wrong.startswith("jobs_out: is there and holds no former table (job, quota, instances)")
+    assert mine.read_text() == "job,quota\na,1\n"
+    mine.write_text("")
+    for out in ("made.csv", "made.parquet", "made.parquet"):
+        converted(tmp_path, "google2011", usage, out=out, jobs_out=mine)
+        assert len(pd.read_csv(mine)) > 1
+
+
 def machines_of(tmp_path, text):
     known = written(tmp_path / "machines.csv", text)
     usage = written(tmp_path / "u.csv", google2011(ROWS))

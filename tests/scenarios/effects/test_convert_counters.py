@@ -152,6 +152,14 @@ def test_machines_without_a_clock_are_left_out_where_others_have_one(trace):
     assert made.set_aside["on machines without a clock"] == len(counted(ROWS)) - len(table) + 16 - 2
 
 
+def test_clocks_in_another_unit_than_ghz_are_faults(trace):
+    (trace / "host_meta.csv").write_text("n1,96,machine-1,skylake,2500,2\nn2,96,machine-1,,0,2\nn3,96,m,sky,0.05,2\n")
+    assert told(trace, clocked=True) == [
+        "host_meta.csv:1:5: ref_freq_Ghz: should be in GHz, from 0.1 to 100, got 2500",
+        "host_meta.csv:3:5: ref_freq_Ghz: should be in GHz, from 0.1 to 100, got 0.05",
+    ]
+
+
 def test_what_the_owner_says_of_machines_comes_before_the_trace(trace):
     (trace / "machines.csv").write_text("machine,treated,platform\nn1,1,mine\nn2,0,skylake\n")
     made, table = converted(trace, clocked=True, machines=trace / "machines.csv")
