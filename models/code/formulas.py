@@ -47,15 +47,24 @@ class Formula:
         if parameters != self.parameters:
             line = function.__code__.co_firstlineno
             raise PartError(f"{self.part.file}:{line}: {self.part.name}: {wanted}, got ({', '.join(parameters)})")
-        if "random" in function.__code__.co_names:
-            line = function.__code__.co_firstlineno
-            problem = "should draw no random numbers: its answers must be the same in every run"
-            raise PartError(f"{self.part.file}:{line}: {self.part.name}: {problem}")
+        for name, problem in _REFUSED.items():
+            if name in function.__code__.co_names:
+                raise PartError(f"{self.part.file}:{function.__code__.co_firstlineno}: {self.part.name}: {problem}")
         return function
 
     def has(self, mark: str) -> bool:
-        """Return whether the function carries a mark, an attribute that is true, such as ``mine.preemptive = True``."""
-        return bool(getattr(self.part.load(), mark, False))
+        """Return whether the function carries a mark, an attribute that is true, such as ``mine.preemptive = True``.
+
+        Raises
+        ------
+        PartError
+            If the attribute is neither true nor false, as "no" is.
+        """
+        marked = getattr(self.part.load(), mark, False)
+        if not isinstance(marked, bool):
+            problem = f"{self.part.name}.{mark} should be True or False, got {marked!r}"
+            raise PartError(f"{self.part.file}:{self.function.__code__.co_firstlineno}: {problem}")
+        return marked
 
     def compiled(self) -> NumberFunction:
         """Return the function, compiled; out of its cache on disk if its file is as it was.
@@ -109,6 +118,11 @@ def _raised(code: CodeType) -> int:
     return next((place.lineno for place in raising if place and place.lineno), code.co_firstlineno)
 
 
+_REFUSED = {
+    "random": "should draw no random numbers: its answers must be the same in every run",
+    "print": "should print nothing: compiled code would print it into the answer",
+}
+"""Names that a function may not use, and why."""
 _PLAIN = {
     "No conversion from none": "it should return a number wherever it ends",
     "(IMPORT_NAME)": "it should import nothing: import above it, in the file",

@@ -102,6 +102,7 @@ def _anew(mine):
         ),
         ("def mine(y, x):\n    return x", r"got \(y, x\)"),
         ("import random\ndef mine(x, y):\n    return random.random()", r"mine\.py:2: mine: should draw no random num"),
+        ("def mine(x, y):\n    print(x)\n    return x", r"mine\.py:1: mine: should print nothing: compiled code would"),
         (
             "def mine(x, y):\n    pass",
             r"mine\.py:2: mine: cannot be compiled: it should return a number wherever it ends$",
@@ -128,3 +129,9 @@ def test_marks_are_attributes_of_the_function(tmp_path):
     mine = formula(tmp_path, "def mine(x, y):\n    return x\n\nmine.preemptive = True\n")
     assert mine.has("preemptive")
     assert not mine.has("patient")
+
+
+def test_a_mark_that_is_neither_true_nor_false_is_told(tmp_path):
+    mine = formula(tmp_path, "def mine(x, y):\n    return x\n\nmine.preemptive = 'no'\n")
+    with pytest.raises(PartError, match=r"mine\.py:1: mine\.preemptive should be True or False, got 'no'$"):
+        mine.has("preemptive")
