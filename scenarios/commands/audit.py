@@ -5,15 +5,16 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Guards, Json, Metric, MetricKind
+from scenarios.commands.options import JSON, Guards, Metric, MetricKind
 from scenarios.commands.tables import NamedTables, reads_tables
 
 
-def _list(wanted: bool) -> None:
+def _list(context: typer.Context, wanted: bool) -> None:
+    """List the guards, before it is missed that there are no tables; `--json` is eager, so that it is known here."""
     if wanted:
         from scenarios.effects.audit import GuardList
 
-        answer(GuardList(), json=False)
+        answer(GuardList(), context.params["json"])
         raise typer.Exit
 
 
@@ -26,9 +27,9 @@ def audit(
     metric_kind: MetricKind = "rate",
     guards: Guards = None,
     list_: Annotated[
-        bool, typer.Option("--list", callback=_list, is_eager=True, help="List the guards and what they look for.")
+        bool, typer.Option("--list", callback=_list, help="List the guards and what they look for.")
     ] = False,
-    json: Json = False,
+    json: Annotated[bool, typer.Option("--json", is_eager=True, help=JSON)] = False,
 ) -> None:
     """Look for what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited

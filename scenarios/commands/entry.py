@@ -3,6 +3,7 @@
 It raises KeyboardInterrupt while there is work to tidy up, and ends the process at once otherwise.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from types import FrameType
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+UNREAD = 141
+"""Exit status where nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
 _came = list[int]()
 """Signals that came while a command was at work."""
 
@@ -48,11 +51,19 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def flush() -> None:
-    """Write out what was printed; end at once where nobody reads it any more."""
+    """Write out what was printed; end at once where that cannot be."""
     try:
         sys.stdout.flush()
-    except OSError:
-        os._exit(1)
+    except OSError as error:
+        _unwritten(error)
+
+
+def _unwritten(error: OSError) -> None:
+    """End the process, as Python itself would try to write again: nobody reads any more, or there is no room."""
+    if isinstance(error, BrokenPipeError):
+        os._exit(UNREAD)
+    os.write(2, f"{os.strerror(error.errno or 0)}\n".encode())
+    os._exit(2)
 
 
 def main() -> None:
@@ -65,11 +76,20 @@ def main() -> None:
     heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeded:
         signal.signal(signal.SIGINT, leave)
+    for name in ("stdout", "stderr"):  # whoever closed one wants to read nothing
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
     from scenarios.commands.app import app
 
     try:
         app()
+    except SystemExit as ending:  # libraries end with 1, which is an answer of some commands
+        raise SystemExit(UNREAD) if isinstance(ending.__context__, BrokenPipeError) else ending from None
+    except OSError as error:  # of help: commands are guarded
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        _unwritten(error)
     finally:
+        flush()
         if heeded:
-            flush()
             signal.signal(signal.SIGINT, leave)

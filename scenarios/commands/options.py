@@ -43,7 +43,8 @@ count = partial(written, options.whole, "N")
 counts = partial(written, options.numbers_of, "N,N,…")
 factors = partial(written, options.factors, "X,X,…")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+JSON = "Print one JSON value and nothing else."
+Json = Annotated[bool, typer.Option("--json", help=JSON)]
 """The option that every command with a result has."""
 Out = Annotated[Path, typer.Option(help="Folder that the runs' folders go into.")]
 Force = Annotated[

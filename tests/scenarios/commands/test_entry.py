@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, while modules of `wsc` or of a command are being loaded, and where a library hides it."""
+"""Ctrl-C at any moment, while modules are being loaded, and where a library hides it; outputs that nobody reads."""
 
 import os
 import signal
@@ -72,3 +72,26 @@ def test_handlers_of_others_are_left_alone():
     with entry.interruptible():
         assert signal.getsignal(signal.SIGINT) is before
     assert not entry.interrupted()
+
+
+def _shell(command):
+    return subprocess.run(
+        ["bash", "-c", command.replace("wsc", f"{sys.executable} -m wsc") + '; echo "${PIPESTATUS[0]}" >&2'],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("wsc --help | true", ["141"]),  # 1 would be an answer
+        ("wsc platforms pres >&-", ["0"]),
+        ("wsc --help > /dev/full", ["No space left on device", "2"]),
+    ],
+)
+def test_an_output_that_nobody_reads_or_that_has_no_room_is_no_answer(command, lines):
+    assert _shell(command) == lines

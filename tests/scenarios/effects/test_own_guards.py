@@ -192,5 +192,7 @@ def test_the_list_of_our_guards_is_that_of_the_table_and_of_the_document():
     assert ended.exit_code == 0
     listed = [line.split()[0] for line in ended.output.splitlines()[2:] if line[:1].strip()]
     assert listed == list(GUARDS)
+    for options in (["--list", "--json"], ["--json", "--list"]):
+        assert [guard["code"] for guard in json.loads(told("audit", *options).output)["guards"]] == listed
     rows = [line.split("`")[1] for line in Path("docs/audit.md").read_text().splitlines() if line.startswith("| `")]
     assert set(GUARDS) <= set(rows)
