@@ -54,7 +54,9 @@ def hosts(path: Path, layout: TraceTable, faults: Faults) -> pd.DataFrame:
         unlikely = (clock_ghz > 0) & ~broken & ((clock_ghz < _CLOCKS_GHZ[0]) | (clock_ghz > _CLOCKS_GHZ[1]))
         for row in np.flatnonzero(unlikely):
             name, problem = columns["clock_ghz"].names[0], "should be in GHz, from {:g} to {:g}".format(*_CLOCKS_GHZ)
-            faults.add(FileFault(int(block.lines[row]), block.places["clock_ghz"], name, problem, f"{clock_ghz[row]:g}"))
+            faults.add(
+                FileFault(int(block.lines[row]), block.places["clock_ghz"], name, problem, f"{clock_ghz[row]:g}")
+            )
         part = {"machine": machine.to_pylist(), "platform": platform.to_pylist(), "clock_hz": clock_ghz * 1e9}
         rows = pd.DataFrame(part | {"line": block.lines})
         parts.append(rows[~(nameless | broken)])
