@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,15 @@ Source: TypeAlias = Path | TableQuery | pd.DataFrame
 """Where a table comes from: a file, a query, or a frame in memory."""
 _QUOTED = re.compile(r'"[^"]*"')
 _RECIPE = ".columns.yaml"
+_OTHER_FORMS = {
+    b"BZh": "a file of bzip2",
+    b"\xfd7zXZ": "a file of xz",
+    b"PK\x03\x04": "a zip file, as spreadsheets are",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+    b"SQLite format 3": "a database of SQLite: give a SELECT and --database",
+}
+"""How files of frequent other formats begin."""
 _NO_JSON = "JSON lines are not read: make a CSV of them, as docs/own-columns.md does"
 
 
@@ -93,6 +103,8 @@ class FileCells:
 
 def name_of(source: Source) -> str:
     """Return what a source is called in messages."""
+    if isinstance(source, Path):  # a name may have bytes that are no text
+        return os.fsencode(source).decode("utf-8", errors="backslashreplace")
     return "table" if isinstance(source, pd.DataFrame) else str(source)
 
 
@@ -139,6 +151,8 @@ def header_of(source: Source) -> Sequence[str]:
         head = head_of(source)
         if head.startswith(PARQUET):
             return [] if is_packed(source) else list(pq.read_schema(source).names)
+        if not _is_text(head):
+            return []
         lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
         return [
             name.strip() for name in next(csv.reader(io.StringIO(lines, newline=""), delimiter=_separator(lines)), [])
@@ -189,8 +203,19 @@ def cells_of(source: Source) -> FileCells:
     return cells
 
 
+def _is_text(head: bytes) -> bool:
+    """Return whether the first line of a file is text."""
+    try:
+        return "\0" not in head.lstrip(b"\r\n").partition(b"\n")[0].decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"  # the line is longer than its head
+
+
 def csv_cells(data: bytes) -> FileCells:
     """Return the cells of a CSV file's content."""
+    form = next((form for begin, form in _OTHER_FORMS.items() if data.startswith(begin)), None)
+    if form is not None:
+        return _unreadable(1, "should be CSV or Parquet, as it is or packed by gzip or zstd", form)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

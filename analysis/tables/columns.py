@@ -262,6 +262,8 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
     kind = cells.types.get(wanted.name)
     if kind is not None and not _fits(kind, wanted.kind):
         what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
+        if what == "numbers" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            what += ", holds points in time (--period 1d makes periods of them)"
         raise FileError([FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")])
     text, notes = cells.text(wanted.name), list[str]()
     if wanted.kind == "flag":

@@ -47,6 +47,8 @@ _COUNTED = ("instructions", "l1_misses", "l2_misses")
 _TABLES = ("service_counts", "service_log", "service_cpu")
 _SCORED = ("benchmark", "testbed")
 """Methods that look at public scores."""
+_MOST_SCORES = 5
+"""Names of scores that are told."""
 _RATIO = "instruction_ratio"
 
 
@@ -114,6 +116,7 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
         evidence = evidence.of_one()
     if question.benchmarks is not None:
         evidence = replace(evidence, benchmarks=_scores(question.benchmarks))
+        notes += _said_of_scores(question.benchmarks, evidence)
     elif scores is not None and method.name in _SCORED:
         notes.append("public scores are those of the run's table benchmarks")
     evidence, left_out = _of_one_instruction_set(evidence, method)
@@ -229,6 +232,17 @@ def _of_one_instruction_set(evidence: Evidence, method: PredictionMethod) -> tup
                 evidence, benchmarks=table[~table["platform"].isin([platform.name for platform in scored])]
             )
     return evidence, notes
+
+
+def _said_of_scores(path: Path, evidence: Evidence) -> Iterator[str]:
+    """Yield which scores are of no platform that is known: servers of others, or names misspelt."""
+    table = evidence.benchmarks
+    names = [] if table is None else [str(name) for name in table["platform"] if name not in evidence.platforms]
+    if names:
+        meant = [(name, closest(name, evidence.platforms)) for name in names[:_MOST_SCORES]]
+        said = ", ".join(f"{name} ({near})" if near.startswith("did") else name for name, near in meant)
+        more = f" and {len(names) - len(meant):,} more" if len(names) > len(meant) else ""
+        yield f"{path}: scores that are not used, as no platform of that name is known: {said}{more}"
 
 
 def _refuse_ratio(question: ServiceQuestion, method: PredictionMethod, foreign: Sequence[Platform]) -> None:

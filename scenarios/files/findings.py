@@ -114,6 +114,7 @@ def _fault(adapter: TypeAdapter[Any], root: ValueNode, error: ErrorDetails) -> F
     node, field = root.nearest(keys), ".".join(map(str, keys))
     if error["type"] == "unexpected_keyword_argument":
         known = _known_keys(adapter, keys[:-1])
+        known += ["extends"] if "kind" in known else []  # is resolved before, and no property
         close = difflib.get_close_matches(str(keys[-1]), known, 1)
         meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
         return node.key.fault(field, f"unknown key ({meant})", shown(node.plain()))

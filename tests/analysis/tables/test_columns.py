@@ -1,9 +1,14 @@
+import bz2
 import gzip
+import lzma
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.tables.cells import name_of
 from analysis.tables.columns import Field, read_table
 from analysis.wsmeter.measurements import FileError, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan
@@ -226,6 +231,30 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
     path = tmp_path / "latin.csv"
     path.write_bytes("job,value\na,1\nrésumé,1\n".encode("latin-1"))
     assert said(path) == "3:1: file: should be UTF-8 text, got byte 0xe9"
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (bz2.compress(b"job,value\na,1\n"), "a file of bzip2"),
+        (lzma.compress(b"job,value\na,1\n"), "a file of xz"),
+        ("job,value\na,1\n".encode("utf-16"), "text in UTF-16"),
+    ],
+)
+def test_files_of_other_formats_are_named_and_their_bytes_are_not_printed(tmp_path, data, form):
+    path = tmp_path / "table.csv"
+    path.write_bytes(data)
+    assert said(path) == f"1:1: file: should be CSV or Parquet, as it is or packed by gzip or zstd, got {form}"
+
+
+def test_a_file_whose_name_is_no_text_has_one_in_messages_and_columns():
+    assert name_of(Path(os.fsdecode(b"caf\xe9.csv"))) == "caf\\xe9.csv"
+    assert name_of(Path("café.csv")) == "café.csv"
+
+
+def test_points_in_time_of_parquet_are_told_what_makes_periods_of_them(tmp_path):
+    path = parquet(tmp_path / "t.parquet", pd.DataFrame({"value": pd.to_datetime(["2024-03-01", "2024-03-02"])}))
+    assert "should hold numbers, holds points in time (--period 1d makes periods of them), got type" in said(path)
 
 
 def test_a_parquet_file_cut_off_is_refused(tmp_path):

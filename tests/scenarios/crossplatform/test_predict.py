@@ -197,6 +197,12 @@ def test_public_scores_come_from_a_file(log, tmp_path):
     (pres,) = predicted(ServiceQuestion(log, "piii", ("pres",), benchmarks=scores, method="benchmark"))["targets"]
     (here,) = predicted(ServiceQuestion(log, "piii", ("piii",), benchmarks=scores, method="benchmark"))["targets"]
     assert pres["service_time_s"] == pytest.approx(here["service_time_s"] / 4, rel=1e-9)
+    scores.write_text("platform,score_per_s\npiii,10\npres,40\nrome_774,9\nvax,1\n")
+    made = predicted(ServiceQuestion(log, "piii", ("pres",), benchmarks=scores, method="benchmark"))
+    assert made["notes"][0] == (
+        f"{scores}: scores that are not used, as no platform of that name is known: "
+        "rome_774 (did you mean rome_7742?), vax"
+    )
     scores.write_text("platform,score_per_s\npiii,0\npiii,x\n")
     result = wsc("predict", log, "--from", "piii", "--to", "pres", "--benchmarks", scores)
     assert result.exit_code == 2
