@@ -240,9 +240,9 @@ def _said_of_scores(path: Path, evidence: Evidence) -> Iterator[str]:
     names = [] if table is None else [str(name) for name in table["platform"] if name not in evidence.platforms]
     if names:
         meant = [(name, closest(name, evidence.platforms)) for name in names[:_MOST_SCORES]]
-        said = ", ".join(f"{name} ({near})" if near.startswith("did") else name for name, near in meant)
+        unknown = ", ".join(f"{name} ({near})" if near.startswith("did") else name for name, near in meant)
         more = f" and {len(names) - len(meant):,} more" if len(names) > len(meant) else ""
-        yield f"{path}: scores that are not used, as no platform of that name is known: {said}{more}"
+        yield f"{path}: scores that are not used, as no platform of that name is known: {unknown}{more}"
 
 
 def _refuse_ratio(question: ServiceQuestion, method: PredictionMethod, foreign: Sequence[Platform]) -> None:
