@@ -10,6 +10,8 @@ With ``--single`` all are cycles, the worst case. ``--folder`` keeps the folder,
   `cpu` is its processor seconds on all cores, which do not depend on what else runs; `query` is the part after the
   imports: opening the profile, checking it, asking.
 - repeated: milliseconds of the same question to a database that has answered it.
+- commands and pages: `wsc profile …`, and pages and files of `wsc serve`, each in a process of its own; what a command
+  refuses is told.
 - pandas: the question `function` on the first rows of the same tables by `read_parquet`, `merge` and `groupby`, in a
   process of its own, beside the database on the same rows; `times` is how many times longer and larger it is.
 """
@@ -61,6 +63,31 @@ peak = 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].s
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([done - imported, again - done, peak, rows, used.ru_utime + used.ru_stime]))
 """
+COMMAND_CHILD = """
+import contextlib, io, json, resource, sys
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+folder, words = json.loads(sys.argv[1])
+refused = 0
+with contextlib.redirect_stdout(io.StringIO()):
+    if words[0].startswith("/"):
+        from scenarios.web.application import DATA, FILES, PAGES
+        from scenarios.web.site import ProfileSite
+        url, site = urlsplit(words[0]), ProfileSite(Path(folder))
+        answer = {**PAGES, **DATA, **FILES}[url.path](site, parse_qsl(url.query))
+        if url.path in PAGES:
+            site.render(answer)
+    else:
+        from scenarios.commands.entry import main
+        sys.argv = ["wsc", "profile", *words]
+        try:
+            main()
+        except SystemExit as ended:
+            refused = int(ended.code or 0)
+peak = 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([used.ru_utime + used.ru_stime, peak, refused]))
+"""
 PANDAS_CHILD = """
 import json, sys, time
 import pandas as pd
@@ -108,6 +135,25 @@ QUESTIONS = {
     "inclusive": ("inclusive", {"event": "cpu_time"}, None),
     "edges": ("edges", {"event": "cpu_time"}, 150),
 }
+
+SECOND_WEEK = ",".join(map(str, range(DAYS // 2, DAYS)))
+FIRST_WEEK = ",".join(map(str, range(DAYS // 2)))
+COMMANDS = (
+    ("regress", "@", "--at", f"{DAYS // 2}d"),
+    ("watch", "@"),
+    ("diff", "@", "@", "--where-a", f"day={FIRST_WEEK}", "--where-b", f"day={SECOND_WEEK}"),
+    ("diff", "@", "@", "--where-a", "day=0", "--where-b", f"day={DAYS // 2}"),
+    *(("ask", "@", name) for name in ("shared", "savings", "deprecated", "fdo", "versions", "colocate")),
+    *(
+        ("export", "@", "--format", form, "--event", "cpu_time", "--out", os.devnull + f".{form}")
+        for form in ("pprof", "folded")
+    ),
+)
+"""Words after `wsc profile`, @ for the folder."""
+PAGES = (
+    *("/", "/query", "/diff", "/flame", "/flamediff", "/callgraph", "/rollouts", "/stability"),
+    *("/query.csv?by=function", "/profile.speedscope.json"),
+)
 
 
 def small_tables(seed):
@@ -239,7 +285,7 @@ def child(code, argument):
     _, status = os.waitpid(spawned, 0)
     if status:
         raise SystemExit(f"a process failed: {argument}")
-    return json.loads(text), time.perf_counter() - start
+    return json.loads(text.splitlines()[-1]), time.perf_counter() - start
 
 
 def ask(folder, name):
@@ -251,6 +297,17 @@ def ask(folder, name):
         flush=True,
     )
     return cold_s, again_s, peak
+
+
+def of_command(folder, words):
+    """Print a command's or page's line and return its processor seconds and bytes of memory."""
+    with tempfile.TemporaryDirectory() as scratch:
+        places = {"@": str(folder)}
+        own = [places.get(word, word.replace(os.devnull, f"{scratch}/out")) for word in words]
+        (cpu_s, peak, refused), _ = child(COMMAND_CHILD, json.dumps([str(folder), own]))
+    name = " ".join(word for word in words if word != "@" and os.devnull not in word and word != "--out")
+    print(f"{name:>60} | {cpu_s:6.2f} {peak / 1e6:8.0f}{'  refused' * bool(refused)}", flush=True)
+    return cpu_s, peak
 
 
 def beside_pandas(folder, rows):
@@ -290,6 +347,10 @@ def main():
         kinds = [name for name in QUESTIONS if not (asked.single and QUESTIONS[name][1].get("event"))]
         worst = np.max([ask(folder, name) for name in kinds], axis=0)
         print(f"worst: {worst[0]:.2f} s cold, {worst[1] * 1e3:.2f} ms repeated, {worst[2] / 1e6:.0f} MB")
+        if not asked.single:
+            print(f"\n{'command or page':>60} | {'cpu s':>6} {'peak MB':>8}")
+            for words in (*COMMANDS, *((page,) for page in PAGES)):
+                of_command(folder, words)
         if asked.pandas:
             beside_pandas(folder, asked.pandas)
 

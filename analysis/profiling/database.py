@@ -216,7 +216,9 @@ class Database:
         right = second._answered(("query", b, None), lambda cursor: second._table(cursor, b, None))
         return difference(left, right, a.by)
 
-    def clustered(self, query: Query, cluster: str = "machine", most: int = MOST_ROWS) -> pd.DataFrame:
+    def clustered(
+        self, query: Query, cluster: str = "machine", most: int = MOST_ROWS, *, keep: bool = True
+    ) -> pd.DataFrame:
         """Sum the samples of a query by its dimensions within each cluster, for error bars.
 
         Parameters
@@ -224,6 +226,7 @@ class Database:
         query : what is asked
         cluster : a dimension of processes that was drawn at random, such as `machine` or `visit`
         most : rows beyond which the query is refused
+        keep : whether the answer is kept to be given again
 
         Returns
         -------
@@ -240,8 +243,9 @@ class Database:
             raise QueryError(f"clusters should be of another dimension of processes, got {own}")
         self._check(query)
         apart = replace(query, by=(*query.by, own))
-        table = self._answered(("query", apart, None), lambda cursor: self._table(cursor, apart, None, most))
-        return table.drop(columns="share")
+        question = ("query", apart, None) if keep else None
+        table = self._answered(question, lambda cursor: self._table(cursor, apart, None, most, bare=not keep))
+        return table.drop(columns="share", errors="ignore")
 
     def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "CountedSamples":
         """Sum the samples of a query by its dimensions, however many rows that are; the sums are not kept.
@@ -543,7 +547,13 @@ class Database:
         return sum_samples(cursor, query, self._counts)
 
     def _table(
-        self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None, most: int = MOST_ROWS
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        query: Query,
+        top: int | None,
+        most: int = MOST_ROWS,
+        *,
+        bare: bool = False,
     ) -> pd.DataFrame:
         sums = self._sums(cursor, query)
         if top is None:
@@ -559,7 +569,7 @@ class Database:
             f" ORDER BY g.{order} LIMIT ?",
             most if top is None else top,
         )
-        return rows.assign(share=shares(rows["value"], sums.value))
+        return rows if bare else rows.assign(share=shares(rows["value"], sums.value))
 
     def _of_stacks(
         self,

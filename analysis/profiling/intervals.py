@@ -6,7 +6,8 @@ The cluster is what was drawn at random: the visit, where every round draws mach
 part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from analysis.profiling.query import Profile, Query
 from analysis.profiling.regressions.coded import distinct, numbered
+from analysis.profiling.shelf import give_back_memory
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -70,12 +72,14 @@ class ClusteredProfile:
         del own, known
         number, keys = distinct(table, by)
         code, names = pd.factorize(table[cluster], sort=True)
-        pair, first = numbered([number, code.astype(np.int64, copy=False)])
+        code = code.astype(np.int64, copy=False)
+        give_back_memory()
+        pair, first = numbered([number, code])
         value, samples = (
             np.bincount(pair, table[name].astype(np.float64), len(first)) for name in ("value", "samples")
         )
         del pair
-        number, code = number[first], code[first].astype(np.int64)
+        number, code = number[first], code[first]
         total = np.bincount(number, value, len(keys))
         order = np.argsort(-total, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -135,6 +139,8 @@ def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
     return by
 
 
+_OTHERS = "\0others"
+"""Key of everything that was not asked for; no name has such a character."""
 _ROUNDING = 1e-12
 """Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
 
@@ -332,20 +338,33 @@ def _weighting(data: ClusteredProfile) -> float:
     return float(data.samples.sum()) * squares / max(data.total, 1.0) ** 2
 
 
-def intervals(database: Profile, query: Query) -> pd.DataFrame:
-    """Return shares with intervals over visits; low and high are NaN where visits were not drawn at random.
+def intervals_of(database: Profile, query: Query, values: Sequence[str]) -> pd.DataFrame:
+    """Return shares of some values with intervals over visits; these are NaN where visits were not drawn at random.
+
+    All other values are looked at together, so that millions of samples are few rows.
 
     Parameters
     ----------
     database : asked
-    query : whose dimensions are the keys
+    query : by one dimension
+    values : of that dimension
 
     Returns
     -------
     DataFrame
         as of `share_intervals`.
     """
-    return known(share_intervals(database.clustered(query, "visit"), cluster="visit"), database.undrawn(query))
+    (key,) = query.by
+    restricted = replace(query, where=(*query.where, (key, tuple(values))))
+    rows = database.clustered(restricted, "visit")
+    visits = database.query(replace(query, by=("visit",)))[["visit", "samples", "value"]]
+    inside = rows.groupby("visit", as_index=False)[["samples", "value"]].sum()
+    rest = visits.merge(inside, on="visit", how="left", suffixes=("", "_inside")).fillna(0)
+    amounts = {name: rest[name] - rest[f"{name}_inside"] for name in ("samples", "value")}
+    others = pd.DataFrame({"visit": rest["visit"], key: _OTHERS, **amounts})
+    table = pd.concat([rows, others[others["value"] > 0]], ignore_index=True)
+    shares = share_intervals(table, cluster="visit")
+    return known(shares[shares[key] != _OTHERS].reset_index(drop=True), database.undrawn(query))
 
 
 def known(table: pd.DataFrame, undrawn: str = "") -> pd.DataFrame:

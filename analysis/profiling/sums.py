@@ -275,7 +275,7 @@ def _totals(cursor: duckdb.DuckDBPyConnection, query: Query) -> tuple[int, int]:
 
 def frame(cursor: duckdb.DuckDBPyConnection, sql: str, *values: object) -> pd.DataFrame:
     """Return the rows of a query, with integers of 64 bits and texts that share their memory."""
-    table: pd.DataFrame = cursor.sql(sql, params=list(values)).to_arrow_table().to_pandas()
+    table: pd.DataFrame = cursor.sql(sql, params=list(values)).to_arrow_table().to_pandas(self_destruct=True)
     return table
 
 

@@ -63,14 +63,18 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
         If the question cannot be answered.
     """
     from analysis.profiling.intervals import share_intervals
+    from analysis.profiling.shelf import give_back_memory
 
     if {CLUSTER, "process"} & set(question.by) or not drawn(database, question):
         return None
     try:
-        clustered = database.clustered(question, CLUSTER, most=_MOST_CELLS)
+        clustered = database.clustered(question, CLUSTER, most=_MOST_CELLS, keep=False)
     except QueryError:
         return None
+    give_back_memory()
     shares = share_intervals(clustered, cluster=CLUSTER, confidence=LEVEL)
+    del clustered
+    give_back_memory()
     return shares[[*question.by, "low", "high", *ERRORS]]
 
 

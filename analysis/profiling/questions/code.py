@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.fleet_samples import mean_frequency, of_fleet, span_s, visits_of_fleet
-from analysis.profiling.intervals import intervals
+from analysis.profiling.intervals import intervals_of
 from analysis.profiling.query import Profile, QueryError
 from analysis.profiling.questions.question import ranked, shares
 from models.arrays import DAY_S
@@ -39,7 +39,10 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     within = parts.assign(within=parts["value"] / parts.groupby("application")["value"].transform("sum"))
     highest = within.sort_values(["within", "application"], ascending=[False, True], kind="stable").groupby(by).first()
     counted = parts.groupby(by)["application"].nunique()
-    share = intervals(database, of_fleet(database, event, (by,)))
+    largest = parts.assign(value=parts["value"].astype(np.float64)).groupby(by)["value"].sum()[counted > 1]
+    largest = largest.sort_values(ascending=False, kind="stable")
+    names = largest[largest >= largest.iloc[: max(top, 1)].min()].index.tolist()
+    share = intervals_of(database, of_fleet(database, event, (by,)), names)
     table = share[[by, "share", "low", "high"]].assign(
         applications=share[by].map(counted),
         largest_share_in_one=share[by].map(highest["within"]),
@@ -82,9 +85,8 @@ def savings(
     if not price_per_core_hour >= 0:
         raise QueryError(f"price_per_core_hour: should not be negative, got {price_per_core_hour:g}")
     visits = visits_of_fleet(database)
-    share = intervals(database, of_fleet(database, event, ("function",)))
     names = [function] if function else shared(database, event=event, top=top)["function"].tolist()
-    share = share[share["function"].isin(names)].head(top)
+    share = intervals_of(database, of_fleet(database, event, ("function",)), names).head(top)
     if not len(share):
         raise QueryError(f'function: no samples of "{function[:60]}"' if function else _NONE_SHARED)
     platforms = database.query(of_fleet(database, event, ("function", "platform")))

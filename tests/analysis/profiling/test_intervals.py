@@ -7,9 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, t
 
-from analysis.profiling.intervals import ClusteredProfile, design, needed, share_intervals, share_variances
+from analysis.profiling.intervals import (
+    ClusteredProfile,
+    design,
+    intervals_of,
+    needed,
+    share_intervals,
+    share_variances,
+)
+from analysis.profiling.query import Query
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
+from tests.helpers.profile_in_memory import ProfileTable
 
 FUNCTIONS, JOBS = 200, 15
 
@@ -245,3 +254,14 @@ def test_one_machine_alone_says_nothing_of_the_fleet():
 def test_what_is_wrong_is_said(table, options, said):
     with pytest.raises(ValueError, match=said):
         share_intervals(pd.DataFrame(table), **options)
+
+
+def test_intervals_of_some_are_those_that_they_have_among_all():
+    rng = stream(4, "intervals of some")
+    rows = as_table(dirichlet_counts(rng, 30, rng.dirichlet(np.ones(12)))).rename(columns={"machine": "visit"})
+    rows = rows.assign(function="f" + rows["function"].astype(str), event="cycles")
+    some = intervals_of(ProfileTable(rows), Query("cycles", ("function",)), ["f3", "f7"])
+    among_all = share_intervals(rows.drop(columns="event"), cluster="visit").set_index("function")
+    expected = among_all.loc[some["function"]].reset_index()
+    assert set(some["function"]) == {"f3", "f7"}
+    pd.testing.assert_frame_equal(some, expected)
