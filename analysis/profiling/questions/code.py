@@ -42,6 +42,8 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     largest = parts.assign(value=parts["value"].astype(np.float64)).groupby(by)["value"].sum()[counted > 1]
     largest = largest.sort_values(ascending=False, kind="stable")
     names = largest[largest >= largest.iloc[: max(top, 1)].min()].index.tolist()
+    if not names:
+        return pd.DataFrame(columns=[by, "share", "low", "high", "applications", "largest_share_in_one", "largest_in"])
     share = intervals_of(database, of_fleet(database, event, (by,)), names)
     table = share[[by, "share", "low", "high"]].assign(
         applications=share[by].map(counted),
@@ -86,9 +88,11 @@ def savings(
         raise QueryError(f"price_per_core_hour: should not be negative, got {price_per_core_hour:g}")
     visits = visits_of_fleet(database)
     names = [function] if function else shared(database, event=event, top=top)["function"].tolist()
+    if not names:
+        raise QueryError(_NONE_SHARED)
     share = intervals_of(database, of_fleet(database, event, ("function",)), names).head(top)
     if not len(share):
-        raise QueryError(f'function: no samples of "{function[:60]}"' if function else _NONE_SHARED)
+        raise QueryError(f'function: no samples of "{function[:60]}"')
     platforms = database.query(of_fleet(database, event, ("function", "platform")))
     spent, unit = _with_unit(event, database.units().get(event, ""))
     value = platforms["value"].astype(np.float64) * unit
