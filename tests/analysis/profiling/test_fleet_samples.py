@@ -1,7 +1,7 @@
 import pandas as pd
 
 from analysis.profiling.fleet_samples import drawn_collections, of_fleet, undrawn, visits_of_fleet
-from analysis.profiling.intervals import intervals
+from analysis.profiling.intervals import intervals_of
 from analysis.profiling.query import Query
 from tests.helpers.profile_in_memory import ProfileTable
 
@@ -27,4 +27,5 @@ def test_a_file_of_another_tool_is_no_random_sample():
 
 def test_shares_of_a_profile_have_intervals_over_visits():
     rows = {"event": "cycles", "function": ["f", "g"], "visit": [0, 1], "samples": 3, "value": 3}
-    assert intervals(ProfileTable(pd.DataFrame(rows)), Query(by=("function",)))["high"].round(2).tolist() == [1.0, 1.0]
+    shares = intervals_of(ProfileTable(pd.DataFrame(rows)), Query(by=("function",)), ["f", "g"])
+    assert shares["high"].round(2).tolist() == [1.0, 1.0]
