@@ -113,7 +113,7 @@ def few_clusters(case: Case) -> list[Finding] | str:
     count = len(np.unique(unit[(table.never, table.ever)[arm]]))
     needed = math.ceil(count * _FEW / max(least, 1.0))
     remedy = (
-        f"about {needed:,} {named} {_ARMS[1 - arm]}, it was on {count:,} (wsc design rehearses how many are needed); "
+        f"about {needed:,} {named} {_ARMS[1 - arm]} in place of {count:,} (wsc design rehearses how many are needed); "
         "the interval of adjusted has the degrees of freedom of so few already"
     )
     return [Finding("few_clusters", "error" if least < _FEW / 2 else "warning", what, evidence, remedy)]

@@ -376,6 +376,9 @@ def _no_number(text: pd.Series, rows: Bools) -> str:
         return "should be a number, is a point in time (--period 1d makes periods of them)"
     if len(sample) and sample.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+\.\d+").mean() > 0.5:
         return "should be a number (of commas between thousands replace(column, ',', '')::double makes one)"
+    if len(sample) and sample.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+").mean() > 0.5:
+        makes = "replace(column, ',', '')::double makes one if commas stand between thousands"
+        return f"should be a number ({makes}, replace(column, ',', '.')::double if they are decimal)"
     if len(sample) and sample.str.fullmatch(r"[+-]?\d+,\d+").mean() > 0.5:
         return "should be a number (of decimal commas replace(column, ',', '.')::double makes one)"
     return "should be a number"

@@ -47,6 +47,9 @@ def _too_large(plan: SweepFile, root: ValueNode, count: int) -> list[Fault]:
             faults.append(key.fault(f"sweep.axes.{path}", "is already set by the sweep"))
         if len(set(map(shown, values))) < len(values):
             faults.append(key.fault(f"sweep.axes.{path}", "says a value twice", shown(values)))
+    if len(set(plan.sweep.seeds)) < len(plan.sweep.seeds):
+        key = root.nearest(("sweep", "seeds")).key
+        faults.append(key.fault("sweep.seeds", "says a value twice", shown(plan.sweep.seeds)))
     return faults
 
 

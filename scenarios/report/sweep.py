@@ -170,5 +170,6 @@ def _line(runs: Sequence[RunLine], names: Sequence[str]) -> str:
     for name in names:
         known = [value for value in (run.numbers.get(name, math.nan) for run in runs) if math.isfinite(value)]
         if known:
-            parts.append(f"{name} {share(min(known))} to {share(max(known))}")
+            least, most = share(min(known)), share(max(known))
+            parts.append(f"{name} {least}" if least == most else f"{name} {least} to {most}")
     return "; ".join(parts) or "nothing could be concluded"

@@ -4,6 +4,7 @@ The manifest says which source files and which versions made the run.
 """
 
 import json
+import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -314,13 +315,13 @@ def run_directory(out: Path, name: str, digest: str) -> Path:
 
     Parameters
     ----------
-    out : parent folder of all runs
+    out : parent folder of all runs; ~ is the user's home, as shells leave it in ``--out=~/runs``
     name : the scenario's name
     digest : digest of the resolved scenario, hexadecimal; its first 12 characters are used
     """
     if not name or name.startswith(".") or Path(name).name != name:
         raise InputError(f"scenario name {name!r}: must be usable as the name of a visible folder")
-    return Path(out) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
+    return Path(os.path.expanduser(out)) / f"{name}-{digest[:_DIGEST_CHARACTERS]}"
 
 
 def make_folder(folder: Path) -> None:

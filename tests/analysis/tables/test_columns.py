@@ -119,6 +119,11 @@ def test_cells_may_stand_between_other_marks_than_commas(file, mark):
     pd.testing.assert_frame_equal(table, read_measurements(written(file, GOOD)).table)
 
 
+def test_a_comma_that_may_stand_between_thousands_is_not_called_a_decimal_one(file):
+    told = said(written(file, ["job;value", "a;201,881", "b;95,881"]))
+    assert "replace(column, ',', '')::double makes one if commas stand between thousands, replace(column" in told
+
+
 def test_a_decimal_comma_is_no_number_and_its_remedy_is_there(file):
     assert said(written(file, ["job;value", "a;1,5"])) == (
         "2:2: value: should be a number (of decimal commas replace(column, ',', '.')::double makes one), got \"1,5\""

@@ -219,6 +219,12 @@ def test_a_name_that_is_no_folder_is_refused(name):
         run_directory(Path("runs"), name, DIGEST)
 
 
+def test_a_tilde_is_the_home_of_the_user(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert run_directory(Path("~/runs"), "small", DIGEST).parent == Path("/home/me/runs")
+    assert run_directory(Path("~nobody-of-that-name/x"), "small", DIGEST).parent == Path("~nobody-of-that-name/x")
+
+
 WRITING = """
 import sys
 from pathlib import Path
