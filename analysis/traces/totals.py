@@ -216,6 +216,7 @@ class TraceTotals:
             "on machines that got or lost the feature within the period": "has IS NULL",
         }
         if self.clocked:
+            cases = {why: f"clock_hz IS NOT NULL AND ({case})" for why, case in cases.items()}
             cases["on machines without a clock"] = "clock_hz IS NULL"
         columns = ", ".join(f"count(*) FILTER ({case})" for case in cases.values())
         counts = self._row(f"SELECT {columns} FROM stays WHERE counted_ns > 0")

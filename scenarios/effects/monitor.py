@@ -17,7 +17,7 @@ from analysis.effects.information import Redrawn, machine_levels, shares, withou
 from analysis.effects.linearisation import Linearised, RelativeChange
 from analysis.effects.methods import RECOMMENDED, for_design, method, unanswerable
 from analysis.effects.observations import NO_FEATURE, Observations, exposure
-from analysis.effects.sequential import Spending, price
+from analysis.effects.sequential import LEAST_SPENT, Spending, price
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -247,6 +247,11 @@ class MonitorAnswer(Conclusion):
         """Return the looks as a table, in words whether there is a change, and what the guards and notes say."""
         return Section("", tuple(self._blocks()))
 
+    def _p_value(self, value: float) -> str:
+        """Return a p-value as text; of a spent error the least that is told is a bound."""
+        least = self.spending != "any-time" and value < 1.001 * LEAST_SPENT
+        return f"at most {LEAST_SPENT:.0e}" if least else f"{value:.2g}"
+
     def _blocks(self) -> Iterator[Block]:
         amount = self._amount
         rows = [
@@ -256,7 +261,7 @@ class MonitorAnswer(Conclusion):
                 amount(row["change"]),
                 f"{amount(row['low'])} to {amount(row['high'])}" if math.isfinite(row["low"]) else "nothing yet",
                 f"{amount(row['fixed_low'])} to {amount(row['fixed_high'])}",
-                f"{row['p_value']:.2g}",
+                self._p_value(row["p_value"]),
             )
             for row in self.looks.to_dict("records")
         ]

@@ -149,7 +149,10 @@ def test_machines_without_a_clock_are_left_out_where_others_have_one(trace):
     (trace / "host_meta.csv").write_text("n1,96,machine-1,skylake,2.5,2\nn2,96,machine-1,,,2\n")
     made, table = converted(trace, clocked=True)
     assert set(table["machine"]) == {"n1"}
-    assert made.set_aside["on machines without a clock"] == len(counted(ROWS)) - len(table) + 16 - 2
+    assert made.set_aside == {
+        "of instances without a job": 2,
+        "on machines without a clock": len(counted(ROWS)) - len(table) + 16 - 2,
+    }
 
 
 def test_clocks_in_another_unit_than_ghz_are_faults(trace):

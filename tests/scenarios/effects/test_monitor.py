@@ -81,6 +81,7 @@ def test_a_spent_error_makes_narrower_intervals_up_to_the_planned_end(tmp_path):
     shown = io.StringIO()
     show(answer.section(), Console(file=shown, width=160))
     assert "hold at all of 3 looks (error spent as by O'Brien and Fleming)" in shown.getvalue()
+    assert "at most 1e-05" in shown.getvalue()
     staged = monitor_of(written(tmp_path, observations(0.05, waves=True), "waves.csv"), spending="pocock").payload()
     assert any(note.startswith("increments of a staged study's estimates") for note in staged["notes"])
 
