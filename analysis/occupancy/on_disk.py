@@ -90,8 +90,10 @@ class _Parts:
 
     def add(self, key: NDArray[np.float64 | np.uint64], rows: NDArray[np.void]) -> None:
         """Add rows, in order, to the parts that their keys are in."""
+        if not len(rows):
+            return
         at = np.searchsorted(self.edges, key, side="right")
-        if len(at) and at.min() < at.max():
+        if at.min() < at.max():
             order = np.argsort(at, kind="stable")
             at, rows = at[order], rows[order]
         ends = np.flatnonzero(np.diff(at, append=-1)) + 1

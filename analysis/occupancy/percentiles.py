@@ -112,7 +112,7 @@ def banded(
     rows = []
     for at, (level, value) in enumerate(zip(levels, values_s.tolist(), strict=True)):
         low, high = np.nan, np.nan
-        if drawn is not None and requests * (1 - level) >= TAIL and value > 0:
+        if drawn is not None and requests * (1 - level) >= TAIL and (drawn[:, at] > 0).all():
             low, high = _band(drawn[:, at], value, confidence)
         rows.append(Percentile(float(level), value, low, high))
     return tuple(rows)
@@ -133,17 +133,22 @@ def why_without(rows: Sequence[Percentile], requests: int) -> str:
     'no bracket for p99.9: fewer than 10 of 5,000 requests beyond; 10,000 would give one'
     >>> why_without([p99], 5_000)
     ''
+    >>> why_without([Percentile(0.5, 0.0, np.nan, np.nan), p99], 5_000)
+    'no bracket for p50: 0 s in logs drawn from this one'
     """
     least = {row.name: max(int(np.ceil(TAIL / (1 - row.level) - 1e-6)), _LEAST_BLOCKS * TAIL) for row in rows}
     without = [row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s)]
     short = [name for name in without if requests < least[name]]
+    zero = [name for name in without if name not in short]
+    reasons = [f"no bracket for {_in_words(zero)}: 0 s in logs drawn from this one"] if zero else []
     if not short:
-        return ""
+        return "".join(reasons)
     counts = [f"{number:,}" for number in sorted({least[name] for name in short})]
     why = f"fewer than {TAIL} of {requests:,} requests beyond"
     if requests < _LEAST_BLOCKS * TAIL:
         why = f"{requests:,} requests are too few"
-    return f"no bracket for {_in_words(short)}: {why}; {_in_words(counts)} would give one"
+    reasons.append(f"no bracket for {_in_words(short)}: {why}; {_in_words(counts)} would give one")
+    return "; ".join(reasons)
 
 
 def _in_words(texts: Sequence[str]) -> str:
@@ -174,7 +179,7 @@ def block_counts(times: Floats, arrived: Floats, first_s: float, span_s: float, 
 def _band(drawn_s: Floats, value_s: float, confidence: float) -> tuple[float, float]:
     """Return where another day's percentile lies, given drawn ones: of both days' errors, on the logarithm."""
     half = len(drawn_s) // 2
-    logs = np.log(np.maximum(drawn_s, 1e-300))
+    logs = np.log(drawn_s)
     apart = np.quantile(logs[:half] - logs[half : 2 * half], [(1 - confidence) / 2, (1 + confidence) / 2])
     tail = (1 + confidence) / 2
     wider = float(student.ppf(tail, _BLOCKS - 1) / norm.ppf(tail))

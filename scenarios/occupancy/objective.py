@@ -20,9 +20,7 @@ from scenarios.views.section import Block, Says, Table, table
 
 _SAME = 0.02
 """A policy whose replay on the log's own servers misses its percentile by more does not explain it."""
-_TWO_BRACKETS = (
-    "brackets by policy are of days that are served again, those of the requests above of blocks of time, and wider"
-)
+_TWO_BRACKETS = "brackets by policy are of days that are served again, those of the requests above of blocks of time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +167,7 @@ def slo_answer(
     load: float,
     station: ReplayStation | None,
     quantum_s: float,
+    stated: PolicyName | None = None,
     calendar: tuple[Hour, ...] = (),
     clock: str = "",
 ) -> SloAnswer:
@@ -182,6 +181,7 @@ def slo_answer(
     load : the load that is asked about, as a multiple of the recorded one
     station : what the requests are served by, if the policy is known
     quantum_s : slice of round robin
+    stated : the policy that somebody said, whether or not requests can be served by it again
     calendar : the hours that are asked about, too
     clock : the zone whose hours they are; empty: none
     """
@@ -199,7 +199,9 @@ def slo_answer(
     note = ""
     if station is None:
         names = ", ".join(each.policy for each in stations) or "none"
-        note = f"no policy known: these fit the log: {names}; the truth may lie between them, and --policy settles it"
+        unknown = "no policy known" if stated is None else f"no replay under {stated}"
+        note = f"{unknown}: these fit the log: {names}; the truth may lie between them"
+        note += ", and --policy settles it" if stated is None else ""
         if stations:
             note += f"; {_TWO_BRACKETS}"
     by_hour: tuple[HourNeeds, ...] = ()

@@ -623,6 +623,7 @@ def laws(
                 load=query.load,
                 station=station,
                 quantum_s=query.quantum_s,
+                stated=query.policy,
                 calendar=hours(present.start_s, present.end_s, origin_s, clock) if query.hourly else (),
                 clock=clock.name if origin_s else "",
             )

@@ -16,6 +16,7 @@ from scenarios.files.findings import findings
 from scenarios.files.schema import QueueScenario
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run, RunError
+from scenarios.views.numbers import plural
 from scenarios.views.terminal import Progress
 from sim.queues.demands import mean_demand
 from sim.queues.distributions import mean
@@ -47,7 +48,8 @@ class Precision:
 
     def lines(self) -> Iterator[str]:
         """Yield what people read, line by line."""
-        yield f"±{self.asked:.3g} of the mean needed a horizon of {self.horizon_s:,.10g} s ({self.runs} runs);"
+        runs = plural(self.runs, "run")
+        yield f"±{self.asked:.3g} of the mean needed a horizon of {self.horizon_s:,.10g} s ({runs});"
         yield "a run that stops at a precision covers somewhat less often than it says"
 
 

@@ -273,6 +273,11 @@ def localised(times: pd.Series, zone: str, summer: Bools | None = None) -> pd.Se
     zone : such as Europe/Berlin
     summer : (n,) whether each is before clocks are set back; None: as the order tells
 
+    Raises
+    ------
+    InputError
+        If there is no such zone, or stamps are of an hour that its clocks skip.
+
     Examples
     --------
     >>> twice = pd.to_datetime(pd.Series(["2024-10-27 02:30", "2024-10-27 02:10"] + ["2024-10-27 02:40"] * 30))
@@ -284,5 +289,11 @@ def localised(times: pd.Series, zone: str, summer: Bools | None = None) -> pd.Se
         seconds = np.where(times.isna(), np.nan, times.astype("datetime64[us]").astype("int64") / 1e6)
         step = set_back(seconds)
         summer = np.arange(len(times)) < (len(times) if step is None else step)
-    zoned: pd.Series = times.dt.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward").dt.tz_convert("UTC")
+    zoned: pd.Series = times.dt.tz_localize(zone, ambiguous=summer, nonexistent="NaT").dt.tz_convert("UTC")
+    skipped = int((zoned.isna() & times.notna()).sum())
+    if skipped:
+        raise InputError(
+            f"zone: {skipped:,} stamps lie in an hour that clocks of {zone} skip, such as "
+            f"{times[zoned.isna() & times.notna()].iloc[0]}: they are of another zone"
+        )
     return zoned

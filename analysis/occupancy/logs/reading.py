@@ -835,11 +835,9 @@ def _checked(
             name, times.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have"
         )
         times = times if zoned.any() or times.dtype.kind == "m" else times.dt.tz_localize(None)
-        if not faults:
-            return _zoned(times, options.zone), faults
     if len(text) and missing.all() and not part:
         faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
-    return pa.chunked_array([pa.array(times, from_pandas=True)]), faults
+    return _zoned(times, options.zone), faults
 
 
 def _outside(cells: FileCells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:

@@ -460,6 +460,8 @@ class _Reader:
         self.form: Times | None = None
         self.others: list[str] = []
         self.faults: list[FileFault] = []
+        self.zoned: dict[str, bool] = {}
+        """Whether stamps of a column say their zone."""
         self.not_read: list[int] = []
         self.lines = 0
         self.without_times = 0
@@ -509,9 +511,11 @@ class _Reader:
             begun = bool(header)
             if not begun:
                 header = piece.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0] + b"\n"
-                self._named(names or csv_cells(header).names)
-                types = csv_types(head_of(self.path), self.which) if names else {}
-                types = dict.fromkeys(self._wanted(), TEXT) | types
+                first = csv_cells(header)
+                if first.faults and not names:
+                    raise FileError(first.faults)
+                self._named(names or first.names)
+                types = dict.fromkeys(self._wanted(), TEXT) | (self._types() if names else {})
             text = header + piece if begun else piece
             rows, skipped = lines - (not begun), line - 2 if begun else 0
             line += lines
@@ -521,6 +525,13 @@ class _Reader:
             if table is not None and len(table) != rows:
                 table = None
             yield from self._quickly(table, partial(csv_cells, text), skipped)
+
+    def _types(self) -> dict[str, pa.DataType]:
+        """Return what the columns hold, by the first lines; nothing if these are no table, which their rows tell."""
+        try:
+            return csv_types(head_of(self.path), self.which)
+        except (pa.ArrowException, KeyError):
+            return {}
 
     def _parsed(self, text: bytes, types: Mapping[str, pa.DataType]) -> pa.Table | None:
         options = pacsv.ConvertOptions(include_columns=self._wanted(), column_types=types)
@@ -593,7 +604,9 @@ class _Reader:
             others = plain_frame(table.select(self.others)) if self.rest else None
             request = self.which.request
             names = None if request is None else table[request]
-            yield _Portion({name: table[name] for name in self.which.times()}, names, others)
+            times = {name: table[name] for name in self.which.times()}
+            self.faults += self._unlike_zones(times, skipped + 2)
+            yield _Portion(times, names, others)
             return
         cells = cells_of()
         cells.lines = cells.lines + skipped
@@ -607,6 +620,7 @@ class _Reader:
                 raise
             self.faults += error.faults
             return
+        self.faults += self._unlike_zones(columns, int(cells.lines[0]) if len(cells.lines) else skipped)
         self.others = [name for name in cells.names if name not in self.which.times()]
         names = columns.get(str(self.which.request))
         others = pd.DataFrame({name: cells.columns[name].astype(str) for name in self.others}) if self.rest else None
@@ -615,6 +629,16 @@ class _Reader:
             refuse_upstream(self.form, cells.names)
             after = None if self.form is None else behind(cells, self.form)
         yield _Portion({name: columns[name] for name in self.which.times()}, names, others, after)
+
+    def _unlike_zones(self, times: Mapping[str, pa.ChunkedArray], line: int) -> Iterator[FileFault]:
+        """Yield a fault for each column whose stamps say their zone here and not before, or the other way round."""
+        for name in self.which.times():
+            kind, known = times[name].type, times[name].null_count < len(times[name])
+            if pa.types.is_timestamp(kind) and known:
+                zoned = kind.tz is not None
+                if self.zoned.setdefault(name, zoned) != zoned:
+                    problem = "should have a zone in all rows or in none"
+                    yield FileFault(line, 0, name, problem, f"rows from here on {'with' if zoned else 'without'} one")
 
 
 def _same(cells: FileCells) -> FileCells:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from analysis.occupancy.logs.reading import LogOptions
 from analysis.occupancy.logs.spool import Sizes
+from models.errors import WscError
 from models.queues.serve import serve
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
@@ -305,6 +306,64 @@ def test_stamps_without_a_zone_are_put_in_the_one_that_was_said(name, zone, tmp_
     whole, parts = occupancy(file, QUERY, options), occupancy_on_disk(file, QUERY, options, sizes=SMALL)
     assert shown(replace(parts, notes=())) == shown(replace(whole, notes=()))
     assert (parts.origin_s, parts.clock.name) == (whole.origin_s, whole.clock.name)
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_stamps_of_parquet_without_a_zone_are_put_in_the_one_that_was_said(unfinished, tmp_path):
+    options = LogOptions(zone="America/New_York")
+    log = day()[:600].apply(lambda times: pd.Timestamp("2026-06-01") + pd.to_timedelta(times, unit="s"))
+    log.iloc[-1, 1] = pd.NaT if unfinished else log.iloc[-1, 1]
+    answers = [
+        read(written(log, tmp_path, ending), QUERY, options)
+        for ending in ("csv", "parquet")
+        for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL))
+    ]
+    assert len({(answer.origin_s, round(answer.response_time_s, 3)) for answer in answers}) == 1
+
+
+def test_stamps_of_an_hour_that_clocks_skip_are_a_fault(tmp_path):
+    begin = pd.Timestamp("2026-03-29 01:59:00") + pd.to_timedelta(np.arange(120.0), unit="s")
+    file = written(pd.DataFrame({"start": begin, "end": begin + pd.Timedelta(seconds=1)}), tmp_path, "csv")
+    for read in (occupancy, occupancy_on_disk):
+        with pytest.raises(WscError, match=r"6[01] stamps lie in an hour that clocks of Europe/Berlin skip"):
+            read(file, QUERY, LogOptions(zone="Europe/Berlin"))
+
+
+def test_parts_without_a_request_that_reached_a_server_are_empty(tmp_path):
+    """As while what is behind the proxy is down, for longer than one looks at a time."""
+    lines = [f"{1_700_000_000 + 0.1 * i:.3f} 0.050 {'-' if 100 <= i < 700 else '0.030'}" for i in range(900)]
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    options = LogOptions(upstream=True, form="$msec $request_time $upstream_response_time")
+    whole, parts = (
+        read(tmp_path / "log", QUERY, options) for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL))
+    )
+    assert (parts.requests, parts.response_time_s) == (300, pytest.approx(whole.response_time_s))
+
+
+def test_a_stamp_without_a_zone_is_a_fault_in_whatever_portion_it_is(tmp_path):
+    lines = [
+        f"{stamp.isoformat()}+00:00,0.1" for stamp in pd.Timestamp("2026-03-01") + pd.to_timedelta(range(301), "s")
+    ]
+    lines[-1] = lines[-1].replace("+00:00", "")
+    file, rows = tmp_path / "log.jsonl", [line.split(",") for line in lines]
+    texts = [json.dumps({"start": start, "duration_s": float(took)}) + "\n" for start, took in rows]
+    file.write_text("".join(texts))
+    for of_portion in (301, 100):  # with others in its portion, and alone
+        with pytest.raises(FaultsError, match="should have a zone"):
+            occupancy_on_disk(file, QUERY, sizes=Sizes(97, of_portion * len(texts[0]), 250))
+    with pytest.raises(FaultsError, match="should have a zone"):
+        occupancy(file, QUERY)
+
+
+def test_a_file_in_another_form_is_named_as_in_memory(tmp_path):
+    (tmp_path / "log.csv").write_bytes(day()[:50].to_csv(index=False).encode("utf-16"))
+    assert "text in UTF-16" in fault_of(tmp_path / "log.csv")
+
+
+def test_a_ragged_row_near_the_beginning_is_the_same_fault_on_disk(tmp_path):
+    lines = day()[:200].to_csv(index=False).splitlines()
+    (tmp_path / "log.csv").write_text("\n".join([*lines[:49], "half a line", *lines[49:]]) + "\n")
+    assert "50:1: row: should have 2 fields, got 1" in fault_of(tmp_path / "log.csv")
 
 
 def test_lines_of_another_form_are_told_or_refused_as_in_memory(tmp_path):
