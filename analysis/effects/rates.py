@@ -27,8 +27,6 @@ from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 
 MEASURED, POOLED, FILLED = "measured", "pooled", "not seen"
-_LONE: Final = 1e-6
-"""Share of a cell that others than one cluster have, below which it is the only one."""
 """Where a job's rate is from: mostly its own machines, mostly what is expected of it, or that alone."""
 _SWEEPS, _CLOSE, _TURNS = 200, 1e-9, 5
 _LEAST_SLOPED: Final = 30
@@ -41,6 +39,10 @@ _LEAST_JOBS: Final = 12
 """Jobs seen on both platforms from which on the slope of what a model predicts is fitted; with fewer it is 1."""
 _LEAST_LEFT: Final = 0.5
 """Of the squared error that products over clusters give, what is left at least when cells' own are steadied."""
+_LONE: Final = 1e-6
+"""Share of a cell that others than one cluster have, below which it is the only one."""
+_SMALLEST: Final = 1e-18
+"""Squared error of a log rate, at least: rounding leaves no less, where all values are alike."""
 _WIDEST: Final = 4.0
 """Variance of log rates between jobs, at most."""
 
@@ -363,7 +365,7 @@ class PlatformLevels:
             freedom = own**2 / sum(variance**2 / freedom for variance, freedom in both)
         beyond = np.stack([meetings.beyond[cells + platform] + of_job, meetings.beyond[cells + reference]])
         return PlatformContrast(
-            self, np.where(paired, log, 0.0), square, np.where(paired, freedom, 1.0), paired,
+            self, np.where(paired, log, 0.0), square, np.where(paired & np.isfinite(freedom), freedom, 1.0), paired,
             paired[job] * sign, through, np.where(paired, beyond, 0.0),
         )  # fmt: skip
 
@@ -485,7 +487,7 @@ class PooledRates:
         paired = contrast.paired
         if not paired.any():
             raise NotEnoughDataError(1, 0, "jobs that ran on both platforms")
-        y, v = contrast.log[paired], contrast.square[paired]
+        y, v = contrast.log[paired], np.maximum(contrast.square[paired], _SMALLEST)
         design, offset = np.ones((len(paired), 1)), np.zeros(len(paired))
         if predicted is not None:
             if paired.sum() >= _LEAST_JOBS:

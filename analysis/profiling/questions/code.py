@@ -41,7 +41,7 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     counted = parts.groupby(by)["application"].nunique()
     largest = parts.assign(value=parts["value"].astype(np.float64)).groupby(by)["value"].sum()[counted > 1]
     largest = largest.sort_values(ascending=False, kind="stable")
-    names = largest[largest >= largest.iloc[: max(top, 1)].min()].index.tolist()
+    names = largest[largest >= largest.iloc[:top].min()].index.tolist()
     if not names:
         return pd.DataFrame(columns=[by, "share", "low", "high", "applications", "largest_share_in_one", "largest_in"])
     share = intervals_of(database, of_fleet(database, event, (by,)), names)

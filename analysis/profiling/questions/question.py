@@ -98,6 +98,8 @@ def read(defaults: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str,
             what = "a whole number" if kind is int else "a number"
             faults.append(f'{name}: should be {what}, got "{str(value)[:60]}"')
     faults += [f"{name}: should be finite, got {value}" for name, value in values.items() if not _finite(value)]
+    if "top" in values and float(values["top"]) < 1:
+        faults.append(f"top: should be 1 or more, got {values['top']}")
     if faults:
         raise QueryError("\n".join(faults))
     return values

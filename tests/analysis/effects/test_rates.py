@@ -117,6 +117,13 @@ def test_no_job_on_both_platforms_is_told():
         compared(apart)
 
 
+def test_values_that_are_all_alike_are_a_rate_without_error():
+    cells = [(job, m, "old" if m < 4 else "new", 1.0) for job in "abc" for m in range(8)]
+    answer = compared(rows_of(cells))
+    assert answer.fleet[["rate", "low", "high"]].to_numpy() == pytest.approx(np.ones((1, 3)), abs=1e-6)
+    assert answer.jobs[["rate", "low", "high"]].to_numpy() == pytest.approx(np.ones((3, 3)), abs=1e-6)
+
+
 def test_neighbours_count_by_who_they_are():
     """A job that misses ten times as often on the new platform as on the old is the same neighbour on both."""
     row = {"period": 0, "machine": [1, 1, 2, 2], "job": ["a", "b", "a", "b"], "platform": ["x", "x", "y", "y"]}

@@ -241,6 +241,7 @@ def test_samples_of_other_collections_are_not_added():
     [
         ({"colour": "red"}, "colour: no such parameter; there are by, event, top"),
         ({"top": "many"}, 'top: should be a whole number, got "many"'),
+        ({"top": 0}, "top: should be 1 or more, got 0"),
         ({"by": "line"}, "by: should be function or image, got line"),
     ],
 )
