@@ -1193,7 +1193,7 @@ class Profile:
         self, event: str | None = None, since_s: float | None = None, until_s: float | None = None
     ) -> "ProfileWatch":
         """Return what changed over time, when, and what it goes with: ``wsc profile watch``."""
-        from analysis.profiling.changes.series import WatchSpan
+        from analysis.profiling.changes.reading import WatchSpan
         from scenarios.profiling.watch import watch
 
         with _progress("reading profiles"):

@@ -318,7 +318,7 @@ def watch(
 ) -> None:
     """Find what changed over time, when, and with which revision, compiler, kernel, platform or data centre."""
     from analysis.profiling.changes.detection import WatchCriteria
-    from analysis.profiling.changes.series import WatchSpan
+    from analysis.profiling.changes.reading import WatchSpan
     from scenarios.profiling import watch as profile_watch
 
     criteria = WatchCriteria(false_alarms, min_factor, min_cost)

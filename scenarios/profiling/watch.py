@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.changes.detection import DetectableGrowth, Kind, WatchCriteria
-    from analysis.profiling.changes.series import Clock, CountSeries, WatchSpan
+    from analysis.profiling.changes.reading import WatchSpan
+    from analysis.profiling.changes.series import Clock, CountSeries
     from analysis.profiling.changes.watching import WatchedSeries, WatchFinding
     from analysis.profiling.database import Database
     from models.arrays import Floats
@@ -338,7 +339,7 @@ def watch_database(
         As `watch`.
     """
     from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria
-    from analysis.profiling.changes.series import WatchSpan
+    from analysis.profiling.changes.reading import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
     from analysis.profiling.query import unknown, usual_event
@@ -413,7 +414,7 @@ def span_faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
 def _lacking(series: "CountSeries") -> str:
     """Return in words why nothing could be compared; nothing if something was."""
     from analysis.profiling.changes.detection import comparable
-    from analysis.profiling.changes.series import MIN_SAMPLES
+    from analysis.profiling.changes.reading import MIN_SAMPLES
 
     sampled = int((series.everything > 0).sum())
     if sampled < 2:

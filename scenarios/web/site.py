@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from analysis.profiling.changes.detection import WatchCriteria
-from analysis.profiling.changes.series import WatchSpan
+from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.query import DIMENSIONS, LABEL, Query, QueryError

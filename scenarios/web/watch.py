@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from analysis.profiling.changes.detection import WatchCriteria
-from analysis.profiling.changes.series import WatchSpan
+from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.query import unknown
 from models.arrays import DAY_S

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.changes.detection import SeriesChange, moved_between
-from analysis.profiling.changes.series import CountSeries, programs
+from analysis.profiling.changes.reading import programs
+from analysis.profiling.changes.series import CountSeries
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.symbolise import GENERATED, UNKNOWN
 from models.arrays import Floats, Ints

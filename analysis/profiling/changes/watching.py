@@ -11,9 +11,10 @@ from analysis.profiling.changes.causes import Explanation, explanations
 from analysis.profiling.changes.course import course
 from analysis.profiling.changes.coverage import NamedParts, by_names
 from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, renamed, shifts
+from analysis.profiling.changes.reading import WatchSpan, programs, read
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
-from analysis.profiling.changes.series import ABOUT, CountSeries, WatchSpan, programs, read
+from analysis.profiling.changes.series import ABOUT, CountSeries
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.shelf import give_back_memory

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.profiling.changes.detection import WatchCriteria
-from analysis.profiling.changes.series import WatchSpan
+from analysis.profiling.changes.reading import WatchSpan
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.watch import watch

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.profiling.changes.detection import WatchCriteria
-from analysis.profiling.changes.series import WatchSpan
+from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.query import QueryError
 from models.randomness import stream
 from scenarios.profiling.watch import watch

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.profiling.changes import series as module
-from analysis.profiling.changes.series import WatchSpan, read, smoothed
+from analysis.profiling.changes.reading import WatchSpan, read, smoothed
 from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
 from models.randomness import stream
