@@ -157,7 +157,7 @@ def _groups(opened: pq.ParquetFile, event: str, span: tuple[int, int]) -> Iterat
 
 def _bounds(opened: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
     """Return the least and the greatest value of a column in a row group; None, None: its footer does not say."""
-    at = opened.schema_arrow.names.index(column)
-    statistics = opened.metadata.row_group(group).column(at).statistics
+    leaves = [opened.schema.column(at).path for at in range(len(opened.schema))]  # a nested column is several
+    statistics = opened.metadata.row_group(group).column(leaves.index(column)).statistics
     known = statistics is not None and statistics.has_min_max
     return (statistics.min, statistics.max) if known else (None, None)

@@ -62,7 +62,7 @@ def _unwritten(error: OSError) -> None:
     """End the process, as Python itself would try to write again: nobody reads any more, or there is no room."""
     if isinstance(error, BrokenPipeError):
         os._exit(UNREAD)
-    os.write(2, f"{os.strerror(error.errno or 0)}\n".encode())
+    os.write(2, f"{error.strerror or error}\n".encode())
     os._exit(2)
 
 
