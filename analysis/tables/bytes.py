@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from analysis.tables.faults import refusal
+from analysis.tables.faults import FileFault, refusal
 from models.errors import WscError
 
 LARGEST_BYTES = 1 << 29
@@ -24,11 +24,16 @@ _RATIO, _FREE_BYTES = 200, 1 << 24
 
 
 class DamagedError(WscError):
-    """A gzip file that is cut off or damaged, or a text that is none; the message is the decoder's."""
+    """A packed file that is cut off or damaged, or a text that is none; the message is the decoder's."""
 
-    def __init__(self, message: str, *, cut_off: bool = False) -> None:
+    def __init__(self, message: str, *, cut_off: bool = False, form: str = "gzip") -> None:
         super().__init__(message)
-        self.cut_off = cut_off
+        self.cut_off, self.form = cut_off, form
+
+    def fault(self, whole_lines: int) -> FileFault:
+        """Return the fault of the line after the last that could be read whole."""
+        got = "one cut off" if self.cut_off else "a damaged one"
+        return FileFault(whole_lines + 1, 1, "file", f"should be a whole {self.form} file", got)
 
 
 class ByteSource(Protocol):
@@ -43,7 +48,8 @@ class _Unpacked(io.RawIOBase):
     """The content of gzip members (RFC 1952) or zstd frames (RFC 8878), one after another."""
 
     def __init__(self, packed: BinaryIO, *, zstd: bool = False) -> None:
-        self._packed = packed
+        self._packed, self._form = packed, "zstd" if zstd else "gzip"
+        self._content = memoryview(b"")
         self._members: ByteSource
         if zstd:
             import pyarrow as pa
@@ -56,18 +62,23 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer in typeshed
+        if not self._content:  # always as much at a time, so that as much is read of a damaged file, however it is read
+            self._content = memoryview(self._unpacked())
+        content, self._content = self._content[: len(buffer)], self._content[len(buffer) :]
+        buffer[: len(content)] = content
+        return len(content)
+
+    def _unpacked(self) -> bytes:
         try:
-            content = self._members.read1(len(buffer))
+            return self._members.read1(_HEAD_BYTES)
         except EOFError as error:
-            raise DamagedError(str(error), cut_off=True) from None
+            raise DamagedError(str(error), cut_off=True, form=self._form) from None
         except (zlib.error, gzip.BadGzipFile) as error:
-            raise DamagedError(str(error), cut_off=False) from None
+            raise DamagedError(str(error), cut_off=False, form=self._form) from None
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise DamagedError(str(error), cut_off="Truncated" in str(error)) from None
-        buffer[: len(content)] = content
-        return len(content)
+            raise DamagedError(str(error), cut_off="Truncated" in str(error), form=self._form) from None
 
     def close(self) -> None:
         self._packed.close()

@@ -190,16 +190,13 @@ def cells_of(source: Source) -> FileCells:
         return cells_of_table(table_of(source) if isinstance(source, pd.DataFrame) else answered(source))
     with stream_of(source) as stream:
         data, damage = salvaged(stream)
-    cut = "" if damage is None else "one cut off" if damage.cut_off else "a damaged one"
     if data.startswith(PARQUET):
-        return _parquet_cells(data, cut)
-    if not cut:
+        return _parquet_cells(data, damage)
+    if damage is None:
         return csv_cells(data)
     whole_lines = data[: data.rfind(b"\n") + 1]
-    if not whole_lines:
-        return _unreadable(1, "should be a whole gzip file", cut)
-    cells = csv_cells(whole_lines)
-    cells.faults.append(FileFault(whole_lines.count(b"\n") + 1, 1, "file", "should be a whole gzip file", cut))
+    cells = csv_cells(whole_lines) if whole_lines else FileCells([], {}, np.array([], dtype=np.int64))
+    cells.faults.append(damage.fault(whole_lines.count(b"\n")))
     return cells
 
 
@@ -263,11 +260,12 @@ def _from_rows(names: list[str], rows: list[list[str]], lines: list[int]) -> Fil
     return FileCells(names, texts, np.array([line for line, _ in whole], dtype=np.int64), faults)
 
 
-def _parquet_cells(data: bytes, cut: str) -> FileCells:
+def _parquet_cells(data: bytes, damage: DamagedError | None) -> FileCells:
     try:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError):
-        return _unreadable(1, "should be a whole Parquet file", cut or "one that is cut off or damaged")
+        got = "one that is cut off or damaged" if damage is None else damage.fault(0).got
+        return _unreadable(1, "should be a whole Parquet file", got)
     return cells_of_table(table)
 
 

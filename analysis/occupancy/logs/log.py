@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.occupancy.logs.clocks import OwnClock
-from analysis.tables.bytes import salvaged, stream_of
+from analysis.tables.bytes import head_of, salvaged, stream_of
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Floats, Ints
 
@@ -136,18 +136,25 @@ def content_of(path: Path) -> bytes:
     with stream_of(path) as source:
         content, damage = salvaged(source)
     if damage is not None:
-        raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
+        raise FileError([damage.fault(content.count(b"\n"))])
     return content
+
+
+def begin_of(path: Path) -> bytes:
+    """Return the beginning of a log, as `head_of`; refuse one that is empty or of which nothing can be unpacked."""
+    head = head_of(path)
+    if not head:
+        content_of(path)
+        raise FileError([FileFault(0, 0, "", "is empty", "")])
+    return head
 
 
 def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
     """Yield a log's text in pieces of about so many bytes, whole lines, and how many lines each has; refuse damage."""
-    rest = b""
+    rest, lines, damage = b"", 0, None
     with stream_of(path) as source:
-        while True:
+        while damage is None:
             content, damage = salvaged(source, size)
-            if damage is not None:
-                raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
             if not content:
                 break
             end = content.rfind(b"\n")
@@ -155,8 +162,11 @@ def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
                 rest += content
                 continue
             piece = b"".join((rest, memoryview(content)[:end]))
+            lines += piece.count(b"\n") + 1
             yield piece, piece.count(b"\n") + 1
             rest = content[end + 1 :]
+    if damage is not None:
+        raise FileError([damage.fault(lines)])
     if rest:
         yield rest, rest.count(b"\n") + 1
 

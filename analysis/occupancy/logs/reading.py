@@ -4,10 +4,9 @@ A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cel
 """
 
 import hashlib
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -36,6 +35,7 @@ from analysis.occupancy.logs.log import (
     Log,
     LogFinding,
     Roles,
+    begin_of,
     count_from_1970,
     counted,
     names_requests,
@@ -76,6 +76,8 @@ _NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
+ZONELESS = "should have a zone, as others have"
+"""The problem of a stamp without a zone in a column whose other stamps have one."""
 _OFFSET_LENGTH = len("+00:00]")
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
@@ -230,11 +232,7 @@ def read_log(
     """
     said = options or LogOptions(arrival, departure, duration, unit, priority)
     refuse_unit(said)
-    head = head_of(path)
-    if not head and path.stat().st_size:
-        raise FileError([FileFault(1, 1, "file", "should be a whole packed file", "one cut off or damaged")])
-    if not head:
-        raise FileError([FileFault(0, 0, "", "is empty", "")])
+    head = begin_of(path)
     records = _records(path, head, said)
     if records is not None:
         return _of_records(records, said)
@@ -775,8 +773,41 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
     return replace(log, table=table)
 
 
+@dataclass(slots=True)
+class PartTally:
+    """What is counted of a table's columns of times while it is read part by part, or of the only part."""
+
+    is_stamp: Mapping[str, bool] = field(default_factory=dict)
+    """Whether columns hold stamps or numbers, where that is known; else most cells of a part decide."""
+    stamps: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Cells of columns that can be read as either."""
+    low: dict[str, FileFault] = field(default_factory=dict)
+    """The first cell of a column that is below what it may hold."""
+    lows: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, numbers: int, stamps: int) -> None:
+        """Count cells of a column."""
+        self.numbers[name] = self.numbers.get(name, 0) + numbers
+        self.stamps[name] = self.stamps.get(name, 0) + stamps
+
+    def add_low(self, cells: FileCells, name: str, low: "pd.Series[bool]", least: float) -> None:
+        """Take the cells of a column that are too low."""
+        if low.any():
+            first = next(cells.faults_of(name, low, f"should be at least {least:g}"))
+            self.low.setdefault(name, first)
+            self.lows[name] = self.lows.get(name, 0) + int(low.sum())
+
+    def faults(self) -> Iterator[FileFault]:
+        """Yield a fault for each column with cells that are too low: the first is shown, the others are counted."""
+        for name, fault in self.low.items():
+            others = self.lows[name] - 1
+            more = f", as should {counted(others, 'cell')} further down" if others else ""
+            yield fault._replace(problem=f"{fault.problem}{more}")
+
+
 def careful_columns(
-    cells: FileCells, options: LogOptions, form: Times | None, *, part: bool = False
+    cells: FileCells, options: LogOptions, form: Times | None, *, tally: PartTally | None = None
 ) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
     """Return which columns hold what, and each of them, checked cell by cell.
 
@@ -785,16 +816,19 @@ def careful_columns(
     cells : of a file, or of a part of it
     options : what the file does not say itself
     form : of its records, if that is known
-    part : whether it is a part, which need not hold times of each kind
+    tally : of a part, which need not hold times of each kind: where its cells are counted
     """
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
     which = _roles(cells, options, form)
     columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
     faults = list(cells.faults)
+    of_all = PartTally()
     for name in which.times():
-        columns[name], wrong = _checked(cells, name, 0.0 if name == which.duration else -np.inf, options, part=part)
+        least = 0.0 if name == which.duration else -np.inf
+        columns[name], wrong = _checked(cells, name, least, options, tally or of_all, part=tally is not None)
         faults += wrong
+    faults += of_all.faults()
     for name in which.classes():
         columns[name], wrong = _classes(cells, name)
         faults += wrong
@@ -815,7 +849,7 @@ def _roles(cells: FileCells, options: LogOptions, form: Times | None) -> Roles:
 
 
 def _checked(
-    cells: FileCells, name: str, least: float, options: LogOptions, *, part: bool
+    cells: FileCells, name: str, least: float, options: LogOptions, tally: PartTally, *, part: bool
 ) -> tuple[pa.ChunkedArray, list[FileFault]]:
     """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
     given = cells.columns[name]
@@ -825,15 +859,14 @@ def _checked(
         given = pd.to_datetime(text.mask(missing), format=kind_of_stamp(text[~missing]), errors="coerce")
         faults = list(cells.faults_of(name, given.isna() & ~missing, "should be a time"))
         return _zoned(given, options.zone), faults
-    times, kind = _read(given, text.mask(missing))
-    faults = list(cells.faults_of(name, times.isna() & ~missing, f"should be a {kind}"))
-    if kind == "number":
+    times, kind = _read(given, text.mask(missing), name, tally)
+    faults = list(cells.faults_of(name, times.isna() & ~missing, f"should be {kind}"))
+    if kind == "a number":
+        tally.add_low(cells, name, (times < least) & ~np.isinf(times), least)
         faults += _outside(cells, name, times, least, options.unit)
     elif given.dtype.kind != "M":
         zoned = text.str.contains(_ZONE) & ~missing
-        faults += cells.faults_of(
-            name, times.notna() & ~zoned & bool(zoned.any()), "should have a zone, as others have"
-        )
+        faults += cells.faults_of(name, times.notna() & ~zoned & bool(zoned.any()), ZONELESS)
         times = times if zoned.any() or times.dtype.kind == "m" else times.dt.tz_localize(None)
     if len(text) and missing.all() and not part:
         faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
@@ -841,14 +874,10 @@ def _checked(
 
 
 def _outside(cells: FileCells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
-    """Yield the faults of numbers that are no times: infinite ones, those that are too small or too far away."""
+    """Yield the faults of numbers that are no times: infinite ones, those that are too far away."""
     farthest = FARTHEST_S * PER_SECOND[unit_of(name, numbers.to_numpy(dtype=np.float64), unit)[0]]
     finite = ~np.isinf(numbers)
     yield from cells.faults_of(name, ~finite, "should be a finite number")
-    low = (numbers < least) & finite
-    others = int(low.sum()) - 1
-    more = f", as should {counted(others, 'cell')} further down" if others > 0 else ""
-    yield from itertools.islice(cells.faults_of(name, low, f"should be at least {least:g}{more}"), 1)
     far = finite & (numbers >= least) & (numbers.abs() > farthest)
     yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
 
@@ -878,14 +907,19 @@ def _zoned(times: pd.Series, zone: str | None) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(times, from_pandas=True)])
 
 
-def _read(given: pd.Series, text: pd.Series) -> tuple[pd.Series, str]:
+def _read(given: pd.Series, text: pd.Series, name: str, tally: PartTally) -> tuple[pd.Series, str]:
     if given.dtype.kind == "M":
-        return given, "time"
+        return given, "a time"
     numeric = pd.to_numeric(text, errors="coerce").astype(float)
     if numeric.notna().sum() * 2 < text.notna().sum() and _has_units(text):
-        return pd.to_timedelta(numbers(text.fillna(""), "duration").value, unit="s").to_series(index=text.index), "time"
+        return pd.to_timedelta(numbers(text.fillna(""), "duration").value, unit="s").to_series(
+            index=text.index
+        ), "a time"
     stamps = pd.to_datetime(with_points(text), errors="coerce", utc=True, format="ISO8601")
-    return (stamps, "ISO 8601 time") if stamps.notna().sum() > numeric.notna().sum() else (numeric, "number")
+    counts = int(numeric.notna().sum()), int(stamps.notna().sum())
+    tally.add(name, *counts)
+    is_stamp = tally.is_stamp.get(name, counts[1] > counts[0])
+    return (stamps, "an ISO 8601 time") if is_stamp else (numeric, "a number")
 
 
 def _has_units(text: pd.Series) -> bool:

@@ -385,20 +385,21 @@ def _objects(content: bytes) -> tuple[list[JsonRecord], list[int], list[int], in
             places.append(at + 1)
         else:
             other.append(at)
-        if (at == 0 and not objects) or len(other) > max(20, len(objects)):
-            break
-    if objects and len(other) < len(objects):
+    if len(other) < len(objects):
         return objects, places, other, len(objects) + len(other)
     document = _parsed(content)
     if isinstance(document, dict):
         return [document], [1], [], 1
     records = [record for record in document if isinstance(record, dict)] if isinstance(document, list) else []
     if not records:
-        first = lines[other[0]] if other else b""
-        shown = first.decode(errors="replace")[:60]
-        problem = "should be a JSON object, a line for each request, or one document"
-        raise FileError([FileFault(other[0] + 1 if other else 1, 1, "line", problem, f'"{shown}"')])
+        raise no_objects(other[0] if other else 0, lines[other[0]] if other else b"")
     return records, list(range(1, len(records) + 1)), [], len(records)
+
+
+def no_objects(place: int, line: bytes) -> FileError:
+    """Return the error of a file half of whose lines are no objects, the first of which is at a place, from 0."""
+    problem = "should be a JSON object, a line for each request, or one document"
+    return FileError([FileFault(place + 1, 1, "line", problem, f'"{line.decode(errors="replace")[:60]}"')])
 
 
 def _parsed(text: bytes) -> object:

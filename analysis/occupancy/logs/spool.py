@@ -1,6 +1,8 @@
 """A log of requests as numbers on disk: read a portion at a time, so that memory does not grow with its length."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import csv
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from analysis.occupancy.logs.log import (
     PER_SECOND,
     LogFinding,
     Roles,
+    begin_of,
     first_too_long,
     names_requests,
     names_several,
@@ -28,7 +31,9 @@ from analysis.occupancy.logs.log import (
 from analysis.occupancy.logs.log import roles as roles_of
 from analysis.occupancy.logs.reading import (
     TEXT,
+    ZONELESS,
     LogOptions,
+    PartTally,
     TimeBase,
     base_of,
     behind,
@@ -63,6 +68,7 @@ from analysis.occupancy.logs.records import (
     json_piece,
     left_out,
     matched,
+    no_objects,
     refuse_most,
     with_parts,
     with_path,
@@ -70,10 +76,12 @@ from analysis.occupancy.logs.records import (
 from analysis.tables.bytes import PARQUET, head_of, is_packed
 from analysis.tables.cells import FileCells, cells_of_table, csv_cells
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Floats, UInts
+from models.arrays import Floats, Ints, UInts
 
 _MISSING = np.iinfo(np.int64).min
 _MOST_FAULTS = 1000
+_MANY_LINES = 100_000
+"""Lines from which on it is not waited for the end to tell that half are of another form."""
 _NO_TIME = "should hold at least one time"
 _SAMPLE = 100_000
 """Rows, evenly over the log, that parts on disk are divided by."""
@@ -196,6 +204,15 @@ class Spool:
     resolution_s: float = 0.0
     behind: bool = False
     """Whether times are to be those of the servers behind a proxy."""
+    places: dict[str, int] = field(default_factory=dict)
+    """Places of the file's columns, from 1."""
+    runs: Sequence[tuple[int, int]] = ()
+    """Rows, from 0, and the lines that they are in, where rows that follow are in the lines that follow."""
+
+    def line_of(self, row: int) -> int:
+        """Return the line of a row, from 0, by the runs."""
+        begin, line = self.runs[bisect_right(self.runs, (row, self.rows + self.runs[-1][1])) - 1]
+        return line + row - begin
 
     @property
     def dtype(self) -> np.dtype[np.void]:
@@ -280,7 +297,7 @@ class Spool:
         if far is not None:
             what = f"should not be far longer than the whole log, {far[1]:.4g} s"
             what += ": say --unit, or another column with --duration"
-            raise FileError([FileFault(0, 0, name, what, f"{far[2]:.4g} s")])
+            raise FileError([FileFault(self.line_of(far[0]), self.places.get(name, 0), name, what, f"{far[2]:.4g} s")])
 
     def _known(self, stamp: str, duration: str, rows: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield stamps and durations of requests, seconds."""
@@ -422,12 +439,12 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
     FileError
         With every fault of the file, by line.
     """
-    reader = _Reader(path, options, sizes, rest)
+    reader = _Reader(path, options, sizes, rest=rest)
     spool, extents, reached = None, dict[str, tuple[float, ...]](), 0
     with file.open("wb") as target:
-        for portion in reader.portions():
-            if spool is None:
-                spool = _begun(file, reader, portion, rest)
+        for unlike in reader.portions():
+            spool = spool or _begun(file, reader, unlike, rest)
+            portion = _alike(spool, unlike)
             for name, column in portion.times.items():
                 ends = (*extents.get(name, ()), *extent_of(column))
                 extents[name] = (min(ends), max(ends)) if ends else ()
@@ -437,10 +454,10 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
             spool.rows += len(next(iter(portion.times.values())))
             if spool.naming and portion.names is not None and portion.names.null_count:
                 raise FileError([FileFault(0, 0, str(spool.which.request), "should name every request", "a null")])
+    reader.refuse()
     if spool is None:
-        raise FileError(reader.faults or [FileFault(2, 1, "rows", "should hold at least one row", "none")])
-    if reader.faults:
-        raise FileError(reader.faults[:_MOST_FAULTS], counted=len(reader.faults[_MOST_FAULTS:]))
+        raise FileError([FileFault(2, 1, "rows", "should hold at least one row", "none")])
+    spool.places, spool.runs = {name: at + 1 for at, name in enumerate(reader.names)}, reader.runs
     if options.zone is not None:
         extents |= spool.localise(options.zone, sizes.rows)
     _settle(spool, reader, extents, options)
@@ -454,14 +471,36 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
 class _Reader:
     """A file as portions, and what was learnt of it on the way."""
 
-    def __init__(self, path: Path, options: LogOptions, sizes: Sizes, rest: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        options: LogOptions,
+        sizes: Sizes,
+        *,
+        rest: bool,
+        zoned: Collection[str] = (),
+        is_stamp: Mapping[str, bool] | None = None,
+    ) -> None:
         self.path, self.options, self.sizes, self.rest = path, options, sizes, rest
+        self.zoned = zoned
+        """Columns whose stamps should all have a zone."""
         self.which = Roles()
         self.form: Times | None = None
+        self.names: list[str] = []
         self.others: list[str] = []
         self.faults: list[FileFault] = []
-        self.zoned: dict[str, bool] = {}
-        """Whether stamps of a column say their zone."""
+        self.counted = 0
+        """Faults beyond these."""
+        self.is_stamp = is_stamp or {}
+        """Whether columns hold stamps or numbers, where that is known."""
+        self.tally = PartTally(self.is_stamp)
+        self.kinds: dict[str, set[bool]] = {}
+        """Whether a column holds stamps, in some portion."""
+        self.zones: dict[str, set[bool]] = {}
+        """Whether stamps of a column say their zone, in some portion."""
+        self.rows = 0
+        self.runs: list[tuple[int, int]] = []
+        """As of `Spool`."""
         self.not_read: list[int] = []
         self.lines = 0
         self.without_times = 0
@@ -470,9 +509,7 @@ class _Reader:
 
     def portions(self) -> Iterator[_Portion]:
         """Yield some rows after the others; faults are collected."""
-        head = head_of(self.path)
-        if not head:
-            raise FileError([FileFault(0, 0, "", "is empty", "")])
+        head = begin_of(self.path)
         lines = line_form(head)
         if self.options.form is not None:
             yield from self._lines(*format_times(self.options.form), parts=False)
@@ -507,7 +544,7 @@ class _Reader:
 
     def _csv(self) -> Iterator[_Portion]:
         names, header, line, types = table_names(self.path), b"", 1, dict[str, pa.DataType]()
-        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+        for piece, lines in self._whole_rows():
             begun = bool(header)
             if not begun:
                 header = piece.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0] + b"\n"
@@ -526,6 +563,22 @@ class _Reader:
                 table = None
             yield from self._quickly(table, partial(csv_cells, text), skipped)
 
+    def _whole_rows(self) -> Iterator[tuple[bytes, int]]:
+        """Yield pieces of a table that do not end within quotation marks; damage is told beside other faults."""
+        held, before = b"", 0
+        try:
+            for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+                text = held + piece
+                if text.count(b'"') % 2 and len(held) <= csv.field_size_limit():
+                    held, before = text + b"\n", before + lines
+                    continue
+                yield text, before + lines
+                held, before = b"", 0
+        except FileError as error:
+            self._add(error.faults)
+        if held:
+            yield held, before
+
     def _types(self) -> dict[str, pa.DataType]:
         """Return what the columns hold, by the first lines; nothing if these are no table, which their rows tell."""
         try:
@@ -541,16 +594,17 @@ class _Reader:
             return None
 
     def _json(self) -> Iterator[_Portion]:
-        line, names = 1, list[str]()
+        line, names, unlike = 1, list[str](), b""
         for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
             text = piece.removeprefix(b"\xef\xbb\xbf") if line == 1 else piece
             cells, form, other, count, fields = json_piece(text, line, names)
+            if other and not self.not_read:
+                unlike = text.split(b"\n")[other[0] - (line - 1)]
             self.not_read += other
             self.lines += count
             line += lines
-            if 2 * len(self.not_read) > max(40, self.lines):
-                problem = "should be a JSON object, a line for each request, or one document"
-                raise FileError([FileFault(self.not_read[0] + 1, 1, "line", problem, "another line")])
+            if 2 * len(self.not_read) > max(_MANY_LINES, self.lines):
+                raise no_objects(self.not_read[0], unlike)
             if not len(cells.lines):
                 continue
             if not names:
@@ -561,6 +615,8 @@ class _Reader:
                 self.without_times += int(np.count_nonzero(~rows))
                 cells = chosen(cells, rows)
             yield from self._quickly(None, partial(_same, cells), 0)
+        if 2 * len(self.not_read) >= self.lines:
+            raise no_objects(self.not_read[0] if self.not_read else 0, unlike)
 
     def _lines(self, pattern: str, form: Times | None, *, parts: bool) -> Iterator[_Portion]:
         """Yield the lines of a regular expression, as `records` reads them; with parts those of HAProxy or AWS."""
@@ -589,7 +645,7 @@ class _Reader:
         self.notes = held_back(held_s, refused)
 
     def _named(self, names: Sequence[str]) -> None:
-        self.which = roles_of(names, *self.options.stated())
+        self.names, self.which = list(names), roles_of(names, *self.options.stated())
         self.others = [name for name in names if name not in self.which.times()]
 
     def _wanted(self) -> list[str]:
@@ -600,27 +656,36 @@ class _Reader:
         """Yield a portion as Arrow reads it, or checked cell by cell if anything is unusual; collect its faults."""
         if self.options.upstream and self.form is None:
             refuse_upstream(None, self.which.times())
-        if table is not None and _is_sound(table, self.which):
+        if table is not None and _is_sound(table, self.which) and not self._is_unlike(table):
             others = plain_frame(table.select(self.others)) if self.rest else None
             request = self.which.request
             names = None if request is None else table[request]
             times = {name: table[name] for name in self.which.times()}
-            self.faults += self._unlike_zones(times, skipped + 2)
-            yield _Portion(times, names, others)
+            for name, column in times.items():
+                self.tally.add(name, *self._counts(column))
+            if self._note(times, skipped + 2 + np.arange(len(table))):
+                yield _Portion(times, names, others)
             return
         cells = cells_of()
         cells.lines = cells.lines + skipped
         cells.faults = [
             fault._replace(line=fault.line + skipped) for fault in cells.faults if not skipped or fault.line > 1
         ]
+        if not cells.names:
+            raise FileError(cells.faults)
         try:
-            self.which, columns = careful_columns(cells, replace(self.options, zone=None), self.form, part=True)
+            self.which, columns = careful_columns(cells, replace(self.options, zone=None), self.form, tally=self.tally)
         except FileError as error:
             if any(fault.line <= 1 for fault in error.faults):
                 raise
-            self.faults += error.faults
+            self._add(error.faults)
             return
-        self.faults += self._unlike_zones(columns, int(cells.lines[0]) if len(cells.lines) else skipped)
+        for name in self.which.times():
+            if self._lacks_zone(name, columns[name]):
+                self._add(cells.faults_of(name, ~np.asarray(columns[name].is_null()), ZONELESS))
+        if not self._note(columns, cells.lines):
+            return
+        self.names = cells.names
         self.others = [name for name in cells.names if name not in self.which.times()]
         names = columns.get(str(self.which.request))
         others = pd.DataFrame({name: cells.columns[name].astype(str) for name in self.others}) if self.rest else None
@@ -630,15 +695,69 @@ class _Reader:
             after = None if self.form is None else behind(cells, self.form)
         yield _Portion({name: columns[name] for name in self.which.times()}, names, others, after)
 
-    def _unlike_zones(self, times: Mapping[str, pa.ChunkedArray], line: int) -> Iterator[FileFault]:
-        """Yield a fault for each column whose stamps say their zone here and not before, or the other way round."""
+    def _is_unlike(self, table: pa.Table) -> bool:
+        """Return whether a portion has to be told what its columns hold, as most others hold it."""
+        times = {name: table[name] for name in self.which.times()}
+        return any(self._lacks_zone(name, column) or not self._is_kind(name, column) for name, column in times.items())
+
+    def _is_kind(self, name: str, column: pa.ChunkedArray) -> bool:
+        """Return whether a column holds stamps or numbers, whichever it should, if that is known."""
+        is_stamp = bool(pa.types.is_timestamp(column.type))
+        return column.null_count == len(column) or self.is_stamp.get(name, is_stamp) == is_stamp
+
+    def _counts(self, column: pa.ChunkedArray) -> tuple[int, int]:
+        """Return how many cells of a column are numbers, and how many are stamps."""
+        known = len(column) - column.null_count
+        return (0, known) if pa.types.is_timestamp(column.type) else (known, 0)
+
+    def _lacks_zone(self, name: str, column: pa.ChunkedArray) -> bool:
+        """Return whether stamps of a column have no zone that should have one."""
+        kind, known = column.type, column.null_count < len(column)
+        return name in self.zoned and pa.types.is_timestamp(kind) and kind.tz is None and known
+
+    def _note(self, times: Mapping[str, pa.ChunkedArray], lines: Ints) -> bool:
+        """Note in which lines a portion is, and what its columns hold; return whether that is the same so far."""
+        begins = np.flatnonzero(np.diff(lines, prepend=-1) != 1) if len(lines) else lines
+        follows = self.runs and len(lines) and self.rows - self.runs[-1][0] + self.runs[-1][1] == lines[0]
+        self.runs += [(self.rows + int(at), int(lines[at])) for at in (begins[1:] if follows else begins)]
+        self.rows += len(lines)
         for name in self.which.times():
             kind, known = times[name].type, times[name].null_count < len(times[name])
             if pa.types.is_timestamp(kind) and known:
-                zoned = kind.tz is not None
-                if self.zoned.setdefault(name, zoned) != zoned:
-                    problem = "should have a zone in all rows or in none"
-                    yield FileFault(line, 0, name, problem, f"rows from here on {'with' if zoned else 'without'} one")
+                self.zones.setdefault(name, set()).add(kind.tz is not None)
+            if known and not pa.types.is_duration(kind):
+                self.kinds.setdefault(name, set()).add(pa.types.is_timestamp(kind))
+        return not self._mixed()
+
+    def _mixed(self) -> list[str]:
+        """Return the columns that hold stamps in some portions and numbers in others."""
+        return [name for name, kinds in self.kinds.items() if len(kinds) > 1]
+
+    def _add(self, faults: Iterable[FileFault]) -> None:
+        """Take faults: the first thousand are remembered, all are counted."""
+        for fault in faults:
+            if fault.problem == ZONELESS:
+                self.zones[fault.field] = {True, False}
+            if len(self.faults) < _MOST_FAULTS:
+                self.faults.append(fault)
+            else:
+                self.counted += 1
+
+    def refuse(self) -> None:
+        """Raise the faults, if there are any; those of a second reading if portions are unlike: most cells decide."""
+        faults = [*self.faults, *self.tally.faults()]
+        zoned = {name for name, zones in self.zones.items() if len(zones) > 1}
+        both = [name for name, stamps in self.tally.stamps.items() if stamps and self.tally.numbers[name]]
+        if not self.is_stamp and (zoned or self._mixed() or (faults and both)):
+            is_stamp = {name: stamps > self.tally.numbers[name] for name, stamps in self.tally.stamps.items()}
+            again = _Reader(self.path, self.options, self.sizes, rest=False, zoned=zoned, is_stamp=is_stamp)
+            for _ in again.portions():
+                pass
+            again.refuse()
+        for name in self._mixed():
+            faults.append(FileFault(0, 0, name, "should hold the same kind of times throughout", "stamps and numbers"))
+        if faults:
+            raise FileError(faults, counted=self.counted)
 
 
 def _same(cells: FileCells) -> FileCells:
@@ -662,7 +781,7 @@ def _stored(kind: pa.DataType) -> type[np.generic]:
 
 def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
     """Return an empty spool for portions like the first one."""
-    which, kinds = reader.which, {name: column.type for name, column in portion.times.items()}
+    which, kinds = reader.which, {name: _widest(column) for name, column in portion.times.items()}
     naming = None
     if which.request is not None and portion.names is not None:
         naming = "request" if names_requests(which.request) else "id"
@@ -675,19 +794,36 @@ def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
     return Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others, behind=after)
 
 
+def _alike(spool: Spool, portion: _Portion) -> _Portion:
+    """Return a portion whose times are of the kinds of the first one."""
+    times = dict(portion.times)
+    for name, kind in spool.kinds.items():
+        if times[name].type != kind:
+            try:
+                times[name] = times[name].cast(kind)
+            except pa.ArrowException:
+                problem = f"should hold the same kind of times throughout, first {kind}"
+                got = f"{times[name].type} from row {spool.rows + 1:,} on"
+                raise FileError([FileFault(0, 0, name, problem, got)]) from None
+    return portion._replace(times=times)
+
+
+def _widest(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the kind of a column, nanoseconds of stamps that these hold: later ones may be finer."""
+    kind = column.type
+    if not pa.types.is_timestamp(kind):
+        return kind
+    try:
+        return column.cast(pa.timestamp("ns", kind.tz)).type
+    except pa.ArrowException:
+        return kind
+
+
 def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:
     """Return a portion as rows of numbers."""
     rows = np.empty(len(next(iter(portion.times.values()))), spool.dtype)
     for at, (name, kind) in enumerate(spool.kinds.items()):
         column = portion.times[name]
-        if column.type != kind:
-            try:
-                column = column.cast(kind)
-            except pa.ArrowException:
-                problem = f"should hold the same kind of times throughout, first {kind}"
-                raise FileError(
-                    [FileFault(0, 0, name, problem, f"{column.type} from row {spool.rows + 1:,} on")]
-                ) from None
         if pa.types.is_timestamp(kind):
             rows[f"time{at}"] = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
         else:
@@ -724,7 +860,7 @@ def _settle(spool: Spool, reader: _Reader, extents: Mapping[str, tuple[float, ..
         findings += without_times(form, reader.without_times)
     for name in which.times():
         if not extents.get(name):
-            raise FileError([FileFault(2, 1, name, _NO_TIME, "none")])
+            raise FileError([FileFault(2, spool.places.get(name, 1), name, _NO_TIME, "none")])
         spool.bases[name] = base_of(name, spool.kinds[name], extents[name], options.unit, form)
     supposed = [*zone_notes(spool.kinds), *(base.note for base in spool.bases.values() if base.note)]
     refuse_undecided(which, supposed)

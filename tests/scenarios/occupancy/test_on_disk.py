@@ -439,6 +439,60 @@ def fault_of(file: Path, query: OccupancyQuery = QUERY, options: LogOptions | No
     return str(caught.value)
 
 
+def faulty(rows: list[str], changes: dict[int, str]) -> bytes:
+    """Lines with some of them changed."""
+    return "\n".join(changes.get(at, row) for at, row in enumerate(rows)).encode() + b"\n"
+
+
+def times_of(form: str) -> list[str]:
+    """Rows of 400 requests: both ends, the start and how long it took, or stamps."""
+    log = day()[:400].round(6)
+    log["took"] = (log["departure_s"] - log["arrival_s"]).round(6)
+    if form == "ends":
+        return log[["arrival_s", "departure_s"]].to_csv(index=False).splitlines()
+    if form == "json":
+        return log[["arrival_s", "departure_s"]].to_json(orient="records", lines=True).splitlines()
+    if form in {"duration_s", "latency"}:
+        return log[["arrival_s", "took"]].to_csv(index=False, header=["start", form]).splitlines()
+    stamps = pd.Timestamp("2026-03-01T00:00:00Z") + pd.to_timedelta(log["arrival_s"], unit="s")
+    table = pd.DataFrame({"start": stamps.map(pd.Timestamp.isoformat), "took_s": log["took"]})
+    return (table.to_csv(index=False) if form == "stamps" else table.to_json(orient="records", lines=True)).split()
+
+
+FAULTY: dict[str, Callable[[], bytes]] = {
+    "texts": lambda: faulty(times_of("ends"), {20: "late,2", 301: "1,soon"}),
+    "ragged rows": lambda: faulty(times_of("ends"), {10: "1", 301: "1,2,3"}),
+    "infinite and far": lambda: faulty(times_of("ends"), {10: "1,inf", 301: "-1e300,3"}),
+    "NaN": lambda: faulty(times_of("ends"), dict.fromkeys(range(1, 401), "1,nan")),
+    "negative": lambda: faulty(times_of("duration_s"), dict.fromkeys(range(10, 390, 17), "3,-1")),
+    "a long one": lambda: faulty(times_of("latency"), {10: "", 11: "", 301: "3,9e9"}),
+    "an open quotation": lambda: faulty(times_of("ends"), {301: '"1,2'}),
+    "many": lambda: faulty(times_of("ends"), dict.fromkeys(range(9, 390), "x,y")),
+    "zones": lambda: faulty(times_of("stamps"), dict.fromkeys(range(1, 90), "2026-03-01T00:00:00,1")),
+    "numbers": lambda: faulty(times_of("stamps"), dict.fromkeys(range(300, 400), "17,1")),
+    "finer stamps": lambda: faulty(times_of("json stamps"), {301: '{"start": "2026-03-01T00:00:10.123456789Z"}'}),
+    "cut off": lambda: gzip.compress(faulty(times_of("ends"), {20: "late,2"}))[:-900],
+    "JSON": lambda: faulty(times_of("json"), {0: '{"arrival_s": 0.1, "dep', 9: '{"arrival_s": "x", "departure_s": 1}'}),
+    "broken JSON": lambda: faulty(times_of("json"), dict.fromkeys(range(50, 290), "{")),
+    "JSON cut off": lambda: gzip.compress(faulty(times_of("json"), {}))[:-900],
+    "nginx": lambda: faulty(lines(day(), "nginx", 400), {0: "half", **dict.fromkeys(range(9, 300, 30), "a -0.5")}),
+    "nginx cut off": lambda: gzip.compress(faulty(lines(day(), "nginx", 400), {}))[:-900],
+    "no gzip": lambda: gzip.compress(faulty(times_of("ends"), {}))[:12],
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_faulty_log_has_the_same_faults_in_memory_and_in_parts(name, tmp_path):
+    file, answers = tmp_path / "log", list[object]()
+    file.write_bytes(FAULTY[name]())
+    for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL), occupancy_on_disk):
+        try:
+            answers.append(shown(read(file, QUERY, name="log")))
+        except FaultsError as error:
+            answers.append(str(error))
+    assert answers[1:] == answers[:1] * 2
+
+
 def test_bad_rows_are_told_with_their_lines_wherever_they_are(tmp_path):
     lines = day().to_csv(index=False).splitlines()
     lines[700], lines[1500] = "1.0,soon", "-,inf"
