@@ -565,19 +565,19 @@ class _Reader:
 
     def _whole_rows(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of a table that do not end within quotation marks; damage is told beside other faults."""
-        held, before = b"", 0
+        begun, before = b"", 0
         try:
             for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
-                text = held + piece
-                if text.count(b'"') % 2 and len(held) <= csv.field_size_limit():
-                    held, before = text + b"\n", before + lines
+                text = begun + piece
+                if text.count(b'"') % 2 and len(begun) <= csv.field_size_limit():
+                    begun, before = text + b"\n", before + lines
                     continue
                 yield text, before + lines
-                held, before = b"", 0
+                begun, before = b"", 0
         except FileError as error:
             self._add(error.faults)
-        if held:
-            yield held, before
+        if begun:
+            yield begun, before
 
     def _types(self) -> dict[str, pa.DataType]:
         """Return what the columns hold, by the first lines; nothing if these are no table, which their rows tell."""
