@@ -109,7 +109,7 @@ def name_of(source: Source) -> str:
 
 
 def source_of(text: str, database: Path | None = None) -> Source:
-    """Return the table that an argument names: a SELECT is a query, anything else a path.
+    """Return the table that an argument names: a file that is there is that file, a SELECT a query, the rest a path.
 
     Examples
     --------
@@ -118,7 +118,14 @@ def source_of(text: str, database: Path | None = None) -> Source:
     """
     words = text.split(maxsplit=1)
     is_query = words and words[0].lower() in {"select", "with"} and " " in text
-    return TableQuery(text, database) if is_query else Path(text)
+    return TableQuery(text, database) if is_query and not _is_file(text) else Path(text)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # a query may be longer than a name, or have bytes that no name has
+        return False
 
 
 def recipe_beside(sources: Sequence[Source]) -> Path | None:

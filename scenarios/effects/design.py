@@ -273,10 +273,15 @@ class DesignAnswer(Conclusion):
             kind += f" --domain {question.domain}" if question.domain else ""
             afterwards = self.designs[0].afterwards
             yield Says(f"After the first design's experiment: wsc effect … --estimator {afterwards}{kind}")
-        of_designs = dict.fromkeys(
-            f"{design.plan.rehearsal.design}: {note}" for design in self.designs for note in design.notes
-        )
-        yield from note_lines([*self.notes, *of_designs])
+        yield from note_lines([*self.notes, *self._of_designs()])
+
+    def _of_designs(self) -> Iterator[str]:
+        """Yield each note once, after the designs that it is about."""
+        about = dict[str, dict[str, None]]()
+        for design in self.designs:
+            for note in design.notes:
+                about.setdefault(note, {})[str(design.plan.rehearsal.design)] = None
+        yield from (f"{'; '.join(names)}: {note}" for note, names in about.items())
 
 
 def design(

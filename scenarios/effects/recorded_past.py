@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from analysis.effects.estimand import RATE, Estimand
 from analysis.effects.observations import FlaggedRows
 from analysis.effects.past import Past, period_length
@@ -14,6 +16,8 @@ from models.fleet.metrics import METRICS, MetricName
 from scenarios.effects.observations import NO_DENOMINATORS, in_one_arm, observed, ratios_of_runs, run_metric
 from scenarios.files.faults import Fault, FaultsError, faults_in
 
+_MANY_UNMOVED = 0.5
+"""Share of pairs of job and machine without any change from which it is told."""
 _PERIODS = {
     1: "one period in which nothing has the feature is",
     2: "two periods in which nothing has the feature are",
@@ -72,7 +76,19 @@ def recorded_past(
     if periods < least:
         problem = f"at least {_PERIODS[least]} needed"
         raise FaultsError([Fault(names, 0, 0, "period", problem, str(periods))])
+    if rate and (share := _unmoved(rows)) > _MANY_UNMOVED:
+        notes.append(
+            f"value: {share:.0%} of the machines show a job the same value in every period; such a past has no noise, "
+            "so margins are too small: is it a setting, or a sensor that stands still?"
+        )
     return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
+
+
+def _unmoved(rows: pd.DataFrame) -> float:
+    """Return the share of the pairs of job and machine whose values never change, of those seen in several periods."""
+    pairs = rows.groupby(["job", "machine"]).agg(periods=("period", "nunique"), values=("value", "nunique"))
+    several = pairs[pairs["periods"] > 1]
+    return float((several["values"] == 1).mean()) if len(several) else 0.0
 
 
 def in_words(metric: MetricName) -> str:

@@ -30,6 +30,8 @@ class Fault:
     day.yaml: is not there
     >>> print(Fault("--days", 1, 1, "", "should be a number greater than 0", shown("0")))
     --days: should be a number greater than 0, got "0"
+    >>> print(Fault("--seed", 1, 1, "seed", "should be a whole number", "1.5"))
+    --seed: should be a whole number, got 1.5
     >>> print(Fault("", 0, 0, "days", "should be a number greater than 0", "0"))
     days: should be a number greater than 0, got 0
     """
@@ -45,7 +47,7 @@ class Fault:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         if self.file.startswith("--"):
             place = f"{self.file}:{self.line}" if self.line > 1 else self.file
-        field = f"{self.field}: " if self.field else ""
+        field = f"{self.field}: " if self.field and self.file != f"--{self.field}" else ""
         got = f", got {_cut(self.got, _WIDEST)}" if self.got else ""
         return f"{place}: {field}{self.problem}{got}".removeprefix(": ")
 

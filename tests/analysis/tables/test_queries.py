@@ -1,17 +1,26 @@
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import duckdb
 import pandas as pd
 import pytest
 
-from analysis.tables.cells import cells_of
+from analysis.tables.cells import cells_of, source_of
 from analysis.tables.columns import Field, read_table
 from analysis.tables.faults import FileError
 from analysis.tables.queries import TableQuery
 
 FIELDS = (Field("job", "text"), Field("quota", "real"))
 ROWS = [("a", 2.0), ("b", 3.5)]
+
+
+def test_a_file_whose_name_reads_as_a_query_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "select all.csv"
+    assert source_of(name) == TableQuery(name)
+    (tmp_path / name).touch()
+    assert source_of(name) == Path(name)
 
 
 def test_a_query_over_files_is_a_table(tmp_path):

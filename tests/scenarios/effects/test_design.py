@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 from analysis.effects.methods import method
 from analysis.effects.past import Past
 from analysis.effects.rehearsals import Assumed, spans
+from analysis.tables.recipe import Recipe
 from scenarios.commands.app import app
 from scenarios.effects.design import DesignQuestion
 from scenarios.effects.design import design as design_of
 from scenarios.effects.effect import effect as effect_of
+from scenarios.effects.recorded_past import recorded_past
 from scenarios.effects.scorecard import corners
 from scenarios.files.faults import FaultsError
 
@@ -310,6 +312,21 @@ def test_it_is_said_how_the_result_of_each_design_is_estimated(table, said):
     assert f"After the first design's experiment: wsc effect … --estimator {rows[0]['afterwards']}" in text
     for own in ("balanced", "paired"):
         assert f"{own}: afterwards use wsc effect --estimator adjusted" in text
+
+
+def test_a_past_that_never_changes_is_told(tmp_path):
+    file = tmp_path / "past.csv"
+    for sd, told in ((0.0, True), (0.02, False)):
+        fleet(sd=sd).to_csv(file, index=False)
+        _, notes = recorded_past([file], None, None, Recipe())
+        assert any("100% of the machines show a job the same value in every period" in note for note in notes) == told
+
+
+def test_a_note_of_several_designs_stands_once(table):
+    text = " ".join(
+        invoke("design", table, "--detect", "2%", "--draws", "100", "--days", "1", "--days", "2").output.split()
+    )
+    assert text.count("but its interval does not use the balancing") == 1
 
 
 def _own_and_afterwards(past, own, draws, machines):
