@@ -26,7 +26,7 @@ _RECIPE = ".columns.yaml"
 _OTHER_FORMS = {
     b"BZh": "a file of bzip2",
     b"\xfd7zXZ": "a file of xz",
-    b"PK\x03\x04": "a zip file, as spreadsheets are",
+    b"PK\x03\x04": "a zip file, as spreadsheets are: save the sheet as CSV",
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
     b"SQLite format 3": "a database of SQLite: give a SELECT and --database",

@@ -468,8 +468,16 @@ def _relative(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> V
 
 
 def _located(root: ValueNode, finding: FieldFault) -> Fault:
-    place = finding.place or root.nearest(finding.keys).place
-    return place.fault(".".join(map(str, finding.keys)), finding.problem, finding.got)
+    """Return a finding with its place; what a shipped scenario says is found in the file that extends it."""
+    place, got = finding.place or root.nearest(finding.keys).place, finding.got
+    if _is_shipped(place) and not _is_shipped(root.place):
+        got = f"{got or 'that'} of {Path(place.file).name}:{place.line}"
+        place = root.place
+    return place.fault(".".join(map(str, finding.keys)), finding.problem, got)
+
+
+def _is_shipped(place: Position) -> bool:
+    return Path(place.file).is_relative_to(LIBRARY)
 
 
 def _joined(faults: list[Fault], more: Iterable[Fault]) -> list[Fault]:

@@ -259,6 +259,16 @@ def test_the_digest_is_a_folder_name_and_the_same_whatever_the_scenarios_name():
     assert int(named, 16) >= 0
 
 
+def test_what_a_shipped_scenario_says_is_blamed_on_the_file_that_extends_it(tmp_path):
+    file = tmp_path / "short.yaml"
+    file.write_text("extends: small\nhorizon_s: 100\n")
+    with pytest.raises(FaultsError) as error:
+        load(str(file))
+    (fault,) = error.value.faults
+    assert (fault.file, fault.field, fault.problem) == (str(file), "epoch_s", "should divide horizon_s = 100")
+    assert fault.got.startswith("300 of today.yaml:")
+
+
 def test_library_scenarios_extend_one_another_without_leaving_a_trace():
     for name in library():
         root, faults = read(name)
