@@ -477,7 +477,7 @@ def _located(root: ValueNode, finding: FieldFault) -> Fault:
 
 
 def _is_shipped(place: Position) -> bool:
-    return Path(place.file).is_relative_to(LIBRARY)
+    return Path(place.file).resolve().is_relative_to(LIBRARY.resolve())
 
 
 def _joined(faults: list[Fault], more: Iterable[Fault]) -> list[Fault]:

@@ -193,8 +193,8 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "small", "--seed", "1.0"), "--seed: seed: should be a whole number, got 1.0"),
-        (("run", "small", "--seed", "nan"), '--seed: seed: should be a whole number, got "nan"'),
+        (("run", "small", "--seed", "1.0"), "--seed: should be a whole number, got 1.0"),
+        (("run", "small", "--seed", "nan"), '--seed: should be a whole number, got "nan"'),
         (("run", "small", "--set", "seed=-1"), "--set: seed: should be at least 0, got -1"),
         (("validate", "small", "--draws", "0"), "--draws: analyses.wsmeter.draws: should be at least 1, got 0"),
         (
