@@ -137,8 +137,10 @@ def _mendable(error: Exception, given: Sequence[object]) -> bool:
 
 def _in_words(error: Exception, given: Sequence[object]) -> str:
     """Return what an error says; of a folder that is full or may not be written also which, and how much is free."""
-    if not isinstance(error, OSError) or error.errno not in _FULL:
+    if not isinstance(error, OSError):
         return str(error)
+    if error.errno not in _FULL:
+        return _of_file(error)
     reason = os.strerror(error.errno)
     folders = [Path(value) for value in _paths(given) if Path(value).is_dir()]
     named = [Path(os.fsdecode(error.filename)).absolute()] if _is_path(error.filename) else []
@@ -148,6 +150,15 @@ def _in_words(error: Exception, given: Sequence[object]) -> str:
         return reason
     free = f"; {disk_usage(place).free / 1e6:,.1f} MB are free there" if error.errno == errno.ENOSPC else ""
     return f"{place}: {reason}{free}"
+
+
+def _of_file(error: OSError) -> str:
+    """Return what the system says of a file; of one that is not yet whole, what it says of its folder."""
+    if error.errno is None or not _is_path(error.filename):
+        return str(error)
+    file = Path(os.fsdecode(error.filename))
+    place = file.parent if file.name.startswith(".") and file.suffix == ".partial" else file
+    return f"{place}: {error.strerror}"
 
 
 def _is_path(name: object) -> bool:

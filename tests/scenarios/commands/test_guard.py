@@ -94,6 +94,13 @@ def test_errors_of_the_system_are_the_users_where_they_name_a_path_of_his_or_non
     assert ended(raising(error), Path(given)) == status
 
 
+def test_a_file_that_may_not_be_read_or_written_is_named_without_a_number(tmp_path, capsys):
+    for name, place in (("a.yaml", tmp_path / "a.yaml"), (".small-1.partial", tmp_path)):
+        error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
+        assert ended(raising(error), tmp_path) == 2
+        assert capsys.readouterr().err == f"{place}: Permission denied\n"
+
+
 def test_a_full_or_read_only_folder_is_named_with_what_is_free(tmp_path, capsys):
     place = str(tmp_path / "runs" / ".small-1.partial")
     (tmp_path / "runs").mkdir()
