@@ -410,8 +410,9 @@ def frozen_values(case: Case) -> list[Finding] | str:
         return []
     severity: Severity = "error" if worst > 10 * _FEW else "warning"
     count, machines = int((same & study).sum()), int(rows.loc[same & study, "machine"].nunique())
+    of = f"{count} row{'s' * (count > 1)} of {machines} machine{'s' * (machines > 1)}"
     what = (
-        f"{count} rows of {machines} machines have the value of the period before, to the last digit: "
+        f"{of} with the value of the period before, to the last digit: "
         f"{shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
     )
     evidence = {"rows": count, "machines": machines, "treated": shares[1], "untreated": shares[0]}

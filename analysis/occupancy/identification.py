@@ -196,7 +196,8 @@ def identify(
     events = pairs(arrival_s, departure_s)
     peak = int(events.present.max(initial=0))
     if servers is None and peak > 0 and expected_servers is not None and expected_servers > peak:
-        reason = f"at most {peak} requests were present, so none waited on {expected_servers} servers"
+        present = f"{peak} request{' was' if peak == 1 else 's were'} present"
+        reason = f"at most {present}, so none waited on {expected_servers} servers"
         return Identified(None, None, np.nan, reason, (), (), _table([]))
     chosen = [name for name in policies if POLICIES[name].order != "class" or priority is not None]
     fine = quantum_s * SLICES < float(np.nan_to_num(departure_s - arrival_s).sum()) / max(len(rows), 1)

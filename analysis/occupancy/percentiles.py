@@ -146,7 +146,7 @@ def why_without(rows: Sequence[Percentile], requests: int) -> str:
     counts = [f"{number:,}" for number in sorted({least[name] for name in short})]
     why = f"fewer than {TAIL} of {requests:,} requests beyond"
     if requests < _LEAST_BLOCKS * TAIL:
-        why = f"{requests:,} requests are too few"
+        why = f"{requests:,} request{' is' if requests == 1 else 's are'} too few"
     reasons.append(f"no bracket for {_in_words(short)}: {why}; {_in_words(counts)} would give one")
     return "; ".join(reasons)
 

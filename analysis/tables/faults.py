@@ -70,7 +70,8 @@ class FileError(WscError):
         if not self.file:
             return [*map(str, self.printed), *([f"and {self.unprinted} more"] if self.unprinted else [])]
         lines = [f"{self.file}:{'' if fault.line else ' '}{fault}" for fault in self.printed]
-        return [*lines, *([f"{self.file}: {self.unprinted} more faults"] if self.unprinted else [])]
+        others = f"{self.file}: {self.unprinted} more fault{'s' * (self.unprinted > 1)}"
+        return [*lines, *([others] if self.unprinted else [])]
 
     @property
     def printed(self) -> tuple[FileFault, ...]:

@@ -39,7 +39,7 @@ _DIFFERING = f"""
 SELECT coalesce(sum(n), 0) FROM
 (SELECT count(*) AS n FROM marked WHERE {{told}} GROUP BY {_KEY} HAVING n > 1)
 """
-_DIFFER = "rows are of the same instance, machine and time as another and differ from it: all are summed"
+_DIFFER = "rows that differ from another of the same instance, machine and time, all of them summed"
 _SUMS = """
 CREATE TABLE sums AS
 SELECT period, any_value(job) AS own_job, machine, instance, {present}(present_us) AS present_us,
@@ -225,11 +225,11 @@ class TraceTotals:
     def doubts(self) -> dict[str, int]:
         """Return what seems wrong and may not be: how often, by what."""
         cases = {
-            "stays were measured for longer than their period": (
+            "stays measured for longer than their period": (
                 f"SELECT count(*) FROM sums WHERE present_us > {self._period_us}"
             ),
-            "instances were of several jobs": "SELECT count(*) FROM asked WHERE jobs > 1",
-            "of the machines listed are in no measurement": (
+            "instances of several jobs": "SELECT count(*) FROM asked WHERE jobs > 1",
+            "machines listed that are in no measurement": (
                 "SELECT count(*) FROM known WHERE machine NOT IN (SELECT machine FROM sums)"
             ),
         }

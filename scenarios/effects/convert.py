@@ -109,7 +109,7 @@ class Converted(Conclusion):
             f"{plural(self.machines, 'machine')}, {treated} with the feature"
         )
         for what, count in self.doubts.items():
-            yield f"note: {count:,} {what}"
+            yield f"note: {what}: {count:,}"
         for note in self.notes:
             yield f"note: {note}"
 
@@ -323,7 +323,7 @@ def _located(path: Path, faults: "Faults") -> Iterator[Fault]:
         yield Fault(str(path), *fault[:5])
     if more := faults.unprinted():
         count, first = more
-        yield Fault(str(path), first.line, first.column, "", f"and {count:,} more faults from here on")
+        yield Fault(str(path), first.line, first.column, "", f"and {plural(count, 'more fault')} from here on")
 
 
 def _nothing(tally: "RowTally", totals: "TraceTotals") -> str:

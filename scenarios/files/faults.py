@@ -120,7 +120,12 @@ def _of_file(path: Path, error: FileError) -> Iterator[Fault]:
         yield Fault(error.file or str(path), *fault[:5])
     if error.unprinted:
         line, column = error.faults[len(error.printed)][:2]
-        yield Fault(error.file or str(path), line, column, "", f"and {error.unprinted} more faults from here on")
+        yield Fault(error.file or str(path), line, column, "", and_more(error.unprinted))
+
+
+def and_more(count: int) -> str:
+    """Return what is said in place of so many further faults."""
+    return f"and {count} more fault{'s' * (count > 1)} from here on"
 
 
 def shown(value: object) -> str:

@@ -203,7 +203,7 @@ def served_traces(logs: Mapping[int, pd.DataFrame], waited_s: Mapping[int, float
     for servers, log in logs.items():
         lost = int(log["departure_s"].isna().sum())
         if lost:
-            raise InputError(f"with {servers} servers {lost} of {len(log)} requests were not answered")
+            raise InputError(f"with {plural(servers, 'server')} {lost} of {len(log)} requests were not answered")
     return tuple(
         ServedTrace(servers, len(log), _queueing_s(log, servers), waited_s[servers]) for servers, log in logs.items()
     )

@@ -466,7 +466,7 @@ def occupancy(
         present = _present(cleaned) if rows is None else cut(_present(cleaned), since_s, until_s)
     _refuse(query, cleaned, present)
     answer = laws(cleaned, present, query, source.origin_s, clock)
-    unsure = doubts(answer.servers_test, query.servers, answer.discipline.identified) if given is None else ()
+    unsure = doubts(answer.servers_test, answer.discipline) if given is None else ()
     notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
@@ -726,8 +726,8 @@ def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = 
     if identified.policy is None:
         return replace(bare, notes=(f"no policy identified: {identified.reason}", OTHERWISE))
     if identified.servers != stated.servers:
-        policy, servers = identified.policy, identified.servers
-        why = f"the log speaks for {servers} servers under {policy}, not {stated.servers}: no replay"
+        policy, servers = identified.policy, identified.servers or 0
+        why = f"the log speaks for {plural(servers, 'server')} under {policy}, not {stated.servers}: no replay"
         return replace(bare, identified=identified, notes=(why,))
     return _tried(log, replace(stated, policy=identified.policy, identified=identified), work_s)
 
@@ -799,22 +799,25 @@ def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterab
     return tuple(rows)
 
 
-def doubts(test: ServersTest, servers: int, identified: Identified | None = None) -> Iterator[str]:
+def doubts(test: ServersTest, discipline: Discipline) -> Iterator[str]:
     """Yield what must be known of a number of servers that no test confirms, unless a finding says it.
 
     Parameters
     ----------
     test : verdict
-    servers : that was said
-    identified : the policy that was found out, with its number of servers
+    discipline : the number of servers that was said, and the policy, said or found out
     """
+    identified, policy, on = discipline.identified, discipline.policy, plural(discipline.servers, "server")
     if test.verdict == "not tested" and test.reason != COARSE:
-        if identified is not None and identified.servers == servers:
-            yield f"nothing but the identified policy, {identified.policy}, speaks for {servers} servers: {test.reason}"
+        if identified is not None and identified.servers == discipline.servers:
+            yield f"nothing but the identified policy, {identified.policy}, speaks for {on}: {test.reason}"
+        elif policy is not None and math.isfinite(discipline.misfits):
+            departures = f"{discipline.misfits:.1%} of the departures while a request waited"
+            yield f"{departures} contradict {policy} on {on}; nothing else tests the number of servers: {test.reason}"
         else:
             yield f"the number of servers was not tested: {test.reason}"
     elif test.verdict == "cannot tell":
-        yield f"whether {servers} is the number of servers cannot be decided: {test.reason}"
+        yield f"whether {discipline.servers} is the number of servers cannot be decided: {test.reason}"
 
 
 def refuse_together(query: OccupancyQuery, out: Path | None) -> None:

@@ -153,7 +153,7 @@ def _conclusion(totals: DiskTotals, query: OccupancyQuery) -> OccupancyConclusio
         completion_rates=CompletionRates(rates, unknown, unknown),
         servers_test=test,
         findings=totals.findings,
-        notes=(*totals.notes, *doubts(test, query.servers)),
+        notes=(*totals.notes, *doubts(test, Discipline(query.servers))),
         percentiles=LogPercentiles(totals.percentiles, ()),
         alerts=None if query.alert is None else alerts(parts, query.alert),
         origin_s=totals.origin_s,

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
-from scenarios.views.numbers import event_name, event_quantity, quantity
+from scenarios.views.numbers import event_name, event_quantity, plural, quantity
 from scenarios.views.section import Cell, Table
 from scenarios.views.tables import Link, Row, beside, of_frame
 from scenarios.web.listing import unit_of
@@ -197,7 +197,7 @@ def _revisions(site: ProfileSite, request: PageQuery, exact: PageQuery, hashes: 
     pairs = list(omitting(paired(*sides)))
     totals = [site.database.total(query.query) for query in queries]
     headers = [
-        (f"{name}: content {own}", f"{samples:,} samples")
+        (f"{name}: content {own}", plural(samples, "sample"))
         for name, own, (samples, _) in zip("AB", hashes, totals, strict=True)
     ]
     users = [

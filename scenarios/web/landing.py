@@ -183,7 +183,7 @@ def _sentence(fleet: pd.DataFrame, samples: int, events: int) -> str:
     )
     return (
         f"{plural(int(fleet['machine'].nunique()), 'machine')}{of}, profiled {time} by "
-        f"{plural(len(fleet), 'visit')}: {samples:,} samples of {plural(events, 'event')}."
+        f"{plural(len(fleet), 'visit')}: {plural(samples, 'sample')} of {plural(events, 'event')}."
     )
 
 

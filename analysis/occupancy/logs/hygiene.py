@@ -611,7 +611,7 @@ def _doubtful(about: Responses, servers: int) -> Iterator[LogFinding]:
         yield LogFinding("responses longer than the log", about.longer, evidence, f"kept: {_ASKED}")
     busy = about.total_s / (servers * about.length_s) if about.length_s > 0 else 1.0
     if 0 < busy < _IDLE:
-        evidence = f"all responses together keep {servers} servers busy for {busy:.2g} of the time at most"
+        evidence = f"all responses together keep {counted(servers, 'server')} busy for {busy:.2g} of the time at most"
         yield LogFinding("hardly any load", about.known, evidence, f"kept: {_ASKED}")
 
 

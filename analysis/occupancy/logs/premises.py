@@ -168,7 +168,8 @@ def _fewer_in_order(departures: DepartureOrder, servers: int, first_s: float, se
     if run:
         from_s, to_s = first_s + departures.time_s[crowded[[start, start + run - 1]]]
         evidence = (
-            f"from {from_s:.6g} s to {to_s:.6g} s only the {fewer} oldest of those present left, of {servers} servers"
+            f"from {from_s:.6g} s to {to_s:.6g} s only the {fewer} oldest of those present left, "
+            f"of {counted(servers, 'server')}"
         )
         yield LogFinding("servers came or went", run, evidence, _CAME_OR_WENT)
 

@@ -297,7 +297,8 @@ def servers_test(log: Cleaned, shown: CompletionRates, servers: int, peak: int) 
 def _unless_unseen(log: Cleaned, shown: CompletionRates, servers: int, peak: int) -> ServersTest:
     """Return whether a number that nothing contradicts would have been, if it were wrong."""
     untested, unseen = _untested(log, servers, peak)
-    reason = untested or (unseen and f"demands are not known well enough to tell {servers} servers from {unseen}")
+    on = counted(servers, "server")
+    reason = untested or (unseen and f"demands are not known well enough to tell {on} from {unseen}")
     against, by_rates, by_work = _far_off(shown.by_rates, servers, _TWICE), shown.by_rates.servers, shown.by_work
     if not against and by_rates not in {None, servers}:
         against = f"completions per second are those of {counted(by_rates, 'server')}"
@@ -305,9 +306,9 @@ def _unless_unseen(log: Cleaned, shown: CompletionRates, servers: int, peak: int
         under = f"{against}, but so may those of others be under some policies"
         return ServersTest("cannot tell", f"{under}{reason and f'; {reason}'}")
     if by_work.servers == servers:
-        return ServersTest("not contradicted", f"the work done is that of {servers} servers")
+        return ServersTest("not contradicted", f"the work done is that of {on}")
     if not reason:
-        by_law = f"by the law {servers} servers spent as long on a request as those need that never waited"
+        by_law = f"by the law {on} spent as long on a request as those need that never waited"
         return ServersTest("not contradicted", by_law)
     if by_rates == servers and by_work.least is not None and by_work.least <= servers <= (by_work.most or servers):
         agreed = f"completions per second are those of {counted(servers, 'server')}, and so may be the work done"
@@ -342,11 +343,9 @@ def _untested(log: Cleaned, servers: int, peak: int) -> tuple[str, str]:
     for comparison in conserves_work(came, left, servers):
         if comparison.name == "load":
             return "", " or ".join(map(str, _unseen(came, left, servers, comparison.error_s)))
-    short = "left before more than"
-    return (
-        f"too few requests, or only short ones, {short} {servers} were present: demands are not known without a policy",
-        "",
-    )
+    present = f"{counted(servers, 'request')} {'was' if servers == 1 else 'were'} present"
+    short = f"too few requests, or only short ones, ended while at most {present}"
+    return f"{short}: demands are not known without a policy", ""
 
 
 def _unseen(came: Floats, left: Floats, servers: int, error_s: float) -> list[int]:

@@ -517,7 +517,7 @@ def _left_out(model: CoRunners, settings: CoRunnerSettings) -> pd.DataFrame:
     lacking = np.flatnonzero(~model.enough)
     needed = f"{settings.min_visits} visits of {settings.min_machines} machines are needed"
     reasons = [
-        f"{visits} visits of {machines} machines, {needed}"
+        f"{visits} visit{'s' * (visits != 1)} of {machines} machine{'s' * (machines != 1)}, {needed}"
         if visits < settings.min_visits or machines < settings.min_machines
         else "its neighbours never changed"
         for visits, machines in zip(model.visits[lacking].tolist(), model.machines[lacking].tolist(), strict=True)

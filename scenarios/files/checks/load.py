@@ -13,7 +13,7 @@ from models.queues.network import alone_s
 from models.queues.world import JobDemand
 from scenarios.files.checks import fleet as checks
 from scenarios.files.distributions import faults_of, within
-from scenarios.files.faults import FaultsError, shown
+from scenarios.files.faults import FaultsError, and_more, shown
 from scenarios.files.findings import FieldFault, build, checked, repeated
 from scenarios.files.loader import absent, kind_of, locate, named, read
 from scenarios.files.schema import SCENARIO, QueueScenario, Scenario
@@ -97,9 +97,7 @@ def trace(scenario: QueueScenario) -> Iterator[FieldFault]:
             yield FieldFault((fault.field,), fault.problem, fault.got, Position(source.file, fault.line, fault.column))
         if error.unprinted:
             line, column = error.faults[len(error.printed)][:2]
-            yield FieldFault(
-                (), f"and {error.unprinted} more faults from here on", "", Position(source.file, line, column)
-            )
+            yield FieldFault((), and_more(error.unprinted), "", Position(source.file, line, column))
     except OSError as error:
         yield FieldFault(keys, f"cannot be read: {error.strerror}", shown(source.file))
     else:

@@ -224,14 +224,14 @@ def test_machines_that_nobody_listed_are_of_an_unknown_platform(tmp_path):
     known = written(tmp_path / "machines.csv", "machine,platform\n41,new\n99,old\n")
     payload, table = converted(tmp_path, "google2011", usage, machines=known)
     assert set(table["platform"]) == {"new", "unknown"}
-    assert payload["doubts"] == {"of the machines listed are in no measurement": 1}
+    assert payload["doubts"] == {"machines listed that are in no measurement": 1}
 
 
 def test_measurements_that_overlap_are_doubtful(tmp_path):
     late = [replace(row, start_s=row.start_s + 1, end_s=row.end_s + 1) for row in ROWS]
     again = [written(tmp_path / f"{name}.csv", google2011(of)) for name, of in (("a", ROWS), ("b", late))]
     payload, _ = converted(tmp_path, "google2011", *again)
-    assert payload["doubts"]["stays were measured for longer than their period"] > 5
+    assert payload["doubts"]["stays measured for longer than their period"] > 5
 
 
 def test_rows_that_are_there_twice_count_once_and_are_told(tmp_path):
@@ -248,7 +248,9 @@ def test_rows_of_the_same_time_that_differ_are_summed_and_told(tmp_path):
     other = written(tmp_path / "b.csv", google2011([replace(ROWS[0], cpus=ROWS[0].cpus / 2), ROWS[1]]))
     payload, _ = converted(tmp_path, "google2011", written(tmp_path / "a.csv", google2011(ROWS)), other)
     assert payload["left_out"]["copies of rows of the same instance, machine and time"] == 1
-    assert [count for what, count in payload["doubts"].items() if what.startswith("rows are of the same")] == [2]
+    assert [count for what, count in payload["doubts"].items() if what.startswith("rows that differ from another")] == [
+        2
+    ]
 
 
 def test_all_faults_of_all_files_are_told_at_once_with_their_places(tmp_path):

@@ -17,7 +17,7 @@ from models.queues.serve import serve
 from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import FaultsError
-from scenarios.occupancy.occupancy import doubts
+from scenarios.occupancy.occupancy import Discipline, doubts
 
 CONTRACT = {
     "kind", "requests", "unfinished", "repaired", "servers", "service_time_s", "queueing_time_s", "response_time_s",
@@ -90,11 +90,26 @@ def test_the_policy_is_found_out_on_request(log):
 def test_servers_that_a_policy_was_identified_on_are_not_told_to_be_untested():
     test, tables = ServersTest("not tested", "few requests"), ((), (), pd.DataFrame())
     by_policy = Identified("fcfs", 4, 9.0, "", *tables)
-    assert list(doubts(test, 4, by_policy)) == [
+    assert list(doubts(test, Discipline(4, identified=by_policy))) == [
         "nothing but the identified policy, fcfs, speaks for 4 servers: few requests"
     ]
     for other in (None, Identified("fcfs", 3, 9.0, "", *tables), Identified(None, None, 0.0, "none fits", *tables)):
-        assert list(doubts(test, 4, other)) == ["the number of servers was not tested: few requests"]
+        assert list(doubts(test, Discipline(4, identified=other))) == [
+            "the number of servers was not tested: few requests"
+        ]
+
+
+def test_a_policy_that_was_said_is_what_tests_the_servers_of_a_short_log(tmp_path):
+    times = pd.DataFrame({"arrival_s": [0.0, 0.5, 1.0], "departure_s": [1.0, 2.0, 3.0]})
+    times.to_csv(tmp_path / "log.csv", index=False)
+    ended = "too few requests, or only short ones, ended while at most 1 request was present"
+    stated, unknown = (wsc(tmp_path / "log.csv", "--servers", 1, *said).stdout for said in (("--policy", "fcfs"), ()))
+    on = (
+        "note: 0.0% of the departures while a request waited contradict fcfs on 1 server; nothing else tests the number"
+    )
+    assert f"{on} of servers: {ended}: " in stated
+    assert "was not tested" not in stated
+    assert f"note: the number of servers was not tested: {ended}: demands are not known without a policy\n" in unknown
 
 
 def test_where_the_log_speaks_for_other_servers_there_is_no_replay(log):

@@ -277,7 +277,7 @@ COARSE = LogFinding("coarse stamps", 1, "", "")
         (
             log_of("ps", 8, n=2_000, utilisation=0.97),
             8,
-            "left before more than 8 were present: demands are not known without a policy",
+            "ended while at most 8 requests were present: demands are not known without a policy",
         ),
     ],
 )
