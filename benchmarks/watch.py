@@ -119,7 +119,7 @@ def _alarm(world: int, tags: pd.DataFrame, counts: Floats, series: CountSeries, 
         tags,
         change.start,
         end,
-        dispersion=1.0 + float(series.noise.excess[row]),
+        dispersion=series.noise.over_days(row),
         grew=change.log_factor > 0,
     )
     first = causes[0] if causes else None
@@ -141,7 +141,7 @@ def known(fleet: WatchedFleet, counts: Floats, series: CountSeries) -> float:
     length = fleet.bins - start
     geometry = _last(series.geometry, length)
     part = np.array([[inside / (inside + before)]])
-    noise = replace(series.noise, excess=series.noise.excess[[row]], drift=0.0)
+    noise = replace(series.noise.of(np.array([row])), drift=0.0)
     dispersion = float(noise.dispersion(geometry, 0, part, part * before, HOURS)[0, 0])
     return math.copysign(math.sqrt(max(deviance, 0.0) / dispersion), observed_after - expected)
 
@@ -219,7 +219,7 @@ def judged(world: int, what: str, design: Design) -> Judged:
     series = series_of(tags, counts, design)
     alarms = watched(world, tags, counts, design)
     ratio, path = over_week(counts), cusum(counts)
-    noise = _of(series.noise, np.array([row]))
+    noise = series.noise.of(np.array([row]))
     expected = series.expected()[[row]]
     roots = [
         float(windows.root[0, -1])
@@ -344,7 +344,7 @@ def quiet(asked: argparse.Namespace) -> None:
         peaks = Clearest.of(scan(counts, expected, noise, geometry, day=HOURS, period=HOURS), bound, count)
         rows = np.flatnonzero(peaks.changed)
         if len(rows):
-            few = _quiet_series(counts[rows], expected[rows], _of(noise, rows), geometry, weekly)
+            few = _quiet_series(counts[rows], expected[rows], noise.of(rows), geometry, weekly)
             named = changes(few, WatchCriteria(FALSE_ALARMS), asked.series)
             alarms += sum(change.kind in {"growth", "improvement"} for change in named)
             seasonal += len(rows) - len(named)
@@ -357,10 +357,6 @@ def quiet(asked: argparse.Namespace) -> None:
         f"{scanned:,} series × {bins} hours ({days // WEEK} weeks): {alarms} functions named; threshold {bound:.2f}, "
         f"greatest other root {greatest:.2f}; {seasonal} looked at again and explained by days of the week or too small"
     )
-
-
-def _of(noise: Noise, rows: Ints) -> Noise:
-    return replace(noise, excess=noise.excess[rows])
 
 
 def _healthy(rng: np.random.Generator, count: int, design: Design, hours: Ints) -> tuple[Floats, Floats, Noise]:

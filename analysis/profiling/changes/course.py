@@ -42,7 +42,7 @@ def course(series: CountSeries, change: SeriesChange) -> pd.DataFrame:
         np.add.reduceat(values, edges) for values in (cells[known].sum(axis=0), share @ seasonal[known])
     )
     levels = Segments(edges.astype(np.int64), observed, expected)
-    dispersion = 1.0 + float(series.noise.excess[change.series])
+    dispersion = series.noise.over_days(change.series)
     middle, half = levels.log_level, _HALF * levels.error(dispersion)
     sampled = np.where(expected > 0, 1.0, np.nan)
     return pd.DataFrame(

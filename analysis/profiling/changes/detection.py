@@ -156,12 +156,12 @@ def _scanned(series: CountSeries, rows: Ints, bound: float, *, weekly: bool) -> 
 
     def looked_at() -> Clearest:
         place, *arrays = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
-        noise = replace(series.noise, excess=series.noise.excess[rows[place]])
+        noise = series.noise.of(rows[place])
         windows = scan(arrays[0], arrays[1], noise, geometry, day=day, period=period)
         return whole.replaced(place, Clearest.of(windows, bound, len(place), beyond=True))
 
     for some in series.parts(rows):
-        noise = replace(series.noise, excess=series.noise.excess[some])
+        noise = series.noise.of(some)
         counts, expected = series.counts_and_expected(some)
         near = np.flatnonzero(screened(counts, expected, noise, geometry, bound, day=day, period=period))
         waiting += [(first + near, counts[near], expected[near])] if len(near) else []
@@ -192,7 +192,7 @@ def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool
         return False
     side = max(sides, key=lambda part: float(expected[same & part].sum()))
     apart, error = _apart(counts, expected, same & side, hours & ~same & side)
-    error *= float(np.sqrt(1.0 + series.noise.excess[row]))
+    error *= float(np.sqrt(series.noise.over_days(row)))
     return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON * error))
 
 
@@ -250,7 +250,7 @@ def changes(
 def comparable(series: CountSeries) -> bool:
     """Return whether there are samples in any window and, at the same hours, before it."""
     clock, everything = series.clock, series.everything[None]
-    noise = replace(series.noise, excess=np.zeros(1))
+    noise = replace(series.noise, excess=np.zeros(1), clumps=np.zeros(1))
     windows = scan(everything, everything, noise, series.geometry, day=clock.day, period=clock.period)
     return any(bool(np.isfinite(group.error).any()) for group in windows)
 
@@ -276,7 +276,7 @@ def drift_of(series: CountSeries) -> float:
     large = np.flatnonzero(size >= np.median(size))[:_MOST_DRIFTING]
     errors, squares = [np.zeros(0)], [np.zeros(0)]
     for some in series.parts(large):
-        noise = replace(series.noise, excess=series.noise.excess[some], drift=0.0)
+        noise = replace(series.noise.of(some), drift=0.0)
         counts, expected = series.counts_and_expected(some)
         for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
             errors.append(windows.error[:, ends].ravel())
@@ -308,7 +308,7 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
     bins = np.arange(len(counts))
     outside = (bins < end - length) | (bins >= end)
     usual = by_hour(counts, expected, clock.period, outside.astype(np.float64))
-    dispersion = 1.0 + float(series.noise.excess[row])
+    dispersion = series.noise.over_days(row)
     parts = partition(counts, usual, dispersion * bound**2 / 2.0)
     # The window may be a part of the change alone, so that hours of the change are taken for a season.
     still = np.repeat(parts.apart(dispersion) <= _RETURNED, np.diff(np.append(parts.start, len(counts))))
@@ -388,7 +388,7 @@ def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *,
     last = Geometry((stop - start,), *(array[at : at + 1, stop - 1 : stop] for array in _arrays(geometry)))
     window_exposure, earlier_exposure = float(total[inside].sum()), float(total[before].sum())
     part = np.array([[window_exposure / max(window_exposure + earlier_exposure, 1e-300)]])
-    own = replace(series.noise, excess=series.noise.excess[[row]])
+    own = series.noise.of(np.array([row]))
     dispersion = float(own.dispersion(last, 0, part, part * earlier, clock.day)[0, 0])
     error = float(np.sqrt(dispersion * (1.0 / (observed + 0.5) + 1.0 / (earlier + 0.5))))
     weight = float(series.weight[row]) / max(float(series.everything[inside].sum()), 1.0)
@@ -581,7 +581,7 @@ def detectable(
         inside, before = _split(series, near, length)
         part = (inside / np.maximum(inside + before, 1e-300))[:, None]
         information = part * before[:, None]
-        noise = replace(series.noise, excess=series.noise.excess[near])
+        noise = series.noise.of(near)
         last = Geometry((length,), *(array[at : at + 1, -1:] for array in _arrays(geometry)))
         dispersion = noise.dispersion(last, 0, part, information, clock.day)
         root = exemplary_root(FACTORS, inside[:, None], before[:, None], dispersion)

@@ -1,7 +1,7 @@
 """What a watch reads: a profile's samples day by day, as series of counts, and how machines differ."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -32,6 +32,11 @@ _FEW_DAYS = 5.0
 """Machine-days from which a function has a say in the usual variance where few have `_PRIOR_DAYS`."""
 _TELLING = 7
 """Times `_PRIOR_DAYS` that functions have together if they tell the usual variance."""
+_TAIL = 3.0
+"""Largest count of a visit over the dispersion at most, where visits differ by more than their mean: where clumps are
+exponential it is a half to a third of log n for n clumps, and where it is more, tails are heavier."""
+_CHANCE = 2.0
+"""Standard errors of a function's own dispersion within which it is the usual one."""
 _LASTING_PAIRS = 200
 """Pairs of function and application, the largest, by which the part of the variance that lasts is measured."""
 
@@ -48,16 +53,27 @@ class _Spread:
     """Σ expected counts of machine-days."""
     concentration: Floats
     """Σ squared expected counts of machine-days."""
+    clumped: Floats
+    """Σ squared deviations between an application's counts on visits, less independent samples' part."""
+    by_visit: Floats
+    """Σ squared expected counts of applications on visits."""
+    largest: Floats
+    """Largest count of an application on a visit."""
 
     @classmethod
     def of(cls, functions: int) -> Self:
-        return cls(*np.zeros((4, functions)))
+        return cls(*np.zeros((len(fields(cls)), functions)))
+
+    def add_clumps(self, entries: tuple[AnyInts, AnyInts, Floats], visits: tuple[Ints, Floats]) -> None:
+        """Add a day's differences between visits; parameters as of `_add_clumps`."""
+        stratum, size = visits
+        sums, squares = (np.bincount(stratum, amount).astype(np.float64) for amount in (size, size**2))
+        _add_clumps(entries, visits, (sums, squares), (self.clumped, self.by_visit, self.largest))
 
     def wider(self, functions: int) -> "_Spread":
         """Return the sums with room for more functions."""
-        more = functions - len(self.mean)
-        parts = (self.square, self.pairs, self.mean, self.concentration)
-        return _Spread(*(np.concatenate([part, np.zeros(more)]) for part in parts))
+        more = np.zeros(functions - len(self.mean))
+        return _Spread(*(np.concatenate([getattr(self, part.name), more]) for part in fields(self)))
 
 
 @dataclass(slots=True)
@@ -263,8 +279,11 @@ class _Reading:
         self.value = _longer(self.value, count) + np.bincount(function, rows.value, count)
         on, sizes = numbered_codes(stratum, machine)
         place = on.astype(np.int32)
+        # One visit's processes of an application may do alike.
+        together, visits = numbered_codes(on, visit)
+        together = together.astype(np.int32)
         starts = np.append(0, np.cumsum(np.bincount(function, minlength=count)))
-        order = _by_function_and_place(key, place, function, starts)
+        order = _by_function_and_place(key, together, function, starts)
         samples = rows.samples[order]
         function = function[order]
         key = key[order]
@@ -272,6 +291,8 @@ class _Reading:
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
         self.days.append(ShelvedDay(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(_narrow(samples))))
         self.spread = self.spread.wider(count)
+        on_visits = np.bincount(together, own, len(visits)).astype(np.float64)
+        self.spread.add_clumps((function, together[key], samples), (sizes[visits[:, 0], 0], on_visits))
         return function, place[key], samples, sizes, np.bincount(on, own, len(sizes)).astype(np.float64)
 
     def _numbers(self, names: "pd.Index[str]", present: Ints) -> AnyInts:
@@ -357,7 +378,29 @@ class _Reading:
         own = spread.square[large] / np.maximum(spread.pairs[large], 1e-300)
         days, usual_count = mean**2 / np.maximum(concentration, 1e-300), concentration / mean
         variance = smoothed(own, spread.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
-        return Noise(variance * usual_count, self.lasting.share())
+        clumps = np.maximum(_beyond(own * usual_count, variance * usual_count, days), self._clumps(large, variance))
+        return Noise(variance * usual_count, self.lasting.share(), clumps=clumps)
+
+    def _clumps(self, large: Ints, variance: Floats) -> Floats:
+        """Return (F,) dispersions of counts on visits beyond those of machines' variances of log shares."""
+        spread = self.spread
+        mean, by_visit = np.maximum(spread.mean[large], 1e-300), spread.by_visit[large]
+        own, usual_count = spread.clumped[large] / mean, by_visit / mean
+        heavy = own > usual_count
+        own = np.where(heavy, np.maximum(own, spread.largest[large] / _TAIL - 1.0), own)
+        return _beyond(own, variance * usual_count, mean**2 / np.maximum(by_visit, 1e-300))
+
+
+def _beyond(own: Floats, usual: Floats, units: Floats) -> Floats:
+    """Return by how much dispersions are beyond the usual ones, 0 where that may be chance.
+
+    Parameters
+    ----------
+    own, usual : (F,) dispersions beyond 1
+    units : (F,) how many counts told them
+    """
+    error = np.sqrt(2.0 / np.maximum(units, 1e-300)) * (1.0 + usual)
+    return np.where(own - usual > _CHANCE * error, own - usual, 0.0)
 
 
 def _by_function_and_place(key: AnyInts, place: AnyInts, function: AnyInts, starts: Ints) -> AnyInts:
@@ -399,6 +442,43 @@ def _put_by_function(keys: tuple[AnyInts, Ints, AnyInts], function: AnyInts, beg
             own = function[entry]
             order[begin[own]] = entry
             begin[own] += 1
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _add_clumps(
+    entries: tuple[AnyInts, AnyInts, Floats],
+    visits: tuple[Ints, Floats],
+    strata: tuple[Floats, Floats],
+    spread: tuple[Floats, Floats, Floats],
+) -> None:
+    """Add a day's differences between visits.
+
+    Parameters
+    ----------
+    entries : (n,) function, visit and samples; in order of functions, then of strata, then of visits
+    visits : (V,) stratum of each application on each visit, and samples of everything
+    strata : (S,) sums of these samples and of their squares
+    spread : (F,) `clumped`, `by_visit` and `largest` of `_Spread`
+    """
+    function, visit, samples = entries
+    stratum, size = visits
+    clumped, by_visit, largest = spread
+    at = 0
+    while at < len(function):
+        own, on = function[at], stratum[visit[at]]
+        total = cross = square = 0.0
+        while at < len(function) and function[at] == own and stratum[visit[at]] == on:
+            here, count = visit[at], 0.0
+            while at < len(function) and function[at] == own and visit[at] == here:
+                count += samples[at]
+                at += 1
+            total, cross, square = total + count, cross + count * size[here], square + count**2
+            largest[own] = max(largest[own], count)
+        every, squares = strata[0][on], strata[1][on]
+        share = total / every if every > 0.0 else 0.0
+        alone = share * (1.0 - share) * (every - squares / max(every, 1e-300))
+        clumped[own] += square - 2.0 * share * cross + share**2 * squares - alone
+        by_visit[own] += share**2 * squares
 
 
 def _narrow(samples: Floats) -> "np.ndarray[tuple[int], np.dtype[Any]]":

@@ -10,7 +10,7 @@ whatever their size (Hoeffding 1963, theorem 1), so a function with few samples 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -163,6 +163,18 @@ class Noise:
     """Part of that variance that stays with the machine."""
     drift: float = 0.0
     """Variance of the logarithm of the whole fleet's share from day to day."""
+    clumps: Floats = field(default_factory=lambda: np.zeros(1))
+    """(F,), or one for all: dispersion beyond that, of samples that come in clumps. It is that of windows of any
+    length, and does not cancel where the same machines were seen before."""
+
+    def of(self, rows: "Ints | slice") -> "Noise":
+        """Return the noise of some series."""
+        clumps = np.broadcast_to(self.clumps, self.excess.shape)
+        return Noise(self.excess[rows], self.lasting, self.drift, clumps[rows])
+
+    def over_days(self, row: int) -> float:
+        """Return the dispersion of a series' counts over whole days."""
+        return 1.0 + float((self.excess + self.clumps)[row])
 
     def dispersion(self, geometry: Geometry, at: int, share: Floats, information: Floats, day: int) -> Floats:
         """Return (F, T) by what a window's deviance is divided.
@@ -177,11 +189,12 @@ class Noise:
         """
         stays = (1.0 - self.lasting) + self.lasting * geometry.lasting[at]
         spread = ((1.0 - share) * geometry.window[at] + share * geometry.before[at]) * stays
+        still = 1.0 + self.excess[:, None] * spread + self.clumps[:, None]
         if self.drift <= 0.0:
-            return np.asarray(1.0 + self.excess[:, None] * spread)
+            return np.asarray(still)
         days = max(geometry.lengths[at] / day, 1.0)
         daily = self.drift * information * (1.0 / days + share / np.maximum((1.0 - share) * days, 1e-12))
-        return np.asarray(1.0 + self.excess[:, None] * spread + daily)
+        return np.asarray(still + daily)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -337,9 +350,8 @@ def screened(
     spread = geometry.window * stays, geometry.before * stays
     lengths_of = np.array(geometry.lengths, dtype=np.int64)
     scratch = np.zeros((6, counts.shape[1]))
-    _screen(
-        (counts, expected, noise.excess), (lengths_of, *spread), (bound**2, noise.drift, day, period), scratch, near
-    )
+    beyond = noise.excess, noise.clumps + np.zeros(len(counts))
+    _screen((counts, expected, *beyond), (lengths_of, *spread), (bound**2, noise.drift, day, period), scratch, near)
     return near
 
 
@@ -369,7 +381,7 @@ def _compare(scratch: Floats, back: int) -> None:
 
 @njit(nogil=True, borrows=True, error_model="numpy")
 def _screen(
-    series: tuple[Floats, Floats, Floats],
+    series: tuple[Floats, Floats, Floats, Floats],
     windows: tuple[Ints, Floats, Floats],
     limits: tuple[float, float, int, int],
     scratch: Floats,
@@ -379,13 +391,13 @@ def _screen(
 
     Parameters
     ----------
-    series : (F, T) counts and what is expected, (F,) dispersion beyond 1
+    series : (F, T) counts and what is expected, (F,) dispersion beyond 1 of machine-days, and of clumps
     windows : (L,) lengths, (L, T) spread in the window and before
     limits : squared bound, drift, bins of a day and of a period
     scratch : (6, T)
     near : (F,) of False
     """
-    counts, expected, excess = series
+    counts, expected, excess, clumps = series
     lengths_of, inside, earlier = windows
     square, drift, day, period = limits
     size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
@@ -410,7 +422,8 @@ def _screen(
                 if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * usual * rest <= square * usual * rest:
                     continue
                 part = own / max(all_of, 1e-300)
-                dispersion = 1.0 + excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
+                apart = excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
+                dispersion = 1.0 + apart + clumps[row]
                 if drift > 0.0:
                     inner = information[at] - (information[at - width] if at >= width else 0.0)
                     dispersion += drift * inner * (1.0 / days + part / max((1.0 - part) * days, 1e-12))

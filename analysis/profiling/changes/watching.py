@@ -353,7 +353,7 @@ def _causes(series: CountSeries, cells: _Cells, finding: WatchFinding, rows: pd.
             cells.tags[concerned].reset_index(drop=True),
             change.start,
             end,
-            dispersion=1.0 + float(series.noise.excess[row]),
+            dispersion=series.noise.over_days(row),
             grew=change.log_factor > 0,
         )
     )
