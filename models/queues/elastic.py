@@ -1,9 +1,10 @@
 """A station that may refuse requests, that they may give up, and whose servers come and go, compiled.
 
-All servers have speed 1. Row a·n + i of the arrays of m·n attempts is attempt a of request i: a request that is refused
-or gives up comes again while it has attempts left. At equal times departures come before changes of the number of
-servers, these before requests that give up, these before time-outs, and these before arrivals, the last two in order of
-row; free servers look for work after each of them. A server that is taken away finishes what it has begun, or, under a
+All servers are alike; their speed is 1, or changes with time and with how many of them work. Row a·n + i of the arrays of
+m·n attempts is attempt a of request i: a request that is refused or gives up comes again while it has attempts left. At
+equal times departures come before changes of the number of servers, these before requests that give up, these before
+time-outs, these before changes of the speed, and these before arrivals, time-outs and arrivals in order of row; free
+servers look for work after each of them. A server that is taken away finishes what it has begun, or, under a
 preemptive policy or processor sharing, leaves it to the others. Nothing is checked here: see `models.queues.limited`.
 All compiled helpers live in this file because numba's cache does not look into others.
 """
@@ -14,7 +15,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from models.queues.layout import Heap
+from models.queues.layout import Heap, Pace
 from models.queues.policies import POLICIES
 
 LCFS, LCFS_PR, SRPT = POLICIES["lcfs"].code, POLICIES["lcfs_pr"].code, POLICIES["srpt"].code
@@ -28,8 +29,10 @@ NOBODY = -1
 SERVERS, TURNS, DRAWS, STEP, LOOK, STARTING, LOGGED, DONE = range(8)
 """Places in `Floor.number`: servers that take requests; turns given; draws used; the step and the look that come next;
 servers that are starting; rows of the log; requests served."""
-NOW, ATTAINED, WORKED = range(3)
-"""Places in `Floor.clock`."""
+NOW, ATTAINED, WORKED, EACH = range(4)
+"""Places in `Floor.clock`; each: the work that a server has done by now which was never idle, at speed 1 the time."""
+STRETCH, SEEN = range(2)
+"""Places in `Pace.row`: the step in force, and how many were seen at work."""
 STEP_SHARE: Final = 0.1
 """Of the servers, rounded up: by so many the rule about queueing time grows or shrinks at one look."""
 WHOLE: Final = 1e-9
@@ -131,6 +134,9 @@ class ElasticStation(NamedTuple):
     scaling: Scaling
     looks: LookTallies
     floor: Floor
+    pace: Pace
+    paced: bool
+    """Whether the speed is ever another one than 1."""
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -205,6 +211,27 @@ def _busy(station: ElasticStation) -> int:
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
+def _speed(station: ElasticStation, busy: int) -> float:
+    """Return the speed of every server while so many work, of which there is at least one."""
+    pace = station.pace
+    return float(pace.factor[pace.row[STRETCH], pace.row[SEEN], busy - 1]) if station.paced else 1.0
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _change_speed(station: ElasticStation, now_s: float) -> None:
+    """Begin the steps that begin now, and see how many work if it is time for that."""
+    pace, step, steps = station.pace, station.pace.row[STRETCH], station.pace.start_s.size
+    while step + 1 < steps and pace.start_s[step + 1] <= now_s:
+        step += 1
+    pace.row[STRETCH], pace.next_s[0] = step, pace.start_s[step + 1] if step + 1 < steps else np.inf
+    if pace.look_s < np.inf:
+        look = np.round(now_s / pace.look_s)
+        if look * pace.look_s == now_s:
+            pace.row[SEEN] = min(_busy(station), pace.factor.shape[1] - 1)
+        pace.next_s[0] = min(pace.next_s[0], (look + 1.0 if look * pace.look_s <= now_s else look) * pace.look_s)
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
 def _write(station: ElasticStation, now_s: float) -> None:
     """See that the last row of the log, the only one of its time, says how many servers are on and starting."""
     floor, on, rows = station.floor, max(station.floor.number[SERVERS], _busy(station)), station.floor.number[LOGGED]
@@ -222,8 +249,12 @@ def _pass(station: ElasticStation, now_s: float) -> None:
     floor, looks = station.floor, station.looks
     passed_s, present, busy = now_s - floor.clock[NOW], _present(station), _busy(station)
     floor.clock[NOW] = now_s
+    if not station.paced:
+        floor.clock[EACH] = now_s
+    elif busy > 0:
+        floor.clock[EACH] += passed_s * _speed(station, busy)
     if station.policy == PS and present > 0:
-        floor.clock[ATTAINED] += passed_s * busy / floor.serving.size[0]
+        floor.clock[ATTAINED] += passed_s * busy / floor.serving.size[0] * _speed(station, busy)
     if station.scaling.rule != FIXED:
         h, most = floor.number[LOOK] % looks.busy_s.size, station.scaling.most
         looks.present_s[h, min(present, most)] += passed_s
@@ -259,30 +290,30 @@ def _begin(station: ElasticStation, row: int, now_s: float) -> None:
     floor, attempts = station.floor, station.attempts
     if np.isnan(attempts.start_s[row]):
         attempts.start_s[row] = now_s
-    since = floor.clock[ATTAINED] if station.policy == PS else now_s
+    since = floor.clock[ATTAINED if station.policy == PS else EACH]
     floor.serving.key[row] = since + floor.left[row % floor.left.size]
     _push(floor.serving, row)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _interrupt(station: ElasticStation, at: int, now_s: float) -> None:
+def _interrupt(station: ElasticStation, at: int) -> None:
     """Put the request at a place among those that are served back into the line."""
     floor = station.floor
     row = _take(floor.serving, at)
-    floor.left[row % floor.left.size] = floor.serving.key[row] - now_s
+    floor.left[row % floor.left.size] = floor.serving.key[row] - floor.clock[EACH]
     if station.policy == SRPT:
         floor.waiting.key[row] = floor.left[row % floor.left.size]
     _push(floor.waiting, row)
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
-def _worst(station: ElasticStation, now_s: float) -> int:
+def _worst(station: ElasticStation) -> int:
     """Return the place of the request in service that ranks last."""
     floor, worst = station.floor, 0
     for at in range(floor.serving.size[0]):
         row = floor.serving.member[at]
         if station.policy == SRPT:
-            floor.waiting.key[row] = floor.serving.key[row] - now_s
+            floor.waiting.key[row] = floor.serving.key[row] - floor.clock[EACH]
         if _before(floor.waiting, floor.serving.member[worst], row):
             worst = at
     return worst
@@ -307,11 +338,12 @@ def _fill(station: ElasticStation, now_s: float) -> None:
 @njit(cache=False, error_model="numpy", borrows=True)
 def _done_s(station: ElasticStation) -> float:
     """Return when somebody's service is complete next."""
-    floor = station.floor
-    if station.policy != PS or floor.serving.size[0] == 0:
+    floor, serving = station.floor, station.floor.serving.size[0]
+    if serving == 0 or not (station.paced or station.policy == PS):
         return _first(floor.serving)
-    stretch = floor.serving.size[0] / _busy(station)
-    return float(floor.clock[NOW] + max(0.0, _first(floor.serving) - floor.clock[ATTAINED]) * stretch)
+    busy, since = _busy(station), floor.clock[ATTAINED if station.policy == PS else EACH]
+    stretch = serving / busy if station.policy == PS else 1.0
+    return float(floor.clock[NOW] + max(0.0, _first(floor.serving) - since) * stretch / _speed(station, busy))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -322,8 +354,10 @@ def _leave(station: ElasticStation, now_s: float) -> None:
         row = _take(floor.serving, 0)
         floor.clock[ATTAINED] = floor.serving.key[row] if floor.serving.size[0] > 0 else 0.0
         _resolve(station, row, SERVED, now_s)
-    while station.policy != PS and _first(floor.serving) == now_s:
-        _resolve(station, _take(floor.serving, 0), SERVED, now_s)
+    else:
+        floor.clock[EACH] = max(floor.clock[EACH], _first(floor.serving))
+        while _first(floor.serving) <= floor.clock[EACH]:
+            _resolve(station, _take(floor.serving, 0), SERVED, now_s)
     _fill(station, now_s)
 
 
@@ -355,9 +389,9 @@ def _arrive(station: ElasticStation, now_s: float) -> None:
         floor.expiring.key[row] = now_s + offers.timeout_s[row]
         _push(floor.expiring, row)
     if station.preemptive and floor.serving.size[0] == floor.number[SERVERS]:
-        worst = _worst(station, now_s)
+        worst = _worst(station)
         if _before(floor.waiting, row, floor.serving.member[worst]):
-            _interrupt(station, worst, now_s)
+            _interrupt(station, worst)
             _begin(station, row, now_s)
             return
     _push(floor.waiting, row)
@@ -423,7 +457,7 @@ def _time_out(station: ElasticStation, now_s: float) -> None:
         else:
             _take(floor.waiting, at)
     else:
-        since = floor.clock[ATTAINED] if station.policy == PS else now_s
+        since = floor.clock[ATTAINED if station.policy == PS else EACH]
         station.attempts.work_s[row] = demand_s - (floor.serving.key[row] - since)
         _take(floor.serving, at)
         if station.policy == PS and floor.serving.size[0] == 0:
@@ -442,7 +476,7 @@ def _order(station: ElasticStation, servers: int, now_s: float) -> None:
     while number[SERVERS] + number[STARTING] > servers:
         number[STARTING if number[STARTING] > 0 else SERVERS] -= 1
     while station.preemptive and floor.serving.size[0] > number[SERVERS]:
-        _interrupt(station, _worst(station, now_s), now_s)
+        _interrupt(station, _worst(station))
 
 
 @njit(cache=False, error_model="numpy", borrows=True)
@@ -562,8 +596,8 @@ def run(station: ElasticStation) -> bool:
         if floor.number[LOGGED] >= floor.log_s.size - 1:
             return True
         done_s, change_s, quit_s = _done_s(station), _changes_s(station), _gives_up_s(station)
-        out_s = _times_out_s(station)
-        now_s = min(done_s, change_s, quit_s, out_s, _first(floor.pending))
+        out_s, pace_s = _times_out_s(station), station.pace.next_s[0]
+        now_s = min(done_s, change_s, quit_s, out_s, pace_s, _first(floor.pending))
         _pass(station, now_s)
         if done_s == now_s:
             _leave(station, now_s)
@@ -573,6 +607,8 @@ def run(station: ElasticStation) -> bool:
             _give_up(station, now_s)
         elif out_s == now_s:
             _time_out(station, now_s)
+        elif pace_s == now_s:
+            _change_speed(station, now_s)
         else:
             _arrive(station, now_s)
         _write(station, now_s)

@@ -16,7 +16,18 @@ from models.queues import elastic
 from models.queues.elastic import Attempts, Floor, LookTallies, Offers, Scaling
 from models.queues.layout import Heap
 from models.queues.policies import LIMITED, PATIENT, POLICIES, PolicyName, RuleName
-from models.queues.serve import choices, classes, finite, followers, order_of, parents, set_out, thinks
+from models.queues.serve import (
+    ChangingRates,
+    choices,
+    classes,
+    finite,
+    followers,
+    order_of,
+    pace_of,
+    parents,
+    set_out,
+    thinks,
+)
 
 RULES: Final[Mapping[RuleName, int]] = {
     "utilisation": elastic.UTILISATION,
@@ -109,8 +120,9 @@ def serve_limited(
     schedule: Sequence[tuple[float, int]] = (),
     autoscaling: Autoscaling | None = None,
     start_up_s: float = 0.0,
+    rates: ChangingRates | None = None,
 ) -> LimitedStamps:
-    """Serve requests on servers of speed 1 that may refuse them, until all have left, served or not.
+    """Serve requests on alike servers that may refuse them, until all have left, served or not.
 
     Parameters
     ----------
@@ -130,6 +142,7 @@ def serve_limited(
     schedule : pairs of a time and a number of servers, by time
     autoscaling : a rule that orders servers, in place of a schedule
     start_up_s : from ordering a server until it takes requests
+    rates : of as many servers as there ever are; without them each does one second of work a second
 
     Raises
     ------
@@ -178,7 +191,7 @@ def serve_limited(
     looks = LookTallies(np.zeros((hold, most + 1)), seconds[0], seconds[1], seconds[2], numbers[0], numbers[1])
     station = elastic.ElasticStation(
         offers, attempts, rules.code, rules.preemptive, capacity or unlimited, threads or unlimited,
-        scaling, looks, _floor(attempts, n, servers, int(most)),
+        scaling, looks, _floor(attempts, n, servers, int(most)), pace_of(rates, int(most)), rates is not None,
     )  # fmt: skip
     while elastic.run(station):
         floor = station.floor
@@ -218,7 +231,7 @@ def _floor(attempts: Attempts, n: int, servers: int, most: int) -> Floor:
     log[0, 0] = servers
     return Floor(
         pending, heap(np.zeros(rows), np.zeros(rows, np.int64)), heap(np.zeros(rows), turn), heap(np.zeros(rows), turn),
-        heap(np.zeros(rows), turn), np.zeros(n), np.zeros(most + 1), number, np.zeros(3), np.zeros(_LOG_ROWS), log,
+        heap(np.zeros(rows), turn), np.zeros(n), np.zeros(most + 1), number, np.zeros(4), np.zeros(_LOG_ROWS), log,
     )  # fmt: skip
 
 

@@ -274,6 +274,11 @@ def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | ChangingR
     if speeds is not None and rates is not None:
         raise InputError("speeds and rates are both given, only one may be")
     speed = np.ones(servers) if speeds is None else _positive("speeds", speeds, servers)
+    return np.sort(speed)[::-1].copy(), pace_of(rates, servers)
+
+
+def pace_of(rates: ArrayLike | ChangingRates | None, servers: int) -> Pace:
+    """Return the pace of so many servers before the first request; without rates nobody's speed depends on others."""
     if isinstance(rates, ChangingRates):
         if rates.factor.shape[2] != servers:
             raise InputError(f"rates are for up to {rates.factor.shape[2]} servers, must be for {servers}")
@@ -282,8 +287,7 @@ def _speeds(servers: int, speeds: ArrayLike | None, rates: ArrayLike | ChangingR
         alone = np.ones(servers) if rates is None else _positive("rates", rates, servers) / np.arange(1, servers + 1)
         factor, start_s, look_s = alone[None, None, :], np.zeros(1), np.inf
     next_s = 0.0 if look_s < np.inf else start_s[1] if start_s.size > 1 else np.inf
-    pace = Pace(np.ascontiguousarray(factor), start_s, look_s, np.zeros(2, np.int64), np.array([next_s]))
-    return np.sort(speed)[::-1].copy(), pace
+    return Pace(np.ascontiguousarray(factor), start_s, look_s, np.zeros(2, np.int64), np.array([next_s]))
 
 
 def _positive(name: str, values: ArrayLike, n: int) -> Floats:

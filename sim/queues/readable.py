@@ -22,7 +22,7 @@ from models.queues.dispatch import Dispatch, Router
 from models.queues.policies import PolicyName
 from models.queues.serve import ChangingRates, RequestStamps
 
-DEPARTURE, LOOK, CHANGE, QUIT, TIMEOUT, ARRIVAL, EXPIRY = 1, 2, 3, 4, 5, 2**60, 2**62
+DEPARTURE, LOOK, CHANGE, QUIT, TIMEOUT, PACE, ARRIVAL, EXPIRY = 1, 2, 3, 4, 5, 2**59, 2**60, 2**62
 """Order at one moment; request i arrives with order ARRIVAL + i, and times out with TIMEOUT + i."""
 TIE_S = 1e-10
 """Attained services this close are equal: what rounding leaves between two jobs after one has caught up."""
@@ -82,6 +82,10 @@ class ReadableStation:
     def speed(self, core: int) -> float:
         """Return the speed of a core, 0 being the fastest, with as many busy as there are jobs for."""
         return self.speeds[core] * self.factor[min(len(self.jobs), len(self.speeds)) - 1]
+
+    def busy(self) -> int:
+        """Return how many servers work."""
+        return min(len(self.jobs), len(self.speeds))
 
     def crowd(self, more: int) -> float:
         """Return how many share a core, at least one, with some more than there are."""
@@ -230,9 +234,9 @@ def _set_out(station: ReadableStation, index: int, job: Job, delay_s: float) -> 
     Moment(station.env, delay_s, ARRIVAL + index, lambda: station.arrive(job))
 
 
-def _change(station: ReadableStation, changing: ChangingRates, jobs: list[Job]) -> None:
-    """Plan every step of the pace at its time, and the first look."""
-    now, numbers = {"step": 0, "seen": 0}, range(1, len(station.speeds) + 1)
+def change(station: ReadableStation, changing: ChangingRates, is_over: Callable[[], bool]) -> None:
+    """Plan every step of the pace at its time, and the first look; no more of these when all is over."""
+    now, numbers = {"step": 0, "seen": 0}, range(1, len(station.factor) + 1)
 
     def run_on() -> None:
         rates = changing.rates[now["step"], min(now["seen"], len(changing.rates[0]) - 1)].tolist()
@@ -244,15 +248,15 @@ def _change(station: ReadableStation, changing: ChangingRates, jobs: list[Job]) 
         run_on()
 
     def see(number: int) -> None:
-        now["seen"] = min(len(station.jobs), len(station.speeds))
+        now["seen"] = station.busy()
         run_on()
-        if any(math.isnan(job.departure_s) for job in jobs):
-            Moment(station.env, (number + 1) * changing.look_s - station.env.now, CHANGE, partial(see, number + 1))
+        if not is_over():
+            Moment(station.env, (number + 1) * changing.look_s - station.env.now, PACE, partial(see, number + 1))
 
     for step, start_s in list(enumerate(changing.start_s.tolist()))[1:]:
-        Moment(station.env, start_s, CHANGE, partial(begin, step))
+        Moment(station.env, start_s, PACE, partial(begin, step))
     if changing.look_s < math.inf:
-        Moment(station.env, 0.0, CHANGE, partial(see, 0))
+        Moment(station.env, 0.0, PACE, partial(see, 0))
 
 
 def serve(
@@ -296,7 +300,7 @@ def serve(
         else:
             jobs[parent].followers.append(partial(_set_out, station, index, job, think))
     if changing is not None:
-        _change(station, changing, jobs)
+        change(station, changing, lambda: not any(math.isnan(job.departure_s) for job in jobs))
     env.run()
     return RequestStamps(
         *(np.array([getattr(job, name) for job in jobs]) for name in ("arrival_s", "start_s", "departure_s"))

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from models.queues.elastic import CALM, GAVE_UP, NOT_TRIED, REFUSED, SERVED, STEP_SHARE, TIMED_OUT, WHOLE
 from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse
 from models.queues.policies import PolicyName
-from sim.queues.readable import ARRIVAL, CHANGE, LOOK, QUIT, SHARES, TIMEOUT, Job, Moment, ReadableStation
+from models.queues.serve import ChangingRates
+from sim.queues.readable import ARRIVAL, CHANGE, LOOK, QUIT, SHARES, TIMEOUT, Job, Moment, ReadableStation, change
 from sim.queues.readable_network import pooled
 
 
@@ -69,8 +70,8 @@ class LimitedStation(ReadableStation):
     served: int = 0
 
     def speed(self, _core: int) -> float:
-        """Return the speed of every server."""
-        return 1.0
+        """Return the speed of every server with as many at work as there will be."""
+        return self.factor[max(min(len(self.jobs), len(self.speeds)), len(self.held)) - 1]
 
     def busy(self) -> int:
         """Return how many servers work."""
@@ -256,6 +257,7 @@ def serve_limited(
     schedule: Sequence[tuple[float, int]] = (),
     autoscaling: Autoscaling | None = None,
     start_up_s: float = 0.0,
+    rates: ChangingRates | None = None,
 ) -> LimitedStamps:
     """Serve requests as `models.queues.limited.serve_limited` does; the same arguments, unchecked.
 
@@ -266,8 +268,10 @@ def serve_limited(
     """
     n, env = np.size(demand_s), simpy.Environment()
     draws = iter([] if choice is None else np.asarray(choice, float).tolist())
+    most = max(servers, *(number for _, number in schedule), 0 if autoscaling is None else autoscaling.most)
+    factor = [1.0] * most if rates is None else rates.factor[0, 0].tolist()
     station = LimitedStation(
-        env, pooled(threads) if threads else SHARES[policy], [1.0] * servers, [], math.inf, draws,
+        env, pooled(threads) if threads else SHARES[policy], [1.0] * servers, factor, math.inf, draws,
         capacity=capacity or math.inf,
     )  # fmt: skip
     again_s = np.empty((0, n)) if return_s is None else np.asarray(return_s, float)
@@ -310,6 +314,8 @@ def serve_limited(
         Moment(env, time_s, CHANGE, partial(station.order, number, start_up_s))
     if autoscaling is not None:
         _scale(station, autoscaling, start_up_s, jobs[0])
+    if rates is not None:
+        change(station, rates, lambda: all(job.is_over() for job in jobs[0]))
     env.run()
 
     def column(name: str) -> NDArray[Any]:

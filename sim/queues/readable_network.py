@@ -21,7 +21,7 @@ def pooled(threads: int) -> Share:
 
     def share(station: ReadableStation) -> dict[Job, float]:
         holders = station.jobs[:threads]
-        return dict.fromkeys(holders, min(1.0, len(station.speeds) / max(len(holders), 1)))
+        return dict.fromkeys(holders, station.speed(0) * min(1.0, len(station.speeds) / max(len(holders), 1)))
 
     return share
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from models.queues.limited import RULES, Autoscaling, serve_limited
 from models.queues.policies import LIMITED, PATIENT
+from models.queues.serve import ChangingRates
 from sim.queues import readable_limited
 
 SCALING = ("schedule", *RULES)
@@ -94,3 +95,23 @@ def test_the_kernel_and_its_twin_agree_on_pools_of_threads_with_limits(seed, ser
     arrival_s, demand_s, extra = drawn("ps", seed, 40, 0.0, servers, pooled=True)
     extra["capacity"] += 3 * servers
     agree("ps", arrival_s, demand_s, servers, **extra, **(changing(way, seed, servers, 0.0) if way else {}))
+
+
+def speeds(seed, most):
+    """Rates that change with time, with how many work and with how many were seen at work; or one step without looks."""
+    rng = np.random.default_rng([seed, 2])
+    steps, rows = int(rng.integers(1, 5)), int(rng.integers(1, most + 3))
+    factor = rng.uniform(0.4, 1.3, (steps, rows, most))
+    start_s = np.sort(rng.uniform(0.0, 12.0, steps))
+    return ChangingRates(factor * np.arange(1, most + 1), start_s, 0.7 if rows > 1 else np.inf)
+
+
+@pytest.mark.parametrize("policy", LIMITED)
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32), servers=st.integers(1, 4), way=st.sampled_from(["", *SCALING]), pooled=st.booleans())
+def test_the_kernel_and_its_twin_agree_on_servers_whose_speed_changes(policy, seed, servers, way, pooled):
+    arrival_s, demand_s, extra = drawn(policy, seed, 30, 0.0, servers, pooled=pooled)
+    extra["capacity"] += 2 * servers
+    scaling = changing(way, seed, servers, 0.0) if way else {}
+    most = 2 * servers if "autoscaling" in scaling else max([servers, *(k for _, k in scaling.get("schedule", ()))])
+    agree(policy, arrival_s, demand_s, servers, **extra, **scaling, rates=speeds(seed, most))
