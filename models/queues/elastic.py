@@ -1,11 +1,11 @@
 """A station that may refuse requests, that they may give up, and whose servers come and go, compiled.
 
-All servers are alike; their speed is 1, or changes with time and with how many of them work. Row a·n + i of the arrays of
-m·n attempts is attempt a of request i: a request that is refused or gives up comes again while it has attempts left. At
+All servers are alike; their speed is 1, or changes with time and with how many work. Row a·n + i of the arrays of m·n
+attempts is attempt a of request i: a request that is refused or gives up comes again while it has attempts left. At
 equal times departures come before changes of the number of servers, these before requests that give up, these before
 time-outs, these before changes of the speed, and these before arrivals, time-outs and arrivals in order of row; free
-servers look for work after each of them. A server that is taken away finishes what it has begun, or, under a
-preemptive policy or processor sharing, leaves it to the others. Nothing is checked here: see `models.queues.limited`.
+servers look for work after each of them. A server that is taken away finishes what it has begun, or, under a preemptive
+policy or processor sharing, leaves it to the others. Nothing is checked here: see `models.queues.limited`.
 All compiled helpers live in this file because numba's cache does not look into others.
 """
 

@@ -63,6 +63,16 @@ class ServerCourse:
     on: Ints
     starting: Ints
 
+    def at(self, time_s: Floats) -> Ints:
+        """Return how many servers are on at some times, after the changes of the moment.
+
+        Examples
+        --------
+        >>> ServerCourse(np.array([0.0, 4.0]), np.array([1, 2]), np.array([1, 0])).at(np.array([3.9, 4.0]))
+        array([1, 2])
+        """
+        return self.on[np.maximum(np.searchsorted(self.time_s, time_s, "right") - 1, 0)]
+
     def cost_s(self, until_s: float) -> float:
         """Return the server time up to a time, in seconds: of those that are on or starting.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from models.queues.machine import ServingMachine
+from scenarios.occupancy.truth import on_s
 from scenarios.runs.rundir import Run
 from scenarios.views.conclusion import Payload
 from scenarios.views.numbers import number, share
@@ -96,12 +97,15 @@ def pushed_back(run: Run, machine: ServingMachine) -> PushedBack | None:
     """
     if not (run.has("truth_machine") and run.has("truth_one_way") and run.has("truth_requests")):
         return None
-    course = run.table("truth_machine").assign(busy=run.table("truth_cpu", ["utilisation"])["utilisation"])
+    course = run.table("truth_machine")
+    length_s = course["end_s"] - course["start_s"]
+    on = on_s(run, course["start_s"].to_numpy(), course["end_s"].to_numpy()) if run.has("servers") else length_s
+    course = course.assign(busy_s=run.table("truth_cpu", ["utilisation"])["utilisation"] * on)
     course = course.dropna(subset=["power_w"])
     speed = course["speed"].dropna()
     both = run.table("truth_requests", ["request", "arrival_s", "departure_s"])
     length_s = course["end_s"].clip(upper=float(both["departure_s"].max())) - course["start_s"]
-    busy_s = (course["busy"] * (course["end_s"] - course["start_s"]))[speed.index]
+    busy_s = course["busy_s"][speed.index]
     ways = _responses(both[both["request"] >= 0]), _responses(run.table("truth_one_way", ["arrival_s", "departure_s"]))
     return PushedBack(
         platform=machine.platform,

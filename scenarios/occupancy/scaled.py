@@ -14,8 +14,9 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.percentiles import percentiles
 from models.arrays import Floats
 from scenarios.files.schema import QueueScenario
+from scenarios.occupancy.machine import PushedBack, pushed_back
 from scenarios.occupancy.occupancy import LogPercentiles
-from scenarios.occupancy.truth import LawErrors, QueueTruth, errors
+from scenarios.occupancy.truth import LawErrors, QueueTruth, errors, on_s
 from scenarios.occupancy.unserved import Unserved, unserved
 from scenarios.runs.disk import save
 from scenarios.runs.rundir import Run
@@ -56,6 +57,8 @@ class ScaledConclusion(Conclusion):
     percentiles: LogPercentiles
     unserved: Unserved
     cost: ServerCost
+    machine: PushedBack | None
+    """What the machine did that the servers are threads of."""
     figures: tuple[str, ...]
 
     def brief(self) -> str:
@@ -75,6 +78,7 @@ class ScaledConclusion(Conclusion):
             **values,
             **{name: asdict(getattr(self, name)) for name in ("truth", "errors", "unserved", "cost")},
             "percentiles": self.percentiles.payload(),
+            "machine": None if self.machine is None else self.machine.payload(),
             "figures": list(self.figures),
         }
 
@@ -102,6 +106,8 @@ class ScaledConclusion(Conclusion):
             ("changes", f"{self.cost.changes:,}"),
         ]
         yield table(("servers on or starting", "to the last departure"), rows, "the cost")
+        if self.machine is not None:
+            yield from self.machine.blocks()
 
     def notes(self) -> Iterator[Says]:
         """Yield what must be known to read the numbers."""
@@ -127,7 +133,7 @@ def measure_scaled(scenario: QueueScenario, run: Run) -> ScaledConclusion:
     arrival_s, departure_s = log["arrival_s"].to_numpy(), log["departure_s"].to_numpy()
     present = curve(arrival_s, departure_s)
     total = changing_law(present, servers["time_s"].to_numpy(), servers["servers"].to_numpy())
-    true = _truth(run, total.server_time_s)
+    true = _truth(run, total.server_time_s, on_machine=scenario.machine is not None)
     response = percentiles(departure_s - arrival_s, arrival_s)
     assert scenario.scaling is not None
     rule = scenario.scaling.autoscaler
@@ -145,19 +151,28 @@ def measure_scaled(scenario: QueueScenario, run: Run) -> ScaledConclusion:
         percentiles=LogPercentiles(response, ()),
         unserved=unserved(run, log, scenario.analyses.occupancy.within_s),
         cost=_cost(servers, present.end_s),
+        machine=None if scenario.machine is None else pushed_back(run, scenario.machine),
         figures=tuple(map(str, save(draw_servers(present, servers), run.path / "servers"))),
     )
 
 
-def _truth(run: Run, server_time_s: float) -> QueueTruth:
-    """Return what the servers really did: all of speed 1, and none works on anything else."""
+def _truth(run: Run, server_time_s: float, *, on_machine: bool) -> QueueTruth:
+    """Return what the servers really did, of which none works on anything else.
+
+    They are of speed 1, or as fast as their machine, whose time is split as the work is.
+    """
     if not run.has("truth_requests"):
         return QueueTruth()
     work = run.table("truth_requests", ["request", "arrival_s", "departure_s", "demand_s"])
     served = work[work["request"] >= 0]  # the others timed out in service
     service_s = float(served["demand_s"].sum())
     response_s = float((served["departure_s"] - served["arrival_s"]).sum())
-    return QueueTruth(float(work["demand_s"].sum()) / server_time_s, service_s, response_s - service_s)
+    busy_s = whole_s = float(work["demand_s"].sum())
+    if on_machine:
+        cpu = run.table("truth_cpu")
+        busy_s = float(cpu["utilisation"].to_numpy() @ on_s(run, cpu["start_s"].to_numpy(), cpu["end_s"].to_numpy()))
+        service_s *= busy_s / whole_s
+    return QueueTruth(busy_s / server_time_s, service_s, response_s - service_s)
 
 
 def _cost(servers: pd.DataFrame, end_s: float) -> ServerCost:

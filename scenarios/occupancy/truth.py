@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from models.arrays import Floats
 from models.queues.world import QueueWorld
 from scenarios.runs.rundir import Run
 from sim.queues.distributions import mean
@@ -59,6 +62,19 @@ def truth(run: Run, world: QueueWorld) -> QueueTruth:
         service_time_s=service_s,
         queueing_time_s=response_s - service_s / world.contention.parallelism - blocked_s,
     )
+
+
+def on_s(run: Run, start_s: Floats, end_s: Floats) -> Floats:
+    """Return the server time of a run whose servers come and go, between some times: (n,) arrays, seconds."""
+    servers = run.table("servers", ["time_s", "servers"])
+    time_s, on = servers["time_s"].to_numpy(), servers["servers"].to_numpy()
+    before_s = np.concatenate(([0.0], np.cumsum(on[:-1] * np.diff(time_s))))
+
+    def until(at_s: Floats) -> Floats:
+        last = np.maximum(np.searchsorted(time_s, at_s, "right") - 1, 0)
+        return np.asarray(before_s[last] + on[last] * (at_s - time_s[last]))
+
+    return until(end_s) - until(start_s)
 
 
 def has_truth(run: Run) -> bool:

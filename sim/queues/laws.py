@@ -3,6 +3,7 @@
 import numpy as np
 
 from models.arrays import Floats, Ints
+from models.queues.limited import ServerCourse
 from models.queues.own_policies import rules_of
 from models.queues.serve import ChangingRates, RequestStamps
 from models.queues.world import Station
@@ -36,6 +37,7 @@ def obey(
     busy: Busy,
     parts: int = 1,
     rates: ChangingRates | None = None,
+    on: ServerCourse | None = None,
 ) -> None:
     """Raise an error unless served requests obey the laws that hold under every scheduling.
 
@@ -52,6 +54,7 @@ def obey(
     busy : how many servers worked, to the last departure
     parts : of a request that may be served at once
     rates : of a station whose speed changes
+    on : how many of its servers are on, where that changes, too
     """
     slack_s = CLOCK_SHARE * _last(departure_s)
     if (wrong := np.flatnonzero(~(start_s >= arrival_s - slack_s))).size:
@@ -67,7 +70,7 @@ def obey(
     _same(LITTLE, present_s, departure_s - arrival_s, rounding_s)
     if rates is not None:
         stamps = RequestStamps(arrival_s, start_s, departure_s)
-        _same(CONSERVATION, course(rates, stamps, np.empty(0)).done(rates), demand_s, rounding_s)
+        _same(CONSERVATION, course(rates, stamps, np.empty(0), on).done(rates), demand_s, rounding_s)
     elif rules_of(station.policy).migrates or len(set(station.speeds)) <= 1:
         done = _integral(busy.time_s, _work_per_s(station)[busy.servers])
         _same(CONSERVATION, done, demand_s, rounding_s)

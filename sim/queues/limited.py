@@ -1,6 +1,8 @@
 """Serving a queue world whose station has limits or whose servers come and go: who was answered, who was not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,9 @@ from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.elastic import GAVE_UP, NOT_TRIED, REFUSED, SERVED, TIMED_OUT
 from models.queues.limited import Autoscaling, LimitedStamps, ServerCourse, serve_limited
+from models.queues.machine import ServingMachine
 from models.queues.policies import LIMITED, PATIENT, PolicyName
+from models.queues.serve import ChangingRates, RequestStamps
 from models.queues.world import Contention, QueueWorld, Station
 from models.randomness import stream
 from sim.queues import distributions
@@ -18,6 +22,9 @@ from sim.queues.observe import Busy, Delays, utilisation
 from sim.queues.offered import Background, offered
 from sim.queues.workloads import NOBODY, Workload
 from sim.recorder import Values
+
+if TYPE_CHECKING:
+    from sim.queues.machine import OnMachine
 
 OUTCOMES = {REFUSED: "refused", GAVE_UP: "gave up", TIMED_OUT: "timed out"}
 """What became of attempts that were not served, in words."""
@@ -39,6 +46,18 @@ class LimitedLoad:
     """How many servers worked."""
     end_s: float
     """End of the last counting interval."""
+    machine: "LimitedMachine | None" = None
+    """What the machine did that the servers are threads of; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedMachine:
+    """What became of requests on a machine, both ways and one way."""
+
+    both: "OnMachine"
+    stamps: LimitedStamps
+    one_way: Callable[[], LimitedStamps]
+    """Serves the same requests, in the order of the workload, at speeds averaged over five minutes."""
 
 
 def is_limited(world: QueueWorld) -> bool:
@@ -64,7 +83,7 @@ def check_limited(world: QueueWorld) -> None:
     if station.capacity is not None and station.capacity < most_servers(world):
         raise InputError(f"capacity: {station.capacity} leaves some of {most_servers(world)} servers idle for ever")
     others = {
-        "speeds": bool(station.speeds), "rates": bool(station.rates), "machine": world.machine is not None,
+        "speeds": bool(station.speeds), "rates": bool(station.rates),
         "contention": world.contention != Contention(), "workers": world.observation.workers > 0,
         "background_share": world.observation.background_share > 0, "replays": bool(world.replays),
         "clients": world.load.clients is not None,
@@ -110,38 +129,66 @@ def serve_limits(world: QueueWorld, workload: Workload, way: Delays) -> LimitedL
     if station.retries is not None:
         pause_s = distributions.draw(station.retries.delay_s, stream(world.seed, "retries"), (m - 1, n))
         return_s = (way.after_s + pause_s + way.before_s)[:, given.number]
-    stamps = serve_limited(
-        _policy(station),
-        given.arrival_s,
-        given.demand_s,
-        station.servers,
-        after=given.after if (given.after != NOBODY).any() else None,
-        think_s=given.think_s,
-        priority=given.priority,
-        choice=stream(world.seed, "choices").random(m * n) if station.policy == "random" else None,
-        capacity=station.capacity or 0,
-        threads=station.threads or 0,
-        patience_s=patience_s,
-        timeout_s=timeout_s,
-        return_s=return_s,
-        schedule=[(step.time_s, step.servers) for step in scaling.schedule] if scaling is not None else (),
-        autoscaling=_rule(world),
-        start_up_s=scaling.start_up_s if scaling is not None else 0.0,
-    )
-    arrived_s, begun_s, left_s = (column[:, back] for column in columns_of(stamps))
-    stamps = LimitedStamps(arrived_s, begun_s, left_s, stamps.work_s[:, back], stamps.outcome[:, back], stamps.servers)
+
+    def at(rates: ChangingRates | None) -> LimitedStamps:
+        stamps = serve_limited(
+            _policy(station),
+            given.arrival_s,
+            given.demand_s,
+            station.servers,
+            after=given.after if (given.after != NOBODY).any() else None,
+            think_s=given.think_s,
+            priority=given.priority,
+            choice=stream(world.seed, "choices").random(m * n) if station.policy == "random" else None,
+            capacity=station.capacity or 0,
+            threads=station.threads or 0,
+            patience_s=patience_s,
+            timeout_s=timeout_s,
+            return_s=return_s,
+            schedule=[(step.time_s, step.servers) for step in scaling.schedule] if scaling is not None else (),
+            autoscaling=_rule(world),
+            start_up_s=scaling.start_up_s if scaling is not None else 0.0,
+            rates=rates,
+        )
+        columns = (column[:, back] for column in (*columns_of(stamps), stamps.work_s))
+        arrival_s, start_s, departure_s, work_s = columns
+        return LimitedStamps(arrival_s, start_s, departure_s, work_s, stamps.outcome[:, back], stamps.servers)
+
+    machine = None if world.machine is None else _on_machine(world, world.machine, at)
+    stamps = at(None) if machine is None else machine.stamps
     served, worked = stamps.served(), stamps.worked()
     if not len(served[1]):
         raise InputError("no request is served: all are refused, give up or time out")
     arrival_s, start_s, departure_s = (column[worked] for column in columns_of(stamps))
     busy = busy_servers(arrival_s, departure_s, stamps.servers)
-    at_most = replace(station, servers=int(max(stamps.servers.on)))
-    obey(at_most, arrival_s, start_s, departure_s, demand_s=stamps.work_s[worked], busy=busy)
+    at_most, work_s = replace(station, servers=int(max(stamps.servers.on))), stamps.work_s[worked]
+    rates, on = (None, None) if machine is None else (machine.both.states.rates, stamps.servers)
+    obey(at_most, arrival_s, start_s, departure_s, demand_s=work_s, busy=busy, rates=rates, on=on)
     last_s = max(world.horizon_s, float(np.nanmax(stamps.departure_s)))
     interval_s = world.observation.counter_interval_s
     sent_s = stamps.arrival_s - way.before_s
     sent_s[0] = np.where(workload.after == NOBODY, workload.arrival_s, sent_s[0])
-    return LimitedLoad(stamps, sent_s, served, worked, busy, interval_s * float(np.ceil(last_s / interval_s)))
+    end_s = interval_s * float(np.ceil(last_s / interval_s))
+    return LimitedLoad(stamps, sent_s, served, worked, busy, end_s, machine)
+
+
+def _on_machine(
+    world: QueueWorld, machine: ServingMachine, at: Callable[[ChangingRates], LimitedStamps]
+) -> LimitedMachine:
+    """Serve requests on a machine both ways, and one way once somebody asks."""
+    from sim.queues.machine import on_machine  # the fleet's physics takes a second to load
+
+    last: list[LimitedStamps] = []
+
+    def worked(rates: ChangingRates) -> RequestStamps:
+        last[:] = [at(rates)]
+        return RequestStamps(*(column[last[0].worked()] for column in columns_of(last[0])))
+
+    most, until_s = most_servers(world), 1.05 * world.horizon_s
+    both = on_machine(machine, most, world.seed, until_s, worked, platforms=world.platforms)
+    [stamps] = last
+    work_s = stamps.work_s[stamps.worked()]
+    return LimitedMachine(both, stamps, lambda: at(both.one_way_rates(work_s, world.horizon_s)))
 
 
 def columns_of(stamps: LimitedStamps) -> tuple[Floats, Floats, Floats]:
@@ -174,8 +221,7 @@ def busy_servers(arrival_s: Floats, departure_s: Floats, course: ServerCourse) -
     time_s = np.unique(np.concatenate((arrival_s, departure_s, course.time_s)))
     came = np.searchsorted(np.sort(arrival_s), time_s, "right")
     present = came - np.searchsorted(np.sort(departure_s), time_s, "right")
-    on = course.on[np.maximum(np.searchsorted(course.time_s, time_s, "right") - 1, 0)]
-    return Busy(time_s, np.minimum(present, on))
+    return Busy(time_s, np.minimum(present, course.at(time_s)))
 
 
 def counted(world: QueueWorld, load: LimitedLoad, tick_s: float | None) -> dict[str, Floats]:

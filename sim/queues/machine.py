@@ -13,6 +13,7 @@ import numpy as np
 
 from models.arrays import Floats
 from models.errors import InputError
+from models.queues.limited import ServerCourse
 from models.queues.machine import ServingMachine
 from models.queues.serve import ChangingRates, RequestStamps
 from sim.fleet.served_machine import (
@@ -56,10 +57,16 @@ class OnMachine:
     seed: int
     platforms: Sheets
 
-    def means(self, interval_s: float, end_s: float) -> dict[str, Floats]:
-        """Return the columns of `truth_machine`: means over intervals; of a speed, over the time of busy threads."""
+    def means(self, interval_s: float, end_s: float, on: ServerCourse | None = None) -> dict[str, Floats]:
+        """Return the columns of `truth_machine`: means over intervals; of a speed, over the time of busy threads.
+
+        Parameters
+        ----------
+        interval_s, end_s : length of an interval, end of the last one
+        on : how many servers are on, where that changes
+        """
         edges_s = interval_s * np.arange(np.ceil(end_s / interval_s) + 1)
-        way = course(self.states.rates, self.stamps, edges_s)
+        way = course(self.states.rates, self.stamps, edges_s, on)
         at = np.searchsorted(edges_s, way.time_s[:-1], "right") - 1
         length_s, size = np.diff(way.time_s), edges_s.size - 1
         state = self.states.states[way.step, way.seen, way.busy]
@@ -74,19 +81,18 @@ class OnMachine:
             columns |= {name: total(length_s * state[:, column]) / whole_s for name, column in MEANS.items()}
         return {"start_s": edges_s[:-1], "end_s": edges_s[1:], **columns}
 
-    def one_way(self, demand_s: Floats, horizon_s: float, serve: Serve) -> RequestStamps:
-        """Return what would have become of the requests at speeds averaged over epochs, without their own effect.
+    def one_way_rates(self, demand_s: Floats, horizon_s: float) -> ChangingRates:
+        """Return the rates that average over epochs, as if requests had no effect of their own.
 
         Parameters
         ----------
-        demand_s : (n,) array, in the order of the stamps
+        demand_s : (n,) array, in the order of the stamps: the work that each had
         horizon_s : requests come until then; later ones are few
-        serve : serves the same requests
         """
         offered = offered_per_s(self.stamps.arrival_s, demand_s, horizon_s)
         late = int(np.ceil(float(self.stamps.departure_s.max()) / EPOCH_S)) - offered.size
         offered = np.pad(offered, (0, max(late, 0)), mode="edge")  # what is left of the last epoch's requests
-        return serve(smooth_rates(self.machine, self.servers, self.seed, offered, self.platforms))
+        return smooth_rates(self.machine, self.servers, self.seed, offered, self.platforms)
 
 
 def offered_per_s(arrival_s: Floats, demand_s: Floats, horizon_s: float) -> Floats:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from models.arrays import Floats, Ints
 from models.errors import InputError
+from models.queues.limited import LimitedStamps
 from models.queues.serve import RequestStamps
 from models.queues.world import QueueWorld
 from sim.queues.demands import Steps
@@ -116,8 +117,14 @@ def _write_limited(world: QueueWorld, directory: Path, workload: Workload, way: 
         "unserved": unserved_columns(workload, way, load, number),
         **({} if world.scaling is None else {"servers": server_columns(load)}),
     }
+    neighbours = {}
+    if load.machine is not None:
+        neighbours["neighbours"] = load.machine.both.states.neighbours
+        interval_s, on = world.observation.counter_interval_s, load.stamps.servers
+        tables["truth_machine"] = load.machine.both.means(interval_s, load.end_s, on)
+        tables["truth_one_way"] = _one_way_served(load.machine.one_way(), number)
     failed = {word.replace(" ", "_"): int((load.stamps.outcome == code).sum()) for code, word in OUTCOMES.items()}
-    counts = {**_counts(world, workload, served, 0), "requests": len(request), **failed}
+    counts = {**_counts(world, workload, served, 0), "requests": len(request), **failed, **neighbours}
     counts["unanswered"] = len(workload.arrival_s) - len(request)
     return Recorded(tuple(write_table(directory, name, columns) for name, columns in tables.items()), counts)
 
@@ -183,6 +190,16 @@ def _one_way_columns(stamps: RequestStamps, order: Ints) -> Columns:
         "request": np.arange(len(order)),
         "arrival_s": stamps.arrival_s[order],
         "departure_s": stamps.departure_s[order],
+    }
+
+
+def _one_way_served(stamps: LimitedStamps, number: Ints) -> Columns:
+    """Return requests that are served at averaged speeds, of which some may not be in table `requests`."""
+    served = stamps.served()
+    return {
+        "request": number[served[1]],
+        "arrival_s": stamps.arrival_s[served],
+        "departure_s": stamps.departure_s[served],
     }
 
 

@@ -205,7 +205,8 @@ def _on_machine(world: QueueWorld, servers: int, given: Offered, back: Ints) -> 
     both = on_machine(world.machine, servers, world.seed, until_s, at, platforms=world.platforms)
 
     def one_way() -> RequestStamps:
-        return RequestStamps(*(stamp[back] for stamp in astuple(both.one_way(given.demand_s, world.horizon_s, at))))
+        alone = at(both.one_way_rates(given.demand_s, world.horizon_s))
+        return RequestStamps(*(stamp[back] for stamp in astuple(alone)))
 
     return MachineCourse(both, one_way)
 

@@ -143,7 +143,7 @@ def limits(scenario: QueueScenario) -> Iterator[FieldFault]:
         yield FieldFault(("station", "capacity"), problem, str(station.capacity))
     given = {
         ("station", "speeds"): bool(station.speeds), ("station", "rates"): bool(station.rates),
-        ("machine",): scenario.machine is not None, ("replays",): bool(scenario.replays),
+        ("replays",): bool(scenario.replays),
         ("load", "clients"): scenario.load.clients is not None,
         ("observation", "background_share"): scenario.observation.background_share > 0,
     }  # fmt: skip
@@ -350,6 +350,12 @@ def _room(scenario: QueueScenario, threads: int) -> Iterator[FieldFault]:
     given, on = scenario.machine, shown(scenario.machine.platform if scenario.machine else "")
     counts: dict[Keys, int] = {("station", "servers"): scenario.station.servers}
     counts |= {("replays", i): servers for i, servers in enumerate(scenario.replays)}
+    if scenario.scaling is not None:
+        counts |= {
+            ("scaling", "schedule", i, "servers"): step.servers for i, step in enumerate(scenario.scaling.schedule)
+        }
+        if scenario.scaling.autoscaler is not None:
+            counts["scaling", "autoscaler", "most"] = scenario.scaling.autoscaler.most
     for keys, servers in counts.items():
         if servers > threads:
             yield FieldFault(keys, f"should be at most the {threads} hardware threads of {on}", str(servers))
@@ -375,7 +381,7 @@ def _looks(scenario: QueueScenario, given: ServingMachine) -> Iterator[FieldFaul
 
 def _states(scenario: QueueScenario, given: ServingMachine) -> Iterator[FieldFault]:
     """Yield what would take more states of the machine than can be solved."""
-    steps, most = given.steps, max((scenario.station.servers, *scenario.replays)) + 1
+    steps, most = given.steps, max((most_servers(scenario), *scenario.replays)) + 1
     if given.neighbours is None and steps != Steps(governor_s=steps.governor_s):
         yield FieldFault(("machine", "steps"), "moves the load of neighbours, and machine.neighbours is null")
     states = most if given.governor.policy == "performance" else most**2
@@ -445,7 +451,10 @@ CHECKS: Mapping[Check[QueueScenario], tuple[str, ...]] = {
     trace: ("load.trace", "horizon_s"),
     job: ("load.job", "horizon_s"),
     platform: ("machine", EVERY_SHEET),
-    machine: ("load.job", "station", "replays", "contention", "observation", "horizon_s", "machine", EVERY_SHEET),
+    machine: (
+        *("load.job", "station", "scaling", "replays", "contention", "observation", "horizon_s", "machine"),
+        EVERY_SHEET,
+    ),
     own_physics: ("machine",),
 }
 """Every check with the fields that it needs."""

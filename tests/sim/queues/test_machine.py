@@ -10,7 +10,18 @@ from models.fleet.world import Governor, Interference, Steps
 from models.queues.machine import ServingMachine
 from models.queues.policies import POLICIES
 from models.queues.serve import ChangingRates, RequestStamps, serve
-from models.queues.world import Arrivals, Contention, Distribution, Load, Observation, QueueWorld, RequestType, Station
+from models.queues.world import (
+    Arrivals,
+    Autoscaler,
+    Contention,
+    Distribution,
+    Load,
+    Observation,
+    QueueWorld,
+    RequestType,
+    ServerScaling,
+    Station,
+)
 from sim.queues import readable
 from sim.queues.course import course
 from sim.queues.laws import BrokenLawError, obey
@@ -56,6 +67,39 @@ def test_a_machine_that_couples_nothing_serves_as_todays_queue(folder, policy):
     one_way = on["truth_one_way"]
     np.testing.assert_allclose(one_way["departure_s"], plain["truth_requests"]["departure_s"], rtol=0, atol=1e-9)
     assert on["truth_machine"]["slowdown"].dropna().eq(1.0).all()
+
+
+LIMITS = Station(4, "fcfs", capacity=12, timeout_s=Distribution("constant", mean=1.5))
+SCALING = ServerScaling(autoscaler=Autoscaler("queueing", 0.05, look_s=2.0, least=2, most=8), start_up_s=1.0)
+
+
+@pytest.mark.parametrize("other", [{}, {"scaling": SCALING}, {"station": replace(LIMITS, policy="ps")}])
+def test_a_machine_that_couples_nothing_refuses_and_scales_as_servers_of_speed_1(folder, other):
+    world = replace(WORLD, **{"station": LIMITS, "load": Load(Arrivals(9.0), types=TYPES), **other})
+    plain, on = (tables(each, folder(name)) for name, each in (("a", world), ("b", replace(world, machine=UNCOUPLED))))
+    assert len(plain["unserved"]) > 0
+    for name, table in plain.items():
+        pd.testing.assert_frame_equal(table, on[name], rtol=0, atol=1e-9)
+    assert on["truth_one_way"]["request"].tolist() == plain["requests"]["request"].tolist()
+    assert on["truth_machine"]["slowdown"].dropna().eq(1.0).all()
+
+
+def test_on_a_machine_servers_come_and_go_and_their_work_is_speed_times_busy_time(folder):
+    observation = Observation(counter_interval_s=5.0)
+    world = replace(WORLD, station=LIMITS, scaling=SCALING, machine=COUPLED, observation=observation)
+    on = tables(replace(world, load=Load(Arrivals(9.0), types=TYPES)), folder("on"))
+    machine, cpu, servers = on["truth_machine"], on["truth_cpu"], on["servers"]
+    assert len(servers) > 2
+    inside = np.append(servers["time_s"], np.inf)
+    on_s = [
+        sum(
+            n * max(0.0, min(end, right) - max(start, left))
+            for n, left, right in zip(servers["servers"], inside, inside[1:], strict=False)
+        )
+        for start, end in zip(cpu["start_s"], cpu["end_s"], strict=True)
+    ]
+    done = (machine["speed"].fillna(0.0) * cpu["utilisation"] * on_s).sum()
+    assert done == pytest.approx(on["truth_requests"]["demand_s"].sum())
 
 
 def arrivals(seed, n, servers):

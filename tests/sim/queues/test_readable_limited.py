@@ -98,7 +98,7 @@ def test_the_kernel_and_its_twin_agree_on_pools_of_threads_with_limits(seed, ser
 
 
 def speeds(seed, most):
-    """Rates that change with time, with how many work and with how many were seen at work; or one step without looks."""
+    """Rates that change with time, with how many work and, if there are looks, with how many were seen at work."""
     rng = np.random.default_rng([seed, 2])
     steps, rows = int(rng.integers(1, 5)), int(rng.integers(1, most + 3))
     factor = rng.uniform(0.4, 1.3, (steps, rows, most))
