@@ -1,7 +1,7 @@
 """Profiles of other tools become profile directories, and profile directories become files of other tools."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -341,8 +341,8 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     if selection.weighted and not fits:
         raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
     measure = profile.measures[selection.weighted].event
-    content, notes = _WRITERS[form](profile, measure)
-    _write_file(content, out)
+    parts, notes = _WRITERS[form](profile, measure)
+    size = _write_file(parts, out)
     return Exported(
         out,
         form,
@@ -351,7 +351,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         value=value if fits else None,
         written=profile.total(measure),
         unit=unit,
-        size=len(content),
+        size=size,
         notes=[*profile.notes, *notes],
     )
 
@@ -512,29 +512,29 @@ def _write_folder(tables: Mapping[str, "pd.DataFrame"], record: "ImportRecord", 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write_file(content: bytes, out: Path) -> None:
-    """Write a file under another name, and give it its own when it is whole."""
+def _write_file(parts: Iterable[bytes], out: Path) -> int:
+    """Write a file under another name, and give it its own when it is whole; return its bytes."""
     try:
-        with whole(out) as partial:
-            partial.write_bytes(content)
+        with whole(out) as partial, partial.open("wb") as file:
+            return sum(map(file.write, parts))
     except OSError as error:
         problem = f"cannot write {out}: {error.strerror or error}"
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
 
 
-def _pprof(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
-    from analysis.profiling.formats.pprof_writing import write_pprof
+def _pprof(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+    from analysis.profiling.formats.pprof_writing import pprof_parts
 
-    return write_pprof(replace(profile, default=measure)), []
-
-
-def _folded(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
-    from analysis.profiling.formats.folded import write_folded
-
-    return write_folded(profile, measure).encode(errors="replace"), []
+    return pprof_parts(replace(profile, default=measure)), []
 
 
-def _llvm(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
+def _folded(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+    from analysis.profiling.formats.folded import folded_lines
+
+    return (line.encode(errors="replace") for line in folded_lines(profile, measure)), []
+
+
+def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
     """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
     from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
 
@@ -547,10 +547,10 @@ def _llvm(profile: "ForeignProfile", measure: str) -> tuple[bytes, list[str]]:
     tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
     without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
     notes = [f"{without:,} without a symbol are left out"] if without else []
-    return write_sample_profile(profile, measure, images[0]).encode(errors="replace"), notes
+    return [write_sample_profile(profile, measure, images[0]).encode(errors="replace")], notes
 
 
-_WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[bytes, list[str]]]] = {
+_WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[Iterable[bytes], list[str]]]] = {
     "pprof": _pprof,
     "folded": _folded,
     "llvm": _llvm,

@@ -1,6 +1,6 @@
 """Frames and samples of a profile as columns: sequences of `Frame` and `Sample`, of which tables are made by array."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from analysis.profiling.formats.foreign import Frame, Sample
 from models.arrays import Ints
+
+_AT_ONCE = 50_000
+"""Samples that are unpacked at once."""
 
 Amounts = NDArray[Any]
 """Whole numbers: of 64 bits, or objects where one is larger."""
@@ -138,13 +141,22 @@ class SampleTable(Sequence[Sample]):
         return len(self.stack)
 
     def __iter__(self) -> Iterator[Sample]:
-        paths = self.paths()
-        taken: Iterable[Any] = ((),) * len(self) if self.taken is None else map(_of_one, self.taken.tolist())
-        rows = zip(
-            self.stack.tolist(), self.amounts.tolist(), self.origin.tolist(), self.chain.tolist(), taken, strict=True
-        )
-        for stack, amounts, origin, chain, numbers in rows:
-            yield Sample(paths[stack], tuple(amounts), origin, chain, numbers)
+        for first in range(0, len(self), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            places, last = self.frames_of(some).tolist(), np.cumsum(self.depths[self.stack[some]]).tolist()
+            taken = ((),) * len(last) if self.taken is None else map(_of_one, self.taken[some].tolist())
+            columns = (self.amounts[some].tolist(), self.origin[some].tolist(), self.chain[some].tolist())
+            begin = 0
+            for end, amounts, origin, chain, numbers in zip(last, *columns, taken, strict=True):
+                yield Sample(tuple(places[begin:end]), tuple(amounts), origin, chain, numbers)
+                begin = end
+
+    def frames_of(self, rows: slice) -> NDArray[np.int32]:
+        """Return the frames of some samples, one sample after another."""
+        depths = self.depths[self.stack[rows]]
+        begin = (np.cumsum(self.depths) - self.depths)[self.stack[rows]]
+        at = np.arange(int(depths.sum())) + np.repeat(begin - (np.cumsum(depths) - depths), depths)
+        return np.asarray(self.frames[at], np.int32)
 
     @overload
     def __getitem__(self, at: int) -> Sample: ...

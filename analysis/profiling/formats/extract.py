@@ -1,24 +1,73 @@
 """What a profile database holds of one event, as a profile for other tools: every place, with callers where known."""
 
-from typing import Any
+from dataclasses import dataclass, replace
 
 import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from analysis.profiling import views
 from analysis.profiling.database import MEMORY_BYTES, MOST_ROWS, Database
-from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
+from analysis.profiling.formats.columns import Amounts, FrameTable, SampleTable
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Measure, Origin
 from analysis.profiling.query import Query, QueryError
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.storage import find
-from analysis.profiling.sums import PROCESSES, filters_of
+from analysis.profiling.sums import PROCESSES, column, filters_of
+from models.arrays import Ints
 
-_Rows = list[tuple[Any, ...]]
 _COUNTERS = ("samples", "sample_count")
 """Measure that counts samples, and its name where an event is called so too."""
-_STEPS = "SELECT s.stack, s.location FROM stacks s SEMI JOIN places USING (stack) ORDER BY s.stack, s.depth"
+_STEPS_AT_ONCE = 750_000
+"""Frames of call paths that are read at once."""
+_ROWS_AT_ONCE = 100_000
+"""Rows whose frames are numbered at once."""
+_TEXTS = ("function", "image", "build_id", "file")
 _PLACES = (
-    "SELECT location, \"function\", l.image, coalesce(b.build_id, '') AS build_id, file, function_line, line"
+    "SELECT location, \"function\", l.image, coalesce(b.build_id, '') AS build_id, file,"
+    " function_line::BIGINT AS function_line, line::BIGINT AS line"
     " FROM locations l LEFT JOIN builds b USING (build) ORDER BY location"
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Sums by application, location and call path, the greatest value first."""
+
+    applications: list[str]
+    application: Ints
+    location: Ints
+    stack: Ints
+    """−1: none."""
+    samples: Amounts
+    value: Amounts | None
+    """None: they are too large."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Paths:
+    """Call paths, one after another."""
+
+    stack: Ints
+    """(s,) their numbers, rising."""
+    length: Ints
+    location: Ints
+    """(n,) the place sampled first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Places in the code, and the frames that differ among them."""
+
+    location: Ints
+    """(l,) rising."""
+    frame: Ints
+    """(l,)"""
+    texts: tuple[str, ...]
+    names: Ints
+    """(f, 4) as of `FrameTable`."""
+    lines: Ints
 
 
 def extract(database: Database, query: Query, name: str = "profile") -> ForeignProfile:
@@ -65,22 +114,25 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     try:
         with views.understood(name):
             views.check_stacks(connection, folders)
-            rows = _rows(connection, query)
-            steps, places = connection.execute(_STEPS).fetchall(), connection.execute(_PLACES).fetchall()
+            rows = _rows(connection, query, (samples, value))
+            paths = _paths(connection)
+            places = _places(connection)
     finally:
         connection.close()
-    if (sum(row[-2] for row in rows), sum(row[-1] for row in rows)) != (samples, value):
-        raise QueryError("the profile changed while it was read")
+        give_back_memory()
     events = [Measure(query.event, database.units()[query.event], _period(database, query.event))]
     notes: tuple[str, ...] = ()
     if value > LARGEST:
         events, notes = [], (f"{query.event} sums to {value}, more than 64 bits hold: samples only",)
     counter = _COUNTERS[query.event == _COUNTERS[0]]
-    return _profile((Measure(counter), *events), (rows, steps, places), name, notes)
+    frames, samples_of = _samples(rows, paths, places)
+    origins = tuple(Origin(rows.applications[at]) for at in pd.unique(rows.application).tolist())
+    measures = (Measure(counter), *events)
+    return ForeignProfile(measures, frames, samples_of, origins or (Origin(),), name=name, notes=notes)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
-    """Return application, location, stack (−1: none), samples and value; the greatest value first."""
+def _rows(connection: duckdb.DuckDBPyConnection, query: Query, totals: tuple[int, int]) -> _Rows:
+    """Return a query's sums; `totals` are what samples and values should add up to."""
     filters, values = filters_of(query, locations=False)
     for bound, compared in ((query.since_s, ">="), (query.until_s, "<")):
         if bound is not None:
@@ -93,20 +145,83 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query) -> _Rows:
         f" WHERE {' AND '.join(filters) or 'true'}",
         [query.event, *values],
     )
-    filters, values = filters_of(query, locations=True)
+    applications = column(connection, "SELECT DISTINCT application FROM scales ORDER BY application")
     connection.execute(
-        f"CREATE TEMP TABLE chosen AS SELECT location FROM locations WHERE {' AND '.join(filters) or 'true'}", values
+        "CREATE TEMP TABLE keys AS SELECT (row_number() OVER (ORDER BY application, scale))::INTEGER AS key,"
+        " (dense_rank() OVER (ORDER BY application) - 1)::INTEGER AS application, application AS name, scale"
+        " FROM (SELECT DISTINCT application, scale FROM scales)"
     )
     connection.execute(
-        "CREATE TEMP TABLE places AS SELECT application, location, stack,"
-        " sum(taken)::HUGEINT AS samples, sum(count::HUGEINT * scale)::HUGEINT AS value"
-        " FROM samples JOIN scales USING (process) SEMI JOIN chosen USING (location) WHERE event = ? GROUP BY ALL",
+        "CREATE TEMP TABLE keyed AS SELECT process, key"
+        " FROM scales JOIN keys ON scales.application = keys.name AND scales.scale = keys.scale"
+    )
+    filters, values = filters_of(query, locations=True)
+    chosen = ""
+    if filters:
+        connection.execute(
+            f"CREATE TEMP TABLE chosen AS SELECT location FROM locations WHERE {' AND '.join(filters)}", values
+        )
+        chosen = "SEMI JOIN chosen USING (location)"
+    connection.execute(
+        "CREATE TEMP TABLE counted AS SELECT key, location, stack, sum(taken)::HUGEINT AS samples,"
+        " sum(count)::HUGEINT AS count"
+        f" FROM samples JOIN keyed USING (process) {chosen} WHERE event = ? GROUP BY ALL",
         [query.event],
     )
-    (many,) = views.row(connection, "SELECT count(*) FROM places")
+    connection.execute(
+        "CREATE TEMP TABLE places AS SELECT keys.application, location, stack, sum(samples)::HUGEINT AS samples,"
+        " sum(count * scale)::HUGEINT AS value FROM counted JOIN keys USING (key) GROUP BY ALL"
+    )
+    connection.execute("DROP TABLE counted")
+    many, *sums = views.row(connection, "SELECT count(*), sum(samples), sum(value) FROM places")
     if many > MOST_ROWS:
         raise QueryError(f"there are {many:,} places and call paths, more than {MOST_ROWS:,}; restrict the query")
-    return connection.execute("SELECT * FROM places ORDER BY value DESC, application, location, stack").fetchall()
+    if tuple(int(total or 0) for total in sums) != totals:
+        raise QueryError("the profile changed while it was read")
+    kinds = ("BIGINT" if total <= LARGEST else "VARCHAR" for total in totals)
+    amounts = (f"{name}::{kind} AS {name}" for name, kind in zip(("samples", "value"), kinds, strict=True))
+    rows = connection.execute(
+        f"SELECT application, location::BIGINT AS location, stack::BIGINT AS stack, {', '.join(amounts)}"
+        " FROM places ORDER BY places.value DESC, application, location, stack"
+    ).fetchnumpy()
+    samples = np.array([int(count) for count in rows["samples"]], object) if totals[0] > LARGEST else rows["samples"]
+    value = None if totals[1] > LARGEST else np.asarray(rows["value"])
+    application, location, stack = (np.asarray(rows[name], np.int64) for name in ("application", "location", "stack"))
+    return _Rows(applications, application, location, stack, np.asarray(samples), value)
+
+
+def _paths(connection: duckdb.DuckDBPyConnection) -> _Paths:
+    """Return the call paths of places, some of them after others."""
+    connection.execute("CREATE TEMP TABLE sampled AS SELECT DISTINCT stack FROM places WHERE stack >= 0")
+    first, last, rows = views.row(connection, "SELECT min(stack), max(stack), count(*) FROM stacks")
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))]
+    step = -(-(last - first + 1) // -(-rows // _STEPS_AT_ONCE)) if rows else 1
+    for least in range(first, last + 1, step) if rows else ():
+        steps = connection.execute(
+            "SELECT stack::BIGINT AS stack, depth, location FROM stacks SEMI JOIN sampled USING (stack)"
+            " WHERE stack BETWEEN ? AND ? ORDER BY stack, depth",
+            [least, least + step - 1],
+        ).fetchnumpy()
+        stack = np.asarray(steps["stack"])
+        start = np.flatnonzero(np.append(True, stack[1:] != stack[:-1])[: len(stack)])
+        parts.append((stack[start], np.diff(np.append(start, len(stack))), np.asarray(steps["location"])))
+    return _Paths(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _places(connection: duckdb.DuckDBPyConnection) -> _Places:
+    """Return all places, those that differ in nothing that formats have as one frame."""
+    table: pa.Table = connection.sql(_PLACES).to_arrow_table()
+    texts, names = {"": 0}, list[Ints]()
+    for name in _TEXTS:
+        coded = table[name].combine_chunks().dictionary_encode()
+        places = [texts.setdefault(text, len(texts)) for text in coded.dictionary.to_pylist()]
+        names.append(np.array(places, np.int64)[coded.indices.to_numpy(zero_copy_only=False)])
+    lines = [table[name].to_numpy() for name in ("function_line", "line")]
+    rows = pd.DataFrame(dict(enumerate([*names, *lines])))
+    frame = np.asarray(rows.groupby(list(rows.columns), sort=False).ngroup().to_numpy(), np.int64)
+    at = np.flatnonzero(~rows.duplicated().to_numpy(np.bool_))
+    location = np.asarray(table["location"].to_numpy(), np.int64)
+    return _Places(location, frame, tuple(texts), np.column_stack(names)[at], np.column_stack(lines)[at])
 
 
 def _period(database: Database, event: str) -> int:
@@ -116,21 +231,33 @@ def _period(database: Database, event: str) -> int:
     return int(periods[0]) if len(periods) == 1 else 1
 
 
-def _profile(
-    measures: tuple[Measure, ...], tables: tuple[_Rows, _Rows, _Rows], name: str, notes: tuple[str, ...]
-) -> ForeignProfile:
-    rows, steps, places = tables
-    paths: dict[int, list[int]] = {}
-    for stack, location in steps:
-        paths.setdefault(stack, []).append(location)
-    known = {location: Frame(*rest) for location, *rest in places}
-    frames: dict[Frame, int] = {}
-    origins: dict[Origin, int] = {}
-    samples = []
-    for application, location, stack, *counts in rows:
-        path = tuple(frames.setdefault(known[at], len(frames)) for at in paths.get(stack, [location]))
-        origin = origins.setdefault(Origin(application), len(origins))
-        samples.append(Sample(path, tuple(counts[: len(measures)]), origin, stack in paths))
-    return ForeignProfile(
-        measures, tuple(frames), tuple(samples), tuple(origins) or (Origin(),), name=name, notes=notes
+def _samples(rows: _Rows, paths: _Paths, places: _Places) -> tuple[FrameTable, SampleTable]:
+    """Return frames in the order of the samples that have them first, and samples."""
+    alone = rows.stack < 0
+    leaves, leaf = np.unique(rows.location[alone], return_inverse=True)
+    stack = np.empty(len(rows.stack), np.int64)
+    stack[alone] = len(paths.stack) + leaf
+    stack[~alone] = np.searchsorted(paths.stack, rows.stack[~alone])
+    depths = np.append(paths.length, np.ones(len(leaves), np.int64))
+    frames = places.frame[np.searchsorted(places.location, np.append(paths.location, leaves))]
+    number, used = np.full(len(places.names), -1), 0
+    table = SampleTable(
+        stack,
+        frames.astype(np.int32),
+        depths,
+        np.column_stack([rows.samples] if rows.value is None else [rows.samples, rows.value]),
+        pd.factorize(rows.application)[0].astype(np.int64),
+        ~alone,
+    )
+    for first in range(0, len(stack), _ROWS_AT_ONCE):
+        within = table.frames_of(slice(first, first + _ROWS_AT_ONCE))
+        fresh = pd.unique(within[number[within] < 0])
+        number[fresh] = used + np.arange(len(fresh))
+        used += len(fresh)
+    order = np.argsort(number, kind="stable")[len(number) - used :]
+    names, lines = places.names[order], places.lines[order]
+    nothing, unknown = np.zeros(used, np.int64).tolist(), np.full(used, -1).tolist()
+    return (
+        FrameTable(places.texts, names, lines, nothing, unknown),
+        replace(table, frames=number[table.frames].astype(np.int32)),
     )

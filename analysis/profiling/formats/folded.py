@@ -114,13 +114,20 @@ def write_folded(profile: ForeignProfile, event: str) -> str:
     >>> print(write_folded(profile, "samples"), end="")
     main;f 3
     """
+    return "".join(folded_lines(profile, event))
+
+
+def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
+    """Yield the lines of `write_folded`; parameters and exceptions as there."""
     at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]
     names = [_word(frame.function) for frame in profile.frames]
     sums: dict[str, int] = {}
     for sample in profile.samples:
         path = ";".join(names[frame] for frame in reversed(sample.stack)) or UNKNOWN
         sums[path] = sums.get(path, 0) + sample.amounts[at]
-    return "".join(f"{path} {count}\n" for path, count in sorted(sums.items()) if count)
+    for path in sorted(sums):
+        if count := sums[path]:
+            yield f"{path} {count}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,4 +194,5 @@ class ForeignProfile:
         7
         """
         at = {measure.event: index for index, measure in enumerate(self.measures)}[event]
-        return sum(sample.amounts[at] for sample in self.samples)
+        own = getattr(self.samples, "total", None)
+        return int(own(at)) if own is not None else sum(sample.amounts[at] for sample in self.samples)

@@ -1,14 +1,19 @@
 """Writing profiles in pprof's format, profile.proto."""
 
-import gzip
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
-from analysis.profiling.formats.wire import bytes_field, number_field, packed_field
+from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin
+from analysis.profiling.formats.wire import bytes_field, number_field, packed_field, varint
 from models.errors import InputError
 
+_GZIP = 31
+"""What zlib calls gzip's format."""
+_PACKED_AT_ONCE = 1_000_000
+"""Bytes."""
 _LABELS = ("application", "process", "machine", "platform", "datacentre", "kernel")
 
 
@@ -34,11 +39,23 @@ def write_pprof(profile: ForeignProfile) -> bytes:
     >>> read_pprof(write_pprof(profile)).frames[0] == profile.frames[0]
     True
     """
+    return b"".join(pprof_parts(profile))
+
+
+def pprof_parts(profile: ForeignProfile) -> Iterator[bytes]:
+    """Yield what `write_pprof` returns, some of it after others; parameters and exceptions as there."""
     for measure in profile.measures:
         total = profile.total(measure.event)
         if total > LARGEST:
             raise InputError(f"{measure.event} sums to {total}, more than the {LARGEST} that pprof's format holds")
-    return gzip.compress(_Writer(profile).written(), 6, mtime=0)
+    packer, waiting, size = zlib.compressobj(6, zlib.DEFLATED, _GZIP), list[bytes](), 0
+    for part in _Writer(profile).written():
+        waiting.append(part)
+        size += len(part)
+        if size > _PACKED_AT_ONCE:
+            yield packer.compress(b"".join(waiting))
+            waiting, size = [], 0
+    yield packer.compress(b"".join(waiting)) + packer.flush()
 
 
 @dataclass(slots=True)
@@ -46,28 +63,33 @@ class _Writer:
     profile: ForeignProfile
     texts: dict[str, int] = field(default_factory=lambda: {"": 0})
 
-    def written(self) -> bytes:
-        """Return the message, not gzipped."""
+    def written(self) -> Iterator[bytes]:
+        """Yield the message, not gzipped, field by field."""
         profile = self.profile
-        parts = [bytes_field(1, self._type(measure)) for measure in profile.measures]
-        parts += [bytes_field(2, self._sample(sample)) for sample in profile.samples]
-        parts += self._code()
+        yield from [bytes_field(1, self._type(measure)) for measure in profile.measures]
+        yield from self._samples()
+        yield from self._code()
         if not math.isnan(profile.start_s):
-            parts.append(number_field(9, round(profile.start_s * 1e9)))
-        parts.append(number_field(10, round(profile.length_s * 1e9)))
+            yield number_field(9, round(profile.start_s * 1e9))
+        yield number_field(10, round(profile.length_s * 1e9))
         sampled = [measure for measure in profile.measures if measure.period > 1][-1:]
-        parts += [bytes_field(11, self._type(measure)) + number_field(12, measure.period) for measure in sampled]
-        parts.append(packed_field(13, [self._text(comment) for comment in profile.comments]))
-        parts.append(number_field(14, self._text(profile.default)))
-        parts += [bytes_field(6, text.encode(errors="replace")) for text in self.texts]
-        return b"".join(parts)
+        yield from [bytes_field(11, self._type(measure)) + number_field(12, measure.period) for measure in sampled]
+        yield packed_field(13, [self._text(comment) for comment in profile.comments])
+        yield number_field(14, self._text(profile.default))
+        yield from [bytes_field(6, text.encode(errors="replace")) for text in self.texts]
 
     def _type(self, measure: Measure) -> bytes:
         return number_field(1, self._text(measure.event)) + number_field(2, self._text(measure.unit))
 
-    def _sample(self, sample: Sample) -> bytes:
-        places = packed_field(1, [frame + 1 for frame in sample.stack])
-        return places + packed_field(2, sample.amounts) + self._labels(self.profile.origins[sample.origin])
+    def _samples(self) -> Iterator[bytes]:
+        places = [varint(number) for number in range(1, len(self.profile.frames) + 1)]
+        labels: dict[int, bytes] = {}
+        for sample in self.profile.samples:
+            if sample.origin not in labels:
+                labels[sample.origin] = self._labels(self.profile.origins[sample.origin])
+            stack = b"".join([places[frame] for frame in sample.stack])
+            path = bytes_field(1, stack) if stack else b""
+            yield bytes_field(2, path + _amounts(sample.amounts) + labels[sample.origin])
 
     def _labels(self, origin: Origin) -> bytes:
         pairs = [(key, getattr(origin, key)) for key in _LABELS]
@@ -102,6 +124,12 @@ class _Writer:
 
     def _text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
+
+
+@lru_cache(maxsize=1 << 16)
+def _amounts(amounts: tuple[int, ...]) -> bytes:
+    """Return a sample's values; few differ, as most samples are of a place sampled once or twice."""
+    return packed_field(2, amounts)
 
 
 def _lines(frame: Frame, functions: dict[tuple[str, str, int], int]) -> bytes:

@@ -158,21 +158,28 @@ class Wire:
 
 def number_field(key: int, value: int) -> bytes:
     """Return a field with a number of 64 bits; nothing if it is 0, which is the default."""
-    return _encoded(key << 3) + _encoded(value) if value else b""
+    return varint(key << 3) + varint(value) if value else b""
 
 
 def bytes_field(key: int, value: bytes) -> bytes:
     """Return a field with a text or a message."""
-    return _encoded(key << 3 | _LENGTH) + _encoded(len(value)) + value
+    return varint(key << 3 | _LENGTH) + varint(len(value)) + value
 
 
 def packed_field(key: int, values: Iterable[int]) -> bytes:
     """Return a field with packed numbers of 64 bits; nothing if there are none."""
-    packed = b"".join(map(_encoded, values))
+    packed = b"".join(map(varint, values))
     return bytes_field(key, packed) if packed else b""
 
 
-def _encoded(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Return a number of 64 bits, seven of them in a byte.
+
+    Examples
+    --------
+    >>> varint(150).hex()
+    '9601'
+    """
     value &= (1 << 64) - 1
     if value < 0x80:
         return bytes((value,))
