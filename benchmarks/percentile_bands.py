@@ -7,9 +7,10 @@ tenth of the requests come in bursts of five. Pairs take cases in turn: exponent
 1, 4 and 16 servers, whose mean load is 60 to 90%. Random order on several servers, whose demands do not follow from
 the log, has brackets for response alone, and no fewest servers. The objective lies anywhere between what two
 neighbouring numbers of servers reach in the second day, the log's own number and the next. `blocks` are brackets
-from blocks of time, as of a log whose policy is not known, over the cases of all policies.
+from blocks of time, as of a log whose policy is not known, over the cases of all policies. `fcfs by class` and the like
+are brackets of classes of requests: six, three and one of ten, whose demands are 0.5, 1 and 4 s in the mean.
 
-`python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv` takes some twelve minutes of one core.
+`python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv` takes some sixteen minutes of one core.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.occupancy.curve import curve
 from analysis.occupancy.logs.log import Cleaned
 from analysis.occupancy.objective import Objective
 from analysis.occupancy.percentiles import LEVELS, percentiles
@@ -29,13 +31,20 @@ from models.queues.policies import POLICIES, PolicyName
 from models.queues.serve import serve
 from models.randomness import stream
 from scenarios.occupancy.objective import station_of
-from scenarios.occupancy.occupancy import Discipline, log_percentiles, settle
+from scenarios.occupancy.occupancy import Discipline, laws, log_percentiles, settle
+from scenarios.occupancy.question import OccupancyQuery
 
 REQUESTS = 12_000
 LAWS = ("exponential", "lognormal", "uniform")
 STATIONS = ((1, 0.6), (1, 0.8), (4, 0.7), (4, 0.85), (16, 0.8), (16, 0.9))
 """Servers and mean load."""
 QUANTUM_S, LEVEL = 0.5, 0.99
+BY_CLASS: dict[str, tuple[PolicyName, ...]] = {
+    "fcfs by class": ("fcfs",),
+    "ps by class": ("ps",),
+    "blocks by class": ("fcfs", "ps"),
+}
+"""Policies whose days are classed; `blocks`: without their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,33 @@ def judged(case: DayCase, pair: int) -> Iterator[dict[str, object]]:
             yield about | {"what": what, "level": row.name} | band
 
 
+def by_class(name: str, pairs: range) -> Iterator[dict[str, object]]:
+    """Yield for each percentile of each class of a pair of days the band of the first and what the second shows."""
+    every = [case for at in range(len(cases("fcfs"))) for case in (cases(policy)[at] for policy in BY_CLASS[name])]
+    for pair in pairs:
+        case = every[pair % len(every)]
+        rng = stream(pair, f"classes {case.name}")
+        (times, response, code), (_, later, others) = (_classed(case, rng) for _ in range(2))
+        log = Cleaned(times, times + response, (), 0, True, label=tuple(code.astype(str)))
+        stated = case.policy if len(BY_CLASS[name]) == 1 else None
+        query = OccupancyQuery(case.servers, policy=stated, quantum_s=QUANTUM_S)
+        answer = laws(log, curve(times, times + response), query)
+        for row in answer.classes:
+            real = later[others == int(row.name)]
+            for at in (row.p50, row.p99):
+                about = {**asdict(case), "pair": pair, "policy": name, "what": f"class {row.name}"}
+                band = {"value": at.value_s, "low": at.low_s, "high": at.high_s}
+                truth = float(np.quantile(real, at.level, method="inverted_cdf"))
+                yield about | {"level": at.name, "real": truth} | band
+
+
+def _classed(case: DayCase, rng: np.random.Generator) -> tuple[Floats, Floats, Ints]:
+    """Return arrivals, response times and classes of a day."""
+    times, demand, _ = case.day(rng)
+    code = rng.choice(3, len(times), p=[0.6, 0.3, 0.1])
+    return times, case.response((times, demand * np.array([0.5, 1.0, 4.0])[code], code), case.servers, rng), code
+
+
 def blocks(pairs: range) -> Iterator[dict[str, object]]:
     """Yield what `judged` does of brackets from blocks of time, which need no policy, in the cases of each policy."""
     every = [case for at in range(len(cases("fcfs"))) for case in (cases(policy)[at] for policy in POLICIES)]
@@ -161,7 +197,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the share of pairs that are right, with its Monte-Carlo error, in percent."""
     holds, near = rows["real"].between(rows["low"], rows["high"]), (rows["value"] - rows["real"]).abs() <= 1
     rows["right"] = np.where(rows["what"] == "servers", near, holds)
-    every = rows[rows["policy"] != "blocks"].assign(policy="all")
+    every = rows[rows["policy"].isin(POLICIES)].assign(policy="all")
     groups = pd.concat((rows, every)).groupby(["policy", "what", "level"], sort=False)["right"]
     answer = groups.agg(["size", "mean"]).reset_index()
     answer["error"] = 100 * np.sqrt((answer["mean"] * (1 - answer["mean"])).clip(lower=0.005) / answer["size"])
@@ -174,13 +210,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=216, help="of each policy, in 18 cases")
     parser.add_argument("--first", type=int, default=1000, help="number of the first pair, from which it is drawn")
-    parser.add_argument("--policies", default=",".join((*POLICIES, "blocks")))
+    parser.add_argument("--policies", default=",".join((*POLICIES, "blocks", *BY_CLASS)))
     parser.add_argument("--csv", type=Path, help="file for the table")
     options = parser.parse_args()
     parts = []
     for policy in options.policies.split(","):
         if policy == "blocks":
             parts.append(pd.DataFrame(blocks(range(options.first, options.first + 5 * options.pairs))))
+            print(table(parts[-1].copy()).to_string(index=False, float_format="%.1f"), flush=True)
+            continue
+        if policy in BY_CLASS:
+            pairs = range(options.first, options.first + options.pairs)
+            parts.append(pd.DataFrame(by_class(policy, pairs)))
             print(table(parts[-1].copy()).to_string(index=False, float_format="%.1f"), flush=True)
             continue
         rows, all_cases = list[dict[str, object]](), cases(policy)

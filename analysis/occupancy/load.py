@@ -71,6 +71,10 @@ class RecordedLoad:
         within a piece stay, the course of the day stays, and the crowds of the moment are others. A load of 1.3 has
         every piece once, and beside it bursts of a second draw.
         """
+        return self._requests(*self.rows_of_another_day(factor, rng))
+
+    def rows_of_another_day(self, factor: float, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Return which requests `another_day` has, and when they come, seconds, in order of arrival."""
         layers = list[tuple[Ints, Floats]]()
         for at in range(int(np.ceil(factor))):
             chosen, times, group = self.pieces(rng)
@@ -78,7 +82,7 @@ class RecordedLoad:
                 stays = (rng.random(int(group.max(initial=-1)) + 1) < factor - at)[group]
                 chosen, times = chosen[stays], times[stays]
             layers.append((chosen, times))
-        return self.together(layers)
+        return self._in_order(layers)
 
     def pieces(self, rng: np.random.Generator) -> tuple[Ints, Floats, Ints]:
         """Return which requests a day is put together from, when they come in requests passed, and their burst."""
@@ -100,14 +104,15 @@ class RecordedLoad:
 
     def together(self, layers: Sequence[tuple[Ints, Floats]]) -> tuple[Floats, Floats, Ints | None]:
         """Return arrivals, demands and classes of requests that come by the clock that counts them."""
-        together, times = (np.concatenate(column) for column in zip(*layers, strict=True))
+        return self._requests(*self._in_order(layers))
+
+    def _in_order(self, layers: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+        rows, times = (np.concatenate(column) for column in zip(*layers, strict=True))
         order = np.argsort(times, kind="stable")
-        together = together[order]
-        return (
-            self.course.in_seconds(times[order]),
-            self.demand_s[together],
-            None if self.priority is None else self.priority[together],
-        )
+        return rows[order], self.course.in_seconds(times[order])
+
+    def _requests(self, rows: Ints, at_s: Floats) -> tuple[Floats, Floats, Ints | None]:
+        return at_s, self.demand_s[rows], None if self.priority is None else self.priority[rows]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -142,6 +142,34 @@ class ReplayStation:
             tuple(_banded(level, at, requests, scale.usual_s) for level, at in zip(levels, table[:, 1].T, strict=True)),
         )
 
+    def by_class(
+        self, levels: Sequence[float], servers: int, code: Ints, *, days: int | None = None
+    ) -> list[tuple[Percentile, ...]]:
+        """Return percentiles of the response times of each class of requests, as `percentiles`.
+
+        All are served together in the drawn days, so that the wait of a class is that among the others.
+
+        Parameters
+        ----------
+        levels : 0..1
+        servers : k >= 1
+        code : (n,) class of each request, from 0, in order of arrival
+        days : as of `percentiles`
+        """
+        rng, size = np.random.default_rng(1), np.bincount(code)
+        drawn = days_for(len(code)) if days is None else days
+        table = np.empty((1 + drawn, len(size), len(levels)))
+        table[0] = _by_class(self.response(servers)[0], code, len(size), levels)
+        for day in range(1, 1 + drawn):
+            rows, at_s = self.load.rows_of_another_day(1.0, rng)
+            classes = None if self.load.priority is None else self.load.priority[rows]
+            response_s, _ = self._served(servers, at_s, self.load.demand_s[rows], classes)
+            table[day] = _by_class(response_s, code[rows], len(size), levels)
+        return [
+            tuple(_banded(level, table[:, at, place], count, 0.0) for place, level in enumerate(levels))
+            for at, count in enumerate(size.tolist())
+        ]
+
     def least_servers(self, objective: Objective, factor: float = 1.0) -> int | None:
         """Return the fewest servers on which `factor` times the recorded load meets an objective; None: none do."""
         return _least(lambda servers: self._at(objective, servers, factor) <= objective.bound_s)
@@ -266,6 +294,11 @@ class _Scale:
 def _of_both(response_s: Floats, demand_s: Floats, levels: Sequence[float], scale: _Scale) -> tuple[Floats, Floats]:
     """Return percentiles of response and of waiting times."""
     return _quantiles(response_s, levels), scale.percentiles(response_s - demand_s, levels)
+
+
+def _by_class(response_s: Floats, code: Ints, classes: int, levels: Sequence[float]) -> Floats:
+    """Return percentiles of each class, (classes, levels)."""
+    return np.stack([_quantiles(response_s[code == at], levels) for at in range(classes)])
 
 
 def _quantiles(times_s: Floats, levels: Sequence[float]) -> Floats:

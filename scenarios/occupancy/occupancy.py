@@ -39,7 +39,7 @@ from scenarios.files.options import refuse
 from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
-from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, stretch
+from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, moved, stretch, without_bands
 from scenarios.occupancy.unserved import elsewhere, refuse_elsewhere
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import duration, number, plural, share
@@ -352,8 +352,8 @@ class OccupancyConclusion(Conclusion):
                 f"{row.requests:,}",
                 share(row.share, 1),
                 in_seconds(row.response_time_s / row.requests),
-                in_seconds(row.p50_s),
-                in_seconds(row.p99_s),
+                str(row.p50),
+                str(row.p99),
                 f"{row.queueing_time_s:,.1f} s",
             )
             for row in self.classes
@@ -635,7 +635,9 @@ def laws(
     classes: tuple[ClassTimes, ...] = ()
     if log.label is not None:
         notes.append("* queueing of a class: as if the requests present shared the servers evenly")
-        classes = class_times(log.arrival_s, log.departure_s, log.label, present, query.servers)
+        days = station or _course(log, query.servers, discipline.policy)
+        classes = class_times(log.arrival_s, log.departure_s, log.label, present, query.servers, station=days)
+        notes += without_bands(classes)
     busy = busy_distribution(present, query.servers)["share"]
     waiting = queue_distribution(present, query.servers)["share"]
     return OccupancyConclusion(
@@ -687,12 +689,19 @@ def log_percentiles(
     own = percentiles(response_s, log.arrival_s)
     if station is not None:
         bands, waiting = station.response_and_waiting(LEVELS, servers)
-        return LogPercentiles(tuple(map(_moved, own, bands)), waiting)
-    if policy is None or not POLICIES[policy].hidden:
-        return LogPercentiles(own, ())
+        return LogPercentiles(tuple(map(moved, own, bands)), waiting)
+    possible = _course(log, servers, policy)
+    return LogPercentiles(
+        own if possible is None else tuple(map(moved, own, possible.percentiles(LEVELS, servers))), ()
+    )
+
+
+def _course(log: Cleaned, servers: int, policy: PolicyName | None) -> ReplayStation | None:
+    """Return what serves a course of events that a log's requests may have taken, if its policy hides the demands."""
+    if policy is None or not POLICIES[policy].hidden or not log.paired:
+        return None
     demand_s = drawn_demands(log.arrival_s, log.departure_s, servers)
-    bands = station_of(log, policy, servers, demand_s, 1.0).percentiles(LEVELS, servers)
-    return LogPercentiles(tuple(map(_moved, own, bands)), ())
+    return station_of(log, policy, servers, demand_s, 1.0)
 
 
 def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
@@ -853,14 +862,6 @@ def _refuse(query: OccupancyQuery, log: Cleaned, present: Curve) -> None:
 def _slowest_s(query: OccupancyQuery, present: Curve) -> float:
     """Return the service time of all requests on the slowest servers that are asked about."""
     return law(present, query.servers).service_time_s / min((1.0, *query.speed))
-
-
-def _moved(own: Percentile, served: Percentile) -> Percentile:
-    """Return the log's own percentile with the band of its replay."""
-    if not (served.value_s > 0 and math.isfinite(served.high_s)):
-        return Percentile(own.level, own.value_s, math.nan, math.nan)
-    factor = own.value_s / served.value_s
-    return Percentile(own.level, own.value_s, served.low_s * factor, served.high_s * factor)
 
 
 def _pictured(answer: OccupancyConclusion, present: Curve, out: Path) -> OccupancyConclusion:

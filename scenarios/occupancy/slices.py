@@ -10,6 +10,8 @@ import pandas as pd
 from analysis.occupancy.curve import Curve, window
 from analysis.occupancy.logs.clocks import LogClock
 from analysis.occupancy.logs.log import Log
+from analysis.occupancy.objective import ReplayStation
+from analysis.occupancy.percentiles import Percentile, has_bands, percentiles, why_without
 from analysis.tables.expressions import evaluated, parsed
 from analysis.tables.quantities import times_s
 from models.arrays import Bools, Floats, Ints
@@ -20,6 +22,8 @@ from scenarios.views.conclusion import Payload
 MOST_CLASSES = 20
 """Classes that have a line; the others are one."""
 OTHERS = "(others)"
+_LEVELS = (0.5, 0.99)
+"""Percentiles that a class has."""
 _LATEST_OWN_S = 1e8
 """Numbers below this count from the log's own origin, others from 1970."""
 
@@ -55,12 +59,18 @@ class ClassTimes:
     """Of the response time of all classes."""
     queueing_time_s: float
     """What of all queueing falls on the class if those present share the servers evenly."""
-    p50_s: float
-    p99_s: float
+    p50: Percentile
+    p99: Percentile
+    """With bands for another such day."""
 
     def payload(self) -> Payload:
         """Return the row as ``--json`` has it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"p50", "p99"}}
+        rows = {row.name: row for row in (self.p50, self.p99)}
+        ends = ("value_s", "low_s", "high_s")
+        return plain | {
+            f"{name}_{end.removeprefix('value_')}": getattr(rows[name], end) for name in rows for end in ends
+        }
 
 
 def chosen_rows(log: Log, slice_: LogSlice) -> Log:
@@ -123,7 +133,13 @@ def cut(present: Curve, since: float | None, until: float | None) -> Curve:
 
 
 def class_times(
-    arrival_s: Floats, departure_s: Floats, labels: Sequence[str], present: Curve, servers: int
+    arrival_s: Floats,
+    departure_s: Floats,
+    labels: Sequence[str],
+    present: Curve,
+    servers: int,
+    *,
+    station: ReplayStation | None = None,
 ) -> tuple[ClassTimes, ...]:
     """Return what each class met, the one with the longest response time in all first.
 
@@ -133,6 +149,7 @@ def class_times(
     labels : (n,) class of each request
     present : occupancy
     servers : k
+    station : what serves other days, for the bands of percentiles; None: they come from blocks of time
     """
     codes, names = pd.factorize(pd.Series(list(labels), dtype=object))
     response = departure_s - arrival_s
@@ -142,7 +159,45 @@ def class_times(
     groups = [(str(names[at]), codes == at) for at in order[:MOST_CLASSES]]
     if len(order) > MOST_CLASSES:
         groups.append((OTHERS, np.isin(codes, order[MOST_CLASSES:])))
-    return tuple(_class(name, rows, response, waited, float(total.sum())) for name, rows in groups)
+    bands = _class_bands(arrival_s, response, [rows for _, rows in groups], servers, station)
+    return tuple(
+        _class(name, rows, (float(np.nansum(response[rows])), float(waited[rows].sum()), float(total.sum())), at)
+        for (name, rows), at in zip(groups, bands, strict=True)
+    )
+
+
+def without_bands(classes: Sequence[ClassTimes]) -> Iterator[str]:
+    """Yield which classes are too small for the bands of their percentiles, and how large they would have to be."""
+    names = dict[str, list[str]]()
+    for row in classes:
+        why = why_without((row.p50, row.p99), row.requests)
+        if why:
+            names.setdefault(why, []).append(f"{row.name}: {why}")
+    for lines in names.values():
+        yield from lines
+
+
+def _class_bands(
+    arrival_s: Floats, response_s: Floats, groups: Sequence[Bools], servers: int, station: ReplayStation | None
+) -> list[tuple[Percentile, ...]]:
+    """Return the percentiles of each class, with bands for another day."""
+    own = [percentiles(response_s[rows], arrival_s[rows], _LEVELS) for rows in groups]
+    if station is None:
+        return own
+    code = np.select(groups, range(len(groups)))[np.argsort(arrival_s, kind="stable")]
+    served = station.by_class(_LEVELS, servers, code)
+    return [
+        tuple(map(moved, *both)) if has_bands(int(rows.sum()), 1.0) else both[0]
+        for rows, both in zip(groups, zip(own, served, strict=True), strict=True)
+    ]
+
+
+def moved(own: Percentile, served: Percentile) -> Percentile:
+    """Return the log's own percentile with the band of its replay."""
+    if not (served.value_s > 0 and math.isfinite(served.high_s)):
+        return Percentile(own.level, own.value_s, math.nan, math.nan)
+    factor = own.value_s / served.value_s
+    return Percentile(own.level, own.value_s, served.low_s * factor, served.high_s * factor)
 
 
 def by_host(labels: Sequence[str]) -> Iterator[tuple[str, Ints]]:
@@ -152,12 +207,10 @@ def by_host(labels: Sequence[str]) -> Iterator[tuple[str, Ints]]:
         yield str(names[at]), np.flatnonzero(codes == at)
 
 
-def _class(name: str, rows: Bools, response: Floats, waited: Floats, total: float) -> ClassTimes:
-    known = response[rows & ~np.isnan(response)]
-    p50, p99 = np.quantile(known, [0.5, 0.99], method="inverted_cdf") if len(known) else (math.nan, math.nan)
-    sum_s = float(known.sum())
-    share = sum_s / total if total > 0 else 0.0
-    return ClassTimes(name, int(rows.sum()), sum_s, share, float(waited[rows].sum()), float(p50), float(p99))
+def _class(name: str, rows: Bools, sums_s: tuple[float, float, float], at: Sequence[Percentile]) -> ClassTimes:
+    """Return what a class met, given its response time, its queueing, the response time of all, and percentiles."""
+    sum_s, waited_s, total_s = sums_s
+    return ClassTimes(name, int(rows.sum()), sum_s, sum_s / total_s if total_s > 0 else 0.0, waited_s, *at)
 
 
 def _shared_queueing(arrival_s: Floats, departure_s: Floats, present: Curve, servers: int) -> Floats:

@@ -66,6 +66,27 @@ def test_classes_share_what_was_measured(log):
     assert any(note.startswith("--where: ") for note in answer["notes"])
 
 
+@pytest.mark.parametrize("more", [(), ("--policy", "fcfs"), ("--policy", "random")])
+def test_percentiles_of_a_class_have_bands_and_a_small_class_says_why_it_has_none(log, more, tmp_path):
+    rows = (
+        pd.read_csv(log)
+        .query("host == 'a'")
+        .assign(path=lambda rows: rows["path"].where(rows["arrival_s"] > 9, "/new"))
+    )
+    rows.to_csv(tmp_path / "log.csv", index=False)
+    answer = asked(tmp_path / "log.csv", "--by", "path", *more)
+    classes = {row["name"]: row for row in answer["classes"]}
+    for name in ("/item", "/search"):
+        row, at = classes[name], ("p50", "p99") if name == "/item" else ("p50",)
+        assert all(0 < row[f"{level}_low_s"] < row[f"{level}_s"] < row[f"{level}_high_s"] for level in at)
+    small = classes["/new"]["requests"]
+    assert classes["/new"]["p50_low_s"] is None
+    assert (
+        f"/new: no bracket for p50 and p99: {small} requests are too few; 80 and 1,000 would give one"
+        in answer["notes"]
+    )
+
+
 def test_the_servers_of_a_whole_station_did_nothing_for_others(log, tmp_path):
     rows = pd.read_csv(log).rename(columns={"host": "station"})
     rows.to_csv(tmp_path / "log.csv", index=False)
