@@ -4,13 +4,14 @@ A formula has the parameters that its protocol names, in that order, all numbers
 once and kept on disk beside its file. A kernel takes it as a first-class function, and is not compiled anew for it.
 """
 
+import builtins
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dis import get_instructions
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
 from models.arrays import Floats
@@ -47,9 +48,8 @@ class Formula:
         if parameters != self.parameters:
             line = function.__code__.co_firstlineno
             raise PartError(f"{self.part.file}:{line}: {self.part.name}: {wanted}, got ({', '.join(parameters)})")
-        for name, problem in _REFUSED.items():
-            if name in function.__code__.co_names:
-                raise PartError(f"{self.part.file}:{function.__code__.co_firstlineno}: {self.part.name}: {problem}")
+        for problem in filter(None, map(_problem, _looked_up(function.__code__, function.__globals__))):
+            raise PartError(f"{self.part.file}:{function.__code__.co_firstlineno}: {self.part.name}: {problem}")
         return function
 
     def has(self, mark: str) -> bool:
@@ -118,16 +118,41 @@ def _raised(code: CodeType) -> int:
     return next((place.lineno for place in raising if place and place.lineno), code.co_firstlineno)
 
 
-_REFUSED = {
-    "random": "should draw no random numbers: its answers must be the same in every run",
-    "print": "should print nothing: compiled code would print it into the answer",
-}
-"""Names that a function may not use, and why."""
+_RANDOM = ("random", "numpy.random")
+"""Modules that a formula may not use."""
 _PLAIN = {
     "No conversion from none": "it should return a number wherever it ends",
     "(IMPORT_NAME)": "it should import nothing: import above it, in the file",
 }
 """What a compiler's own words mean."""
+
+
+def _looked_up(code: CodeType, module: Mapping[str, object]) -> Iterator[object]:
+    """Yield what code looks up by name in its module, and in other modules by attribute.
+
+    Attributes of anything else, and parameters, are only called as they are.
+    """
+    owner: object = None
+    for step in get_instructions(code):
+        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+            owner = module.get(step.argval, getattr(builtins, step.argval, None))
+            yield owner
+        elif step.opname in {"LOAD_ATTR", "LOAD_METHOD"} and isinstance(owner, ModuleType):
+            owner = getattr(owner, step.argval, None)
+            yield owner
+        else:
+            owner = None
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _looked_up(constant, module)
+
+
+def _problem(value: object) -> str:
+    """Return why a formula may not use what it looks up; nothing if it may."""
+    drawn = getattr(type(getattr(value, "__self__", None)), "__module__", "")
+    if drawn.startswith(_RANDOM) or (isinstance(value, ModuleType) and value.__name__ in _RANDOM):
+        return "should draw no random numbers: its answers must be the same in every run"
+    return "should print nothing: compiled code would print it into the answer" if value is print else ""
 
 
 def _reason(error: Exception) -> str:

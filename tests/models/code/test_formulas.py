@@ -53,6 +53,20 @@ def test_what_was_compiled_is_kept_for_the_next_process(tmp_path):
     assert [done.stdout.split() for done in runs] == [["0", "1"], ["1", "0"]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Costs(NamedTuple):\n    print: float\n    random: float\n\n\nCOSTS = Costs(2.0, 3.0)\n\n\n"
+        "def mine(x, y):\n    return x + COSTS.print * y + COSTS.random\n",
+        "random = 3.0\n\n\ndef mine(x, y):\n    return x + 2.0 * y + random\n",
+        "def mine(x, y):\n    print = 2.0\n    return x + print * y + 3.0\n",
+    ],
+)
+def test_a_formula_may_have_something_that_is_called_print(tmp_path, text):
+    """An attribute of that name was taken for the function that prints."""
+    assert formula(tmp_path, f"from typing import NamedTuple\n\n\n{text}").compiled()(1.0, 4.0) == 12.0
+
+
 def test_a_folder_that_is_copied_with_what_was_compiled_is_compiled_anew(tmp_path):
     (tmp_path / "here").mkdir()
     formula(tmp_path / "here", "def mine(x, y):\n    return x + y\n").compiled()
@@ -103,6 +117,8 @@ def _anew(mine):
         ("def mine(y, x):\n    return x", r"got \(y, x\)"),
         ("import random\ndef mine(x, y):\n    return random.random()", r"mine\.py:2: mine: should draw no random num"),
         ("def mine(x, y):\n    print(x)\n    return x", r"mine\.py:1: mine: should print nothing: compiled code would"),
+        ("import numpy as np\ndef mine(x, y):\n    return np.random.rand()", r"mine: should draw no random numbers"),
+        ("from random import gauss\ndef mine(x, y):\n    return gauss(x, y)", r"mine: should draw no random numbers"),
         (
             "def mine(x, y):\n    pass",
             r"mine\.py:2: mine: cannot be compiled: it should return a number wherever it ends$",
