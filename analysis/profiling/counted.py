@@ -151,6 +151,28 @@ def count_samples(
     return CountedSamples(keys, places, parts, int(totals[-1].sum()), put, shelf)
 
 
+def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the sums of each part by place and cluster, with the value of a dimension that each part has one of.
+
+    Parameters
+    ----------
+    counted : of one dimension of places
+    apart, cluster : dimensions of processes
+    """
+    names, clusters = (pd.factorize(counted.keys[name], sort=True) for name in (apart, cluster))
+    (place,) = counted.places.columns
+    functions = pd.factorize(counted.places[place], sort=True)
+    for part, name in enumerate(names[1]):
+        entries = counted.entries(part).positive()
+        if not len(entries.key):
+            continue
+        pair = clusters[0][entries.key] * np.int64(len(functions[1])) + functions[0][entries.place]
+        pairs, code = np.unique(pair, return_inverse=True)
+        sums = {key: np.bincount(code, getattr(entries, key)) for key in ("samples", "value")}
+        function = pd.Categorical.from_codes(pairs % len(functions[1]), functions[1])
+        yield str(name), pd.DataFrame({place: function, cluster: clusters[1][pairs // len(functions[1])], **sums})
+
+
 def _reduced(
     rows: Iterable[SampleBatch],
     numberings: tuple[Numbering, Numbering],

@@ -1,7 +1,7 @@
 """A profile as a database: samples summed by any dimensions, restricted by others, exact on any number of threads."""
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -246,6 +246,34 @@ class Database:
         question = ("query", apart, None) if keep else None
         table = self._answered(question, lambda cursor: self._table(cursor, apart, None, most, bare=not keep))
         return table.drop(columns="share", errors="ignore")
+
+    def clustered_apart(
+        self, query: Query, apart: str, cluster: str = "machine"
+    ) -> "Iterator[tuple[str, pd.DataFrame]]":
+        """Yield what `clustered` returns for each value of a dimension of processes; one at a time is in memory.
+
+        Parameters
+        ----------
+        query, cluster : as of `clustered`, with one dimension of locations
+        apart : a dimension of processes that is not one of the query's
+
+        Yields
+        ------
+        str, DataFrame
+            The value, in order; the query's dimension, the cluster, `samples`, `value`, in no order that matters.
+
+        Raises
+        ------
+        QueryError
+            As `clustered` does.
+        """
+        from analysis.profiling.counted import clusters_apart
+
+        own = dimension(cluster)
+        if own in LOCATION_DIMENSIONS or own in (*query.by, apart):
+            raise QueryError(f"clusters should be of another dimension of processes, got {own}")
+        wide = replace(query, by=(apart, *query.by, own))
+        yield from clusters_apart(self.counted(wide, lambda keys: pd.factorize(keys[apart], sort=True)[0]), apart, own)
 
     def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "CountedSamples":
         """Sum the samples of a query by its dimensions, however many rows that are; the sums are not kept.

@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -208,6 +208,12 @@ class Profile(Protocol):
 
     def clustered(self, query: Query, cluster: str = "machine") -> "pd.DataFrame":
         """Return samples and value by the query's dimensions within each cluster."""
+        ...
+
+    def clustered_apart(
+        self, query: Query, apart: str, cluster: str = "machine"
+    ) -> "Iterator[tuple[str, pd.DataFrame]]":
+        """Yield what `clustered` returns for each value of another dimension of processes, in order of the values."""
         ...
 
     def callers(self, function: str, query: Query) -> "pd.DataFrame":

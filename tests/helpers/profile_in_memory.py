@@ -1,6 +1,6 @@
 """A small profile in memory that answers as a database does."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -32,6 +32,12 @@ class ProfileTable:
     def clustered(self, query: Query, cluster: str = "machine") -> pd.DataFrame:
         """Return samples and value by the query's dimensions within each cluster."""
         return self.query(Query(query.event, (*query.by, cluster), query.where)).drop(columns="share")
+
+    def clustered_apart(self, query: Query, apart: str, cluster: str = "machine") -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield what `clustered` returns for each value of another dimension."""
+        wide = self.clustered(Query(query.event, (apart, *query.by), query.where), cluster)
+        for name, part in wide.groupby(apart, sort=True):
+            yield str(name), part.drop(columns=apart)
 
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Return caller, samples, value of a function by the query's dimensions; needs the column caller."""

@@ -76,15 +76,15 @@ def unsuited(
     own = dimension(across)
     if own not in DIMENSIONS or own in ("application", "function"):
         raise QueryError(f"across: should be another dimension than {own}")
-    table = database.clustered(of_fleet(database, event, ("application", "function")), own)
-    total = max(float(table["value"].astype(np.float64).sum()), 1.0)
-    rows = []
-    for name, part in table.groupby("application", sort=True):
-        if not str(name).startswith("["):
-            data = ClusteredProfile.of(part.drop(columns="application"), own)
-            rows.append((str(name), data.total / total, *_differences(data), float(data.shares.max())))
+    rows, total = [], 0.0
+    for name, part in database.clustered_apart(of_fleet(database, event, ("function",)), "application", own):
+        data = ClusteredProfile.of(part, own)
+        total += data.total
+        if not name.startswith("["):
+            rows.append((name, data.total, *_differences(data), float(data.shares.max())))
     columns = ["application", "share", "places", "distance", "expected", "excess", "hottest_share"]
     answer = pd.DataFrame(rows, columns=columns)
+    answer["share"] /= max(total, 1.0)
     reason = np.select(
         [answer["excess"] >= min_excess, answer["hottest_share"] < 0.05, answer["share"] < 0.001],
         ["differs", "flat", "cold"],
@@ -104,5 +104,6 @@ def _differences(data: ClusteredProfile) -> tuple[int, float, float, float]:
     distance = 1.0 + np.bincount(data.cluster, apart, len(data.size))
     weight = data.size[used] / data.size[used].sum()
     mean = float(weight @ distance[used])
-    expected = float(weight @ np.array([expected_distance(shares, float(count)) for count in samples[used]]))
+    counts, place = np.unique(samples[used], return_inverse=True)
+    expected = float(weight @ np.array([expected_distance(shares, float(count)) for count in counts])[place])
     return int(used.sum()), mean, expected, math.sqrt(max(mean**2 - expected**2, 0.0))

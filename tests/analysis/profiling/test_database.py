@@ -154,6 +154,18 @@ def test_clusters_add_up_to_the_query():
             database.clustered(query, cluster)
 
 
+def test_clusters_of_one_application_after_another_are_those_of_all():
+    _, _, database, _ = made(2)
+    keys = ["application", "function", "visit"]
+    parts = database.clustered_apart(Query(by=("function",)), "application", "visit")
+    table = pd.concat([part.assign(application=name) for name, part in parts])
+    whole = database.clustered(Query(by=("application", "function")), "visit").set_index(keys).sort_index()
+    table = table.astype({"function": "str", "application": "str"}).set_index(keys).sort_index()
+    pd.testing.assert_frame_equal(table, whole[whole["value"] > 0].astype(float))
+    with pytest.raises(QueryError, match="clusters should be"):
+        next(database.clustered_apart(Query(by=("function",)), "application", "application"))
+
+
 def test_a_difference_has_every_key_of_either_side():
     _, _, database, rows = made(1)
     early, late = Query(until_s=1.5e5), Query(since_s=1.5e5)

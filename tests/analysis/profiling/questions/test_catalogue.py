@@ -72,6 +72,12 @@ def test_a_database_answers_too(database, name):
     assert len(QUESTIONS[name].ask(database)) > 0
 
 
+def test_one_application_after_another_is_asked_how_machines_differ(database, monkeypatch):
+    """Of a hundred million rows it was refused, as every function on every machine was one answer."""
+    monkeypatch.setattr(Database, "clustered", lambda *_: pytest.fail("everything at once"))
+    assert len(QUESTIONS["fdo"].ask(database)) > 0
+
+
 @pytest.mark.parametrize("name", ["floating-point", "locks", "memory", "old-hardware", "colocate"])
 def test_what_a_profile_lacks_is_said(database, name):
     with pytest.raises(QueryError, match="unknown"):
