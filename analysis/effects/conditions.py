@@ -1,5 +1,6 @@
 """Under which conditions an instance ran: how busy its machine was, what neighbours are like, how fast its clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ _VARIES = 0.1
 adjusted for it: with less, what it does would be carried ten times further than it was seen."""
 _LEAST = 0.05
 """Of the median ratio: jobs with less count as having so much."""
+_ALONE = 1e-9
+"""Share of a job that other machines have, below which it counts as being on one alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +33,8 @@ def conditions_of(rows: pd.DataFrame) -> RowConditions:
     """Return the conditions under which instances ran, as far as the table tells.
 
     Neighbours count by who they are, not by what they did: each by the CPU time and the misses that an instance of its
-    job with such a quota has in that period on average, platforms apart. What a platform does to neighbours is part of
-    what it is worth: on a faster one they may need less CPU time, and slow the instance less.
+    job with such a quota has in that period on other machines on average, platforms apart. What a platform does to
+    neighbours is part of what it is worth: on a faster one they may need less CPU time, and slow the instance less.
 
     Parameters
     ----------
@@ -102,16 +105,62 @@ def _typical(rows: pd.DataFrame, used: Floats, place: Ints) -> Floats:
 
 
 def _of_jobs(rows: pd.DataFrame, above: Floats, below: Floats) -> Floats:
-    """Return (N,) the ratio of two amounts that is typical of each row's job in its period, platforms apart.
+    """Return (N,) the ratio of two amounts to expect of each row's job in its period, platforms apart.
 
-    Logarithms of ratios are sums of an effect of job and period and one of the platform, fitted by turns.
+    A slow machine may keep its instances busy for longer, and a busy one slow: so a job's ratio is that on all machines
+    but the row's own (Angrist, Imbens and Krueger 1999), drawn towards that of all jobs by as much as it is uncertain.
 
     Parameters
     ----------
-    rows : job, period, platform
+    rows : job, period, platform, machine
     above, below : (N,) amounts
     """
     stratum, _ = numbered([rows["job"], rows["period"]])
+    meeting, _ = numbered([rows["job"], rows["period"], rows["machine"]])
+    strata, meetings = int(stratum.max()) + 1, int(meeting.max()) + 1
+    above = above / np.exp(_of_platforms(rows, stratum, above, below))
+    of = np.zeros(meetings, dtype=np.int64)
+    of[meeting] = stratum
+    here = [_sum(meeting, amount, meetings) for amount in (above, below)]
+    parts = [*here, here[1] ** 2]
+    whole = [_sum(of, part, strata) for part in parts]
+    ratio = whole[0] / np.where(whole[1] > 0, whole[1], 1.0)
+    floor = _LEAST * float(np.median(ratio[whole[1] > 0])) + 1e-300
+    log, square = np.log(np.maximum(ratio, floor)), whole[2] / np.where(whole[1] > 0, whole[1], 1.0) ** 2
+    within = _spread_within(of, np.where(ratio[of] > 0, here[0] / np.maximum(ratio[of], floor) - here[1], 0.0), whole)
+    known = whole[1] > 0
+    centre = float(log[known].mean())
+    between = max(float(np.mean((log[known] - centre) ** 2 - within * square[known])), 0.0)
+    others = [np.maximum(total[of] - part, 0.0) for total, part in zip(whole, parts, strict=True)]
+    seen_elsewhere = others[1] > _ALONE * whole[1][of]
+    amount = np.where(seen_elsewhere, others[1], 1.0)
+    elsewhere = np.where(seen_elsewhere, np.log(np.maximum(others[0] / amount, floor)), centre)
+    uncertain = within * others[2] / amount**2
+    trust = np.where(seen_elsewhere, between / np.where(between + uncertain > 0, between + uncertain, 1.0), 0.0)
+    expected = np.exp(centre + trust * (elsewhere - centre) + (1.0 - trust) * between / 2)
+    return np.asarray(expected[meeting])
+
+
+def _spread_within(of: Ints, off: Floats, whole: Sequence[Floats]) -> float:
+    """Return the relative variance of a ratio between a job's machines.
+
+    Parameters
+    ----------
+    of : (M,) number of the stratum of a job on a machine
+    off : (M,) by how much its ratio is off that of the stratum, relative, times the amount below
+    whole : (strata,) amounts above and below, and the sum of squares of those below
+    """
+    count = np.bincount(of, minlength=len(whole[0]))
+    several = (count > 1) & (whole[1] > 0)
+    if not several.any():
+        return 0.0
+    left = np.maximum(1.0 - whole[2] / np.where(several, whole[1], 1.0) ** 2, _ALONE)
+    squares = _sum(of, off**2, len(count)) / np.where(several, whole[2], 1.0) / left
+    return float(np.average(squares[several], weights=count[several] - 1.0))
+
+
+def _of_platforms(rows: pd.DataFrame, stratum: Ints, above: Floats, below: Floats) -> Floats:
+    """Return (N,) what a row's platform adds to the logarithm of a ratio: logarithms are sums of job and platform."""
     platform = pd.factorize(rows["platform"])[0].astype(np.int64)
     count = int(platform.max()) + 1
     cell = stratum * count + platform
@@ -123,7 +172,11 @@ def _of_jobs(rows: pd.DataFrame, above: Floats, below: Floats) -> Floats:
     for _ in range(_SWEEPS):
         of_stratum = _mean(cells // count, weight, log - of_platform[cells % count], len(of_stratum))
         of_platform = _mean(cells % count, weight, log - of_stratum[cells // count], count)
-    return np.asarray(np.exp(of_stratum)[stratum])
+    return np.asarray(of_platform[platform])
+
+
+def _sum(of: Ints, value: Floats, count: int) -> Floats:
+    return np.asarray(np.bincount(of, value, count), dtype=np.float64)
 
 
 def _mean(of: Ints, weight: Floats, value: Floats, count: int) -> Floats:

@@ -380,19 +380,30 @@ def _predicted(
     for target, name in enumerate(names):
         if target == at:
             continue
-        total, log = np.zeros(len(coded.jobs)), np.zeros(len(coded.jobs))
+        of_origin = np.zeros(known.shape)
         for other, here in enumerate(names):  # from wherever the job ran, to both platforms
-            weight = np.where(known[:, other], sums["cpu_s"][:, other], 0.0)
             instructions = np.where(known[:, other], sums["instructions"][:, other], 1.0)
             cpi = np.where(known[:, other], sums["cycles"][:, other], 1.0) / instructions
             misses = np.where(known[:, other], sums["misses"][:, other], 0.0) / instructions
             to = [log_rates(sheets[here], sheets[there], (clocks[other], clocks[place]), cpi, misses)
                   for place, there in ((target, name), (at, reference))]  # fmt: skip
-            log += weight * (to[0] - to[1])
-            total += weight
-        mean = float(log.sum() / total.sum())
-        predicted[name] = np.where(total > 0, log / np.where(total > 0, total, 1.0), mean)
+            of_origin[:, other] = to[0] - to[1]
+        predicted[name] = _from_all_origins(of_origin, np.where(known, sums["cpu_s"], 0.0))
     return predicted
+
+
+def _from_all_origins(log: Floats, weight: Floats) -> Floats:
+    """Return (J,) means of predictions (J, P) from the platforms that a job ran on.
+
+    The model errs on one platform otherwise than on another. So predictions from each are shifted by what they differ
+    on average from the means of the jobs that ran on several: jobs that ran on one alone are told as these are.
+    """
+    total = weight.sum(axis=1)
+    mean = (log * weight).sum(axis=1) / np.where(total > 0, total, 1.0)
+    several = (weight > 0) & ((weight > 0).sum(axis=1) > 1)[:, None]
+    shift = ((mean[:, None] - log) * several).sum(axis=0) / np.maximum(several.sum(axis=0), 1)
+    mean = ((log + shift) * weight).sum(axis=1) / np.where(total > 0, total, 1.0)
+    return np.asarray(np.where(total > 0, mean, float(mean @ total) / float(total.sum())))
 
 
 def _unseen(answer: PlatformRates, predicted: bool) -> Iterator[str]:

@@ -55,8 +55,15 @@ class RateCondition:
     season_sd: float = 0.0
     """Of what a job's instances do in common on a day."""
     churn: float = 0.0
+    busy_if_slow: float = 0.0
+    """Log of CPU time that an instance needs more where it is slower by a log: 1 if its work is fixed."""
+    hidden_on_new: float = 0.0
+    """Log odds of `heavy_on_new` for a job whose rate is a standard deviation above the mean, which no table shows."""
+    harm_sd: float = 0.0
+    """Log lost by what neighbours do beyond load and traffic, between jobs, as `load_slope` is."""
 
 
+STRICT = {"heavy_on_new": 5.0, "jobs": 100, "machines": (200, 200), "fuller": 0.2, "load_slope": 0.3}
 HEAVY = {"heavy_on_new": 3.0, "fast_on_new": 1.0}
 CONDITIONS = {
     "base": RateCondition(),
@@ -75,6 +82,10 @@ CONDITIONS = {
     "wide_spread": RateCondition(rate_sd=0.25, **HEAVY),
     "one_job": RateCondition(jobs=1, machines=(20, 20), per_machine=4.0),
     "week": RateCondition(**HEAVY, days=5, season_sd=0.05, churn=0.2),
+    "strict": RateCondition(**STRICT),
+    "strict_busy": RateCondition(**STRICT, busy_if_slow=1.0, machine_sd=0.1),
+    "strict_harm": RateCondition(**STRICT, harm_sd=0.3),
+    "strict_hidden": RateCondition(**STRICT, hidden_on_new=1.0),
 }
 
 
@@ -93,7 +104,7 @@ def fleet(condition, rng):
     for p in range(1, platforms):
         own = rng.normal(0.0, c.rate_sd, c.jobs)
         effect[:, p] = c.rate * p + own + c.by_size * rank
-    odds = np.outer(c.heavy_on_new * rank + c.fast_on_new * standing, np.arange(platforms) / max(platforms - 1, 1))
+    odds = _odds(c, rank, standing, effect)
     chance = np.exp(odds) * np.array(c.machines) * (1.0 + c.fuller * (np.arange(platforms) == platforms - 1))
     alone = rng.random(c.jobs) < c.sticky
     if alone.all():
@@ -106,6 +117,7 @@ def fleet(condition, rng):
     speed = rng.normal(0.0, c.machine_sd, machines) + rng.normal(0.0, c.rack_sd, machines)[np.arange(machines) // 10]
     spread = np.where(np.arange(platforms) == platforms - 1, c.new_noise, 1.0)
     traffic_of = rng.normal(size=c.jobs)
+    harm = rng.normal(0.0, c.harm_sd, c.jobs) if c.harm_sd else np.zeros(c.jobs)
     known = rng.normal(size=len(job))
     machine = _placed(rng, chance, job, platform_of, platforms)
     parts = []
@@ -118,9 +130,14 @@ def fleet(condition, rng):
         traffic = np.bincount(machine, use * traffic_of[job], machines)[machine] - use * traffic_of[job]
         log = level[job] + effect[job, on] + speed[machine] + rng.normal(0.0, c.season_sd, c.jobs)[job]
         log = log - c.load_slope * busy / c.per_machine - c.traffic_slope * traffic / c.per_machine**0.5
+        if c.harm_sd:
+            harmed = np.bincount(machine, use * harm[job], machines)[machine] - use * harm[job]
+            log = log - harmed / c.per_machine
         noise = rng.standard_t(3, len(job)) if c.noise_tails else rng.normal(size=len(job))
         log = log + spread[on] * (c.shard_sd * known + c.noise_sd * noise)
         log = log - 0.5 * (spread[on] * c.shard_sd) ** 2 - 0.5 * (spread[on] * c.noise_sd) ** 2 * (not c.noise_tails)
+        slower = level[job] + c.rate / 2 - log
+        cpu_s = use * 86400.0 * np.exp(c.busy_if_slow * slower)
         parts.append(
             {
                 "period": np.full(len(job), day),
@@ -130,15 +147,22 @@ def fleet(condition, rng):
                 "platform": np.array([f"p{number}" for number in range(platforms)])[on],
                 "weight": np.ones(len(job)),
                 "value": np.exp(log),
-                "cpu_s": use * 86400.0,
+                "cpu_s": cpu_s,
                 "present_s": np.full(len(job), 86400.0),
                 "vcpus": np.full(len(job), int(2 * c.per_machine)),
-                "llc_misses": use * 86400.0 * np.exp(0.5 * traffic_of[job]) * 1e6,
+                "llc_misses": cpu_s * np.exp(0.5 * traffic_of[job]) * 1e6,
             }
         )
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     jobs = {"job": np.arange(c.jobs), "quota": count.astype(float)}
     return rows, jobs, np.exp(effect)
+
+
+def _odds(c, rank, standing, effect):
+    """Return (J, P) log odds by which jobs run on platforms."""
+    hidden = (effect[:, -1] - effect[:, -1].mean()) / (c.rate_sd if c.rate_sd > 0 else 1.0)
+    wanted = c.heavy_on_new * rank + c.fast_on_new * standing + c.hidden_on_new * hidden
+    return np.outer(wanted, np.arange(effect.shape[1]) / max(effect.shape[1] - 1, 1))
 
 
 def _placed(rng, chance, job, platform_of, platforms):

@@ -117,6 +117,30 @@ def test_no_job_on_both_platforms_is_told():
         compared(apart)
 
 
+def test_jobs_that_share_their_machines_share_the_error_of_what_is_expected_of_them():
+    """50 jobs on the same 8 machines, which alone differ: each rate is as uncertain as two means of 4 machines are."""
+    of_machine = np.random.default_rng(5).normal(0.0, 0.1, 8)
+    cells = [(f"j{j}", m, "old" if m < 4 else "new", np.exp(of_machine[m])) for j in range(50) for m in range(8)]
+    cells += [("alone", m, "old", np.exp(of_machine[m])) for m in range(4)]
+    error = compared(rows_of(cells)).jobs.set_index("job")["log_error"]
+    expected = np.sqrt(of_machine[:4].var(ddof=1) / 4 + of_machine[4:].var(ddof=1) / 4)
+    assert error["j0"] == pytest.approx(expected, rel=0.25)
+    assert error["alone"] == pytest.approx(expected, rel=0.25)
+
+
+def test_neighbours_are_no_heavier_because_their_machine_is_slow():
+    """Instances that a slow machine keeps busy for longer do not make it a loaded one: others of their jobs say so."""
+    cells = [(job, m, "old" if m < 4 else "new", 1.0) for m in range(8) for job in ("a", f"pair{m % 4}")]
+    rows = rows_of(cells).assign(vcpus=4.0, present_s=100.0)
+    usual = 20.0 + 20.0 * (rows["machine"] % 4)
+    slow = rows["machine"] == 1
+    before, after = (
+        conditions_of(rows.assign(cpu_s=use)).table["load"] for use in (usual, np.where(slow, 1.5 * usual, usual))
+    )
+    more = (after - before).to_numpy()[rows["job"].to_numpy() == "a"]
+    assert more[1] < 0.25 * more[5]  # machine 5 has the other instance of pair1
+
+
 def test_values_that_are_all_alike_are_a_rate_without_error():
     cells = [(job, m, "old" if m < 4 else "new", 1.0) for job in "abc" for m in range(8)]
     answer = compared(rows_of(cells))

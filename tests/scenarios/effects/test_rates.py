@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import wsc
 from scenarios.commands.app import app
+from scenarios.effects import rates
 from scenarios.files.faults import FaultsError
 from tests.helpers.outside_rates import CONDITIONS, fleet
 
@@ -168,3 +169,11 @@ def test_a_change_costs_less_if_its_price_is_less_than_it_gains():
     assert np.isinf(costs.loc["with", "payback_years"])
     with pytest.raises(FaultsError, match="prices: are of a relative change, not the absolute change of a mean"):
         wsc.effect(rows, prices=prices.assign(power_price=0.1), metric_kind="mean")
+
+
+def test_predictions_from_one_platform_are_told_as_those_of_jobs_that_ran_on_both():
+    """The model says 0.1 more of what it sees on the second platform, where alone the third job ran."""
+    log, weight = np.array([[0.2, 0.3], [0.4, 0.5], [9.0, 0.4]]), np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    assert rates._from_all_origins(log, weight).tolist() == pytest.approx([0.25, 0.45, 0.35])
+    alone = rates._from_all_origins(log, np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
+    assert alone.tolist() == pytest.approx([0.2, 0.5, 0.35])
