@@ -587,7 +587,7 @@ class Database:
         if top is None:
             _refuse_many(cursor, most)
         names = quoted(*query.by)
-        first = f"{names}, " if names else ""
+        first = "pkey, lkey, " if bare else f"{names}, " if names else ""
         order = ", ".join(("value DESC", *map(quoted, query.by)))
         rows = summed(
             cursor,
@@ -597,7 +597,9 @@ class Database:
             f" ORDER BY g.{order} LIMIT ?",
             most if top is None else top,
         )
-        return rows if bare else rows.assign(share=shares(rows["value"], sums.value))
+        if bare:
+            return _with_names(cursor, query, rows)
+        return rows.assign(share=shares(rows["value"], sums.value))
 
     def _of_stacks(
         self,
@@ -638,3 +640,19 @@ def _refuse_many(cursor: duckdb.DuckDBPyConnection, most: int) -> None:
         raise QueryError(
             f"the answer would have {rows:,} rows, more than {most:,}; ask for the top, or for fewer dimensions"
         )
+
+
+def _with_names(cursor: duckdb.DuckDBPyConnection, query: Query, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the query's dimensions as categories in place of `pkey` and `lkey`: each text is there once."""
+    columns = dict[str, pd.Categorical]()
+    for key, table in (("pkey", "process_keys"), ("lkey", "location_keys")):
+        own = [name for name in query.by if of_process(name) == (key == "pkey")]
+        if own:
+            names = frame(cursor, f"SELECT {key}, {quoted(*own)} FROM {table} ORDER BY {key}")
+            at = names[key].searchsorted(rows[key])
+            for name in own:
+                code, known = pd.factorize(names[name], sort=True)
+                columns[name] = pd.Categorical.from_codes(code[at], known)
+    return pd.DataFrame(
+        {name: columns[name] for name in query.by} | {name: rows[name] for name in ("samples", "value")}
+    )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.views import row
 from models.arrays import Bools, Ints
 
@@ -213,25 +214,38 @@ def together(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     for part in parts:
         pending.append(part)
         if sum(map(len, pending)) > max(_PENDING, len(whole) // 2):
-            whole, pending = _added([whole, *pending]), []
-    whole = _added([whole, *pending])
+            pending.insert(0, whole)
+            del whole, part
+            whole = _added(pending)
+            give_back_memory()
+    pending.insert(0, whole)
+    del whole
+    whole = _added(pending)
     return whole.iloc[np.argsort(-whole["value"].to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def _added(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Return the sums by item, in order of the items."""
-    every = [part for part in parts if len(part)]
+    """Return the sums by item, in order of the items; the parts are taken out of the list."""
+    every = [part for part in parts if len(part)] or parts[:1]
+    parts.clear()
     if len(every) < 2:
-        return every[0] if every else parts[0]
-    item = np.concatenate([part["item"] for part in every])
+        return every[0]
+    columns = [[part[name].to_numpy() for part in every] for name in every[0].columns]
+    names = every[0].columns
+    del every
+    item = np.concatenate(columns[0])
     order = np.argsort(item, kind="stable").astype(np.int32 if len(item) < 2**31 else np.int64)
     item = item[order]
     start = np.flatnonzero(np.append(True, item[1:] != item[:-1]))
     sums = {"item": item[start]}
     del item
-    for name in every[0].columns[1:]:
-        sums[name] = np.add.reduceat(np.concatenate([part[name] for part in every])[order], start)
-    return pd.DataFrame(sums)
+    columns.reverse()
+    columns.pop()
+    for name in names[1:]:
+        own = np.concatenate(columns.pop())[order]
+        sums[name] = np.add.reduceat(own, start)
+        del own
+    return pd.DataFrame(sums, copy=False)
 
 
 def same_paths(frames: Frames, codes: int) -> Ints:

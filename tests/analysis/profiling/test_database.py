@@ -149,6 +149,8 @@ def test_clusters_add_up_to_the_query():
     parts = database.clustered(query, "visit").groupby(list(query.by))[["samples", "value"]].sum()
     whole = database.query(query).set_index(list(query.by))[["samples", "value"]]
     pd.testing.assert_frame_equal(parts.sort_index(), whole.sort_index())
+    once = database.clustered(query, "visit", keep=False)
+    assert once.astype(object).to_numpy().tolist() == database.clustered(query, "visit").to_numpy().tolist()
     for cluster in ("function", "application", "line"):
         with pytest.raises(QueryError, match="clusters should be"):
             database.clustered(query, cluster)
