@@ -358,7 +358,7 @@ class OccupancyConclusion(Conclusion):
             )
             for row in self.classes
         ]
-        return table(("class", "requests", "of response", "mean", "p50", "p99", "queueing*"), rows)
+        return table(("class", "requests", "share", "mean", "p50", "p99", "queueing*"), rows)
 
     def _hosts(self) -> Table:
         rows = []

@@ -1,20 +1,21 @@
 """How often a simulated log with rounded stamps tells its policy: servers x load x resolution x policy.
 
-``python -m tests.helpers.policy_logs 3 > docs/identified.csv`` writes a row for each log; ``python -m
-tests.helpers.policy_logs --table docs/identified.csv`` prints the tables of docs/requests.md from it.
+``python -m tests.helpers.policy_logs 3 > identified.csv`` writes a row for each log, ``python -m
+tests.helpers.policy_logs 3 2 8`` of 2 and 8 servers alone; ``python -m tests.helpers.policy_logs --table
+identified.csv`` prints the tables of docs/requests.md from it.
 
 The grid, written down before the first run:
 
-- servers 1, 4, 16, 64, said as by ``--servers``; utilisation 0.3, 0.7, 0.9, 0.97;
+- servers 1, 2, 4, 8, 16, 64 or those that are given, said as by ``--servers``; utilisation 0.3, 0.7, 0.9, 0.97;
 - stamps rounded down to ticks of 0, 1, 5 and 20% of the mean demand;
-- every policy that can be reconstructed on so many servers: eight, and sjf and random on one. Classes are said under
+- every policy that can be reconstructed on so many servers: nine, and random on one. Classes are said under
   priority alone; the quantum of rr, half a mean demand, is said;
 - 12,000 requests, Poisson arrivals, demands exponential, lognormal (sigma 1) and uniform on 0.5 to 1.5 means, in turn.
 
 A log is *decisive* if at least 1,000 arrivals met all servers busy. The criterion: of the decisive logs at least 95%
 are named right, policy and servers, at most 1% wrong, and at most 5% not at all; of all other logs at most 1% are named
-wrong. As a second measure, without a criterion: random and sjf on 4 and 16 servers, which are no candidates, so that
-any name is wrong.
+wrong. As a second measure, without a criterion: random order on several servers, which is no candidate, so that any
+name is wrong.
 """
 
 import csv
@@ -29,7 +30,7 @@ from models.queues.policies import POLICIES
 from models.queues.serve import serve
 from models.randomness import stream
 
-SERVERS, LOADS, RESOLUTIONS = (1, 4, 16, 64), (0.3, 0.7, 0.9, 0.97), (0.0, 0.01, 0.05, 0.2)
+SERVERS, LOADS, RESOLUTIONS = (1, 2, 4, 8, 16, 64), (0.3, 0.7, 0.9, 0.97), (0.0, 0.01, 0.05, 0.2)
 REQUESTS, DECISIVE, TICK_S = 12_000, 1_000, 1e-3
 LAWS = ("exponential", "lognormal", "uniform")
 COLUMNS = ("servers", "load", "resolution", "policy", "law", "repeat", "crowded", "named", "named_servers", "reason")
@@ -69,12 +70,12 @@ def asked(servers, load, resolution, policy, repeat):
     return (servers, load, resolution, policy, law, repeat, crowded, *named)
 
 
-def cells():
+def cells(numbers=SERVERS):
     """Yield the cells of the grid, those without a right candidate last."""
-    for cell in product(SERVERS, LOADS, RESOLUTIONS, POLICIES):
+    for cell in product(numbers, LOADS, RESOLUTIONS, POLICIES):
         if cell[0] == 1 or cell[3] not in ON_ONE:
             yield cell
-    yield from product((4, 16), LOADS, RESOLUTIONS, ("random", "sjf"))
+    yield from product([k for k in numbers if k > 1], LOADS, RESOLUTIONS, ON_ONE)
 
 
 def verdicts(rows):
@@ -119,15 +120,15 @@ def tables(file):
             print("| " + " | ".join((*map(str, key), *cells_)) + " |")
 
 
-def main(repeats):
-    """Print the rows of the whole grid."""
+def main(repeats, numbers=SERVERS):
+    """Print the rows of the grid, or of some numbers of servers."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(COLUMNS)
     for repeat in range(repeats):
-        for cell in cells():
+        for cell in cells(numbers):
             out.writerow(asked(*cell, repeat))
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    tables(sys.argv[2]) if sys.argv[1] == "--table" else main(int(sys.argv[1]))
+    tables(sys.argv[2]) if sys.argv[1] == "--table" else main(int(sys.argv[1]), [*map(int, sys.argv[2:])] or SERVERS)

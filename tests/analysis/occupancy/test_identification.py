@@ -7,6 +7,7 @@ from analysis.occupancy.curve import pairs
 from analysis.occupancy.identification import agreement, identify, log_likelihood
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from models.queues.serve import serve
+from tests.helpers.policy_logs import simulated
 
 POLICIES = ["fcfs", "lcfs", "lcfs_pr", "ps", "rr", "fb", "srpt"]
 LAWS = {
@@ -38,6 +39,21 @@ def test_on_one_server_the_choice_among_the_waiting_is_told_too(policy):
     arrival, departure, _ = log(policy, 1, "exponential", 1, choice=np.random.default_rng(5).random(1000))
     found = identify(arrival, departure)
     assert (found.policy, found.servers) == (policy, 1)
+
+
+@pytest.mark.parametrize("servers", [2, 8])
+def test_shortest_job_first_is_told_on_several_servers(servers):
+    arrival, departure = wide("sjf", servers, utilisation=0.9, demand=lognormal, n=3_000)
+    found = identify(arrival, departure, expected_servers=servers)
+    assert (found.policy, found.servers) == ("sjf", servers)
+
+
+def test_stamps_of_a_fifth_of_the_demands_do_not_tell_who_of_eight_needed_less():
+    """Last come first served, which shortest remaining first explained better: three events share a tick."""
+    arrival, departure, *_ = simulated(8, 0.9, 0.2, "lcfs", 0)
+    found = identify(arrival, departure, expected_servers=8)
+    assert found.policy is None
+    assert "which requests needed less does not show" in found.reason
 
 
 def test_classes_make_priority_a_candidate():
@@ -228,7 +244,7 @@ def test_the_likelihood_is_that_of_departures_not_of_demands():
 
 
 @pytest.mark.parametrize(
-    "more", [{"policies": ()}, {"policies": ("sjf",), "servers": (2,)}, {"policies": ("priority",)}]
+    "more", [{"policies": ()}, {"policies": ("random",), "servers": (2,)}, {"policies": ("priority",)}]
 )
 def test_no_candidate_is_an_error(more):
     with pytest.raises(ValueError, match="there is no candidate"):
