@@ -225,7 +225,7 @@ def test_the_table_of_candidates_is_in_order_of_likelihood():
     assert list(table.iloc[0, :2]) == ["lcfs", 1]
     assert table["log_likelihood"].is_monotonic_decreasing
     assert table["misfits"].iloc[0] == 0
-    assert len(table) == 2 * 7 + 2
+    assert len(table) == 2 * 8 + 1
 
 
 def test_the_unit_of_time_is_a_matter_of_convention():
