@@ -30,8 +30,9 @@ from models.arrays import Floats, Ints
 from models.queues.policies import POLICIES, PolicyName
 from models.queues.serve import serve
 from models.randomness import stream
+from scenarios.occupancy.discipline import Discipline, settle
 from scenarios.occupancy.objective import station_of
-from scenarios.occupancy.occupancy import Discipline, laws, log_percentiles, settle
+from scenarios.occupancy.occupancy import laws, log_percentiles
 from scenarios.occupancy.question import OccupancyQuery
 
 REQUESTS = 12_000

@@ -13,8 +13,6 @@ from analysis.occupancy.bounds import Bounds, faster, others
 from analysis.occupancy.catalogue import divides_queueing, never_more_work, proved
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.hours import hours
-from analysis.occupancy.identification import Identified, identify
-from analysis.occupancy.inversion import Reconstruction, drawn_demands
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
@@ -30,13 +28,14 @@ from analysis.occupancy.logs.rates import (
 from analysis.occupancy.logs.reading import LogOptions, read_logs
 from analysis.occupancy.objective import ReplayStation
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_without
-from analysis.occupancy.replay import Replay, explained, replay
+from analysis.occupancy.replay import Replay
 from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
-from models.queues.policies import MOST_SLICES, POLICIES, PolicyName
+from models.queues.policies import POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
-from scenarios.occupancy.objective import SloAnswer, slo_answer, station_of
+from scenarios.occupancy.discipline import Discipline, course_under, hindrance, replayed, settle, station_under
+from scenarios.occupancy.objective import SloAnswer, slo_answer
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, moved, stretch, without_bands
@@ -52,9 +51,6 @@ RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
 NOTHING = "says nothing"
 """What stands in place of bounds that exclude nothing."""
-OTHERWISE = (
-    "a policy that you know is replayed without being identified, if the log does not contradict it: --policy fcfs"
-)
 _OF_AN_OBJECTIVE = "is about an objective: say --slo, too"
 _HUGE = 100.0
 """An interval for fewer servers that begins at today's queueing and ends at so many response times says nothing."""
@@ -65,25 +61,6 @@ LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
 _WORST = 5
 """Intervals that people see."""
-
-
-@dataclass(frozen=True, slots=True)
-class Discipline:
-    """How a log was served, as far as that is known."""
-
-    servers: int
-    policy: PolicyName | None = None
-    quantum_s: float = 0.1
-    replayed: bool = True
-    """Whether the log may be replayed under the policy."""
-    reconstruction: Reconstruction | None = None
-    """What the policy makes of the log, if that is known already; None in a conclusion: it is as long as the log."""
-    identified: Identified | None = None
-    """The policy as it was found out, where it was to be and was."""
-    misfits: float = math.nan
-    """Share of the departures while somebody waited that contradict the policy."""
-    notes: tuple[str, ...] = ()
-    """Why there is no policy or no replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,7 +578,9 @@ def laws(
     interval_s = query.interval_s or handy(present.end_s - present.start_s)
     parts = intervals(present, query.servers, interval_s)
     stated = Discipline(query.servers, query.policy, query.quantum_s)
-    discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
+    discipline = stated
+    if query.policy is not None or query.identify:
+        discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
     shown, notes = completion_rates(log), list(discipline.notes)
     test = servers_test(log, shown, query.servers, total.peak)
     if len(log.arrival_s) > WAITED:
@@ -609,10 +588,7 @@ def laws(
     if test.verdict == "contradicted" and not any(test.reason.startswith(flaw.name) for flaw in log.findings):
         notes.append(test.reason)
     notes += caveats(discipline, query.to, query.speed)
-    station = None
-    if log.paired and discipline.policy is not None and discipline.replayed and discipline.reconstruction is not None:
-        demand_s = discipline.reconstruction.demand_s
-        station = station_of(log, discipline.policy, query.servers, demand_s, query.quantum_s)
+    station = None if discipline.policy is None else station_under(log, discipline)
     answered = None
     if query.objective is not None:
         if log.paired:
@@ -635,7 +611,7 @@ def laws(
     classes: tuple[ClassTimes, ...] = ()
     if log.label is not None:
         notes.append("* queueing of a class: as if the requests present shared the servers evenly")
-        days = station or _course(log, query.servers, discipline.policy)
+        days = station or (None if discipline.policy is None else course_under(log, discipline.policy, query.servers))
         classes = class_times(log.arrival_s, log.departure_s, log.label, present, query.servers, station=days)
         notes += without_bands(classes)
     busy = busy_distribution(present, query.servers)["share"]
@@ -690,70 +666,10 @@ def log_percentiles(
     if station is not None:
         bands, waiting = station.response_and_waiting(LEVELS, servers)
         return LogPercentiles(tuple(map(moved, own, bands)), waiting)
-    possible = _course(log, servers, policy)
+    possible = None if policy is None else course_under(log, policy, servers)
     return LogPercentiles(
         own if possible is None else tuple(map(moved, own, possible.percentiles(LEVELS, servers))), ()
     )
-
-
-def _course(log: Cleaned, servers: int, policy: PolicyName | None) -> ReplayStation | None:
-    """Return what serves a course of events that a log's requests may have taken, if its policy hides the demands."""
-    if policy is None or not POLICIES[policy].hidden or not log.paired:
-        return None
-    demand_s = drawn_demands(log.arrival_s, log.departure_s, servers)
-    return station_of(log, policy, servers, demand_s, 1.0)
-
-
-def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
-    """Return how a log was served: as it is said to be, if the log does not contradict that, or as was found out.
-
-    A policy that contradicts the log is no policy. One that merely cannot be replayed is still known.
-
-    Parameters
-    ----------
-    log : requests
-    stated : servers, quantum and, unless it is to be found out, perhaps a policy
-    work_s : service time of all requests on the slowest servers that are asked about
-    find_out : whether the policy is to be found out
-    """
-    bare = Discipline(stated.servers, None, stated.quantum_s)
-    if stated.policy is None and not find_out:
-        return bare
-    if not log.paired:
-        why = "departures belong to no arrivals: neither a policy nor a replay can be had, only bounds"
-        return replace(bare, notes=(why,))
-    if not find_out:
-        return _tried(log, stated, work_s)
-    identified = identify(
-        log.arrival_s,
-        log.departure_s,
-        expected_servers=stated.servers,
-        priority=log.priority,
-        quantum_s=stated.quantum_s,
-        tick_s=log.tick_s or None,
-    )
-    if identified.policy is None:
-        return replace(bare, notes=(f"no policy identified: {identified.reason}", OTHERWISE))
-    if identified.servers != stated.servers:
-        policy, servers = identified.policy, identified.servers or 0
-        why = f"the log speaks for {plural(servers, 'server')} under {policy}, not {stated.servers}: no replay"
-        return replace(bare, identified=identified, notes=(why,))
-    return _tried(log, replace(stated, policy=identified.policy, identified=identified), work_s)
-
-
-def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str, str]:
-    """Return why a policy can be replayed on no such log, after the option that would help; both empty if it can."""
-    if discipline.policy is None:
-        return "", ""
-    rules = POLICIES[discipline.policy]
-    if rules.hidden and discipline.servers > 1:
-        return "--policy", f"cannot be replayed on {discipline.servers} servers, only on 1: {rules.hidden}"
-    if rules.order == "class" and not classed:
-        return "--policy", "priority needs the class of each request: --priority COLUMN"
-    if rules.sliced and work_s / discipline.quantum_s > MOST_SLICES:
-        least = f"should be at least {1.001 * work_s / MOST_SLICES:.4g} s"
-        return "--quantum", f"{least}, or {work_s:.6g} s of service are more than {MOST_SLICES} slices"
-    return "", ""
 
 
 def caveats(discipline: Discipline, to: Sequence[int], factors: Sequence[float]) -> Iterator[str]:
@@ -786,7 +702,7 @@ def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[
         OtherServers(
             row,
             *_empty(row, now.queueing_time_s, now.response_time_s),
-            _replayed(log, discipline, row.to, 1.0),
+            _replay(log, discipline, row.to, 1.0),
         )
         for row in others(present, discipline.servers, to, matched, per_job=_per_job(discipline))
     )
@@ -804,7 +720,7 @@ def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterab
             row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), divides=divides)
             empty = factor > 1 and row.queueing_s > 0 and row.queueing_high_s >= row.queueing_s * (1 - 1e-9)
             within = (row.queueing_low_s, row.queueing_high_s, empty, row.note)
-        rows.append(OtherSpeed(factor, *within, _replayed(log, discipline, discipline.servers, factor)))
+        rows.append(OtherSpeed(factor, *within, _replay(log, discipline, discipline.servers, factor)))
     return tuple(rows)
 
 
@@ -899,30 +815,6 @@ def quantiles(shares: pd.Series) -> Quantiles:
     return Quantiles(*(int(np.searchsorted(up_to, cent / 100 - 1e-12)) for cent in (50, 95)))
 
 
-def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
-    """Return what becomes of a policy when the log is explained by it."""
-    policy = stated.policy
-    if policy is None:
-        return stated
-    _, why = hindrance(stated, log.priority is not None, work_s)
-    if why:
-        return replace(stated, replayed=False, notes=(f"no replay under {policy}: {why}",))
-    trial = explained(
-        policy,
-        log.arrival_s,
-        log.departure_s,
-        stated.servers,
-        priority=log.priority,
-        quantum_s=stated.quantum_s,
-        tick_s=log.tick_s,
-    )
-    if trial.reason:
-        return replace(stated, policy=None, misfits=trial.misfits, notes=(f"no replay under {policy}: {trial.reason}",))
-    cut = f"the replay serves {log.unfinished:,} requests that had not left only what they had got by then"
-    notes = (cut,) if log.unfinished else ()
-    return replace(stated, reconstruction=trial.reconstruction, misfits=trial.misfits, notes=notes)
-
-
 def _empty(row: Bounds, queueing_s: float, response_s: float) -> tuple[bool, bool]:
     """Return whether an interval, and a change, exclude nothing: more servers do not add queueing, fewer take none."""
     off_s = 1e-9 * response_s
@@ -939,32 +831,20 @@ def _per_job(discipline: Discipline) -> bool:
     return discipline.policy is not None and never_more_work(discipline.policy)
 
 
-def _replayed(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Replay | None:
-    if discipline.policy is None or not discipline.replayed:
-        return None
-    return replay(
-        discipline.policy,
-        log.arrival_s,
-        log.departure_s,
-        discipline.servers,
-        to,
-        speed=speed,
-        priority=log.priority,
-        quantum_s=discipline.quantum_s,
-        reconstruction=discipline.reconstruction,
-    )
+def _replay(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Replay | None:
+    return None if discipline.policy is None else replayed(log, discipline, to, speed)
 
 
-def _replay_payload(replayed: Replay | None) -> dict[str, float]:
-    if replayed is None:
+def _replay_payload(again: Replay | None) -> dict[str, float]:
+    if again is None:
         return dict.fromkeys(("replay_s", "replay_low", "replay_high"), math.nan)
-    return {"replay_s": replayed.queueing_s, "replay_low": replayed.low_s, "replay_high": replayed.high_s}
+    return {"replay_s": again.queueing_s, "replay_low": again.low_s, "replay_high": again.high_s}
 
 
-def _replay_cells(replayed: Replay | None) -> tuple[str, ...]:
-    if replayed is None:
+def _replay_cells(again: Replay | None) -> tuple[str, ...]:
+    if again is None:
         return ()
-    return _number(replayed.queueing_s), f"{_number(replayed.low_s)} to {_number(replayed.high_s)}"
+    return _number(again.queueing_s), f"{_number(again.low_s)} to {_number(again.high_s)}"
 
 
 def _within(low_s: float, high_s: float, says_nothing: bool) -> str:

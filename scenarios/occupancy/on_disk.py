@@ -15,9 +15,9 @@ from analysis.occupancy.logs.reading import LogOptions
 from analysis.occupancy.on_disk import DiskTotals, read_on_disk
 from analysis.occupancy.streaming import alerts
 from scenarios.files.faults import Fault, FaultsError, faults_in
+from scenarios.occupancy.discipline import Discipline
 from scenarios.occupancy.occupancy import (
     LONGEST_QUEUE,
-    Discipline,
     LogPercentiles,
     OccupancyConclusion,
     doubts,

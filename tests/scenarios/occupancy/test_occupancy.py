@@ -17,7 +17,8 @@ from models.queues.serve import serve
 from scenarios.commands.app import app
 from scenarios.files import options
 from scenarios.files.faults import FaultsError
-from scenarios.occupancy.occupancy import Discipline, doubts
+from scenarios.occupancy.discipline import Discipline
+from scenarios.occupancy.occupancy import doubts
 
 CONTRACT = {
     "kind", "requests", "unfinished", "repaired", "servers", "service_time_s", "queueing_time_s", "response_time_s",

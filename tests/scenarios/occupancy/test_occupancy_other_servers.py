@@ -10,7 +10,8 @@ from analysis.occupancy.inversion import drawn_demands
 from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
-from scenarios.occupancy.occupancy import Discipline, capacity, caveats, hindrance, log_percentiles, settle, speeds
+from scenarios.occupancy.discipline import Discipline, hindrance, settle
+from scenarios.occupancy.occupancy import capacity, caveats, log_percentiles, speeds
 
 REFUTED = ("lcfs", "sjf", "random", "rr")
 
