@@ -187,6 +187,12 @@ STAY_REQUESTS = (
     Column("departure_s", _FLOAT, "when its answer was there; NaN: the stay ended before"),
 )
 
+STAY_UNSERVED = (
+    Column("residence", _INT, "the stay of an instance that refused it, being full"),
+    Column("type", _TEXT, "type of the request"),
+    Column("arrival_s", _FLOAT, "when it came, within the fleet's horizon"),
+)
+
 UNSERVED = (
     Column("request", pa.int64(), "the request, as in `requests`, that was served at a later attempt; −1: never"),
     Column("attempt", pa.int64(), "0: the first attempt; 1, 2, …: when it came again"),
@@ -527,6 +533,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "rounds": ROUNDS,
     "requests": REQUESTS,
     "stay_requests": STAY_REQUESTS,
+    "stay_unserved": STAY_UNSERVED,
     "unserved": UNSERVED,
     "servers": SERVER_COUNTS,
     "station_requests": STATION_REQUESTS,
@@ -615,5 +622,6 @@ REFERENCES: dict[tuple[str, str], str] = {
     ("counters", "residence"): "instances",
     ("machine_windows", "machine"): "machines",
     ("stay_requests", "residence"): "instances",
+    ("stay_unserved", "residence"): "instances",
 }
 """Table and column whose values are of the column of that name in another table."""

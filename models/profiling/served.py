@@ -50,6 +50,9 @@ class Served:
     `sjf`, `fb`, `priority` or `random`."""
     quantum_s: Positive = 0.1
     """Time slice of round robin, which needs `simulation: events`: elsewhere requests are served in instructions."""
+    capacity: Annotated[int, Ge(1)] | None = None
+    """Most requests that an instance holds, waiting or in service; one that comes then is refused (table
+    `stay_unserved`). At least its hardware threads; null: no limit. Needs `simulation: events`."""
     request_cv: NonNegative = 1.0
     """Coefficient of variation of the instructions of requests of one type (gamma)."""
     types: Annotated[tuple[ServedType, ...], MinLen(1)] = (ServedType("request"),)

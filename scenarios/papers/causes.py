@@ -159,6 +159,13 @@ _VISITS: Final = (
     (("profiling.collector.samples_per_s", 20.0),),
 )
 
+_SUITED: Final = (
+    "where jobs differ three times as much in what suits their cores (front end, window, branches, vectors)",
+    (("population.behaviour.core_trait_sd", 3.0),),
+    "where jobs differ twice as much in how often they access memory (a log-sd of 1.1 for 0.55)",
+    (("population.behaviour.memory_accesses_log_sd", 1.1),),
+)
+
 CAUSES: Final = (
     SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_ONDEMAND),
     SuspectedCause(
@@ -202,6 +209,7 @@ CAUSES: Final = (
     ),
     SuspectedCause("crossplatform/table8", ("simulated_disagreement", "simulated_error_median"), *_ELSEWHERE),
     SuspectedCause("gwp/fig7", ("spread",), *_VISITS),
+    SuspectedCause("gwp/affinity", ("gain",), *_SUITED),
     SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation"), *_VISITS),
 )
 """Every cause that was thought of. Those of WSMeter and of cross-platform prediction were found by changing one thing

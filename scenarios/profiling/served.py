@@ -25,6 +25,8 @@ class ServedService:
     requests: int
     unfinished: int
     """Without a departure."""
+    refused: int
+    """That came to a full instance; they are not among the requests."""
     utilisation: float
     """0..1."""
     queueing_ratio: float
@@ -37,15 +39,17 @@ class ServedService:
         """Return what JSON says of it."""
         return asdict(self)
 
-    def cells(self) -> tuple[str, ...]:
-        """Return its row of the table."""
-        counts = (f"{count:,}" for count in (self.stays, self.requests, self.unfinished))
+    def cells(self, *, refused: bool) -> tuple[str, ...]:
+        """Return its row of the table, with the requests that were refused or without."""
+        numbers = (self.stays, self.requests, self.unfinished, *((self.refused,) if refused else ()))
+        counts = (f"{count:,}" for count in numbers)
         times = (seconds(time_s, 2) for time_s in (self.response_time_s, self.response_median_s))
         return self.service, *counts, share(self.utilisation, 1), number(self.queueing_ratio, ".2f"), *times
 
     def responds(self) -> str:
         """Return in words how busy it was, how long requests queued and how soon it answered."""
         left = f", {self.unfinished:,} of {self.requests:,} without a departure" if self.unfinished else ""
+        left += f", {self.refused:,} more refused" if self.refused else ""
         return (
             f"{self.service} {self.utilisation:.1%} busy, {self.queueing_ratio:.2f} of service time in queueing, "
             f"responds in {self.response_time_s:.2f} s (median {self.response_median_s:.2f} s){left}"
@@ -74,8 +78,10 @@ def services(run: Run) -> list[ServedService]:
     if not rows:
         return []
     median_s = _medians_s(requests, stays["name"])
+    unserved = run.table("stay_unserved", ["residence"])["residence"] if run.has("stay_unserved") else pd.Series([])
+    refused = unserved.map(stays["name"]).value_counts().to_dict()
     sums = pd.DataFrame(rows).groupby("service").sum()
-    return [_service(str(name), row, median_s[name]) for name, row in sums.iterrows()]
+    return [_service(str(name), row, median_s[name], refused.get(name, 0)) for name, row in sums.iterrows()]
 
 
 def _medians_s(requests: pd.DataFrame, name: pd.Series) -> dict[Hashable, float]:
@@ -102,13 +108,14 @@ def _stay(service: str, servers: int, part: pd.DataFrame, bounds_s: tuple[float,
     }
 
 
-def _service(name: str, sums: "pd.Series[float]", median_s: float) -> ServedService:
+def _service(name: str, sums: "pd.Series[float]", median_s: float, refused: int) -> ServedService:
     with np.errstate(divide="ignore", invalid="ignore"):
         return ServedService(
             name,
             stays=int(sums["stays"]),
             requests=int(sums["requests"]),
             unfinished=int(sums["requests"] - sums["finished"]),
+            refused=refused,
             utilisation=float(np.divide(sums["service_s"], sums["room_s"])),
             queueing_ratio=float(np.divide(sums["queueing_s"], sums["service_s"])),
             response_time_s=float(np.divide(sums["response_s"], sums["finished"])),
@@ -118,5 +125,8 @@ def _service(name: str, sums: "pd.Series[float]", median_s: float) -> ServedServ
 
 def service_table(rows: Sequence[ServedService]) -> Table:
     """Return what `services` says as a table."""
-    heads = ("service", "stays", "requests", "unfinished", "busy", "queueing / service", "response", "median")
-    return table(heads, [row.cells() for row in rows], "services that were served, by the Occupancy Law")
+    refused = any(row.refused for row in rows)
+    counts = ("stays", "requests", "unfinished", *(("refused",) if refused else ()))
+    heads = ("service", *counts, "busy", "queueing / service", "response", "median")
+    cells = [row.cells(refused=refused) for row in rows]
+    return table(heads, cells, "services that were served, by the Occupancy Law")

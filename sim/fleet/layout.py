@@ -63,6 +63,7 @@ STATION = np.dtype(  # of a stay whose requests are served one by one
         ("sharing", np.int64),  # who shares the servers, and how
         ("preemptive", np.bool_),
         ("quantum_s", np.float64),  # inf: nobody is served in slices
+        ("capacity", np.int64),  # most requests that it holds, waiting or in service; 0: no limit
         ("first", np.int64),  # its requests
         ("last", np.int64),
         ("busy", np.int64),  # servers that work
@@ -74,11 +75,13 @@ REQUEST = np.dtype(
     [
         ("arrival_s", np.float64),  # increasing within a station
         ("work", np.float64),  # relative to the mean request of the job
-        ("departure_s", np.float64),  # NaN before, and if the stay ends first
+        ("departure_s", np.float64),  # NaN before, and if the stay ends first; `REFUSED_S`: it was turned away
         ("priority", np.int64),  # its class, 0 first
         ("choice", np.float64),  # draws in [0, 1), of whom a server takes
     ]
 )
+REFUSED_S = -np.inf
+"""In place of the departure of a request that came to a full station."""
 POLICIES = ("performance", "ondemand", "stall_aware")
 OWN_POLICY = -1
 """Stands for a governor of somebody's own."""

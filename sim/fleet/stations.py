@@ -40,8 +40,9 @@ from models.queues.station import (
     pace_on_cores,
     pass_foreground,
     pass_sharing,
+    soonest,
 )
-from sim.fleet.layout import REQUEST, STATION, Records, StationsAtWork
+from sim.fleet.layout import REFUSED_S, REQUEST, STATION, Records, StationsAtWork
 
 _SHARINGS = ("cores", "evenly", "least attained")
 _EVENLY, _LEAST_ATTAINED = 1, 2
@@ -66,6 +67,8 @@ class StationLoad:
     """Class of each request, 0 first, for policy priority."""
     choice: Floats | None = None
     """Draws in [0, 1) for policy random, as for `models.queues.serve.serve`."""
+    capacity: int = 0
+    """Most requests present, waiting or in service; one that comes then is turned away; 0: no limit."""
 
 
 def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
@@ -83,7 +86,7 @@ def stations_of(stays: Sequence[StationLoad]) -> tuple[StationsAtWork, Records]:
     for row, stay in zip(station, stays, strict=True):
         rules, own = POLICIES[stay.policy], requests[row["first"] : row["last"]]
         row["policy"], row["sharing"], row["preemptive"] = rules.code, _SHARINGS.index(rules.sharing), rules.preemptive
-        row["quantum_s"] = stay.quantum_s if rules.sliced else np.inf
+        row["quantum_s"], row["capacity"] = stay.quantum_s if rules.sliced else np.inf, stay.capacity
         own["arrival_s"], own["work"], own["departure_s"] = stay.arrival_s, stay.work, np.nan
         own["priority"] = 0 if stay.priority is None else stay.priority
         own["choice"] = 0.0 if stay.choice is None else stay.choice
@@ -257,37 +260,93 @@ def _busy_cores(shop: Shop) -> int:
     return busy
 
 
+@njit(cache=False, borrows=True)
+def _comes_to_full(at_work: StationsAtWork, requests: Records, s: int, present: int, next_s: float) -> bool:
+    """Tell whether what happens next is, if nobody leaves at that very moment, that a request finds no room."""
+    station, counts = at_work.station[s], at_work.counts[s]
+    if station.capacity == 0 or present < station.capacity or counts[_PENDING] == 0:
+        return False
+    return bool(requests[station.first + counts[_NEXT]].arrival_s == next_s)
+
+
+@njit(cache=False, borrows=True)
+def _turn_away(at_work: StationsAtWork, requests: Records, s: int) -> None:
+    """Let the request that comes next leave at once."""
+    counts = at_work.counts[s]
+    requests[at_work.station[s].first + counts[_NEXT]].departure_s = REFUSED_S
+    counts[_PENDING] = 0
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _share_evenly(at_work: StationsAtWork, requests: Records, s: int, now_s: float) -> tuple[float, int]:
+    """Let happen what is due under processor sharing; return when something happens next, and who is there then."""
+    shared, counts = _sharing(at_work, requests, s), at_work.counts[s]
+    next_s = next_sharing(shared)
+    while next_s <= now_s:
+        full = _comes_to_full(at_work, requests, s, shared.present.size[0], next_s)
+        if full:
+            counts[_PENDING] = 0
+            full = next_sharing(shared) > next_s
+            counts[_PENDING] = 1
+        if full:
+            _turn_away(at_work, requests, s)
+        else:
+            happen_sharing(shared)
+        _await(at_work, s)
+        next_s = next_sharing(shared)
+    return next_s, int(shared.present.size[0])
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _least_first(at_work: StationsAtWork, requests: Records, s: int, now_s: float) -> tuple[float, int]:
+    """The same where those with the least attained service are served."""
+    foreground, counts = _foreground(at_work, requests, s), at_work.counts[s]
+    next_s = next_foreground(foreground)
+    while next_s <= now_s:
+        full = _comes_to_full(at_work, requests, s, foreground.groups.size[JOBS], next_s)
+        if full:
+            counts[_PENDING] = 0
+            full = next_foreground(foreground) > next_s
+            counts[_PENDING] = 1
+        if full:
+            _turn_away(at_work, requests, s)
+        else:
+            happen_foreground(foreground)
+        _await(at_work, s)
+        next_s = next_foreground(foreground)
+    return next_s, int(foreground.groups.size[JOBS])
+
+
+@njit(cache=False, error_model="numpy", borrows=True)
+def _each_on_a_core(at_work: StationsAtWork, requests: Records, s: int, now_s: float) -> tuple[float, int]:
+    """The same where each request that is served holds a server."""
+    shop, preemptive = _on_cores(at_work, requests, s), at_work.station[s].preemptive
+    next_s = next_on_cores(shop)
+    while next_s <= now_s:
+        present = _busy_cores(shop) + shop.waiting.size[0] if at_work.station[s].capacity > 0 else 0
+        full = _comes_to_full(at_work, requests, s, present, next_s)
+        if full and shop.cores.finish_s[soonest(shop.cores)[0]] > next_s:
+            _turn_away(at_work, requests, s)
+        else:
+            happen_on_cores(shop, next_s, preemptive, None)
+        _await(at_work, s)
+        next_s = next_on_cores(shop)
+    return next_s, _busy_cores(shop)
+
+
 @njit(cache=False, error_model="numpy", borrows=True)
 def requests_happen(at_work: StationsAtWork, requests: Records, s: int, now_s: float) -> bool:
     """Let requests leave and come that are due; return whether another number of servers works than before."""
     station = at_work.station[s]
     if station.next_s > now_s:
         return False
-    busy, present = station.busy, 0
+    busy = station.busy
     if station.sharing == _EVENLY:
-        shared = _sharing(at_work, requests, s)
-        next_s = next_sharing(shared)
-        while next_s <= now_s:
-            happen_sharing(shared)
-            _await(at_work, s)
-            next_s = next_sharing(shared)
-        present = shared.present.size[0]
+        next_s, present = _share_evenly(at_work, requests, s, now_s)
     elif station.sharing == _LEAST_ATTAINED:
-        foreground = _foreground(at_work, requests, s)
-        next_s = next_foreground(foreground)
-        while next_s <= now_s:
-            happen_foreground(foreground)
-            _await(at_work, s)
-            next_s = next_foreground(foreground)
-        present = foreground.groups.size[JOBS]
+        next_s, present = _least_first(at_work, requests, s, now_s)
     else:
-        shop = _on_cores(at_work, requests, s)
-        next_s = next_on_cores(shop)
-        while next_s <= now_s:
-            happen_on_cores(shop, next_s, station.preemptive, None)
-            _await(at_work, s)
-            next_s = next_on_cores(shop)
-        present = _busy_cores(shop)
+        next_s, present = _each_on_a_core(at_work, requests, s, now_s)
     station.next_s, station.busy = next_s, min(present, station.servers)
     return bool(station.busy != busy)
 

@@ -10,7 +10,8 @@ back; a request that spans epochs is served at each one's pace.
 On the event-driven machine (`simulation: events`) requests push back. They are drawn before, as many in the mean as the
 service's load asks for at the pace that it is stated for, and each is served while it is there: an instance keeps as
 many threads busy as its servers work, so that bursts heat the machine, take cache and slow neighbours, and every stamp
-is what came of it (`sim.fleet.stations`). What follows here is for epochs.
+is what came of it (`sim.fleet.stations`). There alone an instance may turn requests away. What follows here is for
+epochs.
 
 How long a service's servers were busy follows from the stamps. All that the instance did in an epoch (cycles,
 instructions, misses, CPU time) is scaled to that busy time, in whatever the physics returned: counters, sums of
@@ -35,6 +36,7 @@ from models.randomness import stream
 from sim.fleet import slots
 from sim.fleet.arms import Block, Visits
 from sim.fleet.day import PACE_MARGIN, Day, load_steps, window_of_epoch
+from sim.fleet.layout import REFUSED_S
 from sim.fleet.stations import StationLoad
 from sim.queues.distributions import gamma
 from sim.queues.observe import present, utilisation
@@ -70,6 +72,10 @@ class StayLog:
     """NaN: not before the stay ended."""
     busy_s: Floats
     """(E,) server-seconds of each epoch."""
+    refused_kind: Ints
+    """(r,) types of requests that found the station full."""
+    refused_s: Floats
+    """(r,) when they came."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +120,7 @@ def serve_stay(stay: ServedStay, served: Served, seed: int, number: int) -> Stay
     ).departure_s
     departure_s = np.maximum(np.interp(left, clock, stay.edges_s), arrival_s)
     departure_s[left > clock[-1]] = np.nan
-    return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s))
+    return StayLog(kind, arrival_s, departure_s, _busy_s(stay, arrival_s, departure_s), kind[:0], arrival_s[:0])
 
 
 def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StationLoad]:
@@ -154,6 +160,7 @@ def draw_requests(day: Day, served: Served, number: int) -> tuple[Ints, StationL
         quantum_s=served.quantum_s,
         priority=_classes(served)[kind],
         choice=rng.random(arrival_s.size),
+        capacity=served.capacity or 0,
     )
 
 
@@ -215,13 +222,17 @@ class ServicesAtWork:
         self._served = {day.jobs.names.index(served.job): served for served in world.served}
         self._kinds = tuple(dict.fromkeys(kind.name for served in world.served for kind in served.types))
 
-    def serve(self, block: Block, visits: Visits | None = None) -> tuple[Block, Columns]:
-        """Return a block in which the services did what their requests took, and the rows of `stay_requests`.
+    def serve(self, block: Block, visits: Visits | None = None) -> tuple[Block, dict[str, Columns]]:
+        """Return a block in which the services did what their requests took, and rows of tables about these.
 
         Parameters
         ----------
         block : of an arm of the day
         visits : with which it was simulated
+
+        Returns
+        -------
+        Block, and the columns of `stay_requests` and of `stay_unserved`
         """
         if self._day.requests is not None:
             return self._count_completed(block)
@@ -240,14 +251,16 @@ class ServicesAtWork:
         visit_sums = block.visit_sums if visits is None else self._visit_sums(block, visits, factor)
         return replace(block, rows=rows, trace=trace, epoch_sums=sums, visit_sums=visit_sums), self._columns(logs)
 
-    def _count_completed(self, block: Block) -> tuple[Block, Columns]:
+    def _count_completed(self, block: Block) -> tuple[Block, dict[str, Columns]]:
         """Return a block of the event-driven machine, which served the requests, with those counted that left."""
         rows, logs, at = block.rows.copy(), list[tuple[_Part, StayLog]](), 0
         for part in self._parts(block):
             kind, drawn = draw_requests(self._day, part.served, part.number)
-            departure_s = block.requests["departure_s"][at : at + kind.size]
+            departure_s, arrival_s = block.requests["departure_s"][at : at + kind.size], drawn.arrival_s
             at += kind.size
-            log = StayLog(kind, drawn.arrival_s, departure_s, block.trace[part.trace, CPU_S])
+            came = departure_s != REFUSED_S
+            stamps, busy_s = (arrival_s[came], departure_s[came]), block.trace[part.trace, CPU_S]
+            log = StayLog(kind[came], *stamps, busy_s, kind[~came], arrival_s[~came])
             self._complete(rows[part.rows], part, log)
             logs.append((part, log))
         return replace(block, rows=rows), self._columns(logs)
@@ -310,19 +323,28 @@ class ServicesAtWork:
         sums[of[known], slot[known]] *= factor[at[known], None]
         return sums
 
-    def _columns(self, logs: Sequence[tuple[_Part, StayLog]]) -> Columns:
-        """Return the rows of `stay_requests`."""
-        kinds = [np.array([self._kinds.index(kind.name) for kind in part.served.types])[log.kind] for part, log in logs]
+    def _columns(self, logs: Sequence[tuple[_Part, StayLog]]) -> dict[str, Columns]:
+        """Return the rows of `stay_requests` and of `stay_unserved`."""
         empty = np.empty(0)
-        return {
+        requests: Columns = {
             "residence": np.repeat([part.number for part, _ in logs], [log.kind.size for _, log in logs]),
             "request": np.concatenate([np.arange(log.kind.size) for _, log in logs] or [empty.astype(np.int64)]),
-            "type": pa.DictionaryArray.from_arrays(
-                pa.array(np.concatenate([*kinds, empty]).astype(np.int32)), pa.array(list(self._kinds), pa.string())
-            ),
+            "type": self._named([(part.served, log.kind) for part, log in logs]),
             "arrival_s": np.concatenate([*(log.arrival_s for _, log in logs), empty]),
             "departure_s": np.concatenate([*(log.departure_s for _, log in logs), empty]),
         }
+        unserved: Columns = {
+            "residence": np.repeat([part.number for part, _ in logs], [log.refused_s.size for _, log in logs]),
+            "type": self._named([(part.served, log.refused_kind) for part, log in logs]),
+            "arrival_s": np.concatenate([*(log.refused_s for _, log in logs), empty]),
+        }
+        return {"stay_requests": requests, "stay_unserved": unserved}
+
+    def _named(self, kinds: Sequence[tuple[Served, Ints]]) -> pa.DictionaryArray:
+        """Return the names of types, which each service counts from 0."""
+        of = [np.array([self._kinds.index(kind.name) for kind in served.types])[numbers] for served, numbers in kinds]
+        codes = np.concatenate([*of, np.empty(0)]).astype(np.int32)
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(self._kinds), pa.string()))
 
 
 def followed(world: ProfileWorld, day: Day) -> Day:

@@ -6,7 +6,7 @@ fleet's cycles were really spent in, visited or not. Where services are served, 
 everything else follows from them; where hardware is under trial, so are the fleets that the choice is between.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -79,8 +79,11 @@ def profile(
 
         simulated = run_arm(day, setting.arm, threads, visits=collection.visits)
         if world.served:
-            writers["stay_requests"] = opened.enter_context(TableWriter(directory, "stay_requests"))
-            simulated = served(setting, simulated, collection.visits, writers["stay_requests"])
+            limited = any(service.capacity is not None for service in world.served)
+            names = ("stay_requests", "stay_unserved") if limited else ("stay_requests",)
+            of_requests = {name: opened.enter_context(TableWriter(directory, name)) for name in names}
+            simulated = served(setting, simulated, collection.visits, of_requests)
+            writers |= of_requests
         what = "simulating and profiling"
         written += record(day, _watched(simulated, look), directory, progress=lambda share: progress(what, share))
     written += [writer.close() for writer in writers.values()]
@@ -169,7 +172,7 @@ _NOBODY = np.empty(0, np.int64)
 
 
 def served(
-    setting: ProfileSetting, blocks: Iterable[Block], visits: Visits, writer: TableWriter | None
+    setting: ProfileSetting, blocks: Iterable[Block], visits: Visits, writers: Mapping[str, TableWriter]
 ) -> Iterator[Block]:
     """Yield blocks in which services did what their requests took, and write these requests.
 
@@ -178,13 +181,13 @@ def served(
     setting : the fleet
     blocks : of one arm of its day
     visits : with which they were simulated
-    writer : of table `stay_requests`; None: it is not wanted
+    writers : of tables `stay_requests` and `stay_unserved`, those that are wanted
     """
     service = ServicesAtWork(setting.world, setting.day)
     for block in blocks:
-        changed, requests = service.serve(block, visits)
-        if writer is not None:
-            writer.append(requests)
+        changed, tables = service.serve(block, visits)
+        for name, writer in writers.items():
+            writer.append(tables[name])
         yield changed
 
 
@@ -208,7 +211,7 @@ def write_twins(
         fleet, visits = twin(), Visits(_NOBODY, _NOBODY, setting.factors)
         blocks: Iterable[Block] = run_arm(fleet.day, fleet.arm, threads, visits=visits)
         if setting.world.served:
-            blocks = served(fleet, blocks, visits, None)
+            blocks = served(fleet, blocks, visits, {})
         what = f"simulating {prefix.removeprefix('truth_').rstrip('_')}"
         written += record(fleet.day, blocks, directory, prefix, progress=_told(progress, what))
     return written

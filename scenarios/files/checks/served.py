@@ -47,6 +47,15 @@ def _scheduled(scenario: ProfileScenario, i: int) -> Iterator[FieldFault]:
         yield FieldFault(keys, "needs types of several classes: give them priority 0, 1, …", '"priority"')
     if POLICIES[served.policy].sliced and scenario.simulation == "epochs":
         yield FieldFault(keys, "needs simulation: events: a time slice is one of seconds", shown(served.policy))
+    if served.capacity is None:
+        return
+    threads = max((s.quota_vcpu for s in scenario.population.services if s.name == served.job), default=0.0)
+    if scenario.simulation == "epochs":
+        problem = "needs simulation: events: elsewhere what a service does follows a smooth load"
+        yield FieldFault(("served", i, "capacity"), problem, str(served.capacity))
+    if served.capacity < threads:
+        problem = f"should be null or at least {threads:g}, or some hardware threads could never work"
+        yield FieldFault(("served", i, "capacity"), problem, str(served.capacity))
 
 
 def _slices(scenario: ProfileScenario) -> Iterator[FieldFault]:

@@ -8,12 +8,15 @@ import pytest
 
 from models.fleet.inventory import build_jobs
 from models.fleet.world import Recording, Window
-from models.queues.policies import POLICIES
+from models.queues.elastic import REFUSED
+from models.queues.limited import serve_limited
+from models.queues.policies import LIMITED, POLICIES
 from models.queues.serve import ChangingRates, serve
 from sim.fleet import slots
 from sim.fleet.arms import run_arm
 from sim.fleet.day import day_of, load_steps
 from sim.fleet.events import LOAD, REQUESTS, RESIDENTS
+from sim.fleet.layout import REFUSED_S
 from sim.fleet.stations import StationLoad, open_station, requests_happen, run_at, stations_of
 from tests.helpers.request_day import RequestDay
 from tests.helpers.small_days import arrays, small_and_busy
@@ -154,6 +157,43 @@ def test_beside_frozen_neighbours_a_station_is_the_queue_of_today(policy):
     np.testing.assert_allclose(requests["departure_s"], expected, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(np.argsort(requests["departure_s"]), np.argsort(expected))
     assert changes < 2 * n <= moments
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_full_station_turns_requests_away_and_serves_the_others_as_if_these_had_not_come(policy):
+    rng, n, capacity, start_s = np.random.default_rng(8), 1500, 5, np.arange(30) * 15.5
+    speed = rng.uniform(0.8, 1.6, 30)
+    arrival_s, work = np.cumsum(rng.exponential(0.3, n)), rng.exponential(1.0, n)
+    arrival_s[700:720] = arrival_s[700]  # at one moment
+    given = {"priority": rng.integers(0, 3, n), "choice": rng.random(n)}
+    stay = StationLoad(2, policy, arrival_s, work, 0.25, capacity=capacity, **given)
+    stations, requests = stations_of([stay])
+    open_station(stations, requests, 0, 0.0)
+    for at, until_s in enumerate([*start_s[1:], np.inf]):
+        run_at(stations, requests, 0, start_s[at], speed[at])
+        while (now_s := stations.station["next_s"][0]) < until_s:
+            requests_happen(stations, requests, 0, now_s)
+    refused = requests["departure_s"] == REFUSED_S
+    rates, of = ChangingRates(speed[:, None, None] * [1.0, 2.0], start_s), ~refused
+    expected = serve(
+        policy,
+        arrival_s[of],
+        work[of],
+        2,
+        rates=rates,
+        quantum_s=0.25,
+        priority=given["priority"][of],
+        choice=given["choice"][: of.sum()],
+    ).departure_s
+    np.testing.assert_allclose(requests["departure_s"][of], expected, rtol=0, atol=1e-9)
+    order = np.arange(n)
+    for i in range(n):  # who is there when it comes, those before it at the same moment among them
+        present = (of & (order < i)).sum() - (expected <= arrival_s[i]).sum()
+        assert present == capacity if refused[i] else present < capacity
+    assert 100 < refused.sum() < n - 100
+    if policy in LIMITED:
+        same = serve_limited(policy, arrival_s, work, 2, capacity=capacity, rates=rates, **given)
+        np.testing.assert_array_equal(same.outcome[0] == REFUSED, refused)
 
 
 def test_steps_of_load_have_mean_one_and_belong_to_the_instance():

@@ -79,7 +79,7 @@ def test_epochs_in_which_a_service_did_nothing_stay_so(setting, collection, befo
     for name in ("trace", "rows", "epoch_sums", "visit_sums"):
         assert np.isfinite(getattr(block, name)).all(), name
     assert block.trace[18:, 3].min() > 0.0
-    assert len(log["arrival_s"]) > 100
+    assert len(log["stay_requests"]["arrival_s"]) > 100
 
 
 def test_jobs_that_are_not_served_keep_their_counters_to_the_last_bit(setting, before, after):
@@ -92,7 +92,8 @@ def test_jobs_that_are_not_served_keep_their_counters_to_the_last_bit(setting, b
 
 
 def test_requests_counted_are_those_that_left(setting, after):
-    block, columns = after
+    block, tables = after
+    columns = tables["stay_requests"]
     left = np.isfinite(columns["departure_s"])
     for place in stays_of(setting):
         number = setting.day.order[place]
@@ -126,8 +127,27 @@ def test_a_service_that_the_fleet_has_not_is_refused(setting):
         followed(wrong, setting.day)
 
 
+def test_an_instance_with_a_finite_buffer_turns_requests_away_when_it_is_full():
+    fleet = serving_fleet()
+    limited = replace(fleet, simulation="events", horizon_s=7200.0, served=(replace(fleet.served[0], capacity=3),))
+    setting = ProfileSetting.of(limited)
+    day, visits = setting.day, Collection.of(setting).visits
+    _, tables = ServicesAtWork(limited, day).serve(next(run_arm(day, setting.arm, visits=visits)), visits)
+    served, refused = tables["stay_requests"], tables["stay_unserved"]
+    assert len(refused["arrival_s"]) > 20
+    for number in np.unique(served["residence"]):
+        own, away = served["residence"] == number, refused["residence"] == number
+        come, gone = served["arrival_s"][own], np.sort(served["departure_s"][own])
+        drawn = day.requests(int(number)).arrival_s
+        np.testing.assert_array_equal(np.sort(np.append(come, refused["arrival_s"][away])), drawn)
+        there = np.searchsorted(come, refused["arrival_s"][away]) - np.searchsorted(gone, refused["arrival_s"][away])
+        assert (there == 3).all()
+        assert (np.arange(come.size) - np.searchsorted(gone, come, "right") < 3).all()
+
+
 def test_a_fleet_cut_into_power_domains_is_served_like_the_whole(setting, collection, after):
-    whole, columns = after
+    whole, tables = after
+    columns = tables["stay_requests"]
     service, day = ServicesAtWork(setting.world, setting.day), setting.day
     cut = run_arm(day, setting.arm, visits=collection.visits, around=np.arange(day.machines.count))
     parts = [service.serve(block, collection.visits) for block in cut]
@@ -136,7 +156,7 @@ def test_a_fleet_cut_into_power_domains_is_served_like_the_whole(setting, collec
         together = np.concatenate([getattr(block, name) for block, _ in parts])
         np.testing.assert_array_equal(together, getattr(whole, name))
     for name in ("residence", "request", "arrival_s", "departure_s"):
-        np.testing.assert_array_equal(np.concatenate([each[name] for _, each in parts]), columns[name])
+        np.testing.assert_array_equal(np.concatenate([each["stay_requests"][name] for _, each in parts]), columns[name])
 
 
 EDGES_S = 600.0 + 300.0 * np.arange(9)
