@@ -183,7 +183,7 @@ def import_files(
     from analysis.profiling.formats.origins import located
     from analysis.profiling.formats.reading import notes_on, without_copies
     from analysis.profiling.formats.sources import with_sources
-    from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, to_tables, totals
+    from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, taken_apart, totals
 
     later = append and out.exists() and bool(source_links or source_root is not None)
     if not paths and not later:
@@ -197,15 +197,17 @@ def import_files(
     machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
     sampled = _binaries(binaries)
     record = _recorded(out)
-    digests, read, notes = _read_all(paths, record.files, progress)
-    profiles, copies = without_copies(read)
+    digests, profiles, notes = _read_all(paths, record.files, progress)
+    profiles, copies = without_copies(profiles)
     profiles = [located(profile, machine, service) for profile in profiles]
     profiles, told = symbolised(profiles, sampled)
     notes += [*copies, *notes_on(profiles), *told]
+    of_files = [total for profile in profiles for total in totals(profile)]
     tables = tables_of(out) if out.exists() else {}
     if profiles:
         origin_s = origin_of(profiles) if record.origin_s is None else record.origin_s
-        added = to_tables(profiles, origin_s, record.files.values())
+        whole, profiles = profiles, [replace(profile, frames=(), samples=()) for profile in profiles]
+        added = taken_apart(whole, origin_s, record.files.values())
         names = machines_of(profiles)
         known = {number: record.machines[name] for name, number in names.items() if name in record.machines}
         past = int(tables["visits"]["machine"].max()) + 1 if tables else 0
@@ -231,7 +233,6 @@ def import_files(
         notes += _linked(record.links, tables)
     if tables and (profiles or links or source_root is not None):
         _write_folder(tables, record, out)
-    of_files = [total for profile in profiles for total in totals(profile)]
     return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
 
 
@@ -450,8 +451,10 @@ def _read_all(
     progress : called with what is being done
     """
     from analysis.profiling.formats.appending import digest_of
+    from analysis.profiling.formats.columns import FrameTable
     from analysis.profiling.formats.reading import read_foreign
 
+    texts: dict[str, str] = {}
     profiles, faults, notes = list["ForeignProfile"](), list[Exception](), list[str]()
     digests: dict[str, str] = {}
     for number, path in enumerate(paths):
@@ -465,7 +468,8 @@ def _read_all(
             if digest in known:
                 notes.append(f"{path}: left out: it was imported before, as {known[digest]}")
                 continue
-            profiles.append(read_foreign(path))
+            profile = read_foreign(path)
+            profiles.append(replace(profile, frames=FrameTable.of(profile.frames).small(texts)))
             digests[str(path)] = digest
         except (ValueError, OSError) as error:
             faults.append(error)

@@ -1,5 +1,6 @@
 """Frames and samples of a profile as columns: sequences of `Frame` and `Sample`, of which tables are made by array."""
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -54,6 +55,23 @@ class FrameTable(Sequence[Frame]):
             [frame.file_address for frame in frames],
         )
 
+    def small(self, texts: dict[str, str]) -> "FrameTable":
+        """Return the same frames in less memory.
+
+        Parameters
+        ----------
+        texts : texts of other tables, which are shared; those of this one are added
+
+        Examples
+        --------
+        >>> table = FrameTable.of([Frame("f", address=2**64 - 1)])
+        >>> table.small({}) == table
+        True
+        """
+        shared = tuple(texts.setdefault(text, text) for text in self.texts)
+        addresses = array("Q", self.addresses), array("q", self.file_addresses)
+        return FrameTable(shared, self.names.copy(), self.lines.copy(), *addresses)
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -82,8 +100,8 @@ class FrameTable(Sequence[Frame]):
             return (
                 np.array_equal(self.names, other.names)
                 and np.array_equal(self.lines, other.lines)
-                and self.addresses == other.addresses
-                and self.file_addresses == other.file_addresses
+                and list(self.addresses) == list(other.addresses)
+                and list(self.file_addresses) == list(other.file_addresses)
             )
         return tuple(self) == tuple(other)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.profiling.formats.columns import Amounts, FrameTable, SampleTable, exact_sum, numbered
 from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.storage import LABELS, TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S, Ints
@@ -87,12 +88,23 @@ def to_tables(
     >>> tables["rates"][["event", "unit", "period"]].to_numpy().tolist()
     [['cpu', 'nanoseconds', 10]]
     """
-    for profile in profiles:
-        _refuse(profile)
+    return taken_apart(list(profiles), origin_s, taken)
+
+
+def taken_apart(
+    profiles: list[ForeignProfile], origin_s: float | None = None, taken: Collection[str] = ()
+) -> dict[str, pd.DataFrame]:
+    """Return what `to_tables` does; each profile is taken out of the list when it is in the tables."""
     origin_s = origin_of(profiles) if origin_s is None else origin_s
     tables = _Tables(origin_s=0.0 if origin_s is None else origin_s)
-    for profile, collection in zip(profiles, collections_of(profiles, taken), strict=True):
+    collections = collections_of(profiles, taken)
+    profiles.reverse()
+    for collection in collections:
+        profile = profiles.pop()
+        _refuse(profile)
         tables.add(profile, collection)
+        del profile
+    give_back_memory()
     return tables.frames()
 
 
@@ -264,7 +276,7 @@ class _Tables:
         self.counts.add(process, event, place[row], stacks[row], count, behind[row, at].astype(np.int64))
 
     def frames(self) -> dict[str, pd.DataFrame]:
-        """Return the tables."""
+        """Return the tables, once: what they are made of is gone then."""
         rows: dict[str, Sequence[tuple[object, ...]]] = {
             "visits": self.visits,
             "processes": self.processes,
@@ -312,14 +324,18 @@ class _Tables:
     def _steps(self) -> pd.DataFrame:
         """Return stack, depth and location of every frame, the place sampled first."""
         length = np.fromiter(map(len, self.stacks), np.int64, len(self.stacks)) // _PLACE.itemsize
-        frames = int(length.sum())
-        steps: dict[str, NDArray[np.integer]] = {
-            "stack": np.repeat(np.arange(len(length)), length),
-            "depth": np.arange(frames) - np.repeat(np.cumsum(length) - length, length),
-            "location": np.frombuffer(b"".join(self.stacks), _PLACE),
-        }
+        content, self.stacks = b"".join(self.stacks), {}
         types = {column.name: column.type.to_pandas_dtype() for column in TABLES["stacks"]}
-        return pd.DataFrame({name: steps[name].astype(types[name]) for name in types})
+        frames = int(length.sum())
+        kind = np.int32 if frames < 2**31 else np.int64
+        begin = np.repeat((np.cumsum(length) - length).astype(kind), length)
+        depth = np.subtract(np.arange(frames, dtype=kind), begin, out=begin)
+        steps: dict[str, NDArray[np.integer]] = {
+            "stack": np.repeat(np.arange(len(length), dtype=types["stack"]), length),
+            "depth": depth.astype(types["depth"]),
+            "location": np.frombuffer(content, _PLACE).astype(types["location"], copy=False),
+        }
+        return pd.DataFrame({name: steps[name] for name in types}, copy=False)
 
     def _origins(self, profile: ForeignProfile, collection: str) -> list[int]:
         """Add visits and processes; return the process of each origin."""
