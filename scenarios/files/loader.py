@@ -15,7 +15,7 @@ from scenarios.files import sweep
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.findings import FieldFault, build, findings, repeated
 from scenarios.files.own_platforms import KEYS, flat, with_files, with_sheets
-from scenarios.files.schema import SWEEP, AnyScenario, SweepFile
+from scenarios.files.schema import SWEEP, AnyScenario
 from scenarios.files.tree import Keys, Position, ValueNode, merge, parse, parse_file, put, without
 from scenarios.kinds import KINDS, Reference
 from scenarios.views.numbers import closest
@@ -315,10 +315,8 @@ def load_each(reference: str, overrides: Sequence[Override] = ()) -> list[AnySce
     if root.child("sweep") is None:
         roots = [named(root, reference)]
     else:
-        built = build(SWEEP, named(root, reference))
-        described, wrong = built
+        roots, wrong = _swept(root, reference, whole=not faults)
         faults = _joined(faults, wrong)
-        roots = _swept(described, root, reference, faults) if described is not None and not faults else []
     finished = [_finished(root, overrides, faults) for root in roots]
     for tree, (_, wrong) in zip(roots, finished, strict=True):
         faults += wrong if root.child("sweep") is None else _of_sweep(tree, root, wrong)
@@ -347,10 +345,24 @@ def draws_path(reference: str) -> str:
     return KINDS.get(kind_of(root), KINDS["fleet"]).draws
 
 
-def _swept(plan: SweepFile, root: ValueNode, reference: str, faults: list[Fault]) -> list[ValueNode]:
-    """Return the tree of every scenario of a sweep, none after adding why there is none."""
-    base = _varied(plan.sweep.scenario, root, reference, faults)
-    return sweep.expand(plan, root, base, faults)
+def _swept(root: ValueNode, reference: str, *, whole: bool) -> tuple[list[ValueNode], list[Fault]]:
+    """Return the tree of every scenario of a sweep, if its file is whole, and what is wrong with the sweep.
+
+    Axes without values are told, and left out of the scenarios.
+    """
+    built = build(SWEEP, named(root, reference))
+    described, faults = built
+    axes = root.nearest(("sweep", "axes"))
+    empty = [key for key, node in axes.value.items() if node.value == []] if isinstance(axes.value, dict) else []
+    if described is None and {fault.field for fault in faults} == {f"sweep.axes.{key}" for key in empty}:
+        root = put(root, ("sweep", "axes"), without(axes, empty), [])
+        rest = build(SWEEP, named(root, reference))
+        described = rest[0]
+    if described is None or not whole:
+        return [], faults
+    of_axes = list[Fault]()
+    base = _varied(described.sweep.scenario, root, reference, of_axes)
+    return sweep.expand(described, root, base, of_axes), [*faults, *of_axes]
 
 
 def _of_sweep(tree: ValueNode, root: ValueNode, faults: Iterable[Fault]) -> Iterator[Fault]:

@@ -84,3 +84,11 @@ def test_all_wrong_values_of_an_axis_are_told_and_each_once(tmp_path):
     with pytest.raises(FaultsError) as caught:
         load_each(sweep(tmp_path, "sweep: {scenario: small, axes: {epoch_s: [7, 300, 11, 0]}, seeds: [1, 2]}\n"))
     assert [fault.got for fault in caught.value.faults] == ["7", "11", "0"]
+
+
+def test_an_axis_without_values_hides_no_fault_of_another(tmp_path):
+    file = tmp_path / "many.yaml"
+    file.write_text("sweep: {scenario: small, axes: {fleet.machines: [], fleet.nothing: [1, 2], seed: [x]}}")
+    with pytest.raises(FaultsError) as error:
+        load_each(str(file))
+    assert {fault.field for fault in error.value.faults} == {"sweep.axes.fleet.machines", "fleet.nothing", "seed"}
