@@ -99,13 +99,14 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from analysis.profiling.formats.foreign import Frame, Sample
     >>> from analysis.profiling.formats.tables import to_tables, write_tables
     >>> frames, samples = (Frame("f"), Frame("main")), (Sample((0, 1), (30,)),)
     >>> tables = to_tables([ForeignProfile((Measure("cpu", "ns", 10),), frames, samples)])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_tables(tables, Path(folder))
     ...     with Database([Path(folder)]) as database:
-    ...         extract(database, Query("cpu")).samples
+    ...         tuple(extract(database, Query("cpu")).samples)
     (Sample(stack=(0, 1), amounts=(3, 30), origin=0, chain=True, taken=()),)
     """
     samples, value = database.total(query)
