@@ -168,13 +168,10 @@ def class_times(
 
 def without_bands(classes: Sequence[ClassTimes]) -> Iterator[str]:
     """Yield which classes are too small for the bands of their percentiles, and how large they would have to be."""
-    names = dict[str, list[str]]()
     for row in classes:
         why = why_without((row.p50, row.p99), row.requests)
         if why:
-            names.setdefault(why, []).append(f"{row.name}: {why}")
-    for lines in names.values():
-        yield from lines
+            yield f"{row.name}: {why}"
 
 
 def _class_bands(

@@ -26,6 +26,8 @@ JsonRecord: TypeAlias = dict[str, Any]
 """The fields of one request."""
 RARE = 0.01
 """From so large a share of the lines on, those of another form are a finding; half of them are a fault."""
+MANY_LINES = 100_000
+"""Lines from which on it is not waited for the end to tell that half of them are no objects."""
 ONE_A_LINE = (
     ", or write an object a line: jq -c '.[]' FILE; of OTLP jq -c '.resourceSpans[].scopeSpans[].spans[]' FILE, with "
     "--arrival startTimeUnixNano --departure endTimeUnixNano --unit ns; of Jaeger jq -c '.data[].spans[]' FILE, with "
@@ -385,6 +387,8 @@ def _objects(content: bytes) -> tuple[list[JsonRecord], list[int], list[int], in
             places.append(at + 1)
         else:
             other.append(at)
+            if 2 * len(other) > max(MANY_LINES, len(objects) + len(other)):
+                break
     if len(other) < len(objects):
         return objects, places, other, len(objects) + len(other)
     document = _parsed(content)

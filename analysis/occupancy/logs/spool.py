@@ -59,6 +59,7 @@ from analysis.occupancy.logs.reading import (
     zone_notes,
 )
 from analysis.occupancy.logs.records import (
+    MANY_LINES,
     ONE_A_LINE,
     UNLIKE,
     Times,
@@ -80,8 +81,6 @@ from models.arrays import Floats, Ints, UInts
 
 _MISSING = np.iinfo(np.int64).min
 _MOST_FAULTS = 1000
-_MANY_LINES = 100_000
-"""Lines from which on it is not waited for the end to tell that half are of another form."""
 _NO_TIME = "should hold at least one time"
 _SAMPLE = 100_000
 """Rows, evenly over the log, that parts on disk are divided by."""
@@ -603,7 +602,7 @@ class _Reader:
             self.not_read += other
             self.lines += count
             line += lines
-            if 2 * len(self.not_read) > max(_MANY_LINES, self.lines):
+            if 2 * len(self.not_read) > max(MANY_LINES, self.lines):
                 raise no_objects(self.not_read[0], unlike)
             if not len(cells.lines):
                 continue
