@@ -80,6 +80,11 @@ class Estimand:
         return self.metric_kind == "rate" and self.change == "relative"
 
     @property
+    def linear(self) -> bool:
+        """Whether it is the absolute change of a mean, to which each value adds by itself."""
+        return self.change == "absolute" and self.metric_kind in {"rate", "mean", "proportion"}
+
+    @property
     def name(self) -> str:
         """The kind of metric as it is named on the command line.
 

@@ -62,8 +62,9 @@ class SpillOver:
                 "what neighbours do cannot be told from the feature's own effect: draw them to unlike shares, such as "
                 "0 and 100% (wsc design --domain)"
             )
-        if not estimand.plain or count < _LEAST:
-            least = f"{_LEAST} values of {column} with unlike shares, or " if estimand.plain else ""
+        on_a_line = estimand.plain or estimand.linear
+        if not on_a_line or count < _LEAST:
+            least = f"{_LEAST} values of {column} with unlike shares, or " if on_a_line else ""
             got = f"got {self.everybody:,} and {self.nobody:,} of {count:,}"
             return f"needs {least}{FEWEST} with everybody on and {FEWEST} with nobody on, {got}"
         return ""

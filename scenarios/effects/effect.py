@@ -70,6 +70,16 @@ _TARGETS: Mapping[Target, str] = {
 }
 _ARMS = ("without", "with")
 """Of a table of prices: machines without the feature and with it."""
+_INSTEAD_OF_DOMAINS: Mapping[Design, str] = {
+    "crossover": (
+        "where whole domains switch together, leave it out and name their column with --column domain=COLUMN, which "
+        "makes them count as one, so that everybody on is compared with nobody on"
+    ),
+    "staged": (
+        "leave out the periods after the first machines got it and before the last did, or give whole domains the "
+        "feature at one time (wsc design --domain)"
+    ),
+}
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -437,7 +447,7 @@ def _refuse(
     faults = list[Fault]()
     if domain is not None and design != "concurrent":
         problem = f"is for studies in which machines keep the feature from one time on, not for a {design} study"
-        faults.append(Fault("", 0, 0, "domain", problem))
+        faults.append(Fault("", 0, 0, "domain", f"{problem}: {_INSTEAD_OF_DOMAINS[design]}"))
     elif domain is not None and not (isinstance(chosen, Adjusted) and chosen.pooling == "none"):
         faults.append(Fault("", 0, 0, "estimator", "tells no total effect; adjusted does", chosen.name))
     if wrong_kind := _unanswerable(chosen, estimand, design):
@@ -473,6 +483,8 @@ def _total(
         answer = replace(answer, exposure=line.parts(study.cells, study.treated))
     if study is not None and not answer.between:
         return study, line.estimate(study, confidence), answer
+    if not answer.between:
+        return *_estimated(rows, read, line, estimand, confidence)[:2], answer
     whole = whole_domains(rows, of_machine, domains)
     return *_estimated(whole, read, WholeDomains(covariates=covariates), estimand, confidence)[:2], answer
 

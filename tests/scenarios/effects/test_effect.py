@@ -761,6 +761,31 @@ def test_without_whole_domains_the_total_effect_is_a_line_drawn_out(tmp_path):
     assert "a straight line through domains in which 20% to 80% of the machines have it" in output
 
 
+def test_absolute_changes_of_means_are_told_by_that_line_too():
+    """In a unit a hundred times as large and 10 above it: the same line, so 100 times the change of the level."""
+    table, truth = disturbed((0.2, 0.8), domains=20)
+    level = wsc.effect(table, domain="domain")
+    answer = wsc.effect(table.assign(value=10.0 + 100.0 * table["value"]), domain="domain", metric_kind="mean")
+    assert (answer.effect.estimator, answer.spill_over.between) == ("exposure", False)
+    assert answer.low < answer.change < answer.high < 0
+    unit = answer.change / level.change
+    assert answer.low < truth * unit < answer.high
+    assert answer.high - answer.low == pytest.approx((level.high - level.low) * unit, rel=0.2)
+
+
+@pytest.mark.parametrize(("switching", "instead"), [([0, 1, 0], "--column domain="), ([0, 0, 1], "design --domain")])
+def test_other_designs_are_told_what_to_do_in_place_of_domains(switching, instead):
+    table, _ = disturbed()
+    study = table[table["period"] == table["period"].max()]
+    on = np.stack([study["treated"].to_numpy() * value for value in switching])
+    if switching[2]:
+        on[1] = (study["machine"] % 5 == 0).to_numpy()  # the first wave
+        on[2] |= on[1]
+    periods = [study.assign(period=number, treated=having) for number, having in enumerate(on)]
+    with pytest.raises(WscError, match=instead):
+        wsc.effect(pd.concat(periods, ignore_index=True), domain="domain")
+
+
 def test_what_the_guard_of_spill_over_finds_its_remedy_answers():
     table, truth = disturbed((0.0, 0.2, 0.4, 0.6, 0.8), domains=30)
     (finding,) = (found for found in wsc.effect(table).audit.findings if found.code == "spill_over")
@@ -795,7 +820,7 @@ def test_what_the_guard_of_spill_over_finds_its_remedy_answers():
             {"domain": "domain"},
             "needs 4 values of domain with",
         ),
-        ((0.2, 0.8), {}, {"domain": "domain", "metric_kind": "mean"}, "needs 2 with everybody on and 2 with nobody on"),
+        ((0.2, 0.8), {}, {"domain": "domain", "metric_kind": "p50"}, "needs 2 with everybody on and 2 with nobody on"),
         ((0.0, 1.0), {}, {"domain": "domain", "estimator": "cuped"}, "tells no total effect; adjusted does"),
         ((0.0, 1.0), {}, {"domain": "domain", "cluster": "domain"}, "cluster: is left out beside --domain"),
     ],
