@@ -160,7 +160,7 @@ _VISITS: Final = (
 )
 
 _SUITED: Final = (
-    "where jobs differ three times as much in what suits their cores (front end, window, branches, vectors)",
+    "where jobs differ three times as much in which cores suit them",
     (("population.behaviour.core_trait_sd", 3.0),),
     "where jobs differ twice as much in how often they access memory (a log-sd of 1.1 for 0.55)",
     (("population.behaviour.memory_accesses_log_sd", 1.1),),
