@@ -346,15 +346,11 @@ def effect(
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
     _refuse(read, coded, chosen, estimand, domain)
-    counted, column = "machine", "rack" if cluster in {None, "machine"} else str(cluster)
-    if stated.clusters == "rack" and (isinstance(chosen, OwnEstimator) or by_rack(chosen) is None):
-        stated = replace(stated, clusters=None)  # then the guard of whole racks is not to be quiet
-        ours = "taken by this estimator: its error is that of machines"
-        notes.append(f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}")
-    elif stated.clusters == "rack":
-        counted = column
-        if domain is None and (wrong := racks_wrong(stated, read.observations.table, about or read.source, column)):
-            raise FaultsError(wrong)
+    stated, counted, not_counted = _counted(chosen, stated, cluster)
+    notes += not_counted
+    ungrouped = domain is not None or counted == "machine"
+    if not ungrouped and (wrong := racks_wrong(stated, read.observations.table, about or read.source, counted)):
+        raise FaultsError(wrong)
     audited = read.audit(stated, () if domain is None else ("spill_over",), own)
     notes += left_out
     spill_over: SpillOver | None = None
@@ -431,6 +427,20 @@ def _clusters_of(
     column = str(cluster)
     name = "rack" if is_own(column, sources) else column
     return clustered_by(read, column, name), replace(stated, clusters="rack"), cluster
+
+
+def _counted(
+    chosen: EffectMethod | OwnEstimator, stated: About, cluster: str | None
+) -> tuple[About, str, tuple[str, ...]]:
+    """Return what is stated of an experiment, the column of what its error counts as independent, and a note."""
+    column = "rack" if cluster in {None, "machine"} else str(cluster)
+    if stated.clusters != "rack":
+        return stated, "machine", ()
+    if not isinstance(chosen, OwnEstimator) and by_rack(chosen) is not None:
+        return stated, column, ()
+    ours = "taken by this estimator: its error is that of machines"
+    note = f"clusters: {column} is not {ours if chosen.name in SHIPPED else f'passed to {chosen.name}'}"
+    return replace(stated, clusters=None), "machine", (note,)  # then the guard of whole racks is not to be quiet
 
 
 def _refuse(
