@@ -119,6 +119,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python -m tests.helpers.outside_guards
 	$(BIN)/python -m tests.helpers.outside_slots --fleets 200
 	$(BIN)/python -m tests.helpers.outside_spill
+	$(BIN)/python -m tests.helpers.outside_crossover --fleets 2000
 	$(BIN)/python benchmarks/spill_over.py
 	$(BIN)/python benchmarks/autoscalers.py --out docs/autoscalers.csv
 	$(BIN)/python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv
