@@ -165,6 +165,13 @@ _SUITED: Final = (
     "where jobs differ twice as much in how often they access memory (a log-sd of 1.1 for 0.55)",
     (("population.behaviour.memory_accesses_log_sd", 1.1),),
 )
+_STEEPER: Final = (
+    "where a program's functions follow a steeper law (rank to the power −1.8 for −1.1) and its instances differ less "
+    "in it (a log-sd of 0.1 for 0.35)",
+    (("profiling.programs.zipf", 1.8), ("profiling.programs.shard_log_sd", 0.1)),
+    "where further states are flatter still (weights to the power 0.25 for 0.45)",
+    (("profiling.programs.state_flattening", 0.25),),
+)
 
 CAUSES: Final = (
     SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_ONDEMAND),
@@ -209,6 +216,7 @@ CAUSES: Final = (
     ),
     SuspectedCause("crossplatform/table8", ("simulated_disagreement", "simulated_error_median"), *_ELSEWHERE),
     SuspectedCause("gwp/fig7", ("spread",), *_VISITS),
+    SuspectedCause("gwp/fig5", ("gap_over_spread", "states_right"), *_STEEPER),
     SuspectedCause("gwp/affinity", ("gain",), *_SUITED),
     SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation"), *_VISITS),
 )
