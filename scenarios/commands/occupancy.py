@@ -195,6 +195,7 @@ def occupancy(
     from scenarios.occupancy.occupancy import refuse_together
     from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
+    from scenarios.occupancy.unserved import refuse_of_stay
 
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
@@ -217,6 +218,7 @@ def occupancy(
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
+    refuse_of_stay(query, 0 if given is None else given.refused)
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if on_disk:
         from scenarios.occupancy.on_disk import occupancy_on_disk, refuse_whole

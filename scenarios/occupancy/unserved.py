@@ -104,15 +104,26 @@ def elsewhere(path: Path) -> str:
     lost = sum(counts.get(name, 0) for name in ("refused", "gave_up", "timed_out"))
     if lost:
         ways = "refused, gave up or timed out" if counts.get("timed_out", 0) else "refused or gave up"
-        return (
-            f"cannot be answered where requests were {ways} ({plural(lost, 'attempt')} here): who would "
-            "be, on other servers, does not follow from those that were served"
-        )
+        return _where_lost(ways, plural(lost, "attempt"))
     if run.has("station_requests") and path.stem != "station_requests":  # that has each station's own log
         return "cannot be answered where requests passed several stations: no one number of servers made this log"
     if run.has("servers"):
         return "cannot be answered where the number of servers changed: no one number made this log"
     return ""
+
+
+def _where_lost(ways: str, number: str) -> str:
+    """Return why requests of which some were lost tell nothing of other servers: in which ways, and how many."""
+    return (
+        f"cannot be answered where requests were {ways} ({number} here): who would be, on other servers, does not "
+        "follow from those that were served"
+    )
+
+
+def refuse_of_stay(query: OccupancyQuery, refused: int) -> None:
+    """Raise the faults of the same options, if an instance of a service turned requests away, so many of them."""
+    if refused:
+        refuse_elsewhere(query, _where_lost("refused", f"{refused:,}"))
 
 
 def refuse_elsewhere(query: OccupancyQuery, why: str) -> None:

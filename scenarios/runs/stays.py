@@ -12,6 +12,7 @@ from models.platforms import Platform
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import refuse
 from scenarios.runs.rundir import Run, epoch_length_s, open_run
+from scenarios.views.numbers import plural
 
 if TYPE_CHECKING:
     from analysis.crossplatform.evidence import ServiceLog
@@ -27,6 +28,8 @@ class StayRequests:
     log: Log
     servers: int
     residence: int
+    refused: int = 0
+    """Requests that found it full; they are not in the log."""
 
 
 def is_served(path: Path) -> bool:
@@ -93,8 +96,11 @@ def stay_of(path: Path, service: str | None = None, residence: int | None = None
     columns = [name for name in ("arrival_s", "departure_s", "type", "request") if name in requests]
     table = requests.loc[requests["residence"] == chosen, columns].reset_index(drop=True)
     which = f"the one with the most requests of {len(counts)}" if residence is None else f"one of {len(counts)}"
-    note = f"stay {chosen} of {stay['name']} on machine {stay['machine']}, {stay['platform']}: {which}"
-    return StayRequests(Log(table, (note,)), round(float(stay["quota_vcpu"])), chosen)
+    notes = [f"stay {chosen} of {stay['name']} on machine {stay['machine']}, {stay['platform']}: {which}"]
+    away = run.table("stay_unserved", ["residence"])["residence"] if run.has("stay_unserved") else pd.Series([])
+    if refused := int((away == chosen).sum()):
+        notes.append(f"{plural(refused, 'more request')} found it full: figures are of those that were served")
+    return StayRequests(Log(table, tuple(notes)), round(float(stay["quota_vcpu"])), chosen, refused)
 
 
 def log_on(path: Path, service: str | None, platform: Platform) -> tuple["ServiceLog", str]:

@@ -165,6 +165,7 @@ def _profiled(setting: ProfileSetting, collection: Collection, written: Iterable
         "visits": int(collection.plan.machine.size),
         "processes": rows["processes"],
         "sample_rows": rows["raw_samples"],
+        **({"refused": rows["stay_unserved"]} if "stay_unserved" in rows else {}),
     }
 
 

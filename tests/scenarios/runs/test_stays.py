@@ -57,6 +57,18 @@ def test_the_stay_with_most_requests_is_taken_unless_another_is_named(run):
     assert busiest.log.notes == (f"stay 1 of shop on machine 1, {OLD}: the one with the most requests of 4",)
 
 
+def test_a_stay_that_turned_requests_away_tells_nothing_of_other_servers(run):
+    away = pd.DataFrame({"residence": [1, 1, 0], "type": "page", "arrival_s": [5.0, 6.0, 7.0]})
+    away.to_parquet(run / "stay_unserved.parquet")
+    result = invoke("occupancy", run)
+    assert "2 more requests found it full: figures are of those that were served" in " ".join(result.output.split())
+    for option in (("--to", "3"), ("--slo", "p99=60s"), ("--speed", "2")):
+        result = invoke("occupancy", run, *option)
+        assert result.exit_code == 2
+        assert result.output.startswith(f"{option[0]}: cannot be answered where requests were refused (2 here)")
+    assert invoke("occupancy", run, "--service", "mail", "--to", "3").exit_code == 0
+
+
 def test_the_command_says_of_a_stay_what_it_says_of_the_same_log_in_a_file(run, tmp_path):
     made = json.loads(invoke("occupancy", run, "--stay", 0, "--json").stdout)
     requests = pd.read_parquet(run / "stay_requests.parquet")
