@@ -196,6 +196,18 @@ def test_a_full_station_turns_requests_away_and_serves_the_others_as_if_these_ha
         np.testing.assert_array_equal(same.outcome[0] == REFUSED, refused)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_who_comes_at_the_moment_at_which_another_leaves_finds_its_room(policy):
+    arrival_s = np.array([0.0, 1.0, 1.5, 2.0, 3.0])  # only the third finds somebody there
+    stay = StationLoad(1, policy, arrival_s, np.ones(5), 2.0, np.arange(5), np.zeros(5), capacity=1)
+    stations, requests = stations_of([stay])
+    open_station(stations, requests, 0, 0.0)
+    run_at(stations, requests, 0, 0.0, 1.0)
+    while (now_s := stations.station["next_s"][0]) < np.inf:
+        requests_happen(stations, requests, 0, now_s)
+    assert requests["departure_s"].tolist() == [1.0, 2.0, REFUSED_S, 3.0, 4.0]
+
+
 def test_steps_of_load_have_mean_one_and_belong_to_the_instance():
     world = serving("stall_aware")[0].world
     one, other = (load_steps(world, instance, np.arange(20_000)) for instance in (1, 2))
