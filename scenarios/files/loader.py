@@ -6,6 +6,7 @@ import hashlib
 import json
 import operator
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -480,12 +481,35 @@ def _relative(root: ValueNode, keys: tuple[str, ...], reference: Reference) -> V
 
 
 def _located(root: ValueNode, finding: FieldFault) -> Fault:
-    """Return a finding with its place; what a shipped scenario says is found in the file that extends it."""
+    """Return a finding with its place; what a shipped scenario says does not fit what somebody else says."""
     place, got = finding.place or root.nearest(finding.keys).place, finding.got
-    if _is_shipped(place) and not _is_shipped(root.place):
-        got = f"{got or 'that'} of {Path(place.file).name}:{place.line}"
-        place = root.place
+    other = _other_place(root, finding) if _is_shipped(place) else None
+    if other is not None:
+        got, place = f"{got or 'that'} of {Path(place.file).name}:{place.line}", other
     return place.fault(".".join(map(str, finding.keys)), finding.problem, got)
+
+
+def _other_place(root: ValueNode, finding: FieldFault) -> Position | None:
+    """Return the place of the value, of those that no shipped file says, that a finding is about.
+
+    That is the only one that the problem names, or the only one there is; else the file as a whole, None if it is
+    shipped, too.
+    """
+    own = {way: node for way, node in _leaves(root) if not _is_shipped(node.place) and way not in _OWN}
+    named = [way for way in own if re.search(rf"(?<![\w.]){re.escape(way)}(?![\w.])", finding.problem)]
+    for ways in (named, list(own)):
+        if len(ways) == 1:
+            return own[ways[0]].place
+    return None if _is_shipped(root.place) else root.place
+
+
+def _leaves(node: ValueNode, way: str = "") -> Iterator[tuple[str, ValueNode]]:
+    """Yield what is no map, with the dotted path to it."""
+    if not isinstance(node.value, dict):
+        yield way, node
+        return
+    for key, below in node.value.items():
+        yield from _leaves(below, f"{way}.{key}".removeprefix("."))
 
 
 def _is_shipped(place: Position) -> bool:

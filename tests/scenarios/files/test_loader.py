@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.fleet.world import Fleet, World
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.loader import Override, digest, library, load, override, read, settings
+from scenarios.files.loader import Override, digest, library, load, load_each, override, read, settings
 from scenarios.files.schema import Scenario
 from scenarios.files.tree import merge, parse
 
@@ -260,18 +260,33 @@ def test_the_digest_is_a_folder_name_and_the_same_whatever_the_scenarios_name():
     assert int(named, 16) >= 0
 
 
-def test_what_a_shipped_scenario_says_is_blamed_on_the_file_that_extends_it(tmp_path):
-    file = tmp_path / "short.yaml"
-    file.write_text("extends: small\nhorizon_s: 100\n")
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("extends: small\nhorizon_s: 100\n", ("day.yaml", 2, 12)),
+        ("extends: small\nseed: 3\nhorizon_s: 100\n", ("day.yaml", 3, 12)),
+        ("extends: base.yaml\nseed: 3\n", ("base.yaml", 2, 12)),
+        ("extends: small\nseed: 5\nhorizon_s: 86400\nepoch_s: 301\n", ("day.yaml", 4, 10)),
+    ],
+)
+def test_what_a_shipped_scenario_says_is_blamed_on_what_does_not_fit_it(tmp_path, text, place):
+    (tmp_path / "base.yaml").write_text("extends: small\nhorizon_s: 100\n")
+    (tmp_path / "day.yaml").write_text(text)
     with pytest.raises(FaultsError) as error:
-        load(str(file))
+        load(str(tmp_path / "day.yaml"))
     (fault,) = error.value.faults
-    assert (Path(fault.file).name, fault.field, fault.problem) == (
-        file.name,
-        "epoch_s",
-        "should divide horizon_s = 100",
-    )
-    assert fault.got.startswith("300 of today.yaml:")
+    assert (Path(fault.file).name, fault.line, fault.column) == place
+    assert fault.field == "epoch_s"
+
+
+def test_an_option_is_blamed_for_what_it_makes_of_a_shipped_scenario(tmp_path):
+    with pytest.raises(
+        FaultsError, match=r"^--set: epoch_s: should divide horizon_s = 100, got 300 of today.yaml:\d+$"
+    ):
+        load("small", settings(["horizon_s=100"]))
+    (tmp_path / "many.yaml").write_text("sweep: {scenario: small, axes: {horizon_s: [86400, 100]}}")
+    with pytest.raises(FaultsError, match=r"many.yaml:1:\d+: epoch_s: should divide horizon_s = 100"):
+        load_each(str(tmp_path / "many.yaml"))
 
 
 def test_library_scenarios_extend_one_another_without_leaving_a_trace():

@@ -76,7 +76,10 @@ def test_a_sweep_that_extends_a_scenario_is_told_so_and_nothing_of_that_scenario
 
 
 def test_a_fault_in_the_varied_scenario_says_of_which_combination_it_is(tmp_path):
-    with pytest.raises(FaultsError, match=r"queue_small\.yaml:\d+:\d+: replays\.0: .* \(in sizes-servers-1\), got 1$"):
+    (tmp_path / "mine.yaml").write_text("{extends: queue_small, replays: [1]}")
+    with pytest.raises(FaultsError, match=r"mine\.yaml:1:34: replays\.0: .* \(in sizes-servers-1\), got 1$"):
+        load_each(sweep(tmp_path, "sweep: {scenario: ./mine.yaml, axes: {station.servers: [1, 2]}}\n"))
+    with pytest.raises(FaultsError, match=r"sizes\.yaml:1:57: replays\.0: .*, got 1 of queue_small\.yaml:\d+$"):
         load_each(sweep(tmp_path, "sweep: {scenario: queue_small, axes: {station.servers: [1, 2]}}\n"))
 
 
