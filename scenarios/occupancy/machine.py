@@ -51,6 +51,8 @@ class PushedBack:
     frequency_hz: float
     power_w: float
     tail: tuple[TailQuantile, ...]
+    unanswered: int
+    """Requests that were never served as they were served; others may be at averaged speeds."""
 
     def payload(self) -> Payload:
         """Return what JSON says of it."""
@@ -84,7 +86,8 @@ class PushedBack:
             for quantile in self.tail
         ]
         head = ("response time", "as served", "speeds averaged, no push-back", "off by")
-        yield table(head, times, "response times, and without the requests' own effect")
+        of = "response times" if not self.unanswered else "response times of those that were served each way"
+        yield table(head, times, f"{of}, and without the requests' own effect")
 
 
 def pushed_back(run: Run, machine: ServingMachine) -> PushedBack | None:
@@ -115,8 +118,14 @@ def pushed_back(run: Run, machine: ServingMachine) -> PushedBack | None:
         speed_low=float(speed.min()),
         speed_high=float(speed.max()),
         **{name: float(np.average(course[name], weights=length_s)) for name in _MEANS},
-        tail=tuple(TailQuantile(name, *(float(np.quantile(way, q)) for way in ways)) for name, q in TAIL.items()),
+        tail=tuple(TailQuantile(name, *(_quantile(way, q) for way in ways)) for name, q in TAIL.items()),
+        unanswered=run.manifest["counts"].get("unanswered", 0),
     )
+
+
+def _quantile(response_s: pd.Series, q: float) -> float:
+    """Return the least response time that so large a share did not exceed, as percentiles of a log are."""
+    return float(np.quantile(response_s, q, method="inverted_cdf"))
 
 
 def _responses(stamps: pd.DataFrame) -> pd.Series:

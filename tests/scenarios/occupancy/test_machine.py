@@ -33,7 +33,7 @@ def test_a_run_on_a_machine_says_what_both_did_to_each_other(answer):
     assert machine["speed"] == pytest.approx((course["speed"] * busy_s).sum() / busy_s.sum())
     assert machine["speed_low"] <= machine["speed"] <= machine["speed_high"]
     both, single = run.table("truth_requests"), run.table("truth_one_way")
-    times = [np.quantile(log["departure_s"] - log["arrival_s"], 0.99) for log in (both, single)]
+    times = [np.quantile(log["departure_s"] - log["arrival_s"], 0.99, method="inverted_cdf") for log in (both, single)]
     tail = machine["tail"]["p99"]
     assert [tail["two_way_s"], tail["one_way_s"]] == pytest.approx(times)
     assert tail["off"] == pytest.approx(times[1] / times[0] - 1.0)
@@ -47,3 +47,16 @@ def test_people_read_it_too(answer):
     assert f"on haswell_2698v3 beside {answer.machine.neighbours} neighbours, performance" in text
     assert "speeds averaged, no push-back" in text
     assert f"{answer.machine.off('p99'):+.1%}" in text
+
+
+def test_servers_that_come_and_go_on_a_machine_have_its_account_and_the_percentiles_of_their_log(tmp_path):
+    asked = settings(["horizon_s=60", "load.arrivals.rate_per_s=180", "scaling.autoscaler.most=12"])
+    answer = runs.run(load("queue_machine_scaled", asked), tmp_path, False, lambda _what, _share: None)
+    told = answer.payload()
+    assert told["machine"]["power_w"] > 90.0
+    assert told["machine"]["unanswered"] == told["counts"]["unanswered"] > 0
+    both = open_run(answer.run).table("truth_requests").query("request >= 0")
+    p99_s = np.quantile(both["departure_s"] - both["arrival_s"], 0.99, method="inverted_cdf")
+    assert told["machine"]["tail"]["p99"]["two_way_s"] == pytest.approx(p99_s)
+    assert told["errors"]["service"] == pytest.approx(-told["errors"]["queueing"], abs=1e-9)
+    assert told["utilisation"] < told["truth"]["utilisation"] < 1.0  # the law does not see what timed out
