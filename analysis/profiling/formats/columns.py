@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,12 @@ class FrameTable(Sequence[Frame]):
 
         Examples
         --------
-        >>> table = FrameTable.of([Frame("f", address=2**64 - 1)])
+        >>> table = FrameTable.of([Frame("f", address=2**64 - 1), Frame("", file_address=2**64 + 1)])
         >>> table.small({}) == table
         True
         """
         shared = tuple(texts.setdefault(text, text) for text in self.texts)
-        addresses = array("Q", self.addresses), array("q", self.file_addresses)
+        addresses = _packed("Q", self.addresses), _packed("q", self.file_addresses)
         return FrameTable(shared, self.names.copy(), self.lines.copy(), *addresses)
 
     def __len__(self) -> int:
@@ -241,6 +241,14 @@ def numbered(content: bytes, sizes: Ints, known: dict[bytes, int]) -> list[int]:
     ends = np.cumsum(sizes)
     pieces = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
     return [known.setdefault(content[begin:end], len(known)) for begin, end in pieces]
+
+
+def _packed(kind: Literal["q", "Q"], numbers: Sequence[int]) -> Sequence[int]:
+    """Return whole numbers as an array, or as they are where one does not fit, such as a place in a kernel's image."""
+    try:
+        return array(kind, numbers)
+    except OverflowError:
+        return numbers
 
 
 def _matrix(rows: Sequence[Sequence[int]]) -> Amounts:

@@ -12,6 +12,7 @@ from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.tables import write_tables
+from analysis.profiling.formats.wire import bytes_field, number_field, packed_field
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
@@ -61,6 +62,25 @@ def test_an_imported_profile_has_the_totals_of_the_file(tmp_path):
     with Database([tmp_path / "made"]) as database:
         assert database.total(Query("cpu")) == (10, 100)
         assert database.query(Query("cpu", ("function",)))["value"].tolist() == [50, 40, 10]
+
+
+@pytest.mark.parametrize("offset", [0xFFFFFFFF81000000, 2**64 - 1])
+def test_a_kernel_whose_addresses_are_its_places_in_the_file_is_imported(tmp_path, offset):
+    """Places of 2⁶³ bytes and more, and sums of 2⁶⁴ and more, ended an import in an error of its own."""
+    start = 0xFFFFFFFF81000000
+    ranges = [number_field(2, start), number_field(3, start + 4096), number_field(4, offset), number_field(5, 3)]
+    parts = [
+        bytes_field(1, number_field(1, 1) + number_field(2, 2)),
+        bytes_field(2, packed_field(1, [1]) + packed_field(2, [7])),
+        bytes_field(3, number_field(1, 1) + b"".join(ranges)),
+        bytes_field(4, number_field(1, 1) + number_field(2, 1) + number_field(3, start + 0x123)),
+        *(bytes_field(6, text) for text in (b"", b"samples", b"count", b"[kernel.kallsyms]")),
+    ]
+    (tmp_path / "kernel.pb.gz").write_bytes(gzip.compress(b"".join(parts)))
+    [frame] = read_pprof((tmp_path / "kernel.pb.gz").read_bytes()).frames
+    assert frame.file_address == offset + 0x123
+    [total] = import_files([tmp_path / "kernel.pb.gz"], tmp_path / "imported").totals
+    assert (total.event, total.value) == ("samples", 7)
 
 
 def test_files_are_collections_of_their_own(tmp_path):
