@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dis import get_instructions
 from functools import lru_cache
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
 from models.arrays import Floats
@@ -48,7 +48,9 @@ class Formula:
         if parameters != self.parameters:
             line = function.__code__.co_firstlineno
             raise PartError(f"{self.part.file}:{line}: {self.part.name}: {wanted}, got ({', '.join(parameters)})")
-        for problem in filter(None, map(_problem, _looked_up(function.__code__, function.__globals__))):
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        around = {name: cell.cell_contents for name, cell in cells if cell != CellType()}  # an empty one has none
+        for problem in filter(None, map(_problem, _looked_up(function.__code__, function.__globals__, around))):
             raise PartError(f"{self.part.file}:{function.__code__.co_firstlineno}: {self.part.name}: {problem}")
         return function
 
@@ -118,8 +120,8 @@ def _raised(code: CodeType) -> int:
     return next((place.lineno for place in raising if place and place.lineno), code.co_firstlineno)
 
 
-_RANDOM = ("random", "numpy.random")
-"""Modules that a formula may not use."""
+_RANDOM = ("random.", "numpy.random.")
+"""How the names of modules begin, each with a dot behind it, that a formula may not use."""
 _PLAIN = {
     "No conversion from none": "it should return a number wherever it ends",
     "(IMPORT_NAME)": "it should import nothing: import above it, in the file",
@@ -127,8 +129,8 @@ _PLAIN = {
 """What a compiler's own words mean."""
 
 
-def _looked_up(code: CodeType, module: Mapping[str, object]) -> Iterator[object]:
-    """Yield what code looks up by name in its module, and in other modules by attribute.
+def _looked_up(code: CodeType, module: Mapping[str, object], around: Mapping[str, object]) -> Iterator[object]:
+    """Yield what code looks up by name in its module and in functions around it, and in other modules by attribute.
 
     Attributes of anything else, and parameters, are only called as they are.
     """
@@ -137,6 +139,9 @@ def _looked_up(code: CodeType, module: Mapping[str, object]) -> Iterator[object]
         if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
             owner = module.get(step.argval, getattr(builtins, step.argval, None))
             yield owner
+        elif step.opname == "LOAD_DEREF":
+            owner = around.get(step.argval)
+            yield owner
         elif step.opname in {"LOAD_ATTR", "LOAD_METHOD"} and isinstance(owner, ModuleType):
             owner = getattr(owner, step.argval, None)
             yield owner
@@ -144,13 +149,14 @@ def _looked_up(code: CodeType, module: Mapping[str, object]) -> Iterator[object]
             owner = None
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _looked_up(constant, module)
+            yield from _looked_up(constant, module, around)
 
 
 def _problem(value: object) -> str:
     """Return why a formula may not use what it looks up; nothing if it may."""
-    drawn = getattr(type(getattr(value, "__self__", None)), "__module__", "")
-    if drawn.startswith(_RANDOM) or (isinstance(value, ModuleType) and value.__name__ in _RANDOM):
+    owner = getattr(value, "__self__", None)  # of a generator's method the generator
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    if any(f"{name}.".startswith(_RANDOM) for name in (module, type(value).__module__, type(owner).__module__)):
         return "should draw no random numbers: its answers must be the same in every run"
     return "should print nothing: compiled code would print it into the answer" if value is print else ""
 

@@ -67,6 +67,18 @@ def test_a_formula_may_have_something_that_is_called_print(tmp_path, text):
     assert formula(tmp_path, f"from typing import NamedTuple\n\n\n{text}").compiled()(1.0, 4.0) == 12.0
 
 
+def test_a_formula_may_use_a_module_whose_name_only_begins_with_random(tmp_path, monkeypatch):
+    """A method of an object of such a module was taken for a draw."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "random_forest", raising=False)
+    text = "class Forest:\n    def deep(self, x):\n        return x\n\n\nforest = Forest()\ndeep = forest.deep\n"
+    (tmp_path / "random_forest.py").write_text(text)
+    used = "random_forest.deep(x) + forest.deep(y) + deep(1.0)"
+    text = f"import random_forest\nfrom random_forest import deep, forest\n\ndef mine(x, y):\n    return {used}\n"
+    assert formula(tmp_path, text).function(2.0, 3.0) == 6.0
+
+
 def test_a_folder_that_is_copied_with_what_was_compiled_is_compiled_anew(tmp_path):
     (tmp_path / "here").mkdir()
     formula(tmp_path / "here", "def mine(x, y):\n    return x + y\n").compiled()
@@ -119,6 +131,17 @@ def _anew(mine):
         ("def mine(x, y):\n    print(x)\n    return x", r"mine\.py:1: mine: should print nothing: compiled code would"),
         ("import numpy as np\ndef mine(x, y):\n    return np.random.rand()", r"mine: should draw no random numbers"),
         ("from random import gauss\ndef mine(x, y):\n    return gauss(x, y)", r"mine: should draw no random numbers"),
+        *(
+            (f"{text}\n", r"mine\.py:\d+: mine: should draw no random numbers")
+            for text in (
+                "import numpy as np\nrng = np.random.default_rng(0)\ndef mine(x, y):\n    return rng.random()",
+                "from numpy.random import default_rng\ndef mine(x, y):\n    return default_rng(0).random()",
+                "import numpy as np\ndraw = np.random.default_rng(0).normal\ndef mine(x, y):\n    return draw(x, y)",
+                "from random import Random\nrng = Random(0)\ndef mine(x, y):\n    return rng.gauss(x, y)",
+                "from random import Random\ndef around(rng):\n    return lambda x, y: rng.random()\n"
+                "mine = around(Random(0))",
+            )
+        ),
         (
             "def mine(x, y):\n    pass",
             r"mine\.py:2: mine: cannot be compiled: it should return a number wherever it ends$",
