@@ -317,7 +317,7 @@ def _banded(level: float, days_s: Floats, requests: int, usual_s: float) -> Perc
     requests : in the recorded day; without ten beyond the percentile there is no band
     usual_s : shorter times differ by their difference, longer ones in proportion; 0: all in proportion
     """
-    value, drawn = max(float(days_s[0]), 0.0), days_s[1:]
+    value, drawn = max(0.0, float(days_s[0])), days_s[1:]  # in this order -0.0 becomes 0.0
     unknown = Percentile(float(level), value, np.nan, np.nan)
     if len(drawn) < 2 or requests * (1 - level) < TAIL or not (usual_s > 0 or (days_s > 0).all()):
         return unknown
@@ -326,7 +326,7 @@ def _banded(level: float, days_s: Floats, requests: int, usual_s: float) -> Perc
     reach = wide * float(np.std(places[1:], ddof=1)) * 2.0**0.5
     ends = places[0] + reach * np.array([-1.0, 1.0])
     low, high = (np.sinh(ends) * usual_s if usual_s > 0 else np.exp(ends)).tolist()
-    return Percentile(float(level), value, max(low, 0.0), max(high, 0.0))
+    return Percentile(float(level), value, max(0.0, low), max(0.0, high))
 
 
 def _least(holds: Callable[[int], bool], first: int = 1, most: int = MOST_SERVERS) -> int | None:

@@ -118,13 +118,14 @@ def banded(
     return tuple(rows)
 
 
-def why_without(rows: Sequence[Percentile], requests: int) -> str:
+def why_without(rows: Sequence[Percentile], requests: int, *, of_several: bool = False) -> str:
     """Return why some percentiles have no band, and how many requests would give them one; empty if all have one.
 
     Parameters
     ----------
     rows : percentiles
     requests : how many they are of
+    of_several : whether it is said of several such logs at once, so that their own numbers of requests stay out
 
     Examples
     --------
@@ -135,18 +136,22 @@ def why_without(rows: Sequence[Percentile], requests: int) -> str:
     ''
     >>> why_without([Percentile(0.5, 0.0, np.nan, np.nan), p99], 5_000)
     'no bracket for p50: 0 s in logs drawn from this one'
+    >>> why_without([most], 5_000, of_several=True)
+    'no bracket for p99.9: fewer than 10 of the requests of each beyond; 10,000 would give one'
     """
     least = {row.name: max(int(np.ceil(TAIL / (1 - row.level) - 1e-6)), _LEAST_BLOCKS * TAIL) for row in rows}
     without = [row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s)]
     short = [name for name in without if requests < least[name]]
     zero = [name for name in without if name not in short]
-    reasons = [f"no bracket for {_in_words(zero)}: 0 s in logs drawn from this one"] if zero else []
+    this = "each" if of_several else "this one"
+    reasons = [f"no bracket for {_in_words(zero)}: 0 s in logs drawn from {this}"] if zero else []
     if not short:
         return "".join(reasons)
     counts = [f"{number:,}" for number in sorted({least[name] for name in short})]
-    why = f"fewer than {TAIL} of {requests:,} requests beyond"
+    those = "the requests of each" if of_several else f"{requests:,} request{'s' * (requests != 1)}"
+    why = f"fewer than {TAIL} of {those} beyond"
     if requests < _LEAST_BLOCKS * TAIL:
-        why = f"{requests:,} request{' is' if requests == 1 else 's are'} too few"
+        why = f"{those} {'is' if requests == 1 and not of_several else 'are'} too few"
     reasons.append(f"no bracket for {_in_words(short)}: {why}; {_in_words(counts)} would give one")
     return "; ".join(reasons)
 

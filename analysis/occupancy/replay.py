@@ -24,7 +24,7 @@ class Explained:
 
     reconstruction: Reconstruction
     misfits: float
-    """Share of the departures while somebody waits that contradict the policy, 0..1."""
+    """Share of the departures while somebody waits that contradict the policy, 0..1; NaN where nobody waited."""
     again_s: float
     """Queueing time when the demands are served once more by the log's own servers; NaN if too many do not fit."""
     reason: str
@@ -78,7 +78,8 @@ def explained(
         return Explained(reconstruction, 0.0, 0.0, "")
     events = pairs(arrival_s, departure_s)
     crowded = int(np.count_nonzero((events.job < 0) & (events.present >= servers)))
-    misfits = float(np.count_nonzero(~reconstruction.fits & reconstruction.finished) / max(crowded, 1))
+    against = int(np.count_nonzero(~reconstruction.fits & reconstruction.finished))
+    misfits = against / max(crowded, 1) if crowded or against else float("nan")
     if misfits > MISFITS:
         reason = f"{misfits:.1%} of the departures while a request waited contradict it, more than {MISFITS:.0%}"
         return Explained(reconstruction, misfits, float("nan"), reason)

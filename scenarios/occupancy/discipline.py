@@ -31,12 +31,12 @@ class Discipline:
     identified: Identified | None = None
     """The policy as it was found out, where it was to be and was."""
     misfits: float = math.nan
-    """Share of the departures while somebody waited that contradict the policy."""
+    """Share of the departures while somebody waited that contradict the policy; NaN: nobody did, or none was tried."""
     notes: tuple[str, ...] = ()
     """Why there is no policy or no replay."""
 
 
-def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = False) -> Discipline:
+def settle(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
     """Return how a log was served: as it is said to be, if the log does not contradict that, or as was found out.
 
     A policy that contradicts the log is no policy. One that merely cannot be replayed is still known.
@@ -44,18 +44,15 @@ def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = 
     Parameters
     ----------
     log : requests
-    stated : servers, quantum and, unless it is to be found out, perhaps a policy
+    stated : servers, quantum and policy; without a policy it is found out
     work_s : service time of all requests on the slowest servers that are asked about
-    find_out : whether the policy is to be found out
     """
     bare = Discipline(stated.servers, None, stated.quantum_s)
-    if stated.policy is None and not find_out:
-        return bare
     if not log.paired:
         why = "departures belong to no arrivals: neither a policy nor a replay can be had, only bounds"
         return replace(bare, notes=(why,))
-    if not find_out:
-        return _tried(log, stated, work_s)
+    if stated.policy is not None:
+        return _tried(log, stated, stated.policy, work_s)
     identified = identify(
         log.arrival_s,
         log.departure_s,
@@ -70,7 +67,8 @@ def settle(log: Cleaned, stated: Discipline, work_s: float, *, find_out: bool = 
         policy, servers = identified.policy, identified.servers or 0
         why = f"the log speaks for {plural(servers, 'server')} under {policy}, not {stated.servers}: no replay"
         return replace(bare, identified=identified, notes=(why,))
-    return _tried(log, replace(stated, policy=identified.policy, identified=identified), work_s)
+    stated = replace(stated, policy=identified.policy, identified=identified)
+    return _tried(log, stated, identified.policy, work_s)
 
 
 def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str, str]:
@@ -88,11 +86,8 @@ def hindrance(discipline: Discipline, classed: bool, work_s: float) -> tuple[str
     return "", ""
 
 
-def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
-    """Return what becomes of a policy when the log is explained by it."""
-    policy = stated.policy
-    if policy is None:
-        return stated
+def _tried(log: Cleaned, stated: Discipline, policy: PolicyName, work_s: float) -> Discipline:
+    """Return what becomes of a policy, the one that is stated, when the log is explained by it."""
     _, why = hindrance(stated, log.priority is not None, work_s)
     if why:
         return replace(stated, replayed=False, notes=(f"no replay under {policy}: {why}",))
@@ -107,7 +102,8 @@ def _tried(log: Cleaned, stated: Discipline, work_s: float) -> Discipline:
     )
     if trial.reason:
         return replace(stated, policy=None, misfits=trial.misfits, notes=(f"no replay under {policy}: {trial.reason}",))
-    cut = f"the replay serves {log.unfinished:,} requests that had not left only what they had got by then"
+    got = "it had got" if log.unfinished == 1 else "they had got"
+    cut = f"the replay serves {plural(log.unfinished, 'request')} that had not left only what {got} by then"
     notes = (cut,) if log.unfinished else ()
     return replace(stated, reconstruction=trial.reconstruction, misfits=trial.misfits, notes=notes)
 

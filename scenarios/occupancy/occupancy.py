@@ -335,7 +335,7 @@ class OccupancyConclusion(Conclusion):
             )
             for row in self.classes
         ]
-        return table(("class", "requests", "share", "mean", "p50", "p99", "queueing*"), rows)
+        return table(("class", "requests", "of time", "mean", "p50", "p99", "queueing*"), rows)
 
     def _hosts(self) -> Table:
         rows = []
@@ -580,7 +580,7 @@ def laws(
     stated = Discipline(query.servers, query.policy, query.quantum_s)
     discipline = stated
     if query.policy is not None or query.identify:
-        discipline = settle(log, stated, _slowest_s(query, present), find_out=query.identify)
+        discipline = settle(log, stated, _slowest_s(query, present))
     shown, notes = completion_rates(log), list(discipline.notes)
     test = servers_test(log, shown, query.servers, total.peak)
     if len(log.arrival_s) > WAITED:
@@ -739,6 +739,8 @@ def doubts(test: ServersTest, discipline: Discipline) -> Iterator[str]:
         elif policy is not None and math.isfinite(discipline.misfits):
             departures = f"{discipline.misfits:.1%} of the departures while a request waited"
             yield f"{departures} contradict {policy} on {on}; nothing else tests the number of servers: {test.reason}"
+        elif policy is not None and discipline.replayed:
+            yield f"no request ever waited, so nothing tests {policy} on {on}: {test.reason}"
         else:
             yield f"the number of servers was not tested: {test.reason}"
     elif test.verdict == "cannot tell":

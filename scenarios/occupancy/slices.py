@@ -18,6 +18,7 @@ from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from scenarios.files.options import refuse
 from scenarios.views.conclusion import Payload
+from scenarios.views.numbers import listed
 
 MOST_CLASSES = 20
 """Classes that have a line; the others are one."""
@@ -167,11 +168,15 @@ def class_times(
 
 
 def without_bands(classes: Sequence[ClassTimes]) -> Iterator[str]:
-    """Yield which classes are too small for the bands of their percentiles, and how large they would have to be."""
+    """Yield which classes are too small for the bands of their percentiles, those of one reason together."""
+    alike: dict[str, list[ClassTimes]] = {}
     for row in classes:
-        why = why_without((row.p50, row.p99), row.requests)
+        alike.setdefault(why_without((row.p50, row.p99), row.requests, of_several=True), []).append(row)
+    for why, rows in alike.items():
         if why:
-            yield f"{row.name}: {why}"
+            first = rows[0]
+            own = why_without((first.p50, first.p99), first.requests)
+            yield f"{listed(row.name for row in rows)}: {own if len(rows) == 1 else why}"
 
 
 def _class_bands(

@@ -142,7 +142,9 @@ class Run:
                 wanted = self._known(name, file.schema_arrow.names, columns)
                 frame: pd.DataFrame = file.read(wanted).to_pandas()
         except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-            raise RunError(f"{self.path}: table {name} cannot be read: is {self.file(name).name} cut off?") from error
+            code = error.errno if isinstance(error, OSError) else None
+            why = os.strerror(code) if code else f"is {self.file(name).name} cut off?"
+            raise RunError(f"{self.path}: table {name} cannot be read: {why}") from error
         self._check(name)
         return frame
 

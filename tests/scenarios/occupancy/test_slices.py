@@ -87,6 +87,33 @@ def test_percentiles_of_a_class_have_bands_and_a_small_class_says_why_it_has_non
     )
 
 
+def test_the_bracket_of_a_class_has_the_spread_of_that_class(tmp_path):
+    """With other requests' classes brackets lie around each class's own percentile, but are as wide as theirs."""
+    rng = np.random.default_rng(3)
+    steady = rng.random(600) < 0.6
+    demand = np.where(steady, rng.uniform(0.99, 1.01, 600), rng.lognormal(0.0, 2.0, 600))
+    arrival = rng.exponential(1.0, 600).cumsum()
+    times = {"arrival_s": arrival, "departure_s": arrival + demand, "path": np.where(steady, "/steady", "/wild")}
+    pd.DataFrame(times).to_csv(tmp_path / "log.csv", index=False)
+    answer = asked(tmp_path / "log.csv", "--servers", "99", "--by", "path", "--policy", "fcfs")
+    ends = {row["name"]: [row[f"p50_{end}"] for end in ("low_s", "s", "high_s")] for row in answer["classes"]}
+    assert ends["/steady"] == pytest.approx([1.0] * 3, rel=0.01)
+    low, middle, high = ends["/wild"]
+    assert low < 0.8 * middle < 1.25 * middle < high
+
+
+def test_small_classes_of_one_reason_are_one_note(log, tmp_path):
+    rows = pd.read_csv(log).query("host == 'a'").head(300)
+    names = ["/a", "/b", "/c", "/d", "/e", "/f"]
+    rows.assign(path=[names[min(at // 10, 5)] for at in range(300)]).to_csv(tmp_path / "log.csv", index=False)
+    notes = [note for note in asked(tmp_path / "log.csv", "--by", "path")["notes"] if "no bracket" in note]
+    assert sorted(note.partition(": ")[2] for note in notes) == [
+        "no bracket for p50 and p99: the requests of each are too few; 80 and 1,000 would give one",
+        "no bracket for p99: fewer than 10 of 250 requests beyond; 1,000 would give one",
+    ]
+    assert any(" and 2 more: no bracket for p50 and p99" in note for note in notes)
+
+
 def test_the_servers_of_a_whole_station_did_nothing_for_others(log, tmp_path):
     rows = pd.read_csv(log).rename(columns={"host": "station"})
     rows.to_csv(tmp_path / "log.csv", index=False)

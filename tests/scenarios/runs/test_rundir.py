@@ -104,6 +104,17 @@ def test_a_missing_table_or_column_is_named_with_those_there(tmp_path):
         run.table("events", ["time_s", "colour"])
 
 
+def test_a_table_that_the_system_does_not_give_is_not_said_to_be_cut_off(tmp_path, monkeypatch):
+    run = open_run(make(tmp_path))
+
+    def refused(_):
+        raise PermissionError(13, "Failed to open local file. Detail: [errno 13] Permission denied")
+
+    monkeypatch.setattr(rundir.pq, "ParquetFile", refused)
+    with pytest.raises(RunError, match=r"table events cannot be read: Permission denied$"):
+        run.table("events")
+
+
 def test_a_copy_without_the_truth_still_opens(tmp_path):
     copy = Path(shutil.copytree(make(tmp_path), tmp_path / "copy", ignore=shutil.ignore_patterns("truth_*")))
     run = open_run(copy)
