@@ -195,7 +195,6 @@ def occupancy(
     from scenarios.occupancy.occupancy import refuse_together
     from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
-    from scenarios.occupancy.unserved import refuse_of_stay
 
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
@@ -218,7 +217,10 @@ def occupancy(
         scalability=scalability,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
-    refuse_of_stay(query, 0 if given is None else given.refused)
+    if given is not None:
+        from scenarios.occupancy.unserved import refuse_of_stay
+
+        refuse_of_stay(query, given.refused)
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     if on_disk:
         from scenarios.occupancy.on_disk import occupancy_on_disk, refuse_whole
@@ -240,8 +242,9 @@ def occupancy(
         with piped.file() as copied:
             answer(conclude(copied, query, said, out, name=NAME), json)
         return
-    files = log[0] if len(log) == 1 else log
-    answer(conclude(files, query, said, out, given=given.log if given is not None else None), json)
+    answer(
+        conclude(log[0] if len(log) == 1 else log, query, said, out, given=None if given is None else given.log), json
+    )
 
 
 def _needed(servers: int | None) -> int:
