@@ -78,8 +78,8 @@ def recorded_past(
         raise FaultsError([Fault(names, 0, 0, "period", problem, str(periods))])
     if rate and (share := _unmoved(rows)) > _MANY_UNMOVED:
         notes.append(
-            f"value: {share:.0%} of the machines show a job the same value in every period; such a past has no noise, "
-            "so margins are too small: is it a setting, or a sensor that stands still?"
+            f"value: {share:.0%} of the pairs of job and machine have the same value in every period; these add no "
+            "noise, so margins are too small: is it a setting, or a sensor that stands still?"
         )
     return Past(rows.drop(columns="file"), period_length(rows), fleet), notes
 

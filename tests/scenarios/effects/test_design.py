@@ -319,7 +319,10 @@ def test_a_past_that_never_changes_is_told(tmp_path):
     for sd, told in ((0.0, True), (0.02, False)):
         fleet(sd=sd).to_csv(file, index=False)
         _, notes = recorded_past([file], None, None, Recipe())
-        assert any("100% of the machines show a job the same value in every period" in note for note in notes) == told
+        assert (
+            any("100% of the pairs of job and machine have the same value in every period" in note for note in notes)
+            == told
+        )
 
 
 def test_a_note_of_several_designs_stands_once(table):
