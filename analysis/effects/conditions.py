@@ -119,44 +119,89 @@ def _of_jobs(rows: pd.DataFrame, above: Floats, below: Floats) -> Floats:
     meeting, _ = numbered([rows["job"], rows["period"], rows["machine"]])
     strata, meetings = int(stratum.max()) + 1, int(meeting.max()) + 1
     above = above / np.exp(_of_platforms(rows, stratum, above, below))
-    of = np.zeros(meetings, dtype=np.int64)
-    of[meeting] = stratum
-    here = [_sum(meeting, amount, meetings) for amount in (above, below)]
-    parts = [*here, here[1] ** 2]
-    whole = [_sum(of, part, strata) for part in parts]
-    ratio = whole[0] / np.where(whole[1] > 0, whole[1], 1.0)
-    floor = _LEAST * float(np.median(ratio[whole[1] > 0])) + 1e-300
-    log, square = np.log(np.maximum(ratio, floor)), whole[2] / np.where(whole[1] > 0, whole[1], 1.0) ** 2
-    within = _spread_within(of, np.where(ratio[of] > 0, here[0] / np.maximum(ratio[of], floor) - here[1], 0.0), whole)
-    known = whole[1] > 0
-    centre = float(log[known].mean())
-    between = max(float(np.mean((log[known] - centre) ** 2 - within * square[known])), 0.0)
-    others = [np.maximum(total[of] - part, 0.0) for total, part in zip(whole, parts, strict=True)]
-    seen_elsewhere = others[1] > _ALONE * whole[1][of]
-    amount = np.where(seen_elsewhere, others[1], 1.0)
-    elsewhere = np.where(seen_elsewhere, np.log(np.maximum(others[0] / amount, floor)), centre)
-    uncertain = within * others[2] / amount**2
-    trust = np.where(seen_elsewhere, between / np.where(between + uncertain > 0, between + uncertain, 1.0), 0.0)
-    expected = np.exp(centre + trust * (elsewhere - centre) + (1.0 - trust) * between / 2)
-    return np.asarray(expected[meeting])
+    stratum_of = np.zeros(meetings, dtype=np.int64)
+    stratum_of[meeting] = stratum
+    above_here, below_here = _sum(meeting, above, meetings), _sum(meeting, below, meetings)
+    of_meetings = (above_here, below_here, below_here**2)
+    of_strata = tuple(_sum(stratum_of, amount, strata) for amount in of_meetings)
+    ratio = of_strata[0] / np.where(of_strata[1] > 0, of_strata[1], 1.0)
+    floor = _LEAST * float(np.median(ratio[of_strata[1] > 0])) + 1e-300
+    ratio_here = ratio[stratum_of]
+    off = np.where(ratio_here > 0, above_here / np.maximum(ratio_here, floor) - below_here, 0.0)
+    within = _spread_within(stratum_of, off, of_strata)
+    centre, between = _spread_between(ratio, floor, within, of_strata)
+    log, square = _leave_one_out(stratum_of, of_meetings, of_strata, floor, within)
+    return np.asarray(_shrunk(log, square, centre, between)[meeting])
 
 
-def _spread_within(of: Ints, off: Floats, whole: Sequence[Floats]) -> float:
+def _leave_one_out(
+    stratum_of: Ints, of_meetings: Sequence[Floats], of_strata: Sequence[Floats], floor: float, within: float
+) -> tuple[Floats, Floats]:
+    """Return (M,) logarithms of the ratio on all machines but one, and their squared errors: infinite without others.
+
+    Parameters
+    ----------
+    stratum_of : (M,) number of the stratum of a job on a machine
+    of_meetings, of_strata : (M,) and (strata,) amounts above and below, and the sums of squares of those below
+    floor : of the ratio
+    within : relative variance between a job's machines
+    """
+    above, below, squares = (
+        np.maximum(of_stratum[stratum_of] - of_meeting, 0.0)
+        for of_stratum, of_meeting in zip(of_strata, of_meetings, strict=True)
+    )
+    elsewhere = below > _ALONE * of_strata[1][stratum_of]
+    below = np.where(elsewhere, below, 1.0)
+    log = np.where(elsewhere, np.log(np.maximum(above / below, floor)), 0.0)
+    return np.asarray(log), np.where(elsewhere, within * squares / below**2, np.inf)
+
+
+def _shrunk(log: Floats, square: Floats, centre: float, between: float) -> Floats:
+    """Return what is expected of ratios, drawn towards all jobs' by as much as they are uncertain.
+
+    Parameters
+    ----------
+    log, square : (M,) their logarithms as measured, and squared errors of these
+    centre, between : mean and variance of logarithms between jobs
+    """
+    trust = between / np.where(between + square > 0, between + square, 1.0)
+    return np.asarray(np.exp(centre + trust * (log - centre) + (1.0 - trust) * between / 2))
+
+
+def _spread_between(ratio: Floats, floor: float, within: float, of_strata: Sequence[Floats]) -> tuple[float, float]:
+    """Return mean and variance of the logarithms of jobs' ratios, less what machines add to the variance.
+
+    Parameters
+    ----------
+    ratio : (strata,)
+    floor : of the ratio
+    within : relative variance between a job's machines
+    of_strata : (strata,) amounts above and below, and the sum of squares of those below
+    """
+    known = of_strata[1] > 0
+    log = np.log(np.maximum(ratio[known], floor))
+    centre = float(log.mean())
+    square = within * of_strata[2][known] / of_strata[1][known] ** 2
+    return centre, max(float(np.mean((log - centre) ** 2 - square)), 0.0)
+
+
+def _spread_within(stratum_of: Ints, off: Floats, of_strata: Sequence[Floats]) -> float:
     """Return the relative variance of a ratio between a job's machines.
 
     Parameters
     ----------
-    of : (M,) number of the stratum of a job on a machine
+    stratum_of : (M,) number of the stratum of a job on a machine
     off : (M,) by how much its ratio is off that of the stratum, relative, times the amount below
-    whole : (strata,) amounts above and below, and the sum of squares of those below
+    of_strata : (strata,) amounts above and below, and the sum of squares of those below
     """
-    count = np.bincount(of, minlength=len(whole[0]))
-    several = (count > 1) & (whole[1] > 0)
+    _, below, below_squares = of_strata
+    machines = np.bincount(stratum_of, minlength=len(below))
+    several = (machines > 1) & (below > 0)
     if not several.any():
         return 0.0
-    left = np.maximum(1.0 - whole[2] / np.where(several, whole[1], 1.0) ** 2, _ALONE)
-    squares = _sum(of, off**2, len(count)) / np.where(several, whole[2], 1.0) / left
-    return float(np.average(squares[several], weights=count[several] - 1.0))
+    left = np.maximum(1.0 - below_squares / np.where(several, below, 1.0) ** 2, _ALONE)
+    variance = _sum(stratum_of, off**2, len(machines)) / np.where(several, below_squares, 1.0) / left
+    return float(np.average(variance[several], weights=machines[several] - 1.0))
 
 
 def _of_platforms(rows: pd.DataFrame, stratum: Ints, above: Floats, below: Floats) -> Floats:

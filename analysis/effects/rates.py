@@ -429,14 +429,14 @@ class PlatformContrast:
         """Return (C,) what each cluster adds to the error of Σ weight × log rate."""
         meetings, levels = self.levels.meetings, self.levels
         job = meetings.cell // len(levels.rows.platforms)
-        own = np.bincount(meetings.cluster, weight[job] * self.sign * meetings.error, levels.rows.clusters)
-        return np.asarray(own + levels.scores @ (weight @ self.through))
+        of_levels = np.bincount(meetings.cluster, weight[job] * self.sign * meetings.error, levels.rows.clusters)
+        return np.asarray(of_levels + levels.scores @ (weight @ self.through))
 
     def shared_with(self, by_cluster: Floats) -> Floats:
         """Return (J,) products of each log rate's error with one of which each cluster adds so much (C,)."""
         meetings, levels = self.levels.meetings, self.levels
-        own = self.sign * meetings.error * by_cluster[meetings.cluster]
-        of_job = _total(meetings.cell // len(levels.rows.platforms), own, len(self.paired))
+        of_meetings = self.sign * meetings.error * by_cluster[meetings.cluster]
+        of_job = _total(meetings.cell // len(levels.rows.platforms), of_meetings, len(self.paired))
         return np.asarray(of_job + self.through @ (by_cluster @ levels.scores))
 
     def products(self, weights: Floats) -> Floats:
@@ -444,9 +444,9 @@ class PlatformContrast:
         by_cluster = np.array([self.by_cluster(weight) for weight in weights])
         apart = (weights * self.beyond.sum(axis=0)) @ weights.T
         alone = np.array([[self.of_lone(a + b) - self.of_lone(a - b) for b in weights] for a in weights]) / 4
-        shared = by_cluster @ by_cluster.T
+        of_clusters = by_cluster @ by_cluster.T
         least = (weights * np.where(self.paired, self.square, 0.0)) @ weights.T * _LEAST_LEFT
-        total = shared + apart + alone
+        total = of_clusters + apart + alone
         scale = np.sqrt(np.maximum(np.diag(least) / np.maximum(np.diag(total), 1e-300), 1.0))
         return np.asarray(total * np.outer(scale, scale))
 
@@ -527,21 +527,21 @@ class PooledRates:
         error = np.sqrt(2.0 / (weight**2).sum())
         # Mean of what is believed of a variance of 0 or more (Morris 1983): an estimate of 0 is none of no spread.
         believed = tau2 + error * float(norm.pdf(tau2 / error) / norm.cdf(tau2 / error))
-        own = np.where(paired, trust * np.where(paired, contrast.square, 0.0), believed)
+        posterior = np.where(paired, trust * np.where(paired, contrast.square, 0.0), believed)
         weights = np.zeros((design.shape[1], len(paired)))
         weights[:, paired] = to_slopes
         # Jobs share machines and slopes: what is expected of them is less certain than of independent ones.
         known = inverse - (to_slopes * v) @ to_slopes.T + contrast.products(weights)
         of_slopes = (1.0 - trust) ** 2 * np.einsum("jk,kl,jl->j", design, known, design)
-        shared = np.stack([contrast.shared_with(contrast.by_cluster(weight)) for weight in weights], axis=1)
-        alike = (design * (shared - weights.T * np.where(paired, contrast.square, 0.0)[:, None])).sum(axis=1)
-        of_slopes = np.maximum(of_slopes + 2.0 * trust * (1.0 - trust) * np.where(paired, alike, 0.0), 0.0)
+        products = np.stack([contrast.shared_with(contrast.by_cluster(weight)) for weight in weights], axis=1)
+        covariance = (design * (products - weights.T * np.where(paired, contrast.square, 0.0)[:, None])).sum(axis=1)
+        of_slopes = np.maximum(of_slopes + 2.0 * trust * (1.0 - trust) * np.where(paired, covariance, 0.0), 0.0)
         of_spread = np.zeros(len(paired))
         of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * error**2
         degrees = max(int(paired.sum()) - design.shape[1], 1)
         freedom = 1.0 / (trust / contrast.freedom + (1.0 - trust) / degrees)
-        square = own + of_slopes + of_spread
-        return cls(log, square, freedom, trust, np.exp(log + own / 2), moved, float(np.sqrt(tau2)))
+        square = posterior + of_slopes + of_spread
+        return cls(log, square, freedom, trust, np.exp(log + posterior / 2), moved, float(np.sqrt(tau2)))
 
 
 def _between(y: Floats, square: Floats, x: Floats) -> float:
