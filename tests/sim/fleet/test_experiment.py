@@ -62,7 +62,8 @@ def test_every_table_that_was_asked_for_is_there(run):
     of_services |= {name for name in TABLES if name.removeprefix("truth_").startswith("service")}
     of_profiles = {"monitor", "visits", "processes", "builds", "rates", "raw_samples", "raw_stacks", "symbols"}
     of_profiles |= {"sources", "samples", "locations", "stacks", "function_traits", "truth_functions", "truth_cpi"}
-    of_profiles |= {"profile_machines", "stay_requests", *(name for name in TABLES if name.startswith("truth_trial_"))}
+    of_profiles |= {"stay_requests", "stay_unserved"}
+    of_profiles |= {"profile_machines", *(name for name in TABLES if name.startswith("truth_trial_"))}
     assert (
         set(run.digests) == set(TABLES) - {"rounds", "switches", *OF_INCIDENTS} - of_queues - of_services - of_profiles
     )

@@ -44,6 +44,7 @@ NOT_OF_PROFILES = {
     "rounds",
     "requests",
     "stay_requests",
+    "stay_unserved",
     "unserved",
     "servers",
     "replays",
