@@ -931,7 +931,7 @@ def requests(
     >>> requests(log, servers=1).queueing_time_s
     1.0
     """
-    from analysis.occupancy.logs.reading import LogOptions
+    from analysis.occupancy.logs.log import LogOptions
     from analysis.occupancy.objective import Objective
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES

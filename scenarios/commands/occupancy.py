@@ -190,7 +190,7 @@ def occupancy(
         return
     if reorder is not None:
         options.refuse("--reorder", "is about events on standard input, -", str(reorder))
-    from analysis.occupancy.logs.reading import LogOptions
+    from analysis.occupancy.logs.log import LogOptions
     from scenarios.occupancy.occupancy import occupancy as conclude
     from scenarios.occupancy.occupancy import refuse_together
     from scenarios.occupancy.question import OccupancyQuery

@@ -17,7 +17,7 @@ from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
 from analysis.occupancy.logs.hygiene import clean
-from analysis.occupancy.logs.log import Cleaned, Log, LogFinding, in_seconds
+from analysis.occupancy.logs.log import Cleaned, Log, LogFinding, LogOptions, in_seconds
 from analysis.occupancy.logs.rates import (
     COARSE,
     CompletionRates,
@@ -25,7 +25,7 @@ from analysis.occupancy.logs.rates import (
     completion_rates,
     servers_test,
 )
-from analysis.occupancy.logs.reading import LogOptions, read_logs
+from analysis.occupancy.logs.reading import read_logs
 from analysis.occupancy.objective import ReplayStation
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_without
 from analysis.occupancy.replay import Replay

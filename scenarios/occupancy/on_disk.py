@@ -10,8 +10,8 @@ import pandas as pd
 
 from analysis.occupancy.law import table as interval_table
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
+from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.rates import CompletionRates, Saturation, ServersTest
-from analysis.occupancy.logs.reading import LogOptions
 from analysis.occupancy.on_disk import DiskTotals, read_on_disk
 from analysis.occupancy.streaming import alerts
 from scenarios.files.faults import Fault, FaultsError, faults_in

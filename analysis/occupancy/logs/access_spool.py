@@ -28,8 +28,8 @@ from analysis.occupancy.logs.access_logs import (
     understood_lines,
     unit_in,
 )
-from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, LogFinding, Roles, first_too_long, pieces_of
-from analysis.occupancy.logs.reading import LogOptions, stamp_of
+from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, LogFinding, LogOptions, Roles, first_too_long, pieces_of
+from analysis.occupancy.logs.reading import stamp_of
 from analysis.occupancy.logs.spool import LogChunk, Sizes, bytes_of
 from models.arrays import Floats, Ints
 

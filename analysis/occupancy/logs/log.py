@@ -172,6 +172,33 @@ def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
 
 
 @dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What was said of a log that its files do not say themselves."""
+
+    arrival: str | None = None
+    departure: str | None = None
+    duration: str | None = None
+    """Columns of a table, fields of a record. Of an access log one of the first two may be `time`, to say what its
+    stamp is, and the last the number or the name of its field."""
+    unit: str | None = None
+    """s, ms, us or ns of numbers that do not say it themselves."""
+    priority: str | None = None
+    """Column with the class of each request, 0 served first."""
+    form: str | None = None
+    """Format string of lines, of nginx's log_format or Apache's LogFormat."""
+    upstream: bool = False
+    """Whether the time that the servers behind a proxy took is wanted, not that of the proxy."""
+    zone: str | None = None
+    """Zone of stamps that do not say theirs; None: UTC."""
+    fields: bool = False
+    """Whether what else each row says is wanted, to choose rows and to compare classes."""
+
+    def stated(self) -> tuple[str | None, ...]:
+        """Return the columns that were named."""
+        return self.arrival, self.departure, self.duration, self.priority
+
+
+@dataclass(frozen=True, slots=True)
 class Roles:
     """Names of the columns that hold what; two of the first three are there."""
 

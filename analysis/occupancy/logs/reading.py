@@ -3,12 +3,11 @@
 A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cell where something is.
 """
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,26 +17,17 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.occupancy.logs.access_logs import read_access_log
-from analysis.occupancy.logs.clocks import (
-    HOUR_S,
-    QUARTER_S,
-    OwnClock,
-    joined_clocks,
-    localised,
-    own_clock,
-    quarters_of,
-    set_back,
-)
+from analysis.occupancy.logs.clocks import HOUR_S, QUARTER_S, OwnClock, own_clock, quarters_of, set_back
 from analysis.occupancy.logs.hygiene import might_repeat
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
     Log,
     LogFinding,
+    LogOptions,
     Roles,
     begin_of,
     count_from_1970,
-    counted,
     names_requests,
     names_several,
     roles,
@@ -51,33 +41,23 @@ from analysis.occupancy.logs.records import (
     Times,
     chosen,
     format_records,
+    has_times,
     json_records,
     line_records,
+    understood,
+    without_times,
 )
+from analysis.occupancy.logs.rotation import each_of, joined
 from analysis.occupancy.logs.swf import read_swf
+from analysis.occupancy.logs.time_cells import careful_columns
+from analysis.occupancy.logs.upstream import refuse_upstream, with_upstream
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import PRINTED, FileError, FileFault
-from analysis.tables.quantities import numbers, with_points
 from models.arrays import Floats
 from models.errors import InputError
 
-
-class _Since(Protocol):
-    """What was read of a file."""
-
-    @property
-    def origin_s(self) -> float:
-        """What its times count from, in seconds since 1970; 0 if they are the file's own."""
-
-
-_R = TypeVar("_R", bound=_Since)
-_NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
-"""Cells of a request whose arrival or departure was not seen."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
-_ZONE = r"[T ].*(?:[Zz]|[+-]\d\d(?::?\d\d)?)$"
-ZONELESS = "should have a zone, as others have"
-"""The problem of a stamp without a zone in a column whose other stamps have one."""
 _OFFSET_LENGTH = len("+00:00]")
 _ZONED, _LOCAL = pa.timestamp("ns", "UTC"), pa.timestamp("ns")
 
@@ -100,33 +80,6 @@ class TimeBase(NamedTuple):
     """What was supposed of its unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """What was said of a log that its files do not say themselves."""
-
-    arrival: str | None = None
-    departure: str | None = None
-    duration: str | None = None
-    """Columns of a table, fields of a record. Of an access log one of the first two may be `time`, to say what its
-    stamp is, and the last the number or the name of its field."""
-    unit: str | None = None
-    """s, ms, us or ns of numbers that do not say it themselves."""
-    priority: str | None = None
-    """Column with the class of each request, 0 served first."""
-    form: str | None = None
-    """Format string of lines, of nginx's log_format or Apache's LogFormat."""
-    upstream: bool = False
-    """Whether the time that the servers behind a proxy took is wanted, not that of the proxy."""
-    zone: str | None = None
-    """Zone of stamps that do not say theirs; None: UTC."""
-    fields: bool = False
-    """Whether what else each row says is wanted, to choose rows and to compare classes."""
-
-    def stated(self) -> tuple[str | None, ...]:
-        """Return the columns that were named."""
-        return self.arrival, self.departure, self.duration, self.priority
-
-
 def read_logs(paths: Sequence[Path], options: LogOptions) -> Log:
     """Read the files of one log, in any order: those of its rotation, of any format that `read_log` reads.
 
@@ -135,60 +88,9 @@ def read_logs(paths: Sequence[Path], options: LogOptions) -> Log:
     FileError
         If a file has faults, or two files are the same.
     """
-    logs = list(each_of(paths, lambda path: read_log(path, options=options)))
-    return logs[0] if len(logs) == 1 else joined(logs)
-
-
-def each_of(paths: Sequence[Path], read: Callable[[Path], _R]) -> Iterator[_R]:
-    """Yield what is read of each of the files of one log; faults of several files name theirs.
-
-    Raises
-    ------
-    FileError
-        If a file has faults, two files are the same, or one counts from its own beginning where another has dates.
-    """
-    seen, dated = dict[bytes, Path](), dict[bool, Path]()
-    for path in paths:
-        digest = _digest(path) if len(paths) > 1 else b""
-        if digest in seen:
-            raise FileError([FileFault(0, 0, "", f"is the same as {seen[digest]}", "")], str(path))
-        seen[digest] = path
-        try:
-            log = read(path)
-        except FileError as error:
-            raise (FileError(error.faults, str(path), error.counted) if len(paths) > 1 else error) from None
-        dated.setdefault(log.origin_s != 0.0, path)
-        if len(dated) > 1:
-            problem = f"its times count from its own beginning, where {dated[True]} has dates"
-            raise FileError([FileFault(0, 0, "", problem, "")], str(dated[False]))
-        yield log
-
-
-def joined(logs: Sequence[Log]) -> Log:
-    """Return several logs as one: times count from the first origin, and whatever a row says stays its own."""
-    origin_s = min(log.origin_s for log in logs)
-    tables, after = list[pd.DataFrame](), 0
-    for log in logs:
-        times = [name for name in ("arrival_s", "departure_s", "stamp_s") if name in log.table]
-        table = log.table.assign(**{name: log.table[name] + (log.origin_s - origin_s) for name in times})
-        for name in ("rest", "own"):
-            if name in table and table[name].max() < len(table):  # numbers of its file, not digests of the row
-                table[name] += after
-        tables.append(table)
-        after += len(table)
-    shared = [name for name in tables[0] if all(name in table for table in tables)]
-    fields = None
-    if all(log.fields is not None for log in logs):
-        fields = pd.concat([log.fields for log in logs], ignore_index=True)
-    return Log(
-        pd.concat([table[shared] for table in tables], ignore_index=True),
-        tuple(dict.fromkeys(note for log in logs for note in log.notes)),
-        origin_s,
-        max(log.resolution_s for log in logs),
-        tuple(together([finding for log in logs for finding in log.findings])),
-        fields,
-        joined_clocks([log.clock for log in logs]),
-    )
+    if len(paths) == 1:
+        return read_log(paths[0], options=options)
+    return joined(list(each_of(paths, lambda path: read_log(path, options=options))))
 
 
 def read_log(
@@ -401,75 +303,7 @@ def _of_records(records: Records, options: LogOptions) -> Log:
         refuse_upstream(times, cells.names)
     log = _of_cells(cells, options, times)
     log = replace(log, notes=(*notes, *log.notes), findings=(*findings, *log.findings))
-    return _upstream(log, cells, times) if options.upstream and times is not None else log
-
-
-def understood(times: Times) -> str:
-    """Return the note on how records were read."""
-    end = "end" if times.by_end else "start"
-    return f"lines are in {times.form}: {times.duration} read in {times.unit}, {times.stamp} as the {end}"
-
-
-def has_times(cells: FileCells, times: Times) -> "np.typing.NDArray[np.bool_]":
-    """Return which records have both times."""
-    known = [~cells.text(name).str.lower().isin(_NOT_SEEN) for name in (times.stamp, times.duration)]
-    return np.asarray(known[0] & known[1], dtype=np.bool_)
-
-
-def without_times(times: Times, count: int) -> list[LogFinding]:
-    """Return the finding of so many records without times."""
-    evidence = f"no {times.stamp} or no {times.duration}"
-    return [LogFinding("records without times", count, evidence, "left out")] if count else []
-
-
-def _upstream(log: Log, cells: FileCells, times: Times) -> Log:
-    """Return a log of what the servers behind a proxy saw: from when a request went to them until they had answered.
-
-    A proxy that tried several servers in turn waited for all of them. Where the log does not say how long the request
-    took to come in, that counts as nothing.
-    """
-    delay_s, took_s = behind(cells, times)
-    came = log.table["arrival_s"].to_numpy() + delay_s
-    reached = ~np.isnan(took_s)
-    refuse_unreached(times, int(np.count_nonzero(reached)))
-    table = log.table.assign(arrival_s=came, departure_s=came + took_s)[reached].reset_index(drop=True)
-    notes = [*log.notes, *behind_notes(times, int(np.count_nonzero(~reached)))]
-    fields = None if log.fields is None else log.fields[reached].reset_index(drop=True)
-    return replace(log, table=table, notes=tuple(notes), fields=fields)
-
-
-def behind(cells: FileCells, times: Times) -> tuple[Floats, Floats]:
-    """Return how long after its arrival each request went to the servers behind a proxy, and how long they took.
-
-    The latter is NaN where none was reached.
-    """
-    texts = cells.text(str(times.upstream))
-    parts = texts.str.split(r"\s*[,:]\s*", regex=True, expand=True).apply(pd.to_numeric, errors="coerce")
-    per_second = PER_SECOND[times.unit]
-    took: Floats = parts.sum(axis=1, min_count=1).to_numpy(dtype=np.float64)
-    delay: Floats = sum(
-        (pd.to_numeric(cells.columns[name], errors="coerce").to_numpy() for name in times.delay), np.zeros(len(took))
-    )
-    return delay / per_second, took / per_second
-
-
-def refuse_upstream(times: Times | None, names: Sequence[str]) -> None:
-    """Raise the fault of records that do not say how long the servers behind took."""
-    if times is None or times.upstream not in names:
-        named = times.upstream if times and times.upstream else "such a field"
-        raise FileError([FileFault(1, 1, "--upstream", f"needs {named} in the log", "none")])
-
-
-def refuse_unreached(times: Times, reached: int) -> None:
-    """Raise the fault of a log in which no request reached a server behind."""
-    if not reached:
-        raise FileError([FileFault(1, 1, "--upstream", f"needs numbers in {times.upstream}", "none")])
-
-
-def behind_notes(times: Times, without: int) -> list[str]:
-    """Return the notes on times of the servers behind, which so many requests did not reach."""
-    notes = [f"times are those of the servers behind the proxy ({times.upstream})"]
-    return [*notes, f"{counted(without, 'request')} reached no server, left out"] if without else notes
+    return with_upstream(log, cells, times) if options.upstream and times is not None else log
 
 
 def _clocks(columns: Mapping[str, pa.ChunkedArray], which: Roles) -> tuple[LogFinding, ...]:
@@ -517,18 +351,6 @@ def _clock_of(ends: pd.Series, times: TimeColumn) -> OwnClock | None:
     codes, texts = pd.factorize(ends, use_na_sentinel=False)
     quarters = np.array([quarters_of(f"T{text}") for text in texts], dtype=np.int8)
     return own_clock(times.value_s + times.since_s, quarters[codes])
-
-
-def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
-
-
-def together(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
-    """Yield findings of several files, those of one name as one, with the evidence of the first."""
-    for name in dict.fromkeys(finding.name for finding in findings):
-        alike = [finding for finding in findings if finding.name == name]
-        yield replace(alike[0], count=sum(finding.count for finding in alike))
 
 
 def table_names(path: Path) -> list[str]:
@@ -771,157 +593,3 @@ def _with_rest(log: Log, others: pd.DataFrame) -> Log:
     if len(own) < len(others.columns):
         table["own"] = pd.util.hash_pandas_object(others[own], index=False).to_numpy() if own else 0
     return replace(log, table=table)
-
-
-@dataclass(slots=True)
-class PartTally:
-    """What is counted of a table's columns of times while it is read part by part, or of the only part."""
-
-    is_stamp: Mapping[str, bool] = field(default_factory=dict)
-    """Whether columns hold stamps or numbers, where that is known; else most cells of a part decide."""
-    stamps: dict[str, int] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Cells of columns that can be read as either."""
-    low: dict[str, FileFault] = field(default_factory=dict)
-    """The first cell of a column that is below what it may hold."""
-    lows: dict[str, int] = field(default_factory=dict)
-
-    def add(self, name: str, numbers: int, stamps: int) -> None:
-        """Count cells of a column."""
-        self.numbers[name] = self.numbers.get(name, 0) + numbers
-        self.stamps[name] = self.stamps.get(name, 0) + stamps
-
-    def add_low(self, cells: FileCells, name: str, low: "pd.Series[bool]", least: float) -> None:
-        """Take the cells of a column that are too low."""
-        if low.any():
-            first = next(cells.faults_of(name, low, f"should be at least {least:g}"))
-            self.low.setdefault(name, first)
-            self.lows[name] = self.lows.get(name, 0) + int(low.sum())
-
-    def faults(self) -> Iterator[FileFault]:
-        """Yield a fault for each column with cells that are too low: the first is shown, the others are counted."""
-        for name, fault in self.low.items():
-            others = self.lows[name] - 1
-            more = f", as should {counted(others, 'cell')} further down" if others else ""
-            yield fault._replace(problem=f"{fault.problem}{more}")
-
-
-def careful_columns(
-    cells: FileCells, options: LogOptions, form: Times | None, *, tally: PartTally | None = None
-) -> tuple[Roles, dict[str, pa.ChunkedArray]]:
-    """Return which columns hold what, and each of them, checked cell by cell.
-
-    Parameters
-    ----------
-    cells : of a file, or of a part of it
-    options : what the file does not say itself
-    form : of its records, if that is known
-    tally : of a part, which need not hold times of each kind: where its cells are counted
-    """
-    if not cells.names or any(fault.line == 1 for fault in cells.faults):
-        raise FileError(cells.faults)
-    which = _roles(cells, options, form)
-    columns = {name: pa.chunked_array([pa.array(cells.columns[name])]) for name in which.labels()}
-    faults = list(cells.faults)
-    of_all = PartTally()
-    for name in which.times():
-        least = 0.0 if name == which.duration else -np.inf
-        columns[name], wrong = _checked(cells, name, least, options, tally or of_all, part=tally is not None)
-        faults += wrong
-    faults += of_all.faults()
-    for name in which.classes():
-        columns[name], wrong = _classes(cells, name)
-        faults += wrong
-    if not faults and not len(cells.lines):
-        faults.append(FileFault(2, 1, "rows", "should hold at least one row", "none"))
-    if faults:
-        raise FileError(faults)
-    return which, columns
-
-
-def _roles(cells: FileCells, options: LogOptions, form: Times | None) -> Roles:
-    """Return which columns hold what: by the form of a record, or by their names."""
-    if form is None:
-        return roles(cells.names, *options.stated())
-    arrival, departure = (None, form.stamp) if form.by_end else (form.stamp, None)
-    request = next((name for name in ("span_id", "insertId", "request_id") if name in cells.names), None)
-    return Roles(arrival, departure, form.duration, request, None, options.priority)
-
-
-def _checked(
-    cells: FileCells, name: str, least: float, options: LogOptions, tally: PartTally, *, part: bool
-) -> tuple[pa.ChunkedArray, list[FileFault]]:
-    """Return a column as numbers or as time stamps, whichever most of its cells are, and its faults."""
-    given = cells.columns[name]
-    text = given.astype(str).str.strip()
-    missing = given.isna() | text.str.lower().isin(_NOT_SEEN)
-    if kind_of_stamp(text[~missing]):
-        given = pd.to_datetime(text.mask(missing), format=kind_of_stamp(text[~missing]), errors="coerce")
-        faults = list(cells.faults_of(name, given.isna() & ~missing, "should be a time"))
-        return _zoned(given, options.zone), faults
-    times, kind = _read(given, text.mask(missing), name, tally)
-    faults = list(cells.faults_of(name, times.isna() & ~missing, f"should be {kind}"))
-    if kind == "a number":
-        tally.add_low(cells, name, (times < least) & ~np.isinf(times), least)
-        faults += _outside(cells, name, times, least, options.unit)
-    elif given.dtype.kind != "M":
-        zoned = text.str.contains(_ZONE) & ~missing
-        faults += cells.faults_of(name, times.notna() & ~zoned & bool(zoned.any()), ZONELESS)
-        times = times if zoned.any() or times.dtype.kind == "m" else times.dt.tz_localize(None)
-    if len(text) and missing.all() and not part:
-        faults.append(FileFault(2, cells.position(name), name, "should hold at least one time", "none"))
-    return _zoned(times, options.zone), faults
-
-
-def _outside(cells: FileCells, name: str, numbers: pd.Series, least: float, unit: str | None) -> Iterator[FileFault]:
-    """Yield the faults of numbers that are no times: infinite ones, those that are too far away."""
-    farthest = FARTHEST_S * PER_SECOND[unit_of(name, numbers.to_numpy(dtype=np.float64), unit)[0]]
-    finite = ~np.isinf(numbers)
-    yield from cells.faults_of(name, ~finite, "should be a finite number")
-    far = finite & (numbers >= least) & (numbers.abs() > farthest)
-    yield from cells.faults_of(name, far, f"should be within {FARTHEST_S:g} s of 0")
-
-
-def _classes(cells: FileCells, name: str) -> tuple[pa.ChunkedArray, list[FileFault]]:
-    """Return a column of classes, and the faults of the cells that hold none."""
-    classes = pd.to_numeric(cells.columns[name].astype(str).str.strip(), errors="coerce")
-    wrong = ~((classes >= 0) & (classes < 2.0**63) & (classes % 1 == 0))
-    faults = list(cells.faults_of(name, wrong, "should be a whole number of at least 0"))
-    return pa.chunked_array([classes.where(~wrong, 0).astype(np.int64).to_numpy()]), faults
-
-
-def kind_of_stamp(text: pd.Series) -> str:
-    """Return the form of stamps as web servers write them, if the first of them is one; else nothing."""
-    first = str(text.iloc[0]).strip("[]") if len(text) else ""
-    if not re.match(r"\d\d/[A-Z][a-z]{2}/\d{4}:", first):
-        return ""
-    brackets = ("[", "]") if str(text.iloc[0]).startswith("[") else ("", "")
-    zone = " %z" if " " in first else ""
-    return f"{brackets[0]}%d/%b/%Y:%H:%M:%S{'.%f' if '.' in first else ''}{zone}{brackets[1]}"
-
-
-def _zoned(times: pd.Series, zone: str | None) -> pa.ChunkedArray:
-    """Return stamps, those without a zone in the one that was said."""
-    if zone is not None and times.dtype.kind == "M" and times.dt.tz is None:
-        times = localised(times, zone)
-    return pa.chunked_array([pa.array(times, from_pandas=True)])
-
-
-def _read(given: pd.Series, text: pd.Series, name: str, tally: PartTally) -> tuple[pd.Series, str]:
-    if given.dtype.kind == "M":
-        return given, "a time"
-    numeric = pd.to_numeric(text, errors="coerce").astype(float)
-    if numeric.notna().sum() * 2 < text.notna().sum() and _has_units(text):
-        return pd.to_timedelta(numbers(text.fillna(""), "duration").value, unit="s").to_series(
-            index=text.index
-        ), "a time"
-    stamps = pd.to_datetime(with_points(text), errors="coerce", utc=True, format="ISO8601")
-    counts = int(numeric.notna().sum()), int(stamps.notna().sum())
-    tally.add(name, *counts)
-    is_stamp = tally.is_stamp.get(name, counts[1] > counts[0])
-    return (stamps, "an ISO 8601 time") if is_stamp else (numeric, "a number")
-
-
-def _has_units(text: pd.Series) -> bool:
-    """Return whether most cells are numbers with a unit of time, such as 12ms or 0.05s."""
-    return bool(text.dropna().str.fullmatch(r"[0-9.]+(?:[eE][-+]?[0-9]+)?\s*(?:ns|us|µs|μs|ms|s|m|min|h)").mean() > 0.5)

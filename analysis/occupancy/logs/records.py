@@ -35,6 +35,8 @@ ONE_A_LINE = (
 )
 """What becomes of one JSON document so that it can be read in portions."""
 UNLIKE = "lines of another form"
+NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
+"""Cells of a request whose arrival or departure was not seen."""
 _NAMED = 5
 """Lines that a note names; the others are counted."""
 _SERVER = (2, "2", "SPAN_KIND_SERVER")
@@ -521,3 +523,21 @@ def with_path(cells: FileCells) -> FileCells:
 def chosen(cells: FileCells, rows: Bools) -> FileCells:
     """Return some rows of a log."""
     return cells.taken(cells.columns, cells.positions, cells.computed, rows)
+
+
+def understood(times: Times) -> str:
+    """Return the note on how records were read."""
+    end = "end" if times.by_end else "start"
+    return f"lines are in {times.form}: {times.duration} read in {times.unit}, {times.stamp} as the {end}"
+
+
+def has_times(cells: FileCells, times: Times) -> Bools:
+    """Return which records have both times."""
+    known = [~cells.text(name).str.lower().isin(NOT_SEEN) for name in (times.stamp, times.duration)]
+    return np.asarray(known[0] & known[1], dtype=np.bool_)
+
+
+def without_times(times: Times, count: int) -> list[LogFinding]:
+    """Return the finding of so many records without times."""
+    evidence = f"no {times.stamp} or no {times.duration}"
+    return [LogFinding("records without times", count, evidence, "left out")] if count else []

@@ -21,6 +21,7 @@ from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
     LogFinding,
+    LogOptions,
     Roles,
     begin_of,
     first_too_long,
@@ -31,18 +32,11 @@ from analysis.occupancy.logs.log import (
 from analysis.occupancy.logs.log import roles as roles_of
 from analysis.occupancy.logs.reading import (
     TEXT,
-    ZONELESS,
-    LogOptions,
-    PartTally,
     TimeBase,
     base_of,
-    behind,
-    behind_notes,
-    careful_columns,
     clock_finding,
     csv_types,
     extent_of,
-    has_times,
     is_json,
     is_swf,
     line_form,
@@ -50,12 +44,7 @@ from analysis.occupancy.logs.reading import (
     passed_s,
     plain_frame,
     refuse_undecided,
-    refuse_unreached,
-    refuse_upstream,
     table_names,
-    together,
-    understood,
-    without_times,
     zone_notes,
 )
 from analysis.occupancy.logs.records import (
@@ -65,15 +54,21 @@ from analysis.occupancy.logs.records import (
     Times,
     chosen,
     format_times,
+    has_times,
     held_back,
     json_piece,
     left_out,
     matched,
     no_objects,
     refuse_most,
+    understood,
     with_parts,
     with_path,
+    without_times,
 )
+from analysis.occupancy.logs.rotation import together
+from analysis.occupancy.logs.time_cells import ZONELESS, PartTally, careful_columns
+from analysis.occupancy.logs.upstream import behind, behind_notes, refuse_unreached, refuse_upstream
 from analysis.tables.bytes import PARQUET, head_of, is_packed
 from analysis.tables.cells import FileCells, cells_of_table, csv_cells
 from analysis.tables.faults import FileError, FileFault
@@ -106,7 +101,7 @@ class _Portion(NamedTuple):
     others: pd.DataFrame | None
     """All but times, if that was wanted."""
     behind: tuple[Floats, Floats] | None = None
-    """As of `reading.behind`, if that was wanted."""
+    """As of `upstream.behind`, if that was wanted."""
 
 
 class LogChunk(NamedTuple):
@@ -339,7 +334,7 @@ class Spool:
 
 @dataclass(frozen=True, slots=True)
 class Spools:
-    """The files of one log as one, in their order, as `reading.joined` has them."""
+    """The files of one log as one, in their order, as `rotation.joined` has them."""
 
     spools: Sequence[FileSpool]
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.occupancy.logs.reading import LogOptions
+from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.spool import Sizes
 from models.errors import WscError
 from models.queues.serve import serve

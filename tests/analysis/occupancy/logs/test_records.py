@@ -14,7 +14,8 @@ from analysis.occupancy.hours import hours
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.clocks import LogClock
 from analysis.occupancy.logs.hygiene import clean
-from analysis.occupancy.logs.reading import LogOptions, read_log, read_logs
+from analysis.occupancy.logs.log import LogOptions
+from analysis.occupancy.logs.reading import read_log, read_logs
 from analysis.occupancy.logs.records import compiled_format
 from analysis.tables.faults import FileError
 from tests.helpers.request_logs import FORMATS, ORIGIN, SERVERS, clf, iso, ms, took, truth, workload
