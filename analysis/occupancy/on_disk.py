@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.occupancy.curve import merge
 from analysis.occupancy.law import Slices
 from analysis.occupancy.logs.access_spool import AccessSpool, spooled_access_log
+from analysis.occupancy.logs.clocks import NO_OFFSET, QUARTER_S, OwnClock, joined_clocks, own_clock_in
 from analysis.occupancy.logs.hygiene import (
     ABSURD,
     LOOKED_AT,
@@ -42,7 +43,7 @@ from analysis.occupancy.logs.spool import FileSpool, Sizes, Spools, bytes_of, sp
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
 from analysis.tables.bytes import head_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools, Floats, Ints, UInts
+from models.arrays import Bools, Floats, Ints, Small, UInts
 from models.errors import InputError
 
 _HALF_TICK_S = 5e-7
@@ -79,6 +80,8 @@ class DiskTotals:
     findings: tuple[LogFinding, ...]
     notes: tuple[str, ...]
     origin_s: float
+    clock: OwnClock | None = None
+    """The clock that stamps were written by, if they say their offset from UTC and no zone was said."""
 
 
 class _Parts:
@@ -313,6 +316,7 @@ class _Disk:
         self.paths, self.spool = paths, Spools([])
         self.arrivals: _Parts
         self.is_sorted = False
+        self.clocks: list[OwnClock | None] = []
         spools = list(each_of(paths, self._spooled))
         self.paths, self.spool = paths, Spools(spools)
         if not self.is_sorted or len(spools) > 1:
@@ -331,6 +335,7 @@ class _Disk:
         spool = spooled(path, self.options, file, self.sizes)
         spool.refuse_long(self.sizes.rows)
         self.paths, self.spool = [path], Spools([spool])
+        self.clocks.append(self._clock(spool))
         if spool.naming is not None or not spool.others:
             return spool
         self.arrivals = self._scattered(f"arrivals of {file.name}")
@@ -342,12 +347,43 @@ class _Disk:
         spool = spooled_access_log(path, self.options, file, self.sizes)
         spool.naming, self.is_sorted = "rest", False
         self.paths, self.spool = [path], Spools([spool])
+        self.clocks.append(self._clock(spool))
         stamps = self._scattered(f"stamps of {file.name}", by_stamp=True)
         if not _repeat(stamps):
             spool.naming = None
         spool.numbers = not any(any_twice(*(rows[name] for name in _LINE)) for rows in _windows(stamps))
         rmtree(self.folder / f"stamps of {file.name}")
         return spool
+
+    def _clock(self, spool: FileSpool) -> OwnClock | None:
+        """Return the clock of stamps that say their offset, as `clocks.own_clock`; None if none does."""
+        if self.options.zone is not None:
+            return None
+        first_s, last_s, offsets = np.inf, -np.inf, set[int]()
+        for stamps, quarters in self._offsets(spool):
+            first_s, last_s = min(first_s, float(stamps.min())), max(last_s, float(stamps.max()))
+            offsets |= set(np.unique(quarters).tolist())
+        if len(offsets) < 2:
+            return OwnClock((first_s,), (QUARTER_S * offsets.pop(),)) if offsets else None
+        stored = np.dtype([("stamp", np.float64), ("quarters", np.int8)])
+        edges = self._edges(self.spool.sample(self.sizes.rows)[0] + spool.origin_s)
+        parts = _Parts(self.folder / f"clock of {spool.file.name}", edges, stored)
+        for stamps, quarters in self._offsets(spool):
+            rows = np.empty(len(stamps), stored)
+            rows["stamp"], rows["quarters"] = stamps, quarters
+            parts.add(stamps, rows)
+        every = (parts.part(at) for at in range(len(parts.files)))
+        in_order = (part[np.argsort(part["stamp"], kind="stable")] for part in every)
+        clock = own_clock_in(((part["stamp"], part["quarters"]) for part in in_order), last_s - first_s)
+        rmtree(self.folder / f"clock of {spool.file.name}")
+        return clock
+
+    def _offsets(self, spool: FileSpool) -> Iterator[tuple[Floats, Small]]:
+        """Yield stamps and the offsets that they say, of those that say one."""
+        for stamps, quarters in spool.offsets(self.sizes.rows):
+            known = (quarters != NO_OFFSET) & np.isfinite(stamps)
+            if known.any():
+                yield stamps[known], quarters[known]
 
     def totals(self, interval_of: Callable[[float], float]) -> DiskTotals:
         """Return all that is known of the log."""
@@ -395,6 +431,7 @@ class _Disk:
             (*self.spool.findings, *findings, *others, *told),
             self.spool.notes,
             self.spool.origin_s,
+            self.clocks[0] if len(self.clocks) == 1 else joined_clocks(self.clocks),
         )
 
     def _without_copies(self) -> _Parts:

@@ -606,7 +606,7 @@ def laws(
         else:
             notes.append("no answer about the objective: departures belong to no arrivals")
     own = clock.own if clock.zone is None else None
-    if own is not None and (query.hourly or own.others or any(own.offset_s)):
+    if own is not None and (query.hourly or own.matters):
         notes.append(own.note())
     classes: tuple[ClassTimes, ...] = ()
     if log.label is not None:

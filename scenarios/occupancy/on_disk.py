@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.occupancy.law import table as interval_table
-from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
+from analysis.occupancy.logs.clocks import LogClock, zone_of
 from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.rates import CompletionRates, Saturation, ServersTest
 from analysis.occupancy.on_disk import DiskTotals, read_on_disk
@@ -79,7 +79,7 @@ def occupancy_on_disk(
     with faults_in(Path(called) if name is not None or len(files) == 1 else files[0]):
         totals = read_on_disk(files, query.servers, interval_of, stated, sizes)
     answer = _conclusion(totals, query)
-    clock = BY_UTC if stated.zone is None else LogClock(zone_of(stated.zone).key)
+    clock = LogClock(None if stated.zone is None else zone_of(stated.zone).key, totals.clock)
     return replace(answer, log=called, notes=(*answer.notes, *of_others), clock=clock)
 
 
@@ -129,6 +129,7 @@ def _conclusion(totals: DiskTotals, query: OccupancyQuery) -> OccupancyConclusio
     unknown = Saturation(None, math.nan, math.nan, "not looked for on disk")
     rates = pd.DataFrame(columns=["jobs", "time_s", "completions", "rate_per_s", "low", "high"])
     test = ServersTest("not tested", "that needs the whole log in memory")
+    by_clock = (totals.clock.note(),) if totals.clock is not None and totals.clock.matters else ()
     return OccupancyConclusion(
         requests=totals.requests,
         unfinished=totals.unfinished,
@@ -153,7 +154,7 @@ def _conclusion(totals: DiskTotals, query: OccupancyQuery) -> OccupancyConclusio
         completion_rates=CompletionRates(rates, unknown, unknown),
         servers_test=test,
         findings=totals.findings,
-        notes=(*totals.notes, *doubts(test, Discipline(query.servers))),
+        notes=(*totals.notes, *by_clock, *doubts(test, Discipline(query.servers))),
         percentiles=LogPercentiles(totals.percentiles, ()),
         alerts=None if query.alert is None else alerts(parts, query.alert),
         origin_s=totals.origin_s,

@@ -31,13 +31,15 @@ from analysis.occupancy.logs.access_logs import (
 from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, LogFinding, LogOptions, Roles, first_too_long, pieces_of
 from analysis.occupancy.logs.reading import stamp_of
 from analysis.occupancy.logs.spool import LogChunk, Sizes, bytes_of
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, Small
 
 _RAW = np.dtype([
     ("stamp", np.float64), ("took", np.float64), ("rest", np.uint64), ("line", np.int64), ("decimals", np.int8),
-    ("why", np.int8),
+    ("why", np.int8), ("quarters", np.int8),
 ])  # fmt: skip
-_ROW = np.dtype([("end", np.float64), ("took", np.float64), ("stamp", np.float64), ("rest", np.uint64)])
+_ROW = np.dtype([
+    ("end", np.float64), ("took", np.float64), ("stamp", np.float64), ("rest", np.uint64), ("quarters", np.int8),
+])  # fmt: skip
 _ROOM = np.dtype([("low", np.float64), ("high", np.float64), ("place", np.int64)])
 
 
@@ -82,6 +84,11 @@ class AccessSpool:
                 left = came + behind_s[reached]
             yield LogChunk(came, left.copy(), names, names, stamp.copy(), took.copy())
 
+    def offsets(self, rows: int) -> Iterator[tuple[Floats, Small]]:
+        """Yield stamps, seconds since 1970, and the offsets from UTC that they say, so many at a time."""
+        for part in _portions(self.file, _ROW, rows):
+            yield part["stamp"] + self.origin_s, part["quarters"].copy()
+
 
 @dataclass(slots=True)
 class _Tally:
@@ -106,7 +113,7 @@ class _Tally:
         without = ~both & (read.other != NOTHING)
         self.skip(place[without], read.other[without])
         rows = np.empty(int(np.count_nonzero(both)), _RAW)
-        columns = (read.stamp_s, read.took, read.rest, place, read.decimals, read.other)
+        columns = (read.stamp_s, read.took, read.rest, place, read.decimals, read.other, read.quarters)
         for name, column in zip(_RAW.names or (), columns, strict=True):
             rows[name] = np.asarray(column)[both]
         return rows, None if read.upstream is None else read.upstream[both]
@@ -236,9 +243,8 @@ def _placed(known: Path, file: Path, per_second: float, origin_s: float, rows: i
     with file.open("wb") as target:
         for part in _portions(known, _RAW, rows):
             placed = np.empty(len(part), _ROW)
-            placed["took"], placed["stamp"], placed["rest"] = (
-                part["took"] / per_second, part["stamp"] - origin_s, part["rest"]
-            )  # fmt: skip
+            placed["took"], placed["stamp"] = part["took"] / per_second, part["stamp"] - origin_s
+            placed["rest"], placed["quarters"] = part["rest"], part["quarters"]
             placed["end"] = placed["stamp"] if by_end else placed["stamp"] + placed["took"]
             target.write(bytes_of(placed))
 

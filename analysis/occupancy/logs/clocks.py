@@ -43,6 +43,11 @@ class OwnClock:
         """The first offset, such as UTC+02:00."""
         return offset_name(self.offset_s[0]) + (" at first" if len(self.offset_s) > 1 else "")
 
+    @property
+    def matters(self) -> bool:
+        """Whether it is not simply UTC."""
+        return bool(self.others or any(self.offset_s))
+
     def note(self) -> str:
         """Return what must be known to read times by this clock."""
         by = f"times are by the offset that the stamps say, {offset_name(self.offset_s[0])}; --zone says another"
@@ -187,13 +192,38 @@ def own_clock(stamp_s: Floats, quarters: Small) -> OwnClock | None:
     if (offsets == offsets[0]).all():
         return OwnClock((float(stamps.min()),), (QUARTER_S * float(offsets[0]),))
     order = np.argsort(stamps, kind="stable")
-    stamps, offsets = stamps[order], offsets[order]
-    changes = np.append(0, np.flatnonzero(np.diff(offsets)) + 1)
-    if len(changes) - 1 <= _CHANGES_A_YEAR * np.ceil(float(stamps[-1] - stamps[0]) / _YEAR_S):
-        return OwnClock(tuple(stamps[changes].tolist()), tuple((QUARTER_S * offsets[changes]).tolist()))
-    values, counts = np.unique(offsets, return_counts=True)
+    return own_clock_in([(stamps[order], offsets[order])], float(np.ptp(stamps)))
+
+
+def own_clock_in(pieces: Iterable[tuple[Floats, Small]], span_s: float) -> OwnClock:
+    """Return what `own_clock` does, of stamps that come piece by piece in order of time and all say their offset.
+
+    Parameters
+    ----------
+    pieces : stamps and their offsets, of which there are some
+    span_s : from the first stamp to the last
+
+    Examples
+    --------
+    >>> first = np.array([10.0, 20.0]), np.array([8, 8], np.int8)
+    >>> own_clock_in([first, (np.array([30.0]), np.array([4], np.int8))], 20.0)
+    OwnClock(since_s=(10.0, 30.0), offset_s=(7200.0, 3600.0), others=0)
+    """
+    most = 1 + int(_CHANGES_A_YEAR * np.ceil(span_s / _YEAR_S))
+    since, offsets, changes = list[float](), list[float](), 0
+    counts, before = np.zeros(2 * -NO_OFFSET, np.int64), NO_OFFSET
+    for stamps, quarters in pieces:
+        begins = np.flatnonzero(np.diff(quarters.astype(np.int64), prepend=before))
+        changes += len(begins)
+        room = begins[: max(most - len(since), 0)]
+        since += stamps[room].tolist()
+        offsets += (QUARTER_S * quarters[room]).tolist()
+        counts += np.bincount(quarters.astype(np.int64) - NO_OFFSET, minlength=len(counts))
+        before = int(quarters[-1]) if len(quarters) else before
+    if changes <= most:
+        return OwnClock(tuple(since), tuple(offsets))
     usual = int(counts.argmax())
-    return OwnClock((float(stamps[0]),), (QUARTER_S * float(values[usual]),), int(counts.sum() - counts[usual]))
+    return OwnClock((since[0],), (QUARTER_S * (usual + NO_OFFSET),), int(counts.sum() - counts[usual]))
 
 
 def joined_clocks(clocks: Sequence[OwnClock | None]) -> OwnClock | None:

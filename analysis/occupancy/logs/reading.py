@@ -54,7 +54,7 @@ from analysis.occupancy.logs.upstream import refuse_upstream, with_upstream
 from analysis.tables.bytes import PARQUET, DamagedError, head_of, stream_of
 from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import PRINTED, FileError, FileFault
-from models.arrays import Floats
+from models.arrays import Floats, Small
 from models.errors import InputError
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -212,14 +212,13 @@ def is_access_log(head: bytes) -> bool:
     >>> is_access_log(b"arrival_s,departure_s\\n0,1\\n")
     False
     """
-    lines = pa.array(head.splitlines()[:PRINTED], pa.binary())
+    lines = pa.array([] if head.startswith(PARQUET) else head.splitlines()[:PRINTED], pa.binary())
     return bool(pc.any(pc.match_substring_regex(lines, r'^[^",]*\[[^\]]+\] "')).as_py())
 
 
 def has_lines(head: bytes) -> bool:
     """Return whether a file that begins so is read as an access log."""
-    other = head.startswith(PARQUET) or is_json(head) or line_form(head) is not None
-    return bool(head) and not other and is_access_log(head)
+    return not (is_json(head) or line_form(head) is not None) and is_access_log(head)
 
 
 def is_swf(head: bytes) -> bool:
@@ -229,7 +228,11 @@ def is_swf(head: bytes) -> bool:
     --------
     >>> is_swf(b"; Computer: iPSC/860\\n"), is_swf(b"1 0 5 10" + b" -1" * 14 + b"\\n"), is_swf(b"0,1\\n")
     (True, True, False)
+    >>> is_swf(b"PAR1\\x15 of Parquet" + b" word" * 15 + b"\\n")
+    False
     """
+    if head.startswith(PARQUET):
+        return False
     first = next((line for line in head.splitlines() if line.strip()), b"")
     return first.lstrip().startswith(b";") or (len(first.split()) == 18 and b"," not in first)
 
@@ -280,8 +283,10 @@ def _of_cells(cells: FileCells, options: LogOptions, times: Times | None = None)
     _refuse_long(seconds, which, notes, cells)
     log = replace(_log(seconds, columns, which, notes), findings=_clocks(columns, which))
     stamp = str(which.arrival or which.departure)
-    if options.zone is None and _is_zoned(columns[stamp].type):
-        log = replace(log, clock=_clock_of(cells.text(stamp).str[-_OFFSET_LENGTH:], seconds[stamp]))
+    if options.zone is None and is_zoned(columns[stamp].type):
+        log = replace(
+            log, clock=own_clock(seconds[stamp].value_s + seconds[stamp].since_s, cell_quarters(cells, stamp))
+        )
     others = [name for name in cells.names if name not in which.times()]
     rest = pd.DataFrame({name: cells.columns[name].astype(str) for name in others})
     if options.fields:
@@ -331,26 +336,52 @@ def _written_clock(
     """Return the clock of a table's stamps: as CSV writes them, by the zone of a column of Parquet."""
     stamp = str(which.arrival or which.departure)
     kind = columns[stamp].type
-    if not _is_zoned(kind):
+    if not is_zoned(kind):
         return None
     if not head_of(path).startswith(PARQUET):
         texts = _columns(path, [stamp], lambda _: {stamp: pa.string()})[stamp]
-        ends = pc.utf8_slice_codeunits(texts, -_OFFSET_LENGTH, None)
-        return _clock_of(ends.dictionary_encode().to_pandas(), times[stamp])
-    hours = np.sort(pd.unique(np.floor((times[stamp].value_s + times[stamp].since_s) / HOUR_S))) * HOUR_S
-    local = pc.local_timestamp(pa.array(hours.astype(np.int64), pa.timestamp("s", kind.tz))).cast(pa.int64())
-    return own_clock(hours, ((local.to_numpy() - hours) / QUARTER_S).astype(np.int8))
+        return own_clock(times[stamp].value_s + times[stamp].since_s, text_quarters(texts))
+    hours = hours_of(times[stamp].value_s + times[stamp].since_s)
+    return own_clock(hours, zone_quarters(hours, kind))
 
 
-def _is_zoned(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.tz is not None
+def hours_of(stamp_s: Floats) -> Floats:
+    """Return the beginnings of the hours that stamps are in, each once, in order.
+
+    Parameters
+    ----------
+    stamp_s : (n,) array, seconds since 1970; NaN: not seen
+    """
+    hours: Floats = np.sort(pd.unique(np.floor(stamp_s[np.isfinite(stamp_s)] / HOUR_S))) * HOUR_S
+    return hours
 
 
-def _clock_of(ends: pd.Series, times: TimeColumn) -> OwnClock | None:
-    """Return the clock of stamps with an offset, by their last characters: few differ, as whole stamps do."""
+def zone_quarters(hours_s: Floats, kind: pa.DataType) -> Small:
+    """Return by how many quarters of an hour the zone of a column of Parquet is ahead of UTC at some hours."""
+    local = pc.local_timestamp(pa.array(hours_s.astype(np.int64), pa.timestamp("s", kind.tz))).cast(pa.int64())
+    quarters: Small = ((local.to_numpy() - hours_s) / QUARTER_S).astype(np.int8)
+    return quarters
+
+
+def is_zoned(kind: pa.DataType) -> bool:
+    """Return whether a column holds stamps that say their zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def text_quarters(texts: pa.ChunkedArray) -> Small:
+    """Return the offsets that stamps of a CSV file say, by their last characters: few differ, as whole stamps do."""
+    ends = pc.utf8_slice_codeunits(texts, -_OFFSET_LENGTH, None)
+    return _quarters(ends.dictionary_encode().to_pandas())
+
+
+def cell_quarters(cells: FileCells, stamp: str) -> Small:
+    """Return the offsets that a column of stamps says, cell by cell."""
+    return _quarters(cells.text(stamp).str[-_OFFSET_LENGTH:])
+
+
+def _quarters(ends: pd.Series) -> Small:
     codes, texts = pd.factorize(ends, use_na_sentinel=False)
-    quarters = np.array([quarters_of(f"T{text}") for text in texts], dtype=np.int8)
-    return own_clock(times.value_s + times.since_s, quarters[codes])
+    return np.array([quarters_of(f"T{text}") for text in texts], dtype=np.int8)[codes]
 
 
 def table_names(path: Path) -> list[str]:

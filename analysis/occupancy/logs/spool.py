@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from analysis.occupancy.logs.clocks import localised, set_back_in
+from analysis.occupancy.logs.clocks import NO_OFFSET, localised, set_back_in
 from analysis.occupancy.logs.hygiene import row_digests
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
@@ -34,18 +34,23 @@ from analysis.occupancy.logs.reading import (
     TEXT,
     TimeBase,
     base_of,
+    cell_quarters,
     clock_finding,
     csv_types,
     extent_of,
+    hours_of,
     is_json,
     is_swf,
+    is_zoned,
     line_form,
     numbers_in,
     passed_s,
     plain_frame,
     refuse_undecided,
     table_names,
+    text_quarters,
     zone_notes,
+    zone_quarters,
 )
 from analysis.occupancy.logs.records import (
     MANY_LINES,
@@ -72,7 +77,7 @@ from analysis.occupancy.logs.upstream import behind, behind_notes, refuse_unreac
 from analysis.tables.bytes import PARQUET, head_of, is_packed
 from analysis.tables.cells import FileCells, cells_of_table, csv_cells
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Floats, Ints, UInts
+from models.arrays import Floats, Ints, Small, UInts
 
 _MISSING = np.iinfo(np.int64).min
 _MOST_FAULTS = 1000
@@ -102,6 +107,8 @@ class _Portion(NamedTuple):
     """All but times, if that was wanted."""
     behind: tuple[Floats, Floats] | None = None
     """As of `upstream.behind`, if that was wanted."""
+    quarters: Small | None = None
+    """(n,) offsets that the stamps say, if they do."""
 
 
 class LogChunk(NamedTuple):
@@ -172,6 +179,9 @@ class FileSpool(Protocol):
     def chunks(self, rows: int) -> Iterator[LogChunk]:
         """Yield the requests, so many at a time."""
 
+    def offsets(self, rows: int) -> Iterator[tuple[Floats, Small]]:
+        """Yield stamps, seconds since 1970, and the offsets from UTC that they say, so many at a time; none of none."""
+
 
 @dataclass(slots=True)
 class Spool:
@@ -198,6 +208,10 @@ class Spool:
     resolution_s: float = 0.0
     behind: bool = False
     """Whether times are to be those of the servers behind a proxy."""
+    quarters: bool = False
+    """Whether stamps say their offset from UTC, as they are written."""
+    hours: tuple[Floats, Small] | None = None
+    """The hours of stamps in Parquet, and what their zone is ahead of UTC in each."""
     places: dict[str, int] = field(default_factory=dict)
     """Places of the file's columns, from 1."""
     runs: Sequence[tuple[int, int]] = ()
@@ -213,7 +227,10 @@ class Spool:
         """How a row is stored."""
         names = [("name", np.uint64)] * (self.naming is not None) + [("own", np.uint64)] * self.own
         behind = [("delay", np.float64), ("behind", np.float64)] * self.behind
-        return np.dtype([(f"time{at}", _stored(kind)) for at, kind in enumerate(self.kinds.values())] + names + behind)
+        quarters = [("quarters", np.int8)] * self.quarters
+        return np.dtype(
+            [(f"time{at}", _stored(kind)) for at, kind in enumerate(self.kinds.values())] + names + behind + quarters
+        )
 
     @property
     def origin_s(self) -> float:
@@ -225,6 +242,16 @@ class Spool:
         with self.file.open("rb") as file:
             while len(stored := np.fromfile(file, self.dtype, rows)):
                 yield self._requests(stored)
+
+    def offsets(self, rows: int) -> Iterator[tuple[Floats, Small]]:
+        """Yield stamps, seconds since 1970, and the offsets from UTC that they say, so many at a time; none of none."""
+        stamp = str(self.which.arrival or self.which.departure)
+        if self.hours is not None:
+            yield self.hours
+        elif self.quarters:
+            with self.file.open("rb") as file:
+                while len(stored := np.fromfile(file, self.dtype, rows)):
+                    yield self._seconds(stored)[stamp] + self.origin_s, stored["quarters"].copy()
 
     def clocks(self, rows: int) -> tuple[LogFinding, ...]:
         """Return the finding of stamps without a zone that a change of clocks put back, as `reading` does.
@@ -452,6 +479,8 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
     if spool is None:
         raise FileError([FileFault(2, 1, "rows", "should hold at least one row", "none")])
     spool.places, spool.runs = {name: at + 1 for at, name in enumerate(reader.names)}, reader.runs
+    if options.zone is None and reader.hours is not None and is_zoned(reader.stamp_kind):
+        spool.hours = reader.hours, zone_quarters(reader.hours, reader.stamp_kind)
     if options.zone is not None:
         extents |= spool.localise(options.zone, sizes.rows)
     _settle(spool, reader, extents, options)
@@ -500,6 +529,9 @@ class _Reader:
         self.without_times = 0
         self.unlike = "lines that are no JSON objects"
         self.notes: list[str] = []
+        self.hours: Floats | None = None
+        """Those of stamps in Parquet that say their zone."""
+        self.stamp_kind = pa.null()
 
     def portions(self) -> Iterator[_Portion]:
         """Yield some rows after the others; faults are collected."""
@@ -530,11 +562,26 @@ class _Reader:
             self._named(file.schema_arrow.names)
             for batch in file.iter_batches(self.sizes.rows, columns=self._wanted()):
                 table = pa.Table.from_batches([batch])
+                self._note_hours(table)
                 yield from self._quickly(table, partial(cells_of_table, table), line - 2)
                 line += len(table)
         except (pa.ArrowException, OSError):
             problem = "should be a whole Parquet file"
             raise FileError([FileFault(1, 1, "file", problem, "one that is cut off or damaged")]) from None
+
+    def _note_hours(self, table: pa.Table) -> None:
+        """Note in which hours the stamps of a part of Parquet are, if they say their zone."""
+        stamp = table[self.stamp]
+        if is_zoned(stamp.type):
+            known = stamp.drop_null().cast(pa.timestamp("s", stamp.type.tz), safe=False).cast(pa.int64())
+            hours = hours_of(np.asarray(known.to_numpy(), dtype=np.float64))
+            self.hours = hours if self.hours is None else np.union1d(self.hours, hours)
+            self.stamp_kind = stamp.type
+
+    @property
+    def stamp(self) -> str:
+        """The column whose clock is that of the log."""
+        return str(self.which.arrival or self.which.departure)
 
     def _csv(self) -> Iterator[_Portion]:
         names, header, line, types = table_names(self.path), b"", 1, dict[str, pa.DataType]()
@@ -555,7 +602,7 @@ class _Reader:
             table = self._parsed(text, types) if names else None
             if table is not None and len(table) != rows:
                 table = None
-            yield from self._quickly(table, partial(csv_cells, text), skipped)
+            yield from self._quickly(table, partial(csv_cells, text), skipped, text)
 
     def _whole_rows(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of a table that do not end within quotation marks; damage is told beside other faults."""
@@ -646,8 +693,13 @@ class _Reader:
         request = [self.which.request] if self.which.request is not None else []
         return [*self.which.times(), *(self.others if self.rest else request)]
 
-    def _quickly(self, table: pa.Table | None, cells_of: Callable[[], FileCells], skipped: int) -> Iterator[_Portion]:
-        """Yield a portion as Arrow reads it, or checked cell by cell if anything is unusual; collect its faults."""
+    def _quickly(
+        self, table: pa.Table | None, cells_of: Callable[[], FileCells], skipped: int, text: bytes = b""
+    ) -> Iterator[_Portion]:
+        """Yield a portion as Arrow reads it, of a text if it is one, or checked cell by cell if anything is unusual.
+
+        Its faults are collected.
+        """
         if self.options.upstream and self.form is None:
             refuse_upstream(None, self.which.times())
         if table is not None and _is_sound(table, self.which) and not self._is_unlike(table):
@@ -658,7 +710,7 @@ class _Reader:
             for name, column in times.items():
                 self.tally.add(name, *self._counts(column))
             if self._note(times, skipped + 2 + np.arange(len(table))):
-                yield _Portion(times, names, others)
+                yield _Portion(times, names, others, None, self._quarters(table, text))
             return
         cells = cells_of()
         cells.lines = cells.lines + skipped
@@ -687,7 +739,15 @@ class _Reader:
         if self.options.upstream:
             refuse_upstream(self.form, cells.names)
             after = None if self.form is None else behind(cells, self.form)
-        yield _Portion({name: columns[name] for name in self.which.times()}, names, others, after)
+        quarters = cell_quarters(cells, self.stamp) if is_zoned(columns[self.stamp].type) else None
+        yield _Portion({name: columns[name] for name in self.which.times()}, names, others, after, quarters)
+
+    def _quarters(self, table: pa.Table, text: bytes) -> Small | None:
+        """Return the offsets that stamps of a portion of CSV say."""
+        if not text or not is_zoned(table[self.stamp].type) or self.options.zone is not None:
+            return None
+        options = pacsv.ConvertOptions(include_columns=[self.stamp], column_types={self.stamp: pa.string()})
+        return text_quarters(pacsv.read_csv(pa.BufferReader(text), convert_options=options)[self.stamp])
 
     def _is_unlike(self, table: pa.Table) -> bool:
         """Return whether a portion has to be told what its columns hold, as most others hold it."""
@@ -784,8 +844,9 @@ def _begun(file: Path, reader: _Reader, portion: _Portion, rest: bool) -> Spool:
     if naming is None and rest and others:
         shared = [names_several(name) for name in reader.others]
         naming, own, nothing = "rest", any(shared), all(shared)
-    after = portion.behind is not None
-    return Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others, behind=after)
+    spool = Spool(file, which, kinds, naming=naming, own=own, own_nothing=nothing, others=others)
+    spool.behind, spool.quarters = portion.behind is not None, portion.quarters is not None
+    return spool
 
 
 def _alike(spool: Spool, portion: _Portion) -> _Portion:
@@ -831,6 +892,8 @@ def _stored_rows(spool: Spool, portion: _Portion) -> NDArray[np.void]:
         rows["name"] = _digests(portion.names)
     if spool.behind and portion.behind is not None:
         rows["delay"], rows["behind"] = portion.behind
+    if spool.quarters:
+        rows["quarters"] = NO_OFFSET if portion.quarters is None else portion.quarters
     return rows
 
 

@@ -97,6 +97,20 @@ def without_zone(log: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"start": start - back, "end": end - back})
 
 
+def by_own_clock(log: pd.DataFrame, writers: int = 1) -> pd.DataFrame:
+    """By clocks in Berlin on the night on which they go forward, of several writers in turn with that of London."""
+    utc = pd.Timestamp("2026-03-29T00:59:00Z") + pd.to_timedelta(log["arrival_s"], unit="s")
+    zones = ["Europe/Berlin", "Europe/London"][:writers]
+    stamps = [stamp.tz_convert(zone).isoformat() for stamp, zone in zip(utc, cycle(zones), strict=False)]
+    return pd.DataFrame({"start": stamps, "took_s": log["departure_s"] - log["arrival_s"]})
+
+
+def of_berlin(log: pd.DataFrame) -> pd.DataFrame:
+    """The same as stamps of Parquet, whose column has the zone."""
+    log = by_own_clock(log)
+    return log.assign(start=pd.to_datetime(log["start"], utc=True).dt.tz_convert("Europe/Berlin"))
+
+
 LOGS: dict[str, Callable[[], pd.DataFrame]] = {
     "plain": day,
     "shuffled": lambda: shuffled(day()),
@@ -112,6 +126,11 @@ LOGS: dict[str, Callable[[], pd.DataFrame]] = {
     "stamped": lambda: stamped(day()),
     "without a zone": lambda: without_zone(day()),
     "since 1970": lambda: since_1970(day()),
+}
+OWN_CLOCKS: dict[str, Callable[[], pd.DataFrame]] = {
+    "by their own clock": lambda: shuffled(by_own_clock(day())),
+    "by two clocks": lambda: by_own_clock(day(), 2),
+    "of Berlin": lambda: of_berlin(day()),
 }
 
 
@@ -143,12 +162,20 @@ def shown(answer: OccupancyConclusion) -> dict[str, object]:
         ("of one line", "jsonl"),
         ("stamped", "parquet"),
         ("stamped", "csv"),
+        ("by their own clock", "csv"),
+        ("by their own clock", "jsonl"),
+        ("by two clocks", "csv"),
+        ("of Berlin", "parquet"),
     ],
 )
 def test_part_by_part_the_answer_is_that_of_the_whole(name, ending, tmp_path):
-    file = written(LOGS[name](), tmp_path, ending)
-    whole = occupancy(file, QUERY)
-    assert shown(occupancy_on_disk(file, QUERY, sizes=SMALL)) == shown(whole)
+    file = written((LOGS | OWN_CLOCKS)[name](), tmp_path, ending)
+    whole, parts = occupancy(file, QUERY), occupancy_on_disk(file, QUERY, sizes=SMALL)
+    assert shown(parts) == shown(whole)
+    assert parts.clock.name == whole.clock.name
+    assert any(note.startswith("times are by the offset that the stamps say") for note in parts.notes) == (
+        name in OWN_CLOCKS
+    )
 
 
 def test_a_clock_that_was_set_back_is_told(tmp_path):
@@ -171,6 +198,7 @@ ROTATED: dict[str, Callable[[], pd.DataFrame]] = {
     "alike": lambda: batches(day(tick_s=0.001)).assign(path="/item"),
     "of one user": lambda: batches(day(tick_s=0.001)).assign(user="ann"),
     "alike in one file": lambda: day(tick_s=0.001).assign(path="/item"),
+    "by their own clock": lambda: by_own_clock(day()),
 }
 
 
@@ -221,6 +249,7 @@ ACCESS_LOGS: dict[str, Callable[[], list[str]]] = {
     "msec": lambda: twice(lines(day(), "msec")),
     "apache": lambda: lines(day(), "apache"),
     "envoy": lambda: lines(day(), "envoy"),
+    "nginx, by their own clock": lambda: [line.replace("+0000", "+0100") for line in lines(day(), "nginx")],
     "constant": lambda: [re.sub(r"[0-9.]+$", "0.250", line) for line in lines(day(), "nginx", 100)],
 }
 
