@@ -5,7 +5,8 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +23,9 @@ from models.arrays import Bools, Ints
 Source: TypeAlias = Path | TableQuery | pd.DataFrame
 """Where a table comes from: a file, a query, or a frame in memory."""
 _QUOTED = re.compile(r'"[^"]*"')
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_END = "\ue000"
+"""Stands below the last line of CSV, and within a field if that is not closed."""
 _RECIPE = ".columns.yaml"
 _OTHER_FORMS = {
     b"BZh": "a file of bzip2",
@@ -227,7 +231,7 @@ def csv_cells(data: bytes) -> FileCells:
         return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
     if text.startswith("{"):
         return _unreadable(1, _NO_JSON, text.partition("\n")[0][:60])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
+    reader = csv.reader(chain(io.StringIO(text, newline=""), (_END,)), delimiter=_separator(text))
     rows: list[list[str]] = []
     lines: list[int] = []
     try:
@@ -236,12 +240,35 @@ def csv_cells(data: bytes) -> FileCells:
                 rows.append(row)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
-        return _unreadable(reader.line_num, "should be CSV", got if "field limit" in str(error) else str(error))
+        line, got = reader.line_num, str(error)
+        if "field limit" in got:
+            line = _opened(text, lines[-1] + 1 if lines else 1, line)
+            got = f"a field of more than {csv.field_size_limit():,} characters; perhaps a quotation mark is not closed"
+        return _unreadable(line, "should be CSV", got)
+    last, end = rows.pop(), lines.pop()
+    unclosed = None
+    if last != [_END]:
+        field = last[-1].removesuffix(_END)
+        spanned = len(_LINE_END.findall(field)) + (not field.endswith(("\n", "\r")))
+        problem = "should close the quotation mark that a field opens here: all below is read as its text"
+        unclosed = FileFault(end - spanned, len(last), "row", problem, "none")
     if not rows:
-        return _unreadable(1, "should begin with a line of column names", "an empty file")
+        told = _unreadable(1, "should begin with a line of column names", "an empty file")
+        return told if unclosed is None else replace(told, faults=[unclosed])
     names = [name.strip() for name in rows[0]]
-    return _from_rows(names, rows[1:], lines[1:])
+    cells = _from_rows(names, rows[1:], lines[1:])
+    cells.faults += [] if unclosed is None else [unclosed]
+    return cells
+
+
+def _opened(text: str, first: int, last: int) -> int:
+    """Return the line, of those from a first to a last one, in which a quotation begins that is not closed in them."""
+    opened, within = last, False
+    for line in islice(io.StringIO(text, newline=""), first - 1, last):
+        if line.count('"') % 2:
+            opened, within = (opened, False) if within else (first, True)
+        first += 1
+    return opened
 
 
 def _separator(text: str) -> str:

@@ -3,6 +3,7 @@
 A table, CSV or Parquet, is read at once where nothing is wrong, and cell by cell where something is.
 """
 
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -416,7 +417,29 @@ def _columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[
         return pq.read_table(path, columns=list(names))
     options = pacsv.ConvertOptions(include_columns=list(names), column_types=types(head))
     with stream_of(path) as source:
-        return pacsv.read_csv(source, convert_options=options)
+        quotes = _QuoteCounter(source)
+        table = pacsv.read_csv(quotes, convert_options=options)
+    if quotes.count % 2:
+        raise pa.ArrowInvalid("a quotation mark that is not closed takes all below it for text")
+    return table
+
+
+class _QuoteCounter:
+    """A CSV file whose quotation marks are counted as it is read."""
+
+    def __init__(self, source: io.BufferedReader) -> None:
+        self._source, self.count = source, 0
+
+    @property
+    def closed(self) -> bool:
+        """Return whether there is no more to read."""
+        return self._source.closed
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        content = self._source.read(size)
+        self.count += content.count(b'"')
+        return content
 
 
 def csv_types(head: bytes, which: Roles) -> dict[str, pa.DataType]:

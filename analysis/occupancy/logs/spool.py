@@ -599,7 +599,7 @@ class _Reader:
             line += lines
             if not rows:
                 continue
-            table = self._parsed(text, types) if names else None
+            table = self._parsed(text, types) if names and text.count(b'"') % 2 == 0 else None
             if table is not None and len(table) != rows:
                 table = None
             yield from self._quickly(table, partial(csv_cells, text), skipped, text)

@@ -488,6 +488,15 @@ def times_of(form: str) -> list[str]:
     return (table.to_csv(index=False) if form == "stamps" else table.to_json(orient="records", lines=True)).split()
 
 
+def paths(changes: dict[int, str], longer: int = 0) -> bytes:
+    """Rows of 400 requests with the path of each, some of them changed."""
+    rows = times_of("ends")
+    texts = ["path", *("/item" + "x" * (longer if at > 301 else 0) for at in range(len(rows) - 1))]
+    return faulty(
+        [f"{row},{changes.get(at, text)}" for at, (row, text) in enumerate(zip(rows, texts, strict=True))], {}
+    )
+
+
 FAULTY: dict[str, Callable[[], bytes]] = {
     "texts": lambda: faulty(times_of("ends"), {20: "late,2", 301: "1,soon"}),
     "ragged rows": lambda: faulty(times_of("ends"), {10: "1", 301: "1,2,3"}),
@@ -496,6 +505,9 @@ FAULTY: dict[str, Callable[[], bytes]] = {
     "negative": lambda: faulty(times_of("duration_s"), dict.fromkeys(range(10, 390, 17), "3,-1")),
     "a long one": lambda: faulty(times_of("latency"), {10: "", 11: "", 301: "3,9e9"}),
     "an open quotation": lambda: faulty(times_of("ends"), {301: '"1,2'}),
+    "an open quotation in a text": lambda: paths({30: '"/a\nb"', 301: '"/item'}),
+    "an open quotation at the end": lambda: paths({400: '"/item'}),
+    "a long open quotation": lambda: paths({301: '"/item'}, longer=400),
     "many": lambda: faulty(times_of("ends"), dict.fromkeys(range(9, 390), "x,y")),
     "zones": lambda: faulty(times_of("stamps"), dict.fromkeys(range(1, 90), "2026-03-01T00:00:00,1")),
     "numbers": lambda: faulty(times_of("stamps"), dict.fromkeys(range(300, 400), "17,1")),

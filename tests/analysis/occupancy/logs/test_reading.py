@@ -234,6 +234,21 @@ def test_a_duration_is_not_needed_beside_both_stamps():
     assert (found.arrival, found.departure, found.duration, found.request) == ("start", "end", None, "id")
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('1,2,"a\nb"\n2,3,"c\n3,4,d\n', r"^4:3: row: should close the quotation mark that a field opens here: all"),
+        ('1,2,"a\nb"\n2,"3,c\n3,4,d', "^4:2: row: should close the quotation mark"),
+        ('1,2,a\n2,3,"b', "^3:3: row: should close the quotation mark"),
+        ('1,2,a\n2,3,"b\n' + "3,4,c\n" * 30_000, "^3:1: file: should be CSV, got a field of more than 131,072"),
+    ],
+)
+def test_a_quotation_that_is_not_closed_is_told_where_it_begins(read, text, fault):
+    """And never takes the rows below it for a text."""
+    with pytest.raises(FileError, match=fault):
+        read("arrival_s,departure_s,path\n" + text)
+
+
 SWF = "; Computer: made up\n; Note: tests\n\n 1 0 5 10 1 {rest}\n 2 7 -1 -1 4 {rest}\n"
 
 
