@@ -4,6 +4,7 @@ import ctypes
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
 
@@ -27,6 +28,11 @@ class ShelfPlace:
 class Shelf:
     """Keeps arrays of one dimension.
 
+    Parameters
+    ----------
+    most_bytes : from which on they are in a temporary file
+    folder : where that file is, without a name; None: where the system has such files
+
     Examples
     --------
     >>> shelf = Shelf()
@@ -35,8 +41,8 @@ class Shelf:
     ([0, 1, 2], [1.5])
     """
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._file = SpooledTemporaryFile(max_size=most_bytes)  # noqa: SIM115  # closed when the shelf is gone
+    def __init__(self, most_bytes: int = _MOST_BYTES, folder: Path | None = None) -> None:
+        self._file = SpooledTemporaryFile(max_size=most_bytes, dir=None if folder is None else str(folder))  # noqa: SIM115  # closed when the shelf is gone
         self._end = 0
         weakref.finalize(self, self._file.close)
 

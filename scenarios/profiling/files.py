@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,11 @@ from scenarios.views.terminal import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.formats.appending import ImportRecord
+    from analysis.profiling.formats.appending import ImportedRows, ImportRecord
     from analysis.profiling.formats.binaries import Binary
-    from analysis.profiling.formats.foreign import ForeignProfile, Origin
-    from analysis.profiling.formats.tables import FileTotal
+    from analysis.profiling.formats.foreign import ForeignProfile, Frame, Origin
+    from analysis.profiling.formats.reading import Contents
+    from analysis.profiling.formats.tables import FileTotal, ProfileStore
 
 FORMATS = ("pprof", "folded", "llvm")
 """What profiles are exported as."""
@@ -178,12 +180,9 @@ def import_files(
     ...     import_files([file], Path(folder) / "made").totals[0].value
     12
     """
-    from analysis.profiling.formats.appending import ImportRecord, appended, tables_of
-    from analysis.profiling.formats.binaries import symbolised
-    from analysis.profiling.formats.origins import located
-    from analysis.profiling.formats.reading import notes_on, without_copies
+    from analysis.profiling.formats.appending import EarlierImport, ImportedRows, ImportRecord, appended
+    from analysis.profiling.formats.fleet import Recount
     from analysis.profiling.formats.sources import with_sources
-    from analysis.profiling.formats.tables import collections_of, machines_of, origin_of, taken_apart, totals
 
     later = append and out.exists() and bool(source_links or source_root is not None)
     if not paths and not later:
@@ -195,35 +194,34 @@ def import_files(
     if out.exists() and not append:
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
     machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
-    sampled = _binaries(binaries)
-    record = _recorded(out)
-    digests, profiles, notes = _read_all(paths, record.files, progress)
-    profiles, copies = without_copies(profiles)
-    profiles = [located(profile, machine, service) for profile in profiles]
-    profiles, told = symbolised(profiles, sampled)
-    notes += [*copies, *notes_on(profiles), *told]
-    of_files = [total for profile in profiles for total in totals(profile)]
-    tables = tables_of(out) if out.exists() else {}
-    if profiles:
-        origin_s = origin_of(profiles) if record.origin_s is None else record.origin_s
-        whole, profiles = profiles, [replace(profile, frames=(), samples=()) for profile in profiles]
-        added = taken_apart(whole, origin_s, record.files.values())
-        names = machines_of(profiles)
+    sampled, record = _binaries(binaries), _recorded(out)
+    files = _Files(record.files, machine, service, _beside(out))
+    if sampled:
+        files.look_up(paths, sampled, progress)
+    files.read(paths, out, progress)
+    store, notes = files.store, files.all_notes()
+    earlier = EarlierImport.read(out) if out.exists() else None
+    tables = earlier.tables if earlier is not None else {}
+    rows = ImportedRows(store, earlier)
+    if store.names:
+        origin_s = store.origin_s if record.origin_s is None else record.origin_s
+        collections = store.collections(record.files.values())
+        added, names = store.small(collections, origin_s), store.numbered_machines()
         known = {number: record.machines[name] for name, number in names.items() if name in record.machines}
-        past = int(tables["visits"]["machine"].max()) + 1 if tables else 0
-        tables = appended(tables, added, known) if tables else added
-        collections = zip(profiles, collections_of(profiles, record.files.values()), strict=True)
+        past = earlier.next_numbers()["machine"] if earlier is not None else 0
+        tables = appended(earlier, added, known) if earlier is not None else added
         record = ImportRecord(
-            record.files | {digests[profile.name]: collection for profile, collection in collections},
+            record.files | dict(zip(files.digests, collections, strict=True)),
             {name: number + past for name, number in names.items()} | record.machines,
             origin_s,
             drawn_from=record.drawn_from if machines is None else machines,
             equal_lengths=record.equal_lengths or equal_lengths,
-            spans=record.spans or any(profile.span for profile in profiles),
+            spans=record.spans or any(profile.span for profile in files.outlines),
             links=record.links,
         )
         if record.drawn_from is not None:
-            tables, told = _drawn(profiles, tables, record)
+            rows = ImportedRows(store, earlier, Recount.of_files(tables))
+            tables, told = _drawn(files.outlines, tables, record)
             notes += told
     if source_root is not None and tables:
         tables, told = with_sources(tables, source_root)
@@ -231,9 +229,11 @@ def import_files(
     if links and tables:
         record = record.linked(links)
         notes += _linked(record.links, tables)
-    if tables and (profiles or links or source_root is not None):
-        _write_folder(tables, record, out)
-    return Imported(out, of_files, {name: len(table) for name, table in tables.items()}, notes)
+    if tables and (store.names or links or source_root is not None):
+        lengths = _write_folder(tables, rows, record, out)
+    else:
+        lengths = earlier.rows() if earlier is not None else {}
+    return Imported(out, files.totals, lengths, notes)
 
 
 def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origin], str] | None":
@@ -439,45 +439,135 @@ def _stands_for(visits: "pd.DataFrame", machines: int) -> str:
     return f"{text}, for {time_s:g} s: {between}, so that a longer one counts no more"
 
 
-def _read_all(
-    paths: Sequence[Path], known: Mapping[str, str], progress: Progress | None
-) -> tuple[dict[str, str], list["ForeignProfile"], list[str]]:
-    """Return digests by file, the profiles, and notes on files left out; raise all faults if no file can be used.
+@dataclass(slots=True)
+class _Files:
+    """Files that are read one after another: samples and call paths go to a shelf, a file is let go of then."""
 
-    Parameters
-    ----------
-    paths : files
-    known : digests of files that were imported earlier, to their collections
-    progress : called with what is being done
-    """
-    from analysis.profiling.formats.appending import digest_of
-    from analysis.profiling.formats.columns import FrameTable
-    from analysis.profiling.formats.reading import read_foreign
+    imported: Mapping[str, str]
+    """Digests of files that were imported earlier, to their collections."""
+    machine: "Callable[[ForeignProfile, Origin], str] | None"
+    service: "Callable[[ForeignProfile, Origin], str] | None"
+    folder: Path
+    """Where the shelf's file is, without a name."""
+    names: "dict[Frame, list[Frame]]" = field(default_factory=dict)
+    """What binaries name frames without a function."""
+    digests: list[str] = field(default_factory=list)
+    """Of the files in the store."""
+    outlines: list["ForeignProfile"] = field(default_factory=list)
+    """These files without frames, samples and origins."""
+    totals: list["FileTotal"] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Notes on files that were imported before."""
+    copies: list[str] = field(default_factory=list)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    """Files and what a reader should know about them."""
+    told: list[str] = field(default_factory=list)
+    """Notes on binaries."""
+    faults: list[Exception] = field(default_factory=list)
+    """Of files that are left out."""
+    store: "ProfileStore" = field(init=False)
+    contents: "Contents" = field(init=False)
 
-    texts: dict[str, str] = {}
-    profiles, faults, notes = list["ForeignProfile"](), list[Exception](), list[str]()
-    digests: dict[str, str] = {}
-    for number, path in enumerate(paths):
+    def __post_init__(self) -> None:
+        from analysis.profiling.formats.reading import Contents
+        from analysis.profiling.formats.tables import ProfileStore
+        from analysis.profiling.shelf import Shelf
+
+        self.store, self.contents = ProfileStore(Shelf(folder=self.folder)), Contents()
+
+    def look_up(self, paths: Sequence[Path], binaries: Sequence["Binary"], progress: Progress | None) -> None:
+        """Ask binaries for the names of what files say addresses of: files are read twice then."""
+        from analysis.profiling.formats.appending import digest_of
+        from analysis.profiling.formats.binaries import names_of, unnamed
+        from analysis.profiling.formats.reading import read_foreign
+
+        frames: dict[Frame, None] = {}
+        for number, path in enumerate(paths):
+            if progress is not None:
+                progress("reading addresses", number / len(paths))
+            with suppress(ValueError, OSError):  # faults are those of the second reading
+                if not _no_file(path) and digest_of(path) not in self.imported:
+                    frames |= dict.fromkeys(unnamed(read_foreign(path)))
+        self.names, self.told = names_of(frames, binaries)
+
+    def read(self, paths: Sequence[Path], out: Path, progress: Progress | None) -> None:
+        """Read files into the store; raise all faults if no file can be used, or one has no name that is asked for."""
+        from analysis.tables.faults import FileError
+
+        refused = list[Exception]()
+        for number, path in enumerate(paths):
+            if progress is not None:
+                progress("reading", number / len(paths))
+            profile = self._read(path)
+            if profile is None:
+                continue
+            try:
+                self._add(profile)
+            except FileError as error:
+                refused.append(error)
+            except OSError as error:
+                problem = f"cannot write beside {out}: {error.strerror or error}"
+                raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
+        if refused or not (self.store.names or self.left_out):
+            _raise([*refused, *self.faults])
+
+    def all_notes(self) -> list[str]:
+        """Return all notes in their order."""
+        from analysis.profiling.formats.reading import joined_notes
+
+        faults = [f"left out: {_first_of(error)}" for error in self.faults]
+        return [*self.left_out, *faults, *self.copies, *joined_notes(self.remarks), *self.told]
+
+    def _read(self, path: Path) -> "ForeignProfile | None":
+        """Return a file's profile; nothing where it is left out."""
+        from analysis.profiling.formats.appending import digest_of
+        from analysis.profiling.formats.reading import read_foreign
+        from analysis.profiling.formats.tables import refuse_large
+
         if problem := _no_file(path):
-            faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
-            continue
-        if progress is not None:
-            progress("reading", number / len(paths))
+            self.faults.append(FaultsError([Fault(str(path), 0, 0, "", problem)]))
+            return None
         try:
             digest = digest_of(path)
-            if digest in known:
-                notes.append(f"{path}: left out: it was imported before, as {known[digest]}")
-                continue
+            if digest in self.imported:
+                self.left_out.append(f"{path}: left out: it was imported before, as {self.imported[digest]}")
+                return None
             profile = read_foreign(path)
-            profiles.append(replace(profile, frames=FrameTable.of(profile.frames).small(texts)))
-            digests[str(path)] = digest
+            refuse_large(profile)
         except (ValueError, OSError) as error:
-            faults.append(error)
-    if not profiles and not notes and len(faults) == 1:
+            self.faults.append(error)
+            return None
+        if note := self.contents.note(profile):
+            self.copies.append(note)
+            return None
+        self.digests.append(digest)
+        return profile
+
+    def _add(self, profile: "ForeignProfile") -> None:
+        """Add a file to the store, and remember what it is told of."""
+        from analysis.profiling.formats.binaries import with_names
+        from analysis.profiling.formats.origins import located
+        from analysis.profiling.formats.reading import notes_of
+        from analysis.profiling.formats.tables import totals
+
+        profile = with_names(located(profile, self.machine, self.service), self.names)
+        self.store.add(profile)
+        self.totals += totals(profile)
+        self.remarks += [(profile.name, note) for note in notes_of(profile)]
+        self.outlines.append(replace(profile, frames=(), samples=(), origins=(), comments=(), notes=()))
+
+
+def _raise(faults: Sequence[Exception]) -> None:
+    """Raise faults, if there are any: one as it is, several as one."""
+    if len(faults) == 1:
         raise faults[0]
-    if faults and not profiles and not notes:
+    if faults:
         raise InputError("\n".join(map(str, faults)))
-    return digests, profiles, [*notes, *(f"left out: {_first_of(error)}" for error in faults)]
+
+
+def _beside(out: Path) -> Path:
+    """Return the nearest folder above a place that is there."""
+    return next((folder for folder in out.absolute().parents if folder.is_dir()), Path())
 
 
 def _first_of(error: Exception) -> str:
@@ -493,14 +583,23 @@ def _no_file(path: Path) -> str:
     return "" if path.exists() else "is not there"
 
 
-def _write_folder(tables: Mapping[str, "pd.DataFrame"], record: "ImportRecord", out: Path) -> None:
-    """Write tables into a hidden folder beside its place, and move it there when it is complete, for what was there."""
-    from analysis.profiling.formats.tables import write_tables
+def _write_folder(
+    tables: Mapping[str, "pd.DataFrame"], rows: "ImportedRows", record: "ImportRecord", out: Path
+) -> dict[str, int]:
+    """Write tables into a hidden folder beside its place, and move it there when it is complete, for what was there.
+
+    Returns
+    -------
+    dict
+        Name of each table to its rows.
+    """
+    from analysis.profiling.formats.tables import write_rows, write_tables
 
     partial = hidden(out)
     try:
         make_folder(partial)
         write_tables(tables, partial)
+        lengths = write_rows(rows.samples(), rows.steps(), partial, taken=rows.taken)
         record.write(partial)
         before = out.with_name(f".{out.name}.before")
         if out.exists():
@@ -514,6 +613,7 @@ def _write_folder(tables: Mapping[str, "pd.DataFrame"], record: "ImportRecord", 
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    return {name: len(table) for name, table in tables.items()} | lengths
 
 
 def _write_file(parts: Iterable[bytes], out: Path) -> int:

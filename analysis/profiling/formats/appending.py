@@ -2,19 +2,27 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.profiling.formats.tables import NAMES
+from analysis.profiling.formats.fleet import Recount
+from analysis.profiling.formats.stores import SAMPLES
+from analysis.profiling.formats.tables import NAMES, ProfileStore
 from analysis.profiling.storage import TAKEN
 from models.errors import WscError
+from models.tables import SCHEMAS
 
 _FILE = "import.json"
+_LARGE = ("samples", "stacks")
+"""Tables that are read and written in parts."""
 _SHIFTED = {
     "visits": ("visit", "machine"),
     "processes": ("process", "visit", "build"),
@@ -77,44 +85,148 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tables_of(folder: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables of a folder that files were imported into."""
-    names = [*NAMES, *(name for name in ("labels", "sources") if (folder / f"{name}.parquet").is_file())]
-    return {name: pq.read_table(folder / f"{name}.parquet").to_pandas() for name in names}
+@dataclass(frozen=True, slots=True)
+class EarlierImport:
+    """A folder that files were imported into: samples and stacks in files, the other tables in memory."""
+
+    folder: Path
+    tables: dict[str, pd.DataFrame]
+    stacks: int
+    """How many call paths there are."""
+    events: frozenset[str]
+    taken: bool
+    """Whether samples have the column `taken`."""
+
+    @classmethod
+    def read(cls, folder: Path) -> "EarlierImport":
+        """Return that of a folder."""
+        more = (name for name in ("labels", "sources") if (folder / f"{name}.parquet").is_file())
+        names = [*(name for name in NAMES if name not in _LARGE), *more]
+        tables = {name: pq.read_table(folder / f"{name}.parquet").to_pandas() for name in names}
+        steps = _batches(folder / "stacks.parquet", ["stack"])
+        stacks = max((pc.max(batch["stack"]).as_py() + 1 for batch in steps), default=0)
+        samples = folder / "samples.parquet"
+        events = {event for batch in _batches(samples, ["event"]) for event in pc.unique(batch["event"]).to_pylist()}
+        return cls(folder, tables, stacks, frozenset(events), TAKEN in pq.read_schema(samples).names)
+
+    def rows(self) -> dict[str, int]:
+        """Return how many rows each table has."""
+        return {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in (*self.tables, *_LARGE)}
+
+    def rows_of(self, event: str) -> Iterator[pa.Table]:
+        """Yield the samples of an event."""
+        for batch in _batches(self.folder / "samples.parquet", None, event):
+            chosen = batch.filter(pc.equal(batch["event"], event))
+            if chosen.num_rows:
+                whole = chosen if self.taken else chosen.append_column(TAKEN, chosen["count"])
+                yield whole.select(SAMPLES.names).cast(SAMPLES)
+
+    def steps(self) -> Iterator[pa.Table]:
+        """Yield stack, depth and location of every frame."""
+        for batch in _batches(self.folder / "stacks.parquet", None):
+            yield batch.select(SCHEMAS["stacks"].names).cast(SCHEMAS["stacks"])
+
+    def next_numbers(self) -> dict[str, int]:
+        """Return from where on numbers are free, by column."""
+        keys = {"visits": "visit", "processes": "process", "builds": "build", "locations": "location"}
+        columns = [*keys.items(), ("visits", "machine")]
+        largest = {key: self.tables[table][key].max() for table, key in columns if len(self.tables[table])}
+        return {key: int(largest.get(key, -1)) + 1 for _, key in columns} | {"stack": self.stacks}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRows:
+    """Samples and call paths of an import: those of an earlier one, then those of files that are added."""
+
+    store: ProfileStore
+    earlier: EarlierImport | None = None
+    recount: Recount | None = None
+    """What counts are multiplied by; none: nothing."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether a row rests on another number of samples than its count."""
+        if self.store.samples.taken or (self.earlier is not None and self.earlier.taken):
+            return True
+        recount = self.recount
+        return recount is not None and any(
+            bool((recount.of(event, batch["process"].to_numpy()) != 1).any()) for event, batch in self._by_event()
+        )
+
+    def samples(self) -> Iterator[pa.Table]:
+        """Yield the samples, sorted by event, process, location and stack."""
+        for event, batch in self._by_event():
+            if self.recount is None:
+                yield batch
+                continue
+            counts = batch["count"].to_numpy() * self.recount.of(event, batch["process"].to_numpy())
+            yield batch.set_column(batch.schema.get_field_index("count"), SAMPLES.field("count"), pa.array(counts))
+
+    def steps(self) -> Iterator[pa.Table]:
+        """Yield stack, depth and location of every frame, sorted by stack and depth."""
+        shift = {}
+        if self.earlier is not None:
+            yield from self.earlier.steps()
+            shift = self.earlier.next_numbers()
+        for batch in self.store.stacks.batches():
+            yield _moved(batch, _SHIFTED["stacks"], shift)
+
+    def _by_event(self) -> Iterator[tuple[str, pa.Table]]:
+        earlier, store = self.earlier, self.store
+        shift = earlier.next_numbers() if earlier is not None else {}
+        for event in sorted({*store.events, *(earlier.events if earlier is not None else ())}, key=str.encode):
+            if earlier is not None and event in earlier.events:
+                yield from ((event, batch) for batch in earlier.rows_of(event))
+            if event in store.events:
+                for batch in store.samples.rows_of(event, store.events[event]):
+                    yield event, _moved(batch, _SHIFTED["samples"], shift)
 
 
 def appended(
-    before: Mapping[str, pd.DataFrame], added: Mapping[str, pd.DataFrame], machines: Mapping[int, int]
+    earlier: EarlierImport, added: Mapping[str, pd.DataFrame], machines: Mapping[int, int]
 ) -> dict[str, pd.DataFrame]:
-    """Return two imports' tables as one; numbers of the later are shifted past those of the earlier.
+    """Return two imports' tables as one, without samples and stacks; numbers of the later are shifted.
 
     Parameters
     ----------
-    before, added : as `to_tables` returns them
-    machines : of machines of `added` that were there before, their numbers to those in `before`
-
-    Examples
-    --------
-    >>> from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Sample
-    >>> from analysis.profiling.formats.tables import to_tables
-    >>> one = to_tables([ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (3,)),))])
-    >>> both = appended(one, one, {})
-    >>> both["visits"]["visit"].tolist(), both["samples"]["process"].tolist()
-    ([0, 1], [0, 1])
+    earlier : the import before
+    added : as `ProfileStore.small` returns them
+    machines : of machines of `added` that were there before, their numbers there
     """
-    keys = {"visits": "visit", "processes": "process", "builds": "build", "locations": "location", "stacks": "stack"}
-    shift = {key: int(before[table][key].max()) + 1 if len(before[table]) else 0 for table, key in keys.items()}
-    shift["machine"] = int(before["visits"]["machine"].max()) + 1 if len(before["visits"]) else 0
+    shift, before = earlier.next_numbers(), earlier.tables
     joined = {}
     for table in dict.fromkeys([*before, *added]):
         parts = [before[table]] if table in before else []
         if table in added:
             parts.append(_shifted(added[table], _SHIFTED.get(table, ()), shift, machines))
-        if any(TAKEN in part for part in parts):
-            parts = [part if TAKEN in part else part.assign(**{TAKEN: part["count"]}) for part in parts]
         whole = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
         joined[table] = whole.astype(parts[0].dtypes.to_dict())
     return joined
+
+
+def _batches(file: Path, columns: list[str] | None, event: str | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a file, without those row groups of samples that are of other events alone."""
+    with pq.ParquetFile(file) as opened:
+        groups = [group for group in range(opened.num_row_groups) if event is None or _may_hold(opened, group, event)]
+        for batch in opened.iter_batches(row_groups=groups, columns=columns):
+            yield pa.Table.from_batches([batch])
+
+
+def _may_hold(file: pq.ParquetFile, group: int, event: str) -> bool:
+    known = file.metadata.row_group(group).column(file.schema_arrow.names.index("event")).statistics
+    return known is None or not known.has_min_max or known.min <= event <= known.max
+
+
+def _moved(batch: pa.Table, columns: tuple[str, ...], shift: Mapping[str, int]) -> pa.Table:
+    """Return rows whose numbers are shifted; −1 stays what it is."""
+    if not shift:
+        return batch
+    for name in columns:
+        numbers = batch[name].to_numpy()
+        moved = np.where(numbers >= 0, numbers + shift[name], numbers)
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, batch.schema.field(at), pa.array(moved, batch.schema.field(at).type))
+    return batch
 
 
 def _shifted(

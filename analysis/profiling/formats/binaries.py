@@ -92,23 +92,33 @@ def symbolised(
     FileError
         If no tool that reads symbols is here, or it cannot read a binary.
     """
-    if not binaries:
-        return list(profiles), []
-    named: dict[Frame, list[Frame]] = {}
+    names, notes = names_of(dict.fromkeys(frame for profile in profiles for frame in unnamed(profile)), binaries)
+    return [with_names(profile, names) for profile in profiles], notes
+
+
+def unnamed(profile: ForeignProfile) -> Iterator[Frame]:
+    """Yield a profile's frames without a function."""
+    return (frame for frame in profile.frames if frame.function in ("", UNKNOWN))
+
+
+def names_of(frames: Mapping[Frame, None], binaries: Sequence[Binary]) -> tuple[dict[Frame, list[Frame]], list[str]]:
+    """Return what stands for frames that binaries name, and a note on each binary.
+
+    Raises
+    ------
+    FileError
+        If no tool that reads symbols is here, or it cannot read a binary.
+    """
+    names: dict[Frame, list[Frame]] = {}
     notes = []
-    unnamed = dict.fromkeys(frame for profile in profiles for frame in profile.frames if _is_unnamed(frame))
     for binary in binaries:
-        mine = [frame for frame in unnamed if frame.file_address >= 0 and binary.holds(frame)]
+        mine = [frame for frame in frames if frame.file_address >= 0 and binary.holds(frame)]
         places = {frame: at for frame in mine if (at := binary.address(frame.file_address)) is not None}
         functions = _functions(binary, sorted(set(places.values()))) if places else {}
         answers = {frame: _inlined(frame, functions[at]) for frame, at in places.items() if at in functions}
-        named |= answers
-        notes.append(_told(binary, len(answers), mine, unnamed))
-    return [_with(profile, named) for profile in profiles] if named else list(profiles), notes
-
-
-def _is_unnamed(frame: Frame) -> bool:
-    return frame.function in ("", UNKNOWN)
+        names |= answers
+        notes.append(_told(binary, len(answers), mine, frames))
+    return names, notes
 
 
 def _told(binary: Binary, count: int, mine: Sequence[Frame], unnamed: Mapping[Frame, None]) -> str:
@@ -130,11 +140,13 @@ def _inlined(frame: Frame, functions: Sequence[tuple[str, str, int]]) -> list[Fr
     return [frame._replace(function=function, file=file, line=line) for function, file, line in functions]
 
 
-def _with(profile: ForeignProfile, named: Mapping[Frame, list[Frame]]) -> ForeignProfile:
-    """Return a profile with named frames in place of others."""
+def with_names(profile: ForeignProfile, names: Mapping[Frame, list[Frame]]) -> ForeignProfile:
+    """Return a profile with named frames in place of others, as `names_of` returns them."""
+    if not names:
+        return profile
     frames: dict[Frame, int] = {}
     stands_for = [
-        tuple(frames.setdefault(frame, len(frames)) for frame in named.get(old, [old])) for old in profile.frames
+        tuple(frames.setdefault(frame, len(frames)) for frame in names.get(old, [old])) for old in profile.frames
     ]
     samples = tuple(
         sample._replace(stack=tuple(at for old in sample.stack for at in stands_for[old])) for sample in profile.samples

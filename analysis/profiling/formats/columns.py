@@ -1,9 +1,8 @@
 """Frames and samples of a profile as columns: sequences of `Frame` and `Sample`, of which tables are made by array."""
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,22 +54,17 @@ class FrameTable(Sequence[Frame]):
             [frame.file_address for frame in frames],
         )
 
-    def small(self, texts: dict[str, str]) -> "FrameTable":
-        """Return the same frames in less memory.
-
-        Parameters
-        ----------
-        texts : texts of other tables, which are shared; those of this one are added
-
-        Examples
-        --------
-        >>> table = FrameTable.of([Frame("f", address=2**64 - 1), Frame("", file_address=2**64 + 1)])
-        >>> table.small({}) == table
-        True
-        """
-        shared = tuple(texts.setdefault(text, text) for text in self.texts)
-        addresses = _packed("Q", self.addresses), _packed("q", self.file_addresses)
-        return FrameTable(shared, self.names.copy(), self.lines.copy(), *addresses)
+    def content(self) -> Iterator[bytes]:
+        """Yield bytes that are equal where frames are, however their texts are numbered."""
+        used, first, place = np.unique(self.names, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(used), np.int64)
+        rank[order] = np.arange(len(used))
+        yield repr([self.texts[at] for at in used[order].tolist()]).encode()
+        yield rank[place].tobytes()
+        yield self.lines.tobytes()
+        yield _bytes(self.addresses)
+        yield _bytes(self.file_addresses)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -171,7 +165,11 @@ class SampleTable(Sequence[Sample]):
 
     def frames_of(self, rows: slice) -> NDArray[np.int32]:
         """Return the frames of some samples, one sample after another."""
-        depths = self.depths[self.stack[rows]]
+        stack = self.stack[rows]
+        depths = self.depths[stack]
+        if len(stack) and np.array_equal(stack, np.arange(stack[0], stack[0] + len(stack))):
+            first = int(self.depths[: stack[0]].sum())
+            return self.frames[first : first + int(depths.sum())]
         begin = (np.cumsum(self.depths) - self.depths)[self.stack[rows]]
         at = np.arange(int(depths.sum())) + np.repeat(begin - (np.cumsum(depths) - depths), depths)
         return np.asarray(self.frames[at], np.int32)
@@ -200,6 +198,17 @@ class SampleTable(Sequence[Sample]):
 
     def __hash__(self) -> int:
         return hash(len(self))
+
+    def content(self) -> Iterator[bytes]:
+        """Yield bytes that are equal where samples are, however their stacks are numbered."""
+        taken = None if self.taken is None or (self.taken[:, :1] < 0).all() else self.taken
+        for first in range(0, len(self), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            yield self.depths[self.stack[some]].tobytes()
+            yield self.frames_of(some).tobytes()
+            yield _bytes(self.amounts[some].ravel())
+            yield self.origin[some].tobytes() + self.chain[some].tobytes()
+            yield b"" if taken is None else repr([*map(_of_one, taken[some].tolist())]).encode()
 
     def paths(self) -> list[tuple[int, ...]]:
         """Return the stacks that differ."""
@@ -243,12 +252,12 @@ def numbered(content: bytes, sizes: Ints, known: dict[bytes, int]) -> list[int]:
     return [known.setdefault(content[begin:end], len(known)) for begin, end in pieces]
 
 
-def _packed(kind: Literal["q", "Q"], numbers: Sequence[int]) -> Sequence[int]:
-    """Return whole numbers as an array, or as they are where one does not fit, such as a place in a kernel's image."""
+def _bytes(numbers: Sequence[int] | Amounts) -> bytes:
+    """Return bytes that are equal where whole numbers are."""
     try:
-        return array(kind, numbers)
+        return np.asarray(numbers, np.int64).tobytes()
     except OverflowError:
-        return numbers
+        return repr([int(number) for number in numbers]).encode()
 
 
 def _matrix(rows: Sequence[Sequence[int]]) -> Amounts:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ LEAST = 2
 NOBODY = "[unknown]"
 """Application of a file that names none."""
 _RATE = ["platform", "event"]
+_OF_VISITS = ["visit", "collection", "platform"]
 _ALIKE, _ALIKE_SPANS = 0.01, 0.05
 """By how much equal lengths may differ; and the times from first to last samples of equal lengths."""
 _ROUNDING = 0.005
@@ -49,7 +51,7 @@ def drawn(
 
     Parameters
     ----------
-    tables : as `to_tables` returns them, a collection for each file
+    tables : as `to_tables` returns them, a collection for each file; samples and stacks may be left out
     machines : of the fleet, those drawn included
     spans : lengths are only the times from first to last samples, which tell nothing but that lengths are equal where
         they differ by at most 5%
@@ -82,15 +84,43 @@ def drawn(
     """
     visits, rates = tables["visits"], tables["rates"]
     weight = _weights(visits, rates, _weight(len(visits), machines), spans=spans, equal=equal)
-    processes = tables["processes"].merge(visits[["visit", "collection", "platform"]], on="visit", how="left")
+    processes = tables["processes"].merge(visits[_OF_VISITS], on="visit", how="left")
     nameless = processes["application"] == processes["collection"]
-    return {
+    weighted = {
         **tables,
         "visits": visits.assign(collection=FLEET, weight=weight),
         "processes": tables["processes"].assign(application=processes["application"].mask(nameless, NOBODY)),
         "rates": _common(rates),
-        "samples": _recounted(tables["samples"], processes, rates),
     }
+    if "samples" in tables:
+        weighted["samples"] = _recounted(tables["samples"], Recount.of_files(tables))
+    return weighted
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """How many times the common period goes into the period of a process's file."""
+
+    times: Mapping[str, Ints]
+    """By event, an array by process."""
+
+    @classmethod
+    def of_files(cls, tables: Mapping[str, pd.DataFrame]) -> "Recount":
+        """Return that of the tables of files, as `to_tables` returns them; samples are not looked at."""
+        processes, rates = tables["processes"], tables["rates"]
+        places = processes[["process", "visit"]].merge(tables["visits"][_OF_VISITS], on="visit", how="left")
+        size = int(processes["process"].max()) + 1 if len(processes) else 0
+        known = rates.assign(times=rates["period"] // rates.groupby(_RATE)["period"].transform(_divisor))
+        times = {}
+        for event, rate in known.groupby("event", sort=False):
+            rows = places.merge(rate[["collection", "platform", "times"]], on=["collection", "platform"])
+            times[str(event)] = np.ones(size, np.int64)
+            times[str(event)][rows["process"]] = rows["times"]
+        return cls(times)
+
+    def of(self, event: str, process: Ints) -> Ints:
+        """Return that of samples of an event."""
+        return self.times[event][process]
 
 
 def unlike_lengths(profiles: Sequence[ForeignProfile]) -> tuple[float, float] | None:
@@ -188,12 +218,12 @@ def _common(rates: pd.DataFrame) -> pd.DataFrame:
     return common.assign(collection=FLEET)[list(rates.columns)].astype(rates.dtypes.to_dict())
 
 
-def _recounted(samples: pd.DataFrame, processes: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
+def _recounted(samples: pd.DataFrame, recount: Recount) -> pd.DataFrame:
     """Return samples whose counts are of the common period; `taken` keeps how many samples were taken."""
-    known = rates.assign(times=rates["period"] // rates.groupby(_RATE)["period"].transform(_divisor))
-    origin = samples.merge(processes[["process", "collection", "platform"]], on="process", how="left")
-    counted = origin.merge(known[["collection", *_RATE, "times"]], on=["collection", *_RATE], how="left")
-    times: Ints = counted["times"].to_numpy(np.int64)
+    process = samples["process"].to_numpy()
+    times = np.ones(len(samples), np.int64)
+    for event, rows in samples.groupby("event", sort=False).indices.items():
+        times[rows] = recount.of(str(event), process[rows])
     if TAKEN not in samples and bool((times == 1).all()):
         return samples
     taken = samples[TAKEN] if TAKEN in samples else samples["count"]

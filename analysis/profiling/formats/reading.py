@@ -1,14 +1,16 @@
 """Profiles of any format that is known: the content tells which it is."""
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.profiling.formats.chrome import is_cpuprofile, is_heapprofile, read_cpuprofile, read_heapprofile
-from analysis.profiling.formats.columns import SampleTable
+from analysis.profiling.formats.columns import FrameTable, SampleTable
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
 from analysis.profiling.formats.firefox import is_firefox, read_firefox
 from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_folded
@@ -135,17 +137,47 @@ def without_copies(profiles: Sequence[ForeignProfile]) -> tuple[list[ForeignProf
     >>> len(distinct), notes
     (1, ['a.pb: left out: holds the very samples of a.pb'])
     """
-    first: dict[object, str] = {}
-    distinct, notes = [], []
+    known, distinct, notes = Contents(), [], []
     for profile in profiles:
-        start_s = None if math.isnan(profile.start_s) else profile.start_s
-        content = (start_s, profile.measures, profile.frames, profile.samples, profile.origins)
-        if profile.samples and content in first:
-            notes.append(f"{profile.name}: left out: holds the very samples of {first[content]}")
-            continue
-        first[content] = profile.name
-        distinct.append(profile)
+        note = known.note(profile)
+        notes += [note] if note else []
+        distinct += [] if note else [profile]
     return distinct, notes
+
+
+@dataclass(slots=True)
+class Contents:
+    """Digests of what profiles hold, to the name of the first that holds it."""
+
+    first: dict[bytes, str] = field(default_factory=dict)
+
+    def note(self, profile: ForeignProfile) -> str:
+        """Return which earlier profile holds the very samples of this, begun at the same time; empty: none."""
+        if not profile.samples:
+            return ""
+        content = digest_of_content(profile)
+        if content in self.first:
+            return f"{profile.name}: left out: holds the very samples of {self.first[content]}"
+        self.first[content] = profile.name
+        return ""
+
+
+def digest_of_content(profile: ForeignProfile) -> bytes:
+    """Return a digest of what a profile holds: when it began, measures, frames, samples and where they were taken.
+
+    Examples
+    --------
+    >>> profile, other = ForeignProfile((), name="a", start_s=1.0), ForeignProfile((), name="b")
+    >>> [digest_of_content(other) == digest_of_content(profile) for other in (replace(other, start_s=1.0), other)]
+    [True, False]
+    """
+    frames, samples = FrameTable.of(profile.frames), SampleTable.of(profile.samples)
+    start_s = None if math.isnan(profile.start_s) else profile.start_s
+    digest = blake2b(repr((start_s, profile.measures, profile.origins, len(frames), len(samples))).encode())
+    for part in itertools.chain(frames.content(), samples.content()):
+        digest.update(len(part).to_bytes(8))
+        digest.update(part)
+    return digest.digest()
 
 
 def notes_on(profiles: Sequence[ForeignProfile]) -> list[str]:
@@ -156,10 +188,19 @@ def notes_on(profiles: Sequence[ForeignProfile]) -> list[str]:
     >>> notes_on([ForeignProfile((), name=name, notes=("no times",)) for name in ("a.pb", "b.pb", "c.pb")])
     ['a.pb and 2 more files: no times']
     """
+    return joined_notes([(profile.name, note) for profile in profiles for note in notes_of(profile)])
+
+
+def notes_of(profile: ForeignProfile) -> tuple[str, ...]:
+    """Return what a reader should know about how a file was understood."""
+    return (*profile.notes, *_amounts(profile))
+
+
+def joined_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Return notes on files, as file and note, each note once with the files it is about."""
     files: dict[str, list[str]] = {}
-    for profile in profiles:
-        for note in (*profile.notes, *_amounts(profile)):
-            files.setdefault(note, []).append(profile.name)
+    for name, note in notes:
+        files.setdefault(note, []).append(name)
     return [f"{_names(names)}: {note}" for note, names in files.items()]
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from analysis.profiling.formats.columns import Amounts, FrameTable, SampleTable, exact_sum, numbered
 from analysis.profiling.formats.foreign import LARGEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin
-from analysis.profiling.shelf import give_back_memory
-from analysis.profiling.storage import LABELS, TAKEN, write_samples
+from analysis.profiling.formats.stores import PLACE, SAMPLES, SampleStore, StackStore, in_groups
+from analysis.profiling.shelf import Shelf
+from analysis.profiling.storage import LABELS, ROW_GROUP_ROWS, TAKEN, write_samples
 from analysis.tables.faults import Faults, plain
 from models.arrays import DAY_S, Ints
 from models.tables import SCHEMAS, TABLES
@@ -31,10 +32,14 @@ _AMOUNTS = frozenset(
 """Units of what a sample has an amount of."""
 _THINGS = "_objects"
 """End of the names of what heap profiles estimate beside bytes."""
+_GROUP_ROWS = 1 << 20
+"""Rows of a row group of call paths."""
 _CODES = 6
 """Codes and lines that a location has."""
-_PLACE = np.dtype(np.int32)
-"""What a location is in a stack."""
+_Visit = tuple[tuple[int], int, tuple[object, ...], float, tuple[object, ...]]
+"""Number, file, what follows, when it began in seconds since 1970, and what follows."""
+_Process = tuple[int, int, str | int, tuple[object, ...]]
+"""Number, visit, application or the file whose collection names it, and what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,50 +93,11 @@ def to_tables(
     >>> tables["rates"][["event", "unit", "period"]].to_numpy().tolist()
     [['cpu', 'nanoseconds', 10]]
     """
-    return taken_apart(list(profiles), origin_s, taken)
-
-
-def taken_apart(
-    profiles: list[ForeignProfile], origin_s: float | None = None, taken: Collection[str] = ()
-) -> dict[str, pd.DataFrame]:
-    """Return what `to_tables` does; each profile is taken out of the list when it is in the tables."""
-    origin_s = origin_of(profiles) if origin_s is None else origin_s
-    tables = _Tables(origin_s=0.0 if origin_s is None else origin_s)
-    collections = collections_of(profiles, taken)
-    profiles.reverse()
-    for collection in collections:
-        profile = profiles.pop()
-        _refuse(profile)
-        tables.add(profile, collection)
-        del profile
-    give_back_memory()
-    return tables.frames()
-
-
-def origin_of(profiles: Sequence[ForeignProfile]) -> float | None:
-    """Return the midnight (UTC) before the first profile, in seconds since 1970; none: no file says when it was taken.
-
-    Examples
-    --------
-    >>> origin_of([ForeignProfile((), start_s=86_400.0 * 3 + 7)])
-    259200.0
-    """
-    known = [profile.start_s for profile in profiles if not math.isnan(profile.start_s)]
-    return DAY_S * (min(known) // DAY_S) if known else None
-
-
-def machines_of(profiles: Sequence[ForeignProfile]) -> dict[str, int]:
-    """Return the numbers that `to_tables` gives to machines that have a name.
-
-    Examples
-    --------
-    >>> machines_of([ForeignProfile((), origins=(Origin(machine="a"), Origin(), Origin(machine="b")))])
-    {'a': 0, 'b': 2}
-    """
-    tables = _Tables(origin_s=0.0)
-    for profile, collection in zip(profiles, collections_of(profiles), strict=True):
-        tables._origins(profile, collection)
-    return {name: number for (_, name), number in tables.machines.items() if name}
+    store = ProfileStore()
+    for profile in profiles:
+        refuse_large(profile)
+        store.add(profile)
+    return store.frames(store.collections(taken), origin_s)
 
 
 def totals(profile: ForeignProfile) -> list[FileTotal]:
@@ -193,47 +159,53 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
     7
     """
     for name, table in tables.items():
-        columns = {column: table[column].to_numpy() for column in table.columns}
-        more = [pa.field(TAKEN, pa.int64())] if TAKEN in columns else []
-        rows = pa.table(columns, LABELS if name == "labels" else pa.schema([*SCHEMAS[name], *more]))
+        rows = arrow_table(name, table)
         if name == "samples":
             order = [(key, "ascending") for key in ("event", "process", "location", "stack")]
-            write_samples(folder / f"{name}.parquet", [rows.sort_by(order)], taken=bool(more))
+            write_samples(folder / f"{name}.parquet", [rows.sort_by(order)], taken=TAKEN in table)
         else:
             pq.write_table(rows, folder / f"{name}.parquet", compression="zstd")
 
 
+def write_rows(samples: Iterable[pa.Table], stacks: Iterable[pa.Table], folder: Path, *, taken: bool) -> dict[str, int]:
+    """Write the tables of samples and of call paths as they come, and return how many rows each has.
+
+    Parameters
+    ----------
+    samples : sorted by event, process, location and stack
+    stacks : sorted by stack and depth
+    folder : an existing folder
+    taken : whether samples have the column `taken`
+    """
+    batches = itertools.chain([SAMPLES.empty_table()], samples)
+    rows = {"samples": write_samples(folder / "samples.parquet", in_groups(batches, ROW_GROUP_ROWS), taken=taken)}
+    rows["stacks"] = 0
+    with pq.ParquetWriter(folder / "stacks.parquet", SCHEMAS["stacks"], compression="zstd") as writer:
+        for batch in in_groups(itertools.chain([SCHEMAS["stacks"].empty_table()], stacks), _GROUP_ROWS):
+            writer.write_table(batch)
+            rows["stacks"] += batch.num_rows
+    return rows
+
+
+def arrow_table(name: str, table: pd.DataFrame) -> pa.Table:
+    """Return a table with the types of its columns in files."""
+    columns = {column: table[column].to_numpy() for column in table.columns}
+    more = [pa.field(TAKEN, pa.int64())] if TAKEN in columns else []
+    return pa.table(columns, LABELS if name == "labels" else pa.schema([*SCHEMAS[name], *more]))
+
+
 @dataclass(slots=True)
-class _Counts:
-    """Rows of samples as they come, file by file: process, event, location, stack, count and samples taken."""
+class ProfileStore:
+    """The tables of profiles that come one after another: samples and call paths on a shelf, the others in memory."""
 
-    parts: list[Ints] = field(default_factory=list)
-    """(6, rows) arrays."""
-
-    def add(self, *columns: Ints) -> None:
-        """Add rows; those of one key are summed at the end."""
-        self.parts.append(np.stack(columns))
-
-    def frame(self, events: Sequence[str]) -> pd.DataFrame:
-        """Return the sums by key, in the order in which keys came; `taken` where it is not the count throughout."""
-        keys = ["process", "event", "location", "stack"]
-        columns = np.concatenate([np.empty((len(keys) + 2, 0), np.int64), *self.parts], axis=1)
-        table = pd.DataFrame(dict(zip((*keys, "count", TAKEN), columns, strict=True)), copy=False)
-        if table.duplicated(keys).any():
-            table = table.groupby(keys, sort=False, as_index=False)[["count", TAKEN]].sum()
-        if bool((table["count"] == table[TAKEN]).all()):
-            table = table.drop(columns=TAKEN)
-        types = {column.name: column.type.to_pandas_dtype() for column in TABLES["samples"]}
-        names = np.asarray(events, dtype=object)
-        return table.assign(event=names[table["event"].to_numpy()] if len(table) else []).astype(types)
-
-
-@dataclass(slots=True)
-class _Tables:
-    origin_s: float
-    visits: list[tuple[object, ...]] = field(default_factory=list)
-    processes: list[tuple[object, ...]] = field(default_factory=list)
-    rates: dict[tuple[str, str, str], tuple[object, ...]] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=Shelf)
+    names: list[str] = field(default_factory=list)
+    """Of the files; tables have a file's number where its collection's name will be."""
+    start_s: float | None = None
+    """When the first began, in seconds since 1970; none: no file says that."""
+    visits: list["_Visit"] = field(default_factory=list)
+    processes: list["_Process"] = field(default_factory=list)
+    rates: dict[tuple[int, str, str], tuple[object, ...]] = field(default_factory=dict)
     builds: dict[tuple[str, str], int] = field(default_factory=dict)
     kinds: list[str] = field(default_factory=list)
     machines: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -241,15 +213,21 @@ class _Tables:
     """Texts that frames have, to their codes."""
     locations: dict[bytes, int] = field(default_factory=dict)
     """Codes of function, image, build id and file, and the lines of each."""
-    stacks: dict[bytes, int] = field(default_factory=dict)
-    """Locations of each."""
     labels: list[tuple[int, str, str]] = field(default_factory=list)
     """Process, key and value."""
     events: dict[str, int] = field(default_factory=dict)
-    counts: _Counts = field(default_factory=_Counts)
+    samples: SampleStore = field(init=False)
+    stacks: StackStore = field(init=False)
 
-    def add(self, profile: ForeignProfile, collection: str) -> None:
+    def __post_init__(self) -> None:
+        self.samples, self.stacks = SampleStore(self.shelf), StackStore(self.shelf)
+
+    def add(self, profile: ForeignProfile) -> None:
         """Add a profile as one collection."""
+        collection = len(self.names)
+        self.names.append(profile.name)
+        if not math.isnan(profile.start_s):
+            self.start_s = profile.start_s if self.start_s is None else min(self.start_s, profile.start_s)
         names = [measure.event for measure in _distinct(profile.measures)]
         samples = SampleTable.of(profile.samples)
         periods = [_period(measure, samples.amount(at)) for at, measure in enumerate(profile.measures)]
@@ -257,7 +235,7 @@ class _Tables:
         for (measure, name), period in zip(zip(profile.measures, names, strict=True), periods, strict=True):
             for platform in dict.fromkeys(origin.platform for origin in profile.origins):
                 native = measure.native or measure.event
-                entry = (collection, platform, name, native, measure.unit, period, 1, math.nan)
+                entry = (platform, name, native, measure.unit, period, 1, math.nan)
                 self.rates[collection, platform, name] = entry
         places = self._locations(FrameTable.of(profile.frames), profile.main)
         amounts = samples.amounts.astype(np.int64).reshape(len(samples), len(names))
@@ -273,25 +251,61 @@ class _Tables:
         )
         event = np.array(events, np.int64)[at]
         process = processes[samples.origin[row]]
-        self.counts.add(process, event, place[row], stacks[row], count, behind[row, at].astype(np.int64))
+        columns = process, place[row], stacks[row], count, behind[row, at].astype(np.int64)
+        self.samples.add(event, np.stack(columns))
 
-    def frames(self) -> dict[str, pd.DataFrame]:
-        """Return the tables, once: what they are made of is gone then."""
+    def collections(self, taken: Collection[str] = ()) -> list[str]:
+        """Return the names of the files' collections: those of files without folders; equal ones are numbered.
+
+        Parameters
+        ----------
+        taken : names that no collection gets
+        """
+        return collections_of(self.names, taken)
+
+    @property
+    def origin_s(self) -> float | None:
+        """Midnight (UTC) before the first file, in seconds since 1970; none: no file says when it was taken."""
+        return None if self.start_s is None else DAY_S * (self.start_s // DAY_S)
+
+    def numbered_machines(self) -> dict[str, int]:
+        """Return the numbers of machines that have a name."""
+        return {name: number for (_, name), number in self.machines.items() if name}
+
+    def frames(self, collections: Sequence[str], origin_s: float | None = None) -> dict[str, pd.DataFrame]:
+        """Return all tables in memory: see `small`."""
+        tables = self.small(collections, origin_s)
+        batches = [*self.samples.batches(self.events)]
+        columns = [name for name in SAMPLES.names if name != TAKEN or self.samples.taken]
+        tables["samples"] = _whole("samples", batches, SAMPLES)[columns]
+        tables["stacks"] = _whole("stacks", [*self.stacks.batches()], SCHEMAS["stacks"])
+        return {name: tables[name] for name in (*NAMES, "labels") if name in tables}
+
+    def small(self, collections: Sequence[str], origin_s: float | None = None) -> dict[str, pd.DataFrame]:
+        """Return the tables without samples and stacks.
+
+        Parameters
+        ----------
+        collections : names of the files' collections
+        origin_s : moment from which times count, in seconds since 1970; None: as `self.origin_s`, or 0
+        """
+        origin_s = (self.origin_s or 0.0) if origin_s is None else origin_s
         rows: dict[str, Sequence[tuple[object, ...]]] = {
-            "visits": self.visits,
-            "processes": self.processes,
+            "visits": [
+                (*before, collections[file], *where, 0.0 if math.isnan(start_s) else start_s - origin_s, *rest)
+                for before, file, where, start_s, rest in self.visits
+            ],
+            "processes": [
+                (number, visit, collections[application] if isinstance(application, int) else application, *rest)
+                for number, visit, application, rest in self.processes
+            ],
             "builds": [
                 (number, build_id, image, kind, "", "", "", math.nan)
                 for ((image, build_id), number), kind in zip(self.builds.items(), self.kinds, strict=True)
             ],
-            "rates": list(self.rates.values()),
+            "rates": [(collections[file], *rate) for (file, *_), rate in self.rates.items()],
         }
-        arrays = {
-            "samples": self.counts.frame(list(self.events)),
-            "stacks": self._steps(),
-            "locations": self._located(),
-        }
-        tables = {name: arrays[name] if name in arrays else _frame(name, rows[name]) for name in NAMES}
+        tables = {name: _frame(name, rows[name]) for name in rows} | {"locations": self._located()}
         labels = pd.DataFrame(self.labels, columns=LABELS.names).astype({"process": "int32"})
         return tables | {"labels": labels} if self.labels else tables
 
@@ -321,23 +335,7 @@ class _Tables:
         types = {column.name: column.type.to_pandas_dtype() for column in TABLES["locations"]}
         return pd.DataFrame({name: columns[name] for name in types}).astype(types)
 
-    def _steps(self) -> pd.DataFrame:
-        """Return stack, depth and location of every frame, the place sampled first."""
-        length = np.fromiter(map(len, self.stacks), np.int64, len(self.stacks)) // _PLACE.itemsize
-        content, self.stacks = b"".join(self.stacks), {}
-        types = {column.name: column.type.to_pandas_dtype() for column in TABLES["stacks"]}
-        frames = int(length.sum())
-        kind = np.int32 if frames < 2**31 else np.int64
-        begin = np.repeat((np.cumsum(length) - length).astype(kind), length)
-        depth = np.subtract(np.arange(frames, dtype=kind), begin, out=begin)
-        steps: dict[str, NDArray[np.integer]] = {
-            "stack": np.repeat(np.arange(len(length), dtype=types["stack"]), length),
-            "depth": depth.astype(types["depth"]),
-            "location": np.frombuffer(content, _PLACE).astype(types["location"], copy=False),
-        }
-        return pd.DataFrame({name: steps[name] for name in types}, copy=False)
-
-    def _origins(self, profile: ForeignProfile, collection: str) -> list[int]:
+    def _origins(self, profile: ForeignProfile, collection: int) -> list[int]:
         """Add visits and processes; return the process of each origin."""
         main = self._build(profile.main, "", "program") if profile.main else -1
         build_id = _build_id(FrameTable.of(profile.frames), profile.main)
@@ -353,29 +351,30 @@ class _Tables:
                 visits[place] = len(self.visits)
                 self.visits.append(self._visit(profile, collection, origin))
             application = origin.application or PurePath(profile.main).name or collection
-            entry = (visits[place], application, -1, -1, main, index in chains, 0, math.nan, math.nan)
+            rest = (-1, -1, main, index in chains, 0, math.nan, math.nan)
             processes.append(len(self.processes))
             self.labels += [(len(self.processes), key, value) for key, value in origin.labels]
-            self.processes.append((len(self.processes), *entry))
+            self.processes.append((len(self.processes), visits[place], application, rest))
         return processes
 
-    def _visit(self, profile: ForeignProfile, collection: str, origin: Origin) -> tuple[object, ...]:
+    def _visit(self, profile: ForeignProfile, collection: int, origin: Origin) -> "_Visit":
         key = (-1, origin.machine) if origin.machine else (len(self.visits), "")
         machine = self.machines.setdefault(key, len(self.machines))
-        start_s = 0.0 if math.isnan(profile.start_s) else profile.start_s - self.origin_s
-        where = (machine, origin.datacentre, origin.platform, origin.kernel, start_s, profile.length_s)
-        return (len(self.visits), collection, *where, 1, "ok", math.nan, math.nan, 0.0)
+        where = (machine, origin.datacentre, origin.platform, origin.kernel)
+        rest = (profile.length_s, 1, "ok", math.nan, math.nan, 0.0)
+        return (len(self.visits),), collection, where, profile.start_s, rest
 
     def _locations(self, frames: FrameTable, main: str) -> Ints:
         """Return the location of each frame; those that differ by address alone have the same."""
         used, place = np.unique(frames.names, return_inverse=True)
         codes = np.array([self.texts.setdefault(frames.texts[at], len(self.texts)) for at in used.tolist()], np.int64)
         names = codes[place.reshape(frames.names.shape)] if len(used) else frames.names
-        loaded = names[(names[:, 1] > 0) | (names[:, 2] > 0), 1:3]
-        _, first = np.unique(loaded, axis=0, return_index=True)
-        texts = list(self.texts)
-        for image, build_id in loaded[np.sort(first)].tolist():
-            self._build(texts[image], texts[build_id], _kind(texts[image], main))
+        images = frames.names[:, 1] * len(frames.texts) + frames.names[:, 2]
+        pairs, first = np.unique(images, return_index=True)
+        for pair in pairs[np.argsort(first)].tolist():
+            image, build_id = (frames.texts[at] for at in divmod(pair, len(frames.texts)))
+            if image or build_id:
+                self._build(image, build_id, _kind(image, main))
         unknown = self.texts.setdefault(UNKNOWN, len(self.texts))
         rows = np.column_stack([np.where(names[:, :1] == 0, unknown, names[:, :1]), names[:, 1:], frames.lines])
         return np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _CODES), self.locations), np.int64)
@@ -383,14 +382,12 @@ class _Tables:
     def _stacks(self, samples: SampleTable, places: Ints, valued: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return the stack of each sample, −1 where it has none or no value, and the location sampled."""
         last = np.cumsum(samples.depths)
-        path = places[samples.frames].astype(_PLACE)
+        path = places[samples.frames].astype(PLACE)
         chosen = samples.stack[samples.chain & (samples.depths[samples.stack] > 0) & valued]
         used, first = np.unique(chosen, return_index=True)
         used = used[np.argsort(first)]
         number = np.full(len(samples.depths), -1)
-        content, begin = path.tobytes(), (last - samples.depths) * _PLACE.itemsize
-        pieces = zip(begin[used].tolist(), (last * _PLACE.itemsize)[used].tolist(), strict=True)
-        number[used] = [self.stacks.setdefault(content[b:e], len(self.stacks)) for b, e in pieces]
+        number[used] = self.stacks.numbers(path, (last - samples.depths)[used], last[used])
         leaf = np.append(path, 0)[last - samples.depths].astype(np.int64)
         return np.where(samples.chain, number[samples.stack], -1), leaf[samples.stack]
 
@@ -406,6 +403,12 @@ def _frame(name: str, rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     columns = TABLES[name]
     frame = pd.DataFrame(list(rows), columns=[column.name for column in columns])
     return frame.astype({column.name: column.type.to_pandas_dtype() for column in columns})
+
+
+def _whole(name: str, batches: list[pa.Table], schema: pa.Schema) -> pd.DataFrame:
+    """Return batches as one table, with the types that `models.tables` says."""
+    table: pd.DataFrame = pa.concat_tables([schema.empty_table(), *batches]).to_pandas()
+    return table.astype({column.name: column.type.to_pandas_dtype() for column in TABLES[name]})
 
 
 def _kind(image: str, main: str) -> str:
@@ -479,7 +482,14 @@ class _Taken:
         return np.where(samples.taken[:, at] < 0, behind, samples.taken[:, at])
 
 
-def _refuse(profile: ForeignProfile) -> None:
+def refuse_large(profile: ForeignProfile) -> None:
+    """Refuse a profile with an event whose values sum to more than tables hold.
+
+    Raises
+    ------
+    FileError
+        With every such event.
+    """
     faults = Faults(profile.name)
     samples = SampleTable.of(profile.samples)
     for at, measure in enumerate(profile.measures):
@@ -489,20 +499,23 @@ def _refuse(profile: ForeignProfile) -> None:
     faults.refuse()
 
 
-def collections_of(profiles: Sequence[ForeignProfile], taken: Collection[str] = ()) -> list[str]:
-    """Return the names of the profiles' collections: those of files without folders; equal ones are numbered.
+def collections_of(files: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """Return the names of files' collections: those of the files without folders; equal ones are numbered.
 
     Examples
     --------
-    >>> collections_of([ForeignProfile((), name=name) for name in ("x/a.pb", "y/a.pb", "b.pb")], {"b.pb"})
+    >>> collections_of(["x/a.pb", "y/a.pb", "b.pb"], {"b.pb"})
     ['a.pb (1)', 'a.pb (2)', 'b.pb (2)']
     """
-    names = [plain(PurePath(profile.name).name) for profile in profiles]
-    used, collections = set(taken), []
+    names = [plain(PurePath(file).name) for file in files]
+    times, earlier, collections = Counter(names), frozenset(taken), list[str]()
+    used, next_number = set(earlier), dict[str, int]()
     for name in names:
-        alone = names.count(name) == 1 and name not in used
-        numbered = (f"{name} ({number})" for number in itertools.count(1 if name not in taken else 2))
-        chosen = name if alone else next(name for name in numbered if name not in used)
+        chosen = name
+        if times[name] > 1 or name in used:
+            numbers = itertools.count(next_number.get(name, 1 if name not in earlier else 2))
+            number = next(number for number in numbers if f"{name} ({number})" not in used)
+            chosen, next_number[name] = f"{name} ({number})", number + 1
         used.add(chosen)
         collections.append(chosen)
     return collections

@@ -220,12 +220,13 @@ def test_nothing_is_left_of_an_import_that_fails(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "worse"]
 
 
-def test_nothing_is_left_of_an_import_that_is_interrupted(tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["tables.write_samples", "tables.ProfileStore.add"])
+def test_nothing_is_left_of_an_import_that_is_interrupted(tmp_path, monkeypatch, place):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     file = write_cpu(tmp_path)
-    monkeypatch.setattr("analysis.profiling.formats.tables.write_samples", interrupted)
+    monkeypatch.setattr(f"analysis.profiling.formats.{place}", interrupted)
     with pytest.raises(KeyboardInterrupt):
         import_files([file], tmp_path / "made")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -1,13 +1,19 @@
 """Labels as dimensions, files that are added or left out, and machines named by labels or by files' names."""
 
+import weakref
+
+import pandas as pd
 import pytest
 
 from analysis.profiling.database import Database
 from analysis.profiling.formats import wire
+from analysis.profiling.formats.columns import SampleTable
+from analysis.profiling.formats.fleet import drawn
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.tables import to_tables, write_tables
+from analysis.profiling.formats.reading import read_all, without_copies
+from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
 from scenarios.files.faults import FaultsError
 from scenarios.profiling.files import import_files
@@ -105,6 +111,70 @@ def test_machines_and_services_come_from_labels_or_names(tmp_path):
         with pytest.raises(ValueError, match=r".") as caught:
             import_files(files, tmp_path / "none", machine_from=source)
         assert problem in str(caught.value)
+
+
+def many(folder):
+    """Six files of unlike periods, events, labels and depths, of which one is a copy and one is broken."""
+    measures = [Measure("samples"), Measure("cpu", "ns", 10)], [Measure("cpu", "ns", 15)], [Measure("alloc", "bytes")]
+    for at in range(4):
+        kinds = measures[at % 3]
+        stacks = [
+            (tuple(Frame(f"f{(depth * 7 + row) % 5}", f"lib{at % 2}.so") for depth in range(row % 4)), row + at)
+            for row in range(9)
+        ]
+        values = [(path, tuple(30 * number for _ in kinds)) for path, number in stacks]
+        (folder / f"{at}.pb").write_bytes(write_pprof(profile_of(kinds, values)))
+    (folder / "4.pb").write_bytes((folder / "1.pb").read_bytes())
+    (folder / "5.folded").write_text("main;f 3\nmain;f x\n")
+    return [folder / name for name in ("0.pb", "1.pb", "2.pb", "3.pb", "4.pb", "5.folded")]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4, 5), (5, 4, 3, 2, 1, 0), (2, 5, 0, 4, 1, 3)])
+def test_files_that_are_read_one_by_one_become_the_tables_of_all(tmp_path, monkeypatch, order):
+    """Samples and stacks are written in parts, here of three rows, and no file is held beside the next."""
+    files, readable = [many(tmp_path)[at] for at in order], [many(tmp_path)[at] for at in order if at != 5]
+    profiles, copies = without_copies(read_all(readable))
+    past, add = [], ProfileStore.add
+
+    def add_alone(store, profile):
+        assert not any(earlier() is not None for earlier in past)
+        past.append(weakref.ref(SampleTable.of(profile.samples).stack))
+        add(store, profile)
+
+    monkeypatch.setattr(ProfileStore, "add", add_alone)
+    monkeypatch.setattr("analysis.profiling.formats.tables.ROW_GROUP_ROWS", 3)
+    monkeypatch.setattr("analysis.profiling.formats.tables._GROUP_ROWS", 3)
+    imported = import_files(files, tmp_path / "imported")
+    assert imported.notes[1:-1] == copies[:1]
+    assert "5.folded:2: count" in imported.notes[0]
+    monkeypatch.undo()
+    (tmp_path / "whole").mkdir()
+    write_tables(to_tables(profiles), tmp_path / "whole")
+    assert_same_tables(tmp_path / "imported", tmp_path / "whole")
+    (tmp_path / "weighted").mkdir()
+    write_tables(drawn(to_tables(profiles), machines=40, equal=True), tmp_path / "weighted")
+    import_files(files, tmp_path / "drawn", machines=40, equal_lengths=True)
+    assert_same_tables(tmp_path / "drawn", tmp_path / "weighted")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [
+        "drawn",
+        "imported",
+        "weighted",
+        "whole",
+    ]
+
+
+def assert_same_tables(first, second):
+    names = sorted(path.name for path in second.iterdir())
+    assert sorted(path.name for path in first.glob("*.parquet")) == names
+    for name in names:
+        pd.testing.assert_frame_equal(pd.read_parquet(first / name), pd.read_parquet(second / name))
+
+
+def test_files_without_the_name_that_is_asked_for_are_all_told(tmp_path):
+    files = [write(tmp_path, name, 10 * at) for at, name in enumerate(("a.pb", "b-1.pb", "c.pb"), 1)]
+    with pytest.raises(ValueError, match="name: should match") as caught:
+        import_files(files, tmp_path / "imported", machine_from="{}-*.pb")
+    assert [line.partition(": ")[0] for line in str(caught.value).splitlines()] == [str(files[at]) for at in (0, 2)]
 
 
 def test_a_file_that_cannot_be_read_is_told_and_left_out(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
-from analysis.profiling.formats.tables import NAMES, _Tables, taken_apart, to_tables, totals, uncounted, write_tables
+from analysis.profiling.formats.tables import NAMES, to_tables, totals, uncounted, write_tables
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
 from analysis.tables.faults import FileError
@@ -65,17 +65,6 @@ def test_every_reference_is_to_a_row(profile):
     for row in tables["samples"].query("stack >= 0").itertuples():
         assert top[row.stack] == row.location
     assert not tables["samples"].duplicated(["process", "event", "location", "stack"]).any()
-
-
-def test_profiles_are_let_go_of_as_they_become_tables(monkeypatch):
-    """All files were held until the tables were written: 3.7 GB of 700 files."""
-    profiles = [profile_of([Measure("cpu")], [((Frame(f"f{at}"),), (3,))]) for at in range(3)]
-    whole, left, add = to_tables(profiles), [], _Tables.add
-    monkeypatch.setattr(_Tables, "add", lambda *arguments: (left.append(len(profiles)), add(*arguments)))
-    tables = taken_apart(profiles)
-    assert (left, profiles) == ([2, 1, 0], [])
-    for name in NAMES:
-        pd.testing.assert_frame_equal(tables[name], whole[name])
 
 
 def test_columns_and_types_are_the_contract():
