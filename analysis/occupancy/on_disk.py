@@ -28,6 +28,7 @@ from analysis.occupancy.logs.hygiene import (
     alike,
     any_twice,
     backward_finding,
+    cancelled_finding,
     might_repeat,
     pair_counts,
     repeat_findings,
@@ -390,7 +391,9 @@ class _Disk:
         identity = self._identity()
         naming = self.spool.naming
         left_out, others = repeat_findings(identity.copies, identity.certain, naming == "request", naming == "id")
-        findings = list(left_out)
+        findings, cancelled = list(left_out), self.spool.cancelled
+        if cancelled.jobs:
+            findings.append(cancelled_finding(cancelled.jobs, cancelled.waited_s, cancelled.unknown))
         if identity.certain and self.spool.moved:
             self.arrivals = self._without_copies()
         facts, repair = self._repair(identity.certain > 0 and not self.spool.moved, findings)

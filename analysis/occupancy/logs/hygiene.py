@@ -462,16 +462,32 @@ def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[LogFinding]]:
     if not cancelled.any():
         return log, []
     waited = (log["departure_s"] - log["arrival_s"])[cancelled]
-    unknown = int(waited.isna().sum())
+    if cancelled.all():
+        raise none_served(len(log))
+    return log[~cancelled], [cancelled_finding(len(waited), float(waited.sum()), int(waited.isna().sum()))]
+
+
+def none_served(jobs: int) -> InputError:
+    """Return the error of a log all of whose jobs were cancelled."""
+    return InputError(f"all {jobs:,} jobs were cancelled before they ran: none was served")
+
+
+def cancelled_finding(jobs: int, waited_s: float, unknown: int) -> LogFinding:
+    """Return the finding of jobs that were cancelled before any service.
+
+    Parameters
+    ----------
+    jobs : how many
+    waited_s : how long they waited in all, as far as that is known
+    unknown : of how many it is not
+    """
     evidence = "how long they waited is unknown"
-    if unknown < len(waited):
-        evidence = f"they waited {in_seconds(waited.sum())} in all" + (
+    if unknown < jobs:
+        evidence = f"they waited {in_seconds(waited_s)} in all" + (
             f", without {unknown:,} whose waiting is unknown" if unknown else ""
         )
     done = "left out, and their waiting is in no figure: they were never served"
-    if cancelled.all():
-        raise InputError(f"all {len(log):,} jobs were cancelled before they ran: none was served")
-    return log[~cancelled], [LogFinding("cancelled before service", int(cancelled.sum()), evidence, done)]
+    return LogFinding("cancelled before service", jobs, evidence, done)
 
 
 def _pairs(log: Cleaned) -> Cleaned:

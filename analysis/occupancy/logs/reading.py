@@ -145,15 +145,24 @@ def read_log(
         stamp = stamp_of(said.arrival, said.departure)
         return read_access_log(path, stamp, said.unit, said.duration, upstream=said.upstream, fields=said.fields)
     if said.upstream:
-        problem = "is about logs of proxies that say how long the server took"
-        raise FileError([FileFault(1, 1, "--upstream", problem, "another log")])
+        raise not_behind()
     if is_swf(head):
-        if any(said.stated()) or said.unit:
-            raise FileError(
-                [FileFault(1, 1, "file", "has its columns and units from its format", "Standard Workload Format")]
-            )
+        refuse_for_swf(said)
         return read_swf(path)
     return read_table_log(path, options=said)
+
+
+def not_behind() -> FileError:
+    """Return the error of a log that is not a proxy's where the times of the servers behind one are wanted."""
+    problem = "is about logs of proxies that say how long the server took"
+    return FileError([FileFault(1, 1, "--upstream", problem, "another log")])
+
+
+def refuse_for_swf(options: LogOptions) -> None:
+    """Raise the fault of a workload log of which something was said that its format says."""
+    if any(options.stated()) or options.unit:
+        problem = "has its columns and units from its format"
+        raise FileError([FileFault(1, 1, "file", problem, "Standard Workload Format")])
 
 
 def refuse_unit(options: LogOptions) -> None:

@@ -8,39 +8,43 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.occupancy.logs.documents import document_rows
 from analysis.occupancy.logs.log import LogFinding, content_of, counted
+from analysis.occupancy.logs.spans import (
+    JAEGER_EXPORT,
+    OTLP,
+    PLAIN,
+    JsonObject,
+    JsonRecord,
+    answers_requests,
+    form_of_object,
+    notes_on_spans,
+    rows_of,
+)
+from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.cells import FileCells
 from analysis.tables.faults import FileError, FileFault
 from models.arrays import Bools, Ints
 
-JsonObject: TypeAlias = Mapping[str, Any]
-"""An object of a JSON text."""
-JsonRecord: TypeAlias = dict[str, Any]
-"""The fields of one request."""
 RARE = 0.01
 """From so large a share of the lines on, those of another form are a finding; half of them are a fault."""
 MANY_LINES = 100_000
 """Lines from which on it is not waited for the end to tell that half of them are no objects."""
-ONE_A_LINE = (
-    ", or write an object a line: jq -c '.[]' FILE; of OTLP jq -c '.resourceSpans[].scopeSpans[].spans[]' FILE, with "
-    "--arrival startTimeUnixNano --departure endTimeUnixNano --unit ns; of Jaeger jq -c '.data[].spans[]' FILE, with "
-    "--arrival startTime --duration duration --unit us"
-)
-"""What becomes of one JSON document so that it can be read in portions."""
 UNLIKE = "lines of another form"
+NO_OBJECTS = "lines that are no JSON objects"
+_BEGIN_BYTES, _TRIED = 1 << 23, 100
+"""So much of a file, and so many of its lines, tell whether it has an object a line."""
 NOT_SEEN = ("", "-", "nan", "null", "none", "na", "n/a")
 """Cells of a request whose arrival or departure was not seen."""
 _NAMED = 5
 """Lines that a note names; the others are counted."""
-_SERVER = (2, "2", "SPAN_KIND_SERVER")
-"""The kind of a span that answers a request from outside (OTLP, enum SpanKind)."""
 _REQUEST_LINE = re.compile(r"([A-Z]+) ([^ ?]*)\S*(?: HTTP/[0-9.]+)?")
 
 
@@ -76,8 +80,11 @@ JSON_FORMS = (
     ),
 )
 """Forms of JSON lines, known by their fields; the first that fits."""
-SPANS = Times("OTLP's JSON", "start_ns", False, "duration_ns", "ns")
-JAEGER = Times("Jaeger's JSON", "start_us", False, "duration_us", "us")
+SPAN_TIMES = {
+    OTLP: Times("OTLP's JSON", "start_ns", False, "duration_ns", "ns"),
+    JAEGER_EXPORT: Times("Jaeger's JSON", "start_us", False, "duration_us", "us"),
+}
+"""Of spans, whose fields `spans` names."""
 _HAPROXY = (
     r"^(?:.*\]: )?(?P<client>[^ ]+) \[(?P<time>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d\.\d{3})\] (?P<frontend>[^ ]+) "
     r"(?P<backend>[^ /]+)/(?P<server>[^ ]+) (?P<receive_ms>-?\d+)/(?P<queue_ms>-?\d+)/(?P<connect_ms>-?\d+)/"
@@ -132,64 +139,51 @@ def json_records(path: Path) -> Records:
     FileError
         If half of the lines are no objects, or nothing is in them.
     """
-    objects, lines, other, whole = _objects(content_of(path))
-    notes, findings = left_out(np.asarray(other, dtype=np.int64), whole, "lines that are no JSON objects")
-    traces = objects[0].keys() & {"resourceSpans", "data"} if objects else set()
-    if traces:
-        found = list(_otlp(objects) if "resourceSpans" in traces else _jaeger(objects))
-        rows, notes = _of_servers(found, notes)
-        lines = list(range(1, len(rows) + 1))
+    notes, findings = list[str](), list[LogFinding]()
+    if has_object_lines(path):
+        objects, lines, other = _object_lines(content_of(path))
+        form = form_of_object(objects[0])
+        rows = [row for record in objects for row in rows_of(record, form)]
+        notes, findings = left_out(np.asarray(other, dtype=np.int64), len(lines) + len(other), NO_OBJECTS)
     else:
-        rows = [dict(_flat(record)) for record in objects]
+        known = list(document_rows(path, _BEGIN_BYTES))
+        form, rows = known[0][0] if known else PLAIN, [row for _, row in known]
+        lines = list(range(1, len(rows) + 1))
+    if form != PLAIN:
+        served = [row for row in rows if answers_requests(row)]
+        services = sorted({str(row["service"]) for row in served})
+        notes += notes_on_spans(len(rows), len(rows) - len(served), services)
+        rows = served or rows
+        lines = list(range(1, len(rows) + 1))
     if not rows:
-        raise FileError([FileFault(1, 1, "file", "should hold at least one request", "none")])
-    cells = _cells(rows, lines)
-    if traces:
-        return Records(cells, SPANS if "resourceSpans" in traces else JAEGER, notes, findings)
-    return Records(with_path(cells), _form(cells.names), notes, findings)
+        raise no_requests()
+    if form != PLAIN:
+        return Records(record_cells(rows, lines), SPAN_TIMES[form], notes, findings)
+    cells = record_cells([dict(flat(row)) for row in rows], lines)
+    return Records(with_path(cells), json_form(cells.names), notes, findings)
 
 
-class JsonPiece(NamedTuple):
-    """The requests of some JSON lines."""
-
-    cells: FileCells
-    times: Times | None
-    """What their times are; None: names tell."""
-    other: list[int]
-    """Places of lines that are no objects."""
-    lines: int
-    """Lines that are not blank."""
-    names: list[str]
-    """Fields as the lines have them."""
+def no_requests() -> FileError:
+    """Return the error of JSON without a request."""
+    return FileError([FileFault(1, 1, "file", "should hold at least one request", "none")])
 
 
-def json_piece(text: bytes, first: int, names: Sequence[str] = ()) -> JsonPiece:
-    """Return the requests of some JSON lines.
+def record_cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:
+    """Return requests as cells, with a number for each.
 
     Parameters
     ----------
-    text : whole lines
-    first : number of the first, from 1
-    names : of the fields; none: those of these lines
+    rows : the requests
+    lines : (n,) numbers of theirs
+    names : of the fields; none: those of the first requests
     """
-    numbered = [(first + at, _parsed(line)) for at, line in enumerate(text.split(b"\n")) if line.strip()]
-    records = [(number, record) for number, record in numbered if isinstance(record, dict)]
-    other = [number - 1 for number, record in numbered if not isinstance(record, dict)]
-    if any(record.keys() & {"resourceSpans", "data"} for _, record in records[:1]):
-        problem = f"should be read as a whole: leave --on-disk away{ONE_A_LINE}"
-        raise FileError([FileFault(first, 1, "file", problem, "OTLP or Jaeger")])
-    cells = _cells([dict(_flat(record)) for _, record in records], [number for number, _ in records], names)
-    form, fields = _form(cells.names), list(cells.names)
-    return JsonPiece(with_path(cells), form, other, len(numbered), fields)
-
-
-def _cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:
     fields = list(names) or list(dict.fromkeys(name for row in islice(rows, 10_000) for name in row))
     columns = {name: pd.Series([_cell(row.get(name)) for row in rows], dtype=object) for name in fields}
     return FileCells(fields, columns, np.asarray(lines, dtype=np.int64))
 
 
-def _form(names: Sequence[str]) -> Times | None:
+def json_form(names: Sequence[str]) -> Times | None:
+    """Return the form of JSON lines with these fields; None if it is not known."""
     return next((form for form in JSON_FORMS if form.fits(names)), None)
 
 
@@ -376,14 +370,25 @@ def _texts(column: pa.Array) -> pd.Series:
     return series
 
 
-def _objects(content: bytes) -> tuple[list[JsonRecord], list[int], list[int], int]:
-    """Return the objects of a file, the line of each, lines that are none, and how many lines there are."""
+def has_object_lines(path: Path) -> bool:
+    """Return whether most of the first lines of a file are JSON objects."""
+    with stream_of(path) as source:
+        content, _ = salvaged(source, _BEGIN_BYTES)
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if len(content) == _BEGIN_BYTES and len(lines) > 1:
+        lines.pop()
+    filled = list(islice((line for line in lines if line.strip()), _TRIED))
+    return 2 * sum(isinstance(parsed(line), dict) for line in filled) > len(filled)
+
+
+def _object_lines(content: bytes) -> tuple[list[JsonRecord], list[int], list[int]]:
+    """Return the objects of lines, the line of each, and the places of lines that are none."""
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     objects, places, other = list[JsonRecord](), list[int](), list[int]()
     for at, line in enumerate(lines):
         if not line.strip():
             continue
-        record = _parsed(line)
+        record = parsed(line)
         if isinstance(record, dict):
             objects.append(record)
             places.append(at + 1)
@@ -391,15 +396,9 @@ def _objects(content: bytes) -> tuple[list[JsonRecord], list[int], list[int], in
             other.append(at)
             if 2 * len(other) > max(MANY_LINES, len(objects) + len(other)):
                 break
-    if len(other) < len(objects):
-        return objects, places, other, len(objects) + len(other)
-    document = _parsed(content)
-    if isinstance(document, dict):
-        return [document], [1], [], 1
-    records = [record for record in document if isinstance(record, dict)] if isinstance(document, list) else []
-    if not records:
+    if len(other) >= len(objects):
         raise no_objects(other[0] if other else 0, lines[other[0]] if other else b"")
-    return records, list(range(1, len(records) + 1)), [], len(records)
+    return objects, places, other
 
 
 def no_objects(place: int, line: bytes) -> FileError:
@@ -408,7 +407,7 @@ def no_objects(place: int, line: bytes) -> FileError:
     return FileError([FileFault(place + 1, 1, "line", problem, f'"{line.decode(errors="replace")[:60]}"')])
 
 
-def _parsed(text: bytes) -> object:
+def parsed(text: bytes) -> object:
     """Return what JSON says; None if it is none."""
     try:
         return json.loads(text)
@@ -416,93 +415,17 @@ def _parsed(text: bytes) -> object:
         return None
 
 
-def _flat(record: JsonObject, above: str = "") -> Iterator[tuple[str, Any]]:
+def flat(record: JsonObject, above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the fields of an object, those of objects in it as ``outer.inner``."""
     for name, value in record.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
+            yield from flat(value, f"{above}{name}.")
         elif not isinstance(value, list):
             yield f"{above}{name}", value
 
 
 def _cell(value: object) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
-
-
-def _otlp(objects: Sequence[JsonObject]) -> Iterator[JsonRecord]:
-    """Yield the spans of OTLP's JSON encoding (opentelemetry-proto, ExportTraceServiceRequest)."""
-    for resource in _listed(objects, "resourceSpans"):
-        about = _attributes(resource.get("resource") or {})
-        for scope in _listed([resource], "scopeSpans", "instrumentationLibrarySpans"):
-            for span in _listed([scope], "spans"):
-                start, end = (_whole(span.get(f"{name}TimeUnixNano")) for name in ("start", "end"))
-                yield {
-                    "start_ns": start,
-                    "duration_ns": None if start is None or not end else end - start,
-                    "span_id": span.get("spanId"),
-                    "name": span.get("name"),
-                    "service": about.get("service.name"),
-                    "kind": "server" if span.get("kind") in _SERVER else str(span.get("kind") or ""),
-                    **_attributes(span),
-                }
-
-
-def _jaeger(objects: Sequence[JsonObject]) -> Iterator[JsonRecord]:
-    """Yield the spans of what Jaeger's HTTP interface exports: microseconds."""
-    for trace in _listed(objects, "data"):
-        processes = trace.get("processes") or {}
-        for span in _listed([trace], "spans"):
-            tags = {str(tag.get("key")): tag.get("value") for tag in _listed([span], "tags")}
-            process = processes.get(span.get("processID")) if isinstance(processes, Mapping) else None
-            yield {
-                "start_us": _whole(span.get("startTime")),
-                "duration_us": _whole(span.get("duration")),
-                "span_id": span.get("spanID"),
-                "name": span.get("operationName"),
-                "service": process.get("serviceName") if isinstance(process, Mapping) else None,
-                "kind": str(tags.pop("span.kind", "")),
-                **tags,
-            }
-
-
-def _of_servers(spans: list[JsonRecord], notes: list[str]) -> tuple[list[JsonRecord], list[str]]:
-    """Return the spans that answer requests, if any say that they do, and notes on those that were left out."""
-    served = [span for span in spans if span["kind"] == "server"]
-    others = len(spans) - len(served)
-    if not served:
-        told = "no span says that it answers a request (kind server): all are taken" if spans else ""
-        return spans, [*notes, told] if told else notes
-    if others:
-        notes = [*notes, f"{counted(others, 'span')} of other kinds than server: parts of requests, left out"]
-    services = sorted({str(span["service"]) for span in served})
-    if len(services) > 1:
-        shown = ", ".join(services[:3]) + (", …" if len(services) > 3 else "")
-        notes = [*notes, f"{len(services)} services ({shown}): each is a queue of its own; choose one with --where"]
-    return served, notes
-
-
-def _attributes(holder: JsonObject) -> JsonRecord:
-    values = {}
-    for attribute in _listed([holder], "attributes"):
-        value = attribute.get("value")
-        if isinstance(value, Mapping) and len(value) == 1:
-            values[str(attribute.get("key"))] = next(iter(value.values()))
-    return {name: value for name, value in values.items() if not isinstance(value, Mapping | list)}
-
-
-def _listed(holders: Sequence[JsonObject], *names: str) -> Iterator[JsonObject]:
-    """Yield the objects in the lists of these names; whatever is no such list holds none."""
-    for holder in holders:
-        for name in names:
-            inner = holder.get(name)
-            yield from (item for item in inner if isinstance(item, Mapping)) if isinstance(inner, list) else ()
-
-
-def _whole(value: object) -> int | None:
-    try:
-        return int(str(value))
-    except ValueError:
-        return None
 
 
 def with_path(cells: FileCells) -> FileCells:

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -16,7 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis.occupancy.logs.clocks import NO_OFFSET, localised, set_back_in
-from analysis.occupancy.logs.hygiene import row_digests
+from analysis.occupancy.logs.documents import document_rows
+from analysis.occupancy.logs.hygiene import none_served, row_digests
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
@@ -43,9 +45,11 @@ from analysis.occupancy.logs.reading import (
     is_swf,
     is_zoned,
     line_form,
+    not_behind,
     numbers_in,
     passed_s,
     plain_frame,
+    refuse_for_swf,
     refuse_undecided,
     table_names,
     text_quarters,
@@ -54,17 +58,23 @@ from analysis.occupancy.logs.reading import (
 )
 from analysis.occupancy.logs.records import (
     MANY_LINES,
-    ONE_A_LINE,
+    NO_OBJECTS,
+    SPAN_TIMES,
     UNLIKE,
     Times,
     chosen,
+    flat,
     format_times,
+    has_object_lines,
     has_times,
     held_back,
-    json_piece,
+    json_form,
     left_out,
     matched,
     no_objects,
+    no_requests,
+    parsed,
+    record_cells,
     refuse_most,
     understood,
     with_parts,
@@ -72,6 +82,8 @@ from analysis.occupancy.logs.records import (
     without_times,
 )
 from analysis.occupancy.logs.rotation import together
+from analysis.occupancy.logs.spans import PLAIN, JsonRecord, answers_requests, form_of_object, notes_on_spans, rows_of
+from analysis.occupancy.logs.swf import job_lines, jobs_of, never_ran, no_jobs, parallel_notes
 from analysis.occupancy.logs.time_cells import ZONELESS, PartTally, careful_columns
 from analysis.occupancy.logs.upstream import behind, behind_notes, refuse_unreached, refuse_upstream
 from analysis.tables.bytes import PARQUET, head_of, is_packed
@@ -82,8 +94,17 @@ from models.arrays import Floats, Ints, Small, UInts
 _MISSING = np.iinfo(np.int64).min
 _MOST_FAULTS = 1000
 _NO_TIME = "should hold at least one time"
+_BATCH = 1 << 14
+"""Requests of a JSON document in a portion."""
 _SAMPLE = 100_000
 """Rows, evenly over the log, that parts on disk are divided by."""
+
+
+class _Batches(Protocol):
+    """Objects of JSON with their numbers, so many at a time, as often as they are wanted."""
+
+    def __call__(self, *, note: bool) -> Iterator[list[tuple[int, JsonRecord]]]:
+        """Yield them; note what is left out if that is wanted."""
 
 
 class Sizes(NamedTuple):
@@ -95,6 +116,20 @@ class Sizes(NamedTuple):
     """Of a portion of text."""
     part_rows: int = 1 << 20
     """Of a part that is sorted."""
+
+
+@dataclass(slots=True)
+class CancelledJobs:
+    """Jobs that were cancelled before any service, which are not among the requests."""
+
+    jobs: int = 0
+    waited_s: float = 0.0
+    unknown: int = 0
+
+    def add(self, waited: "pd.Series[float]") -> None:
+        """Count jobs by how long they waited, NaN where that is unknown."""
+        self.jobs, self.unknown = self.jobs + len(waited), self.unknown + int(waited.isna().sum())
+        self.waited_s += float(waited.sum())
 
 
 class _Portion(NamedTuple):
@@ -210,6 +245,7 @@ class Spool:
     """Whether times are to be those of the servers behind a proxy."""
     quarters: bool = False
     """Whether stamps say their offset from UTC, as they are written."""
+    cancelled: CancelledJobs = field(default_factory=CancelledJobs)
     hours: tuple[Floats, Small] | None = None
     """The hours of stamps in Parquet, and what their zone is ahead of UTC in each."""
     places: dict[str, int] = field(default_factory=dict)
@@ -382,6 +418,12 @@ class Spools:
         return self.naming is not None and all(spool.own for spool in self.spools)
 
     @property
+    def cancelled(self) -> CancelledJobs:
+        """Jobs that were cancelled in any of the files."""
+        every = [spool.cancelled for spool in self.spools if isinstance(spool, Spool)]
+        return CancelledJobs(*(sum(getattr(jobs, name) for jobs in every) for name in ("jobs", "waited_s", "unknown")))
+
+    @property
     def moved(self) -> bool:
         """Whether ends were put between ticks of the stamps in all files."""
         return all(spool.moved for spool in self.spools)
@@ -478,6 +520,7 @@ def spooled(path: Path, options: LogOptions, file: Path, sizes: Sizes, *, rest: 
     reader.refuse()
     if spool is None:
         raise FileError([FileFault(2, 1, "rows", "should hold at least one row", "none")])
+    spool.cancelled = reader.cancelled
     spool.places, spool.runs = {name: at + 1 for at, name in enumerate(reader.names)}, reader.runs
     if options.zone is None and reader.hours is not None and is_zoned(reader.stamp_kind):
         spool.hours = reader.hours, zone_quarters(reader.hours, reader.stamp_kind)
@@ -527,11 +570,15 @@ class _Reader:
         self.not_read: list[int] = []
         self.lines = 0
         self.without_times = 0
-        self.unlike = "lines that are no JSON objects"
+        self.unlike = NO_OBJECTS
         self.notes: list[str] = []
         self.hours: Floats | None = None
         """Those of stamps in Parquet that say their zone."""
         self.stamp_kind = pa.null()
+        self.is_swf = False
+        """Whether times are seconds from the beginning of a log of jobs."""
+        self.cancelled = CancelledJobs()
+        self.findings: list[LogFinding] = []
 
     def portions(self) -> Iterator[_Portion]:
         """Yield some rows after the others; faults are collected."""
@@ -541,14 +588,12 @@ class _Reader:
             yield from self._lines(*format_times(self.options.form), parts=False)
         elif head.startswith(PARQUET):
             yield from self._parquet()
-        elif is_json(head) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+        elif is_json(head):
             yield from self._json()
         elif lines is not None:
             yield from self._lines(*lines, parts=True)
-        elif is_json(head) or is_swf(head):
-            form = "one JSON document" if is_json(head) else "Standard Workload Format"
-            problem = "reads tables, lines and access logs; leave it away for others"
-            raise FileError([FileFault(0, 0, "--on-disk", problem + ONE_A_LINE * is_json(head), form)])
+        elif is_swf(head):
+            yield from self._swf()
         else:
             yield from self._csv()
 
@@ -604,6 +649,39 @@ class _Reader:
                 table = None
             yield from self._quickly(table, partial(csv_cells, text), skipped, text)
 
+    def _swf(self) -> Iterator[_Portion]:
+        """Yield the jobs of the Standard Workload Format that were not cancelled, as `swf` reads them.
+
+        In memory cancelled jobs are left out after those that are written twice.
+        """
+        if self.options.upstream:
+            raise not_behind()
+        refuse_for_swf(self.options)
+        self.which, self.is_swf = Roles("arrival_s", "departure_s", request="request"), True
+        line, parallel, never, waited_s, count, far = 1, 0, 0, 0.0, 0, list[FileFault]()
+        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+            rows = job_lines(piece.decode(errors="replace").split("\n"), line)
+            line += lines
+            if not rows:
+                continue
+            jobs = jobs_of(rows)
+            self._add(jobs.wrong)
+            far += jobs.far[: _MOST_FAULTS - len(far)]
+            parallel, never, waited_s = parallel + jobs.parallel, never + jobs.never, waited_s + jobs.never_waited_s
+            gone = jobs.table[jobs.table["cancelled"]]
+            self.cancelled.add(gone["departure_s"] - gone["arrival_s"])
+            table = jobs.table[~jobs.table["cancelled"]]
+            count += len(rows)
+            if len(table) and not (self.faults or far):
+                columns = {name: pa.chunked_array([table[name].to_numpy()]) for name in self.which.times()}
+                yield _Portion(columns, pa.chunked_array([pa.array(table["request"])]), None)
+        self._add(far)
+        if not count:
+            raise no_jobs(line - 1)
+        if count == self.cancelled.jobs and not self.faults:
+            raise none_served(count)
+        self.notes, self.findings = list(parallel_notes(parallel)), list(never_ran(never, waited_s))
+
     def _whole_rows(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of a table that do not end within quotation marks; damage is told beside other faults."""
         begun, before = b"", 0
@@ -635,28 +713,81 @@ class _Reader:
             return None
 
     def _json(self) -> Iterator[_Portion]:
-        line, names, unlike = 1, list[str](), b""
-        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
-            text = piece.removeprefix(b"\xef\xbb\xbf") if line == 1 else piece
-            cells, form, other, count, fields = json_piece(text, line, names)
-            if other and not self.not_read:
-                unlike = text.split(b"\n")[other[0] - (line - 1)]
-            self.not_read += other
-            self.lines += count
-            line += lines
-            if 2 * len(self.not_read) > max(MANY_LINES, self.lines):
-                raise no_objects(self.not_read[0], unlike)
-            if not len(cells.lines):
-                continue
-            if not names:
-                self.form = None if any(self.options.stated()[:3]) else form
-            names = names or fields
+        """Yield the requests of JSON, of lines or of documents, as `records` reads them."""
+        of_lines = has_object_lines(self.path)
+        batches = self._object_lines if of_lines else self._documents
+        first = next((row for batch in batches(note=False) for _, row in batch), None)
+        if first is None and of_lines:
+            for _ in batches(note=True):
+                pass
+        if first is None:
+            raise no_requests()
+        form = form_of_object(first) if of_lines else next(document_rows(self.path, self.sizes.piece_bytes))[0]
+        if form != PLAIN:
+            yield from self._spans(batches, form)
+            return
+        names = list[str]()
+        for batch in batches(note=True):
+            cells = record_cells([dict(flat(row)) for _, row in batch], [number for number, _ in batch], names)
+            names = names or list(cells.names)
+            cells = with_path(cells)
+            if not self.names:
+                self.form = None if any(self.options.stated()[:3]) else json_form(cells.names)
             if self.form is not None and self.form.by_end:
                 rows = has_times(cells, self.form)
                 self.without_times += int(np.count_nonzero(~rows))
                 cells = chosen(cells, rows)
             yield from self._quickly(None, partial(_same, cells), 0)
-        if 2 * len(self.not_read) >= self.lines:
+
+    def _spans(self, batches: "_Batches", form: str) -> Iterator[_Portion]:
+        """Yield the spans that answer requests, or all of them if none says that it does."""
+        of_lines = batches == self._object_lines
+
+        def spans(*, note: bool) -> Iterator[list[JsonRecord]]:
+            for batch in batches(note=note):
+                yield [span for _, row in batch for span in (rows_of(row, form) if of_lines else (row,))]
+
+        served = any(answers_requests(span) for batch in spans(note=False) for span in batch)
+        self.form = None if any(self.options.stated()[:3]) else SPAN_TIMES[form]
+        names, count, others, services = list[str](), 0, 0, set[str]()
+        for every in spans(note=True):
+            batch = [span for span in every if answers_requests(span)] if served else every
+            others += len(every) - len(batch)
+            services |= {str(span["service"]) for span in batch if served}
+            if batch:
+                cells = record_cells(batch, range(count + 1, count + 1 + len(batch)), names)
+                names, count = names or list(cells.names), count + len(batch)
+                yield from self._quickly(None, partial(_same, cells), 0)
+        if not count:
+            raise no_requests()
+        self.notes = notes_on_spans(count, others, sorted(services))
+
+    def _documents(self, *, note: bool) -> Iterator[list[tuple[int, JsonRecord]]]:
+        """Yield the objects of JSON documents, or their spans, numbered; there is nothing to be noted of them."""
+        del note
+        rows = ((number, row) for number, (_, row) in enumerate(document_rows(self.path, self.sizes.piece_bytes), 1))
+        while batch := list(islice(rows, min(self.sizes.rows, _BATCH))):
+            yield batch
+
+    def _object_lines(self, *, note: bool) -> Iterator[list[tuple[int, JsonRecord]]]:
+        """Yield the objects of lines with the numbers of these, and note which lines are none if that is wanted."""
+        line, unlike = 1, b""
+        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
+            text = piece.removeprefix(b"\xef\xbb\xbf") if line == 1 else piece
+            numbered = [(line + at, parsed(row)) for at, row in enumerate(text.split(b"\n")) if row.strip()]
+            objects = [(number, row) for number, row in numbered if isinstance(row, dict)]
+            if note:
+                other = [number - 1 for number, row in numbered if not isinstance(row, dict)]
+                if other and not self.not_read:
+                    unlike = text.split(b"\n")[other[0] - (line - 1)]
+                self.not_read += other
+                self.lines += len(numbered)
+                if 2 * len(self.not_read) > max(MANY_LINES, self.lines):
+                    raise no_objects(self.not_read[0], unlike)
+            line += lines
+            if objects:
+                yield objects
+        if note and 2 * len(self.not_read) >= self.lines:
             raise no_objects(self.not_read[0] if self.not_read else 0, unlike)
 
     def _lines(self, pattern: str, form: Times | None, *, parts: bool) -> Iterator[_Portion]:
@@ -908,17 +1039,18 @@ def _digests(names: pa.ChunkedArray) -> UInts:
 
 def _settle(spool: Spool, reader: _Reader, extents: Mapping[str, tuple[float, ...]], options: LogOptions) -> None:
     """Decide on the units and zones of a whole log, and note what was supposed."""
-    which, form, findings, notes = spool.which, reader.form, list[LogFinding](), list[str]()
+    which, form, findings, notes = spool.which, reader.form, list(reader.findings), list[str]()
     if reader.lines:
         notes, findings = left_out(np.array(reader.not_read, np.int64), reader.lines, reader.unlike)
-        notes += reader.notes
+    notes += reader.notes
     if form is not None:
         notes.append(understood(form))
         findings += without_times(form, reader.without_times)
     for name in which.times():
         if not extents.get(name):
             raise FileError([FileFault(2, spool.places.get(name, 1), name, _NO_TIME, "none")])
-        spool.bases[name] = base_of(name, spool.kinds[name], extents[name], options.unit, form)
+        own = TimeBase(1.0, 0.0) if reader.is_swf else None
+        spool.bases[name] = own or base_of(name, spool.kinds[name], extents[name], options.unit, form)
     supposed = [*zone_notes(spool.kinds), *(base.note for base in spool.bases.values() if base.note)]
     refuse_undecided(which, supposed)
     for name, base in spool.bases.items():

@@ -191,6 +191,8 @@ def test_no_digit_depends_on_how_much_is_read_at_a_time(tmp_path):
     assert math.isclose(small.queueing_time_s, one.queueing_time_s, rel_tol=1e-14)
 
 
+Document = dict[str, list[dict[str, list[dict[str, list[dict[str, object]]]]]]]
+"""Of OTLP: resources, their scopes, the spans of these, their fields."""
 ENDINGS = ("csv", "jsonl", "parquet")
 ROTATED: dict[str, Callable[[], pd.DataFrame]] = {
     "named": lambda: named(day()),
@@ -299,11 +301,8 @@ def test_faults_and_options_of_access_logs_are_those_in_memory(change, options, 
     assert answers[0] == answers[1]
 
 
-STREAMED = [name for name in FORMATS if name not in {"OTLP", "Jaeger", "SWF", "JSON array"}]
-
-
-@pytest.mark.parametrize("name", STREAMED)
-def test_every_format_that_has_a_line_for_each_request_is_read_part_by_part(name, tmp_path):
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_read_part_by_part(name, tmp_path):
     form, file = FORMATS[name], tmp_path / "log"
     file.write_text(form.write(workload(150)))
     options = LogOptions(**form.said)
@@ -409,16 +408,81 @@ def test_lines_of_another_form_are_told_or_refused_as_in_memory(tmp_path):
     assert "should be a line of this form (200 of 350 lines are not)" in str(answers[2])
 
 
-def test_one_json_document_is_refused_with_what_makes_lines_of_it(tmp_path):
-    """The spans that the command writes are read with the columns that the fault names."""
-    file, lines_file = tmp_path / "log", tmp_path / "spans"
-    file.write_text(FORMATS["OTLP"].write(workload(50)))
-    told = fault_of(file)
-    assert "jq -c '.resourceSpans[].scopeSpans[].spans[]' FILE" in told
-    spans = json.loads(file.read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    lines_file.write_text("".join(f"{json.dumps(span)}\n" for span in spans))
-    options = LogOptions(arrival="startTimeUnixNano", departure="endTimeUnixNano", unit="ns")
-    assert occupancy_on_disk(lines_file, QUERY, options).requests == 50
+def otlp(change: Callable[[Document], object] = lambda _: None, indent: int | None = None) -> str:
+    """Spans of OTLP, of which something is changed."""
+    document = json.loads(FORMATS["OTLP"].write(workload(120)))
+    change(document)
+    return json.dumps(document, indent=indent)
+
+
+def of_no_kind(document: Document) -> None:
+    for scope in document["resourceSpans"][0]["scopeSpans"]:
+        for span in scope["spans"]:
+            span.pop("kind")
+
+
+def of_two_services(document: Document) -> None:
+    other = json.loads(FORMATS["OTLP"].write(workload(150)).replace("shop", "stock"))["resourceSpans"][0]
+    other["scopeSpans"] = [{"spans": other["scopeSpans"][0]["spans"][120:]}]
+    document["resourceSpans"].append(other)
+
+
+def swf(*changed: str) -> str:
+    """Jobs, some of them changed: of several processors, cancelled or failed before they ran, or none."""
+    return FORMATS["SWF"].write(workload(120)) + "".join(f"{line}\n" for line in changed)
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {
+    "OTLP over lines": lambda: otlp(indent=1),
+    "OTLP of no kind": lambda: otlp(of_no_kind),
+    "OTLP of two services": lambda: otlp(of_two_services),
+    "OTLP a line for each batch": lambda: "\n".join(
+        [*[otlp().replace('spanId": "0', f'spanId": "{at}') for at in (1, 2, 3)], '{"resourceSpans": [']
+    ),
+    "OTLP that is broken": lambda: otlp(indent=1).replace('"kind": 2,', '"kind": 2', 70).replace("2\n", "2,\n", 69),
+    "OTLP without a span": lambda: '{"resourceSpans": []}',
+    "Jaeger over lines": lambda: json.dumps(json.loads(FORMATS["Jaeger"].write(workload(120))), indent=2),
+    "objects over lines": lambda: "\n".join(json.dumps(row, indent=2) for row in day()[:200].to_dict("records")),
+    "one object": lambda: json.dumps({"arrival_s": 1.0, "departure_s": 2.0}, indent=1),
+    "an array cut off": lambda: json.dumps(day()[:200].to_dict("records"), indent=1)[:-300],
+    "no UTF-8": lambda: json.dumps([{"arrival_s": 1, "departure_s": 2, "path": "\udcff"}] * 9, ensure_ascii=False),
+    "jobs of every kind": lambda: swf(
+        *(f"{5_000 + at} {at * 10} {at} -1 4 {'-1 ' * 5} {status}" for at, status in enumerate([5, 0, 5, 3, 1, 5] * 20))
+    ),
+    "jobs that are wrong": lambda: swf(*["7 1 x 3 4", "8 1 1e99 3 4"] * 2, "9 -5 1 1 1"),
+    "jobs that were all cancelled": lambda: "".join(f"{at} {at} 3 -1 1 {'-1 ' * 5} 5{' -1' * 7}\n" for at in range(40)),
+    "no jobs": lambda: "; Computer: none\n;\n",
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_and_jobs_are_read_part_by_part_as_the_whole(name, tmp_path):
+    file, answers = tmp_path / "log", list[object]()
+    file.write_bytes(DOCUMENTS[name]().encode(errors="surrogateescape"))
+    for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL), occupancy_on_disk):
+        try:
+            answers.append(shown(read(file, QUERY, name="log")))
+        except WscError as error:
+            answers.append(str(error))
+    assert answers[1:] == answers[:1] * 2
+
+
+def test_spans_of_jobs_and_workloads_have_the_options_of_their_formats(tmp_path):
+    file = tmp_path / "log"
+    for text, options in (
+        (swf(), LogOptions(unit="ms")),
+        (swf(), LogOptions(upstream=True)),
+        (otlp(), LogOptions(upstream=True)),
+        (otlp(), LogOptions(arrival="start_ns", duration="duration_ns")),
+    ):
+        file.write_text(text)
+        answers = list[object]()
+        for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL)):
+            try:
+                answers.append(shown(read(file, QUERY, options, name="log")))
+            except WscError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
 
 
 def test_files_of_unlike_columns_and_origins_are_read_as_one(tmp_path):
@@ -574,15 +638,11 @@ def test_what_takes_the_whole_log_to_repair_is_refused(log, told, tmp_path):
     assert told in fault_of(written(log, tmp_path, "parquet"))
 
 
-def test_questions_and_formats_that_take_the_whole_log_are_refused(tmp_path):
+def test_questions_that_take_the_whole_log_are_refused(tmp_path):
     file = written(day().iloc[:50], tmp_path, "csv")
     several = replace(QUERY, to=(4,), scalability=True, rows=LogSlice(where="arrival_s > 1"))
     told = fault_of(file, several, LogOptions(priority="class"))
     assert [line.partition(":")[0] for line in told.splitlines()] == ["--priority", "--scalability", "--to", "--where"]
-    file.write_text("1 0 5 10" + " -1" * 14 + "\n")
-    assert fault_of(file) == (
-        "log: --on-disk: reads tables, lines and access logs; leave it away for others, got Standard Workload Format"
-    )
 
 
 def test_parquet_that_is_cut_off_or_packed_is_refused(tmp_path):

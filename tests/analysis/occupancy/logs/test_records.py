@@ -147,7 +147,7 @@ def test_json_without_known_times_says_what_is_needed(read):
         read('{"a": 1, "b": {}}\n{"a": 2, "b": "x"}\n')
     with pytest.raises(FileError, match="timestamp: is it a start"):
         read('{"timestamp": "2024-01-01T00:00:00Z", "latency_ms": 5}\n')
-    with pytest.raises(FileError, match="1:1: line: should be a JSON object, a line for each request"):
+    with pytest.raises(FileError, match="1:1: object: should be whole: expecting ',' or '}' in line 2"):
         read('{"a": \n1 2 3')
 
 
@@ -157,6 +157,27 @@ def test_a_json_log_with_broken_lines_tells_them(read):
     assert len(log.table) == len(REQUESTS)
     assert log.notes[0] == "lines that are no JSON objects: 2, left out: line 101, 202"
     assert read("\n".join([*lines, *["{"] * 50])).findings[0].count == 50
+
+
+@pytest.mark.parametrize("form", ["one after another", "in an array"])
+def test_an_object_over_several_lines_that_is_broken_is_told_where_it_begins(read, form):
+    """With what was expected, and in which line."""
+    objects = [json.dumps({"arrival_s": i, "departure_s": i + 1.5, "path": "/"}, indent=2) for i in range(9)]
+    whole = "\n".join(objects) if form == "one after another" else "[\n" + ",\n".join(objects) + "\n]"
+    assert len(read(whole).table) == 9
+    first = 36 if form == "one after another" else 37
+    for wrong, place, what in (
+        (whole.replace("8.5,", "8.5"), first, rf"expecting ',' or '\}}' in line {first + 3}, got \"\"path\": \"/\"\""),
+        (
+            whole.replace("8.5,", "8.5,,"),
+            first,
+            f"expecting property name .* in line {first + 2}",
+        ),
+        (whole.replace("8.5", "?"), first, rf"expecting value in line {first + 2}, got \"\?,\""),
+        (whole[:-9], first + 5, rf".* in line {first + 8}, got "),
+    ):
+        with pytest.raises(FileError, match=rf"^{place}:1: object: should be whole: {what}"):
+            read(wrong)
 
 
 def test_a_row_of_json_without_a_time_is_left_out_and_told(read):
