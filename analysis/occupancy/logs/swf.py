@@ -71,7 +71,7 @@ def job_lines(lines: Sequence[str], first: int) -> list[tuple[int, list[str]]]:
     first : number of the first, from 1
     """
     return [
-        (at, line.split()) for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(";")
+        (at, line.split(None, _STATUS + 1)) for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(";")
     ]
 
 
