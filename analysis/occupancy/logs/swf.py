@@ -70,9 +70,8 @@ def job_lines(lines: Sequence[str], first: int) -> list[tuple[int, list[str]]]:
     lines : some of a log's
     first : number of the first, from 1
     """
-    return [
-        (at, line.split(None, _STATUS + 1)) for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(";")
-    ]
+    jobs = ((at, line) for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(";"))
+    return [(at, line.split(None, _STATUS + 1)) for at, line in jobs]
 
 
 def no_jobs(lines: int) -> FileError:
