@@ -156,6 +156,27 @@ def why_without(rows: Sequence[Percentile], requests: int, *, of_several: bool =
     return "; ".join(reasons)
 
 
+def why_no_waiting(response: Sequence[Percentile], waiting: Sequence[Percentile]) -> str:
+    """Return why percentiles of waiting have no band where those of the response have one; empty if all have one.
+
+    Parameters
+    ----------
+    response, waiting : of the same levels; no waiting where it is not known
+
+    Examples
+    --------
+    >>> p50, none = Percentile(0.5, 1.2, 1.0, 1.4), Percentile(0.5, 0.0, np.nan, np.nan)
+    >>> why_no_waiting([p50], [none])
+    'no bracket for waiting at p50: no request waited, so this log does not tell how long those of another day would'
+    >>> why_no_waiting([p50], [p50]), why_no_waiting([p50], [])
+    ('', '')
+    """
+    both = zip(response, waiting, strict=False)
+    names = [own.name for own, wait in both if np.isnan(wait.high_s) and not np.isnan(own.high_s)]
+    why = "no request waited, so this log does not tell how long those of another day would"
+    return f"no bracket for waiting at {_in_words(names)}: {why}" if names else ""
+
+
 def _in_words(texts: Sequence[str]) -> str:
     """Return two texts with ``and`` between them, of more the first and the last."""
     return " to ".join((texts[0], texts[-1])) if len(texts) > 2 else " and ".join(texts)

@@ -27,7 +27,7 @@ from analysis.occupancy.logs.rates import (
 )
 from analysis.occupancy.logs.reading import read_logs
 from analysis.occupancy.objective import ReplayStation
-from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_without
+from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_no_waiting, why_without
 from analysis.occupancy.replay import Replay
 from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
@@ -144,9 +144,9 @@ class LogPercentiles:
         columns = [name for name in ("response", "waiting") if getattr(self, name)]
         rows = [(at.name, *(str(getattr(self, name)[row]) for name in columns)) for row, at in enumerate(self.response)]
         yield table(("of the requests", *columns), rows)
-        why = why_without(self.response, requests)
-        if why:
-            yield Says(why)
+        for why in (why_without(self.response, requests), why_no_waiting(self.response, self.waiting)):
+            if why:
+                yield Says(why)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -115,10 +115,11 @@ def test_a_policy_that_was_said_is_what_tests_the_servers_of_a_short_log(tmp_pat
 
 def test_a_policy_is_not_tested_by_a_log_in_which_nobody_waits(tmp_path):
     """It was: "0.0% of the departures while a request waited contradict fcfs"; and waiting was "-0 s"."""
-    lines = "".join(f"{at}.1,{at + 3}.3\n" for at in range(40)) + "40.1,\n"
+    lines = "".join(f"{at}.1,{at + 3}.3\n" for at in range(120)) + "120.1,\n"
     (tmp_path / "log.csv").write_text("arrival_s,departure_s\n" + lines)
     text = wsc(tmp_path / "log.csv", "--servers", 40, "--policy", "fcfs").stdout
     assert "note: no request ever waited, so nothing tests fcfs on 40 servers: " in text
+    assert "\nno bracket for waiting at p50 and p90: no request waited, so this log" in text
     assert "contradict" not in text
     assert "-0 s" not in text
     assert "the replay serves 1 request that had not left only what it had got by then" in text
