@@ -41,8 +41,8 @@ COMMON: tuple[PolicyName, ...] = ("fcfs", "ps")
 ROUNDED = 0.2
 """More departures may contradict a policy where stamps are rounded: five ticks over the mean demand, or so many."""
 ON_ONE: tuple[PolicyName, ...] = ("random",)
-"""Policies that are looked for on one server only: whom several took does not follow from the log, so it has no demands
-whose likelihood could be compared."""
+"""Policies that are looked for on one server only: whom several took does not follow from the log; the likelihood is
+a sum over all that they may have taken, the permanent of a matrix: no quick algorithm is known (Valiant 1979)."""
 RESOLVED = 5.0
 """Other numbers of servers are no candidates if the mean demand on them is less than so many ticks of the stamps."""
 SUPPORT = 30

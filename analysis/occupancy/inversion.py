@@ -161,6 +161,11 @@ def _taken(time_s: Floats, job: Ints, draws: Floats, servers: int) -> Floats:
             waiting += 1
         elif taken_s[-1 - job[e]] < np.inf:
             busy -= 1
+        elif place[-1 - job[e]] >= 0:  # one in service left before it, in the same tick
+            at, waiting = place[-1 - job[e]], waiting - 1
+            line[at] = line[waiting]
+            place[line[at]] = at
+            place[-1 - job[e]], taken_s[-1 - job[e]] = -1, time_s[e]
         while busy < servers and waiting > 0:
             chosen = following[e + 1]
             if chosen < 0 or place[chosen] < 0:

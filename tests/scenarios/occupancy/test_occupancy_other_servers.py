@@ -49,6 +49,9 @@ def test_random_order_on_several_servers_has_brackets_of_a_course_that_it_may_ha
     arrival, demand = np.cumsum(rng.exponential(1.0, 4_000)), rng.exponential(3.6, 4_000)
     departure = serve("random", arrival, demand, 4, choice=rng.random(4_000)).departure_s
     assert drawn_demands(arrival, departure, 4).sum() == pytest.approx(demand.sum(), rel=1e-3)
+    for tick_s in (0.05, 0.7):  # two may leave in a tick in which one of them was taken
+        came, left = (np.floor(stamps / tick_s) * tick_s for stamps in (arrival, departure))
+        assert drawn_demands(came, left, 4).sum() == pytest.approx(demand.sum(), rel=0.01)
     log = Cleaned(arrival, departure, (), 0, paired=True)
     blocks, drawn = log_percentiles(log, None, 4), log_percentiles(log, None, 4, "random")
     assert drawn.waiting == ()
