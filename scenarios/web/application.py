@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -169,9 +170,18 @@ def _safely(
         except AbandonedError:
             return Response(status_code=_ABANDONED)
         except BusyError as error:
-            return PlainTextResponse(f"{error}. Ask again.\n", 503, {"Retry-After": "2"})
+            return _busy(request, f"{error}. Ask again.")
 
     return endpoint
+
+
+def _busy(request: Request, problem: str) -> Response:
+    """Return that the server is busy: a browser gets a page that fits a phone, without a template."""
+    waiting = {"Retry-After": "2"}
+    if "text/html" in request.headers.get("accept", ""):
+        head = '<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Busy</title>'
+        return HTMLResponse(f"{head}<p>{escape(problem)}</p></html>\n", 503, waiting)
+    return PlainTextResponse(f"{problem}\n", 503, waiting)
 
 
 async def _gone(request: Request) -> None:

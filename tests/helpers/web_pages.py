@@ -24,7 +24,9 @@ class Answer:
         return json.loads(self.text)
 
 
-def ask(app: Starlette, url: str, method: str = "GET", host: str | None = "localhost:8000") -> Answer:
+def ask(
+    app: Starlette, url: str, method: str = "GET", host: str | None = "localhost:8000", accept: str = "*/*"
+) -> Answer:
     """Send one request straight to the application."""
     path, _, query = url.partition("?")
     start: dict = {}
@@ -53,7 +55,7 @@ def ask(app: Starlette, url: str, method: str = "GET", host: str | None = "local
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": query.encode(),
-        "headers": [] if host is None else [(b"host", host.encode())],
+        "headers": [(b"accept", accept.encode()), *([] if host is None else [(b"host", host.encode())])],
         "server": ("127.0.0.1", 8000),
         "client": ("127.0.0.1", 50000),
     }
@@ -72,11 +74,12 @@ def frame_paths(answer: dict, tree: int = 0) -> list[tuple[str, ...]]:
 
 
 class Reader(HTMLParser):
-    """Collects tags, refuses pages whose tags do not close in order."""
+    """Collects tags, refuses pages whose tags do not close in order, and tables that do not scroll in their own box."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.boxes: list[bool] = []
         self.tags: list[tuple[str, dict]] = []
         self.said: list[str] = []
         self.feed(text)
@@ -87,14 +90,17 @@ class Reader(HTMLParser):
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), (tag, names)
         self.tags.append((tag, dict(attrs)))
+        assert tag != "table" or any(self.boxes)
         if tag not in VOID:
             self.open.append(tag)
+            self.boxes.append("wide" in (dict(attrs).get("class") or "").split())
 
     def handle_startendtag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open, tag
+        self.boxes.pop()
         assert self.open.pop() == tag, (tag, self.open)
 
     def handle_data(self, data):

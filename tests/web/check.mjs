@@ -66,7 +66,7 @@ async function withScripts(options, suffix) {
   const page = await open({ viewport: { width: 1280, height: 900 }, ...options });
   for (const path of PAGES) {
     await visit(page, path);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth) - page.viewportSize().width;
     expect(wide <= 0, `${path}${suffix}: is ${wide} pixels wider than the window`);
     const loose = await page.evaluate(() => [...document.querySelectorAll("table")].filter((each) => !each.closest(".wide")).length);
     expect(loose === 0, `${path}${suffix}: ${loose} tables do not scroll in a box of their own`);
@@ -204,7 +204,7 @@ async function refine() {
 
 // On a phone: the values of a dimension with their counts, put into the page when its list is opened; one restricts it.
 async function lists() {
-  const page = await open({ viewport: { width: 390, height: 844 }, isMobile: true });
+  const page = await open({ viewport: { width: 360, height: 740 }, isMobile: true });
   await visit(page, "/flame");
   await page.locator("details.asking summary").first().click();
   await page.locator(".lists summary", { hasText: "application" }).click();
@@ -238,7 +238,7 @@ async function everyLink() {
 }
 
 await withScripts({}, "");
-await withScripts({ colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true }, "_phone");
+await withScripts({ colorScheme: "dark", viewport: { width: 360, height: 740 }, isMobile: true }, "_phone");
 await flameGraph();
 await landing();
 await refine();

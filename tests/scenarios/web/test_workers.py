@@ -118,7 +118,10 @@ def test_a_busy_server_says_so(pages, monkeypatch):
     for path in ("/query", "/query.json"):
         answer = ask(pages, path)
         assert (answer.status, answer.headers["retry-after"]) == (503, "2")
-        assert "so many at once" in answer.text
+        assert answer.text == "so many at once. Ask again.\n"
+    page = harmless(ask(pages, "/query", accept="text/html,*/*;q=0.8"))
+    assert ("meta", {"name": "viewport", "content": "width=device-width"}) in page.tags
+    assert page.said == ["Busy", "so many at once. Ask again.", "\n"]
 
 
 def test_tables_of_pages_and_json_are_bounded_in_bytes(pages, monkeypatch):
