@@ -141,7 +141,7 @@ def known(fleet: WatchedFleet, counts: Floats, series: CountSeries) -> float:
     length = fleet.bins - start
     geometry = _last(series.geometry, length)
     part = np.array([[inside / (inside + before)]])
-    noise = replace(series.noise.of(np.array([row])), drift=0.0)
+    noise = replace(series.noise.of(np.array([row])), drift=0.0, walk=0.0)
     dispersion = float(noise.dispersion(geometry, 0, part, part * before, HOURS)[0, 0])
     return math.copysign(math.sqrt(max(deviance, 0.0) / dispersion), observed_after - expected)
 
@@ -284,7 +284,14 @@ def _share(count: float, total: int) -> str:
 
 def judge(asked: argparse.Namespace) -> None:
     """Print power, causes, false alarms, and rivals on the same series."""
-    design = Design(cost=asked.cost, least=asked.least, most=asked.most)
+    design = Design(
+        cost=asked.cost,
+        least=asked.least,
+        most=asked.most,
+        functions=asked.functions,
+        walk=asked.walk,
+        slope=asked.slope,
+    )
     first = HELD_OUT if asked.held_out else 0
     truth: list[Planted] = []
     alarms: list[Alarm] = []
@@ -460,6 +467,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     judging.add_argument("--cost", type=float, default=Design().cost)
     judging.add_argument("--least", type=float, default=Design().least)
     judging.add_argument("--most", type=float, default=Design().most)
+    judging.add_argument("--functions", type=int, default=Design().functions)
+    judging.add_argument("--walk", type=float, default=Design().walk, help="daily steps of functions' costs: their sd")
+    judging.add_argument(
+        "--slope", type=float, default=Design().slope, help="daily change of each: sd between functions"
+    )
     judging.set_defaults(run=judge)
     calm = commands.add_parser("quiet", help=quiet.__doc__)
     calm.add_argument("--series", type=int, default=20_000)

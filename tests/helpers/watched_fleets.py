@@ -52,6 +52,10 @@ class Design:
     """The same between machines, which lasts."""
     churn: float = 0.01
     """Part of the machines that is replaced every day."""
+    walk: float = 0.0
+    """Standard deviation of the daily steps of the logarithm of a function's cost, which last."""
+    slope: float = 0.0
+    """Standard deviation between functions of the daily change of that logarithm, the same every day."""
     cost: float = 5e-5
     """What is planted costs, as a share of all samples of the fleet."""
     least: float = 2e-5
@@ -251,8 +255,15 @@ class WatchedFleet:
         """Return (functions + 1, K, T) samples."""
         mean, rng, days = self.expected, self.rng, -(-self.bins // HOURS)
         factor = self._lasting(days) * self._daily(days)
+        factor *= self._drift(days)[:, None, :]
         factor[-1] = 1.0
         return rng.poisson(mean * np.repeat(factor, HOURS, axis=2)[:, :, : self.bins]).astype(np.float64)
+
+    def _drift(self, days: int) -> Floats:
+        """Return (functions + 1, D) factors of functions that drift slowly."""
+        rng, count = stream(self.world, "slow drift"), len(self.shares)
+        steps = rng.normal(0.0, self.design.walk, (count, days)) + rng.normal(0.0, self.design.slope, (count, 1))
+        return np.exp(np.cumsum(steps, axis=1))
 
     def _machines(self) -> Floats:
         return self.classes["part"].to_numpy(np.float64) * self.design.machines

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
 
-from analysis.profiling.changes.scan import Geometry, Windows, exemplary_root, scan, screened, threshold
+from analysis.profiling.changes.scan import Geometry, Noise, Windows, exemplary_root, scan, screened, threshold
 from analysis.profiling.changes.segments import Segments, by_hour, partition
 from analysis.profiling.changes.series import WEEK, CountSeries
 from models.arrays import Bools, Floats, Ints
@@ -33,6 +33,8 @@ _SCANNED = 100_000
 """Bins of series from which on these are scanned."""
 _MOST_DRIFTING = 4_000
 """Functions by which drift is measured."""
+_ROUNDS_OF_DRIFT = 4
+"""How often both its variances are fitted, each beside the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,43 +259,96 @@ def comparable(series: CountSeries) -> bool:
 
 def drifting(series: CountSeries) -> CountSeries:
     """Return series whose noise has the drift that is measured in them."""
-    return replace(series, noise=replace(series.noise, drift=drift_of(series)))
+    drift, walk = drift_of(series)
+    return replace(series, noise=replace(series.noise, drift=drift, walk=walk))
 
 
-def drift_of(series: CountSeries) -> float:
-    """Return the variance, from day to day, of the logarithm of functions' shares beyond samples and machines.
+def drift_of(series: CountSeries) -> tuple[float, float]:
+    """Return variances of the logarithm of functions' shares beyond samples and machines, over the fleet.
 
-    The median of the squared changes of a day against the days before, over the half of the functions that counts tell
-    best, is what it should be under a normal law (an empirical null, Efron 2004): a few that did change do not matter.
+    Of the half of the functions that counts tell best, the median of the squared changes of a day against the days
+    before, and that of the longest windows, are what they should be under a normal law (an empirical null, Efron 2004):
+    a few that did change do not matter.
+
+    Returns
+    -------
+    float
+        From day to day, where a day has nothing to do with others.
+    float
+        Of daily steps that last: 0 in less than four days.
     """
     clock, geometry = series.clock, series.geometry
     if clock.day not in geometry.lengths or clock.bins < 2 * clock.day:
-        return 0.0
-    at = geometry.lengths.index(clock.day)
-    only = Geometry((clock.day,), *(array[at : at + 1] for array in _arrays(geometry)))
-    ends = np.arange(2 * clock.day, clock.bins + 1, clock.day) - 1
-    size = series.sizes
-    large = np.flatnonzero(size >= np.median(size))[:_MOST_DRIFTING]
-    errors, squares = [np.zeros(0)], [np.zeros(0)]
-    for some in series.parts(large):
-        noise = replace(series.noise.of(some), drift=0.0)
-        counts, expected = series.counts_and_expected(some)
-        for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
-            errors.append(windows.error[:, ends].ravel())
-            squares.append(windows.log_factor[:, ends].ravel() ** 2)
-    error, square = np.concatenate(errors), np.concatenate(squares)
-    ways = np.tile(1.0 + 1.0 / (np.arange(len(ends)) + 1.0), len(large))
-    known = np.isfinite(error)
-    error, square, ways = error[known] ** 2, square[known], ways[known]
-    middle = float(chdtri(1, 0.5))
-    if not len(error) or float(np.median(square / error)) <= middle:
-        return 0.0
-    low, high = 0.0, float(np.median(square)) / middle + 1e-12
-    for _ in range(60):
-        between = (low + high) / 2.0
-        above = float(np.median(square / (error + between * ways))) > middle
-        low, high = (between, high) if above else (low, between)
-    return high
+        return 0.0, 0.0
+    days = _Squares.of(series, clock.day, clock.day)
+    drift, walk = days.fitted(Noise(np.zeros(1), drift=1.0), np.zeros(1)), 0.0
+    longest = max(length for length in geometry.lengths if 2 * length <= clock.bins)
+    if longest < 2 * clock.day:
+        return drift, walk
+    weeks = _Squares.of(series, longest, longest // 2)
+    for _ in range(_ROUNDS_OF_DRIFT):
+        walk = weeks.fitted(Noise(np.zeros(1), walk=1.0), weeks.variance(Noise(np.zeros(1), drift=drift)))
+        if not walk:
+            break
+        drift = days.fitted(Noise(np.zeros(1), drift=1.0), days.variance(Noise(np.zeros(1), walk=walk)))
+    return drift, walk
+
+
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """Squared changes of windows against the days before, of all functions that tell them."""
+
+    square: Floats
+    error: Floats
+    """Variance of each by samples and machines."""
+    days: float
+    """Of the window."""
+    before: Floats
+    """Days before it."""
+
+    @classmethod
+    def of(cls, series: CountSeries, length: int, step: int) -> "_Squares":
+        """Return those of windows of a length, of which each ends so many bins after the one before."""
+        clock, geometry = series.clock, series.geometry
+        at = geometry.lengths.index(length)
+        only = Geometry((length,), *(array[at : at + 1] for array in _arrays(geometry)))
+        ends = np.arange(2 * length, clock.bins + 1, step) - 1
+        size = series.sizes
+        large = np.flatnonzero(size >= np.median(size))[:_MOST_DRIFTING]
+        errors, squares = [np.zeros(0)], [np.zeros(0)]
+        for some in series.parts(large):
+            noise = replace(series.noise.of(some), drift=0.0, walk=0.0)
+            counts, expected = series.counts_and_expected(some)
+            for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
+                errors.append(windows.error[:, ends].ravel())
+                squares.append(windows.log_factor[:, ends].ravel() ** 2)
+        error, square = np.concatenate(errors), np.concatenate(squares)
+        before = np.tile((ends + 1 - length) / clock.day, len(large))
+        known = np.isfinite(error)
+        return cls(square[known], error[known] ** 2, length / clock.day, before[known])
+
+    def variance(self, noise: Noise) -> Floats:
+        """Return the variance of each by days that differ."""
+        return noise.of_days(self.days, self.before)
+
+    def fitted(self, noise: Noise, others: Floats) -> float:
+        """Return by what the variance of a noise is multiplied so that the median square is as expected.
+
+        Parameters
+        ----------
+        noise : whose days differ
+        others : variance of each by other reasons, beside its error
+        """
+        error, middle = self.error + others, float(chdtri(1, 0.5))
+        if not len(error) or float(np.median(self.square / error)) <= middle:
+            return 0.0
+        ways = self.variance(noise)
+        low, high = 0.0, float(np.median(self.square / ways)) / middle + 1e-12
+        for _ in range(40):
+            between = (low + high) / 2.0
+            above = float(np.median(self.square / (error + between * ways))) > middle
+            low, high = (between, high) if above else (low, between)
+        return high
 
 
 def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:

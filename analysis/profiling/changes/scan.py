@@ -162,15 +162,35 @@ class Noise:
     lasting: float = 0.0
     """Part of that variance that stays with the machine."""
     drift: float = 0.0
-    """Variance of the logarithm of the whole fleet's share from day to day."""
+    """Variance of the logarithm of the whole fleet's share from day to day, each day for itself."""
     clumps: Floats = field(default_factory=lambda: np.zeros(1))
     """(F,), or one for all: dispersion beyond that, of samples that come in clumps. It is that of windows of any
     length, and does not cancel where the same machines were seen before."""
+    walk: float = 0.0
+    """Variance of the daily steps of the same, which last: a random walk."""
 
     def of(self, rows: "Ints | slice") -> "Noise":
         """Return the noise of some series."""
         clumps = np.broadcast_to(self.clumps, self.excess.shape)
-        return Noise(self.excess[rows], self.lasting, self.drift, clumps[rows])
+        return Noise(self.excess[rows], self.lasting, self.drift, clumps[rows], self.walk)
+
+    @property
+    def by_days(self) -> tuple[float, float]:
+        """By what Σ 1/days of a window and before it, and their days, are multiplied: see `of_days`."""
+        return self.drift + self.walk / 6.0, self.walk / 3.0
+
+    def of_days(self, days: float | Floats, before: float | Floats) -> Floats:
+        """Return the variance of the logarithm of a window's level over that before, of days that differ.
+
+        Means of n and m days in a row of a random walk with steps of variance 1 differ by (n + m)/3 + (1/n + 1/m)/6.
+
+        Examples
+        --------
+        >>> Noise(np.zeros(1), walk=1.0).of_days(1.0, 1.0), Noise(np.zeros(1), drift=1.0).of_days(2.0, 4.0)
+        (array(1.), array(0.75))
+        """
+        alone, together = self.by_days
+        return np.asarray(alone * (1.0 / days + 1.0 / before) + together * (days + before))
 
     def over_days(self, row: int) -> float:
         """Return the dispersion of a series' counts over whole days."""
@@ -190,11 +210,11 @@ class Noise:
         stays = (1.0 - self.lasting) + self.lasting * geometry.lasting[at]
         spread = ((1.0 - share) * geometry.window[at] + share * geometry.before[at]) * stays
         still = 1.0 + self.excess[:, None] * spread + self.clumps[:, None]
-        if self.drift <= 0.0:
+        if not any(self.by_days):
             return np.asarray(still)
         days = max(geometry.lengths[at] / day, 1.0)
-        daily = self.drift * information * (1.0 / days + share / np.maximum((1.0 - share) * days, 1e-12))
-        return np.asarray(still + daily)
+        before = np.maximum((1.0 - share) * days, 1e-12) / np.maximum(share, 1e-12)
+        return np.asarray(still + information * self.of_days(days, before))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,7 +338,7 @@ def scan(
     for at, length in enumerate(geometry.lengths):
         if back != (period if length < period else length):
             back = period if length < period else length
-            totals = [np.cumsum(part, axis=1) for part in _compared(sums, exposure, back, drifting=noise.drift > 0.0)]
+            totals = [np.cumsum(part, axis=1) for part in _compared(sums, exposure, back, drifting=any(noise.by_days))]
         size, observed, mean, *variance = (_rolling(total, min(length, period)) for total in totals)
         information = variance[0] if variance else np.zeros(1)
         dispersion = noise.dispersion(geometry, at, _part(mean, size), information, day)
@@ -351,7 +371,8 @@ def screened(
     lengths_of = np.array(geometry.lengths, dtype=np.int64)
     scratch = np.zeros((6, counts.shape[1]))
     beyond = noise.excess, noise.clumps + np.zeros(len(counts))
-    _screen((counts, expected, *beyond), (lengths_of, *spread), (bound**2, noise.drift, day, period), scratch, near)
+    limits = bound**2, *noise.by_days, day, period
+    _screen((counts, expected, *beyond), (lengths_of, *spread), limits, scratch, near)
     return near
 
 
@@ -383,7 +404,7 @@ def _compare(scratch: Floats, back: int) -> None:
 def _screen(
     series: tuple[Floats, Floats, Floats, Floats],
     windows: tuple[Ints, Floats, Floats],
-    limits: tuple[float, float, int, int],
+    limits: tuple[float, float, float, int, int],
     scratch: Floats,
     near: Bools,
 ) -> None:
@@ -393,13 +414,13 @@ def _screen(
     ----------
     series : (F, T) counts and what is expected, (F,) dispersion beyond 1 of machine-days, and of clumps
     windows : (L,) lengths, (L, T) spread in the window and before
-    limits : squared bound, drift, bins of a day and of a period
+    limits : squared bound, `Noise.by_days`, bins of a day and of a period
     scratch : (6, T)
     near : (F,) of False
     """
     counts, expected, excess, clumps = series
     lengths_of, inside, earlier = windows
-    square, drift, day, period = limits
+    square, alone, together, day, period = limits
     size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
     for row in range(len(counts)):
         _sum_up(counts[row], expected[row], period, scratch)
@@ -424,9 +445,10 @@ def _screen(
                 part = own / max(all_of, 1e-300)
                 apart = excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
                 dispersion = 1.0 + apart + clumps[row]
-                if drift > 0.0:
+                if alone > 0.0:
                     inner = information[at] - (information[at - width] if at >= width else 0.0)
-                    dispersion += drift * inner * (1.0 / days + part / max((1.0 - part) * days, 1e-12))
+                    before = max((1.0 - part) * days, 1e-12) / max(part, 1e-12)
+                    dispersion += inner * (alone * (1.0 / days + 1.0 / before) + together * (days + before))
                 if deviance / (usual * rest) + 1e-3 > square * dispersion * (1.0 - 1e-6):
                     near[row] = True
                     break

@@ -89,8 +89,26 @@ def test_drift_from_day_to_day_is_measured():
     daily = np.repeat(rng.normal(0.0, 0.05, (60, 20)), 24, axis=1)
     counts = np.append(rng.poisson(2000.0 * np.exp(daily)), np.full((1, 480), 1e7), axis=0).astype(float)
     series = of_one_stratum(counts)
-    assert np.sqrt(drift_of(series)) == pytest.approx(0.05, rel=0.1)
+    drift, walk = drift_of(series)
+    assert np.sqrt(drift) == pytest.approx(0.05, rel=0.1)
+    assert np.sqrt(walk) < 0.01
     assert not changes(drifting(series), WatchCriteria())
+
+
+@pytest.mark.parametrize("steps", ["walk", "slope"])
+def test_functions_that_drift_slowly_are_not_named_and_one_that_grows_is(steps):
+    """Only days that have nothing to do with others were measured: one walk of 60 was named, and six of 60 slopes."""
+    rng = stream(8, "slow drift")
+    daily = rng.normal(0.0, 0.008, (60, 20)) if steps == "walk" else np.tile(rng.normal(0.0, 0.003, (60, 1)), 20)
+    mean = 2000.0 * np.exp(np.repeat(np.cumsum(daily, axis=1), 24, axis=1))
+    counts = np.append(rng.poisson(mean), np.full((1, 480), 1e6), axis=0).astype(float)
+    series = of_one_stratum(counts)
+    if steps == "walk":
+        assert np.sqrt(drift_of(series)[1]) == pytest.approx(0.008, rel=0.25)
+    assert not changes(drifting(series), WatchCriteria())
+    counts[0, 456:] = rng.poisson(1.3 * mean[0, 456:])
+    (growth,) = changes(drifting(of_one_stratum(counts)), WatchCriteria())
+    assert (growth.series, growth.kind) == (0, "growth")
 
 
 def test_growth_by_the_stated_factor_is_found_four_times_in_five():

@@ -31,13 +31,18 @@ def test_every_window_equals_that_of_the_readable_twin(seed, period, bins, mean)
                 assert seen == pytest.approx(twin or (0.0, 0.0), abs=1e-6)
 
 
-@given(seed=st.integers(0, 10**6), bound=st.floats(0.5, 4.0), drift=st.sampled_from([0.0, 0.01]))
+@given(
+    seed=st.integers(0, 10**6), bound=st.floats(0.5, 4.0), drift=st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, 0.01)])
+)
 @settings(max_examples=30, deadline=None)
 def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift):
     rng = stream(seed, "beyond")
     expected = rng.gamma(0.5, 4.0, (6, 20)) * (rng.random((6, 20)) < 0.9)
     counts = rng.poisson(expected * rng.choice([0.0, 0.5, 1.0, 3.0], (6, 20))).astype(float)
-    geometry, noise = of_one_machine(expected.sum(axis=0) + 1.0, 4), Noise(np.full(6, 0.1), 0.2, drift)
+    geometry, noise = (
+        of_one_machine(expected.sum(axis=0) + 1.0, 4),
+        Noise(np.full(6, 0.1), 0.2, drift[0], walk=drift[1]),
+    )
     near = screened(counts, expected, noise, geometry, bound, day=4, period=4)
     for windows in scan(counts, expected, noise, geometry, day=4, period=4):
         beyond, roots = windows.beyond(bound), windows.root
@@ -107,3 +112,10 @@ def test_a_step_is_seen_as_the_test_that_knows_its_time_sees_it():
 def test_windows_leave_a_period_before_them():
     assert lengths(48, 24)[-1] == 24
     assert lengths(24 * 5, 24)[-2:] == (72, 96)
+
+
+@pytest.mark.parametrize(("days", "before"), [(1, 1), (1, 9), (4, 10), (7, 7)])
+def test_the_mean_of_days_after_others_varies_by_a_walk_as_the_sum_over_its_steps(days, before):
+    level = np.tri(before + days)  # the walk's level on each day, by steps
+    contrast = level[before:].mean(axis=0) - level[:before].mean(axis=0)
+    assert Noise(np.zeros(1), walk=2.0).of_days(days, before) == pytest.approx(2.0 * float(contrast @ contrast))
