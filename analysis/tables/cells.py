@@ -4,7 +4,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from models.arrays import Bools, Ints
 Source: TypeAlias = Path | TableQuery | pd.DataFrame
 """Where a table comes from: a file, a query, or a frame in memory."""
 _QUOTED = re.compile(r'"[^"]*"')
+_UNCLOSED = "should close the quotation mark that a field opens here"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _END = "\ue000"
 """Stands below the last line of CSV, and within a field if that is not closed."""
@@ -231,14 +232,19 @@ def csv_cells(data: bytes) -> FileCells:
         return _unreadable(line, "should be UTF-8 text", f"byte 0x{data[error.start]:02x}")
     if text.startswith("{"):
         return _unreadable(1, _NO_JSON, text.partition("\n")[0][:60])
-    reader = csv.reader(chain(io.StringIO(text, newline=""), (_END,)), delimiter=_separator(text))
+    separator, read = _separator(text), list[str]()
+    reader = csv.reader(_remembered(chain(io.StringIO(text, newline=""), (_END,)), read), delimiter=separator)
     rows: list[list[str]] = []
     lines: list[int] = []
+    stray: list[FileFault] = []
     try:
         for row in reader:
             if row:
                 rows.append(row)
                 lines.append(reader.line_num)
+            if len(read) > 1:
+                stray += _stray(read, separator, reader.line_num)
+            read.clear()
     except csv.Error as error:
         line, got = reader.line_num, str(error)
         if "field limit" in got:
@@ -250,15 +256,42 @@ def csv_cells(data: bytes) -> FileCells:
     if last != [_END]:
         field = last[-1].removesuffix(_END)
         spanned = len(_LINE_END.findall(field)) + (not field.endswith(("\n", "\r")))
-        problem = "should close the quotation mark that a field opens here: all below is read as its text"
-        unclosed = FileFault(end - spanned, len(last), "row", problem, "none")
+        unclosed = FileFault(end - spanned, len(last), "row", f"{_UNCLOSED}: all below is read as its text", "none")
     if not rows:
         told = _unreadable(1, "should begin with a line of column names", "an empty file")
         return told if unclosed is None else replace(told, faults=[unclosed])
     names = [name.strip() for name in rows[0]]
     cells = _from_rows(names, rows[1:], lines[1:])
-    cells.faults += [] if unclosed is None else [unclosed]
+    cells.faults += stray if unclosed is None else [*stray, unclosed]
     return cells
+
+
+def _remembered(lines: Iterable[str], read: list[str]) -> Iterator[str]:
+    """Yield lines, and add each to those that were read."""
+    for line in lines:
+        read.append(line)
+        yield line
+
+
+def _stray(read: Sequence[str], separator: str, end: int) -> Iterator[FileFault]:
+    """Yield the fault of a row over several lines in which a quotation ends before a field does.
+
+    Then a mark that is not closed took the rows below it for text, up to another stray mark.
+
+    Parameters
+    ----------
+    read : its lines
+    separator : of fields
+    end : number of the last line
+    """
+    try:
+        next(csv.reader(read, delimiter=separator, strict=True))
+    except csv.Error as error:
+        if "expected after" in str(error):
+            first = next((at for at, line in enumerate(read) if line.count('"') % 2), 0)
+            below = len(read) - 1 - first
+            problem = f"{_UNCLOSED}: {below:,} line{'s' * (below != 1)} below are read as its text"
+            yield FileFault(end - below, 1, "row", problem, "none")
 
 
 def _opened(text: str, first: int, last: int) -> int:

@@ -428,16 +428,21 @@ def _columns(path: Path, names: Sequence[str], types: Callable[[bytes], Mapping[
     with stream_of(path) as source:
         quotes = _QuoteCounter(source)
         table = pacsv.read_csv(quotes, convert_options=options)
-    if quotes.count % 2:
-        raise pa.ArrowInvalid("a quotation mark that is not closed takes all below it for text")
+    if quotes.count % 2 or (quotes.count and quotes.lines != table.num_rows + 1):
+        raise pa.ArrowInvalid("lines between quotation marks may be a text, or rows that a stray mark takes for one")
     return table
 
 
 class _QuoteCounter:
-    """A CSV file whose quotation marks are counted as it is read."""
+    """A CSV file whose quotation marks and lines are counted as it is read."""
 
     def __init__(self, source: io.BufferedReader) -> None:
-        self._source, self.count = source, 0
+        self._source, self.count, self._ends, self._last = source, 0, 0, b"\n"
+
+    @property
+    def lines(self) -> int:
+        """Return how many lines there were."""
+        return self._ends + (self._last != b"\n")
 
     @property
     def closed(self) -> bool:
@@ -447,7 +452,8 @@ class _QuoteCounter:
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
         content = self._source.read(size)
-        self.count += content.count(b'"')
+        self.count, self._ends = self.count + content.count(b'"'), self._ends + content.count(b"\n")
+        self._last = content[-1:] or self._last
         return content
 
 

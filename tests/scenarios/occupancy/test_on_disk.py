@@ -570,6 +570,7 @@ FAULTY: dict[str, Callable[[], bytes]] = {
     "a long one": lambda: faulty(times_of("latency"), {10: "", 11: "", 301: "3,9e9"}),
     "an open quotation": lambda: faulty(times_of("ends"), {301: '"1,2'}),
     "an open quotation in a text": lambda: paths({30: '"/a\nb"', 301: '"/item'}),
+    "two open quotations": lambda: paths({30: '"/a\nb"', 200: '"/item', 203: '"/item'}),
     "an open quotation at the end": lambda: paths({400: '"/item'}),
     "a long open quotation": lambda: paths({301: '"/item'}, longer=400),
     "many": lambda: faulty(times_of("ends"), dict.fromkeys(range(9, 390), "x,y")),

@@ -240,6 +240,7 @@ def test_a_duration_is_not_needed_beside_both_stamps():
         ('1,2,"a\nb"\n2,3,"c\n3,4,d\n', r"^4:3: row: should close the quotation mark that a field opens here: all"),
         ('1,2,"a\nb"\n2,"3,c\n3,4,d', "^4:2: row: should close the quotation mark"),
         ('1,2,a\n2,3,"b', "^3:3: row: should close the quotation mark"),
+        ('1,2,a\n2,3,"b\n3,4,c\n4,5,"d\n', "^3:1: row: should close .* here: 2 lines below are read as its text"),
         ('1,2,a\n2,3,"b\n' + "3,4,c\n" * 30_000, "^3:1: file: should be CSV, got a field of more than 131,072"),
     ],
 )
