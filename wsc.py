@@ -970,12 +970,16 @@ def requests(
 class Service:
     """A service's log and the platform that it was made on."""
 
-    log: "pd.DataFrame | Path"
+    log: "Source"
     platform: str
     sheets: Path | None = None
+    recipe: "Recipe | None" = None
+    """How the log's columns become ours; as they are if left out."""
 
     def __repr__(self) -> str:
-        return f"<Service: {self.log.name if isinstance(self.log, Path) else 'a frame'} on {self.platform}>"
+        from analysis.tables.cells import name_of
+
+        return f"<Service: {self.log.name if isinstance(self.log, Path) else name_of(self.log)} on {self.platform}>"
 
     @_judged
     def predict(
@@ -1034,16 +1038,23 @@ class Service:
         ratio: Sequence[float] | None,
         clock_hz: Mapping[str, float] | None,
     ) -> "Iterator[ServiceQuestion]":
+        from analysis.tables.recipe import AS_IT_IS
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.files.options import clocks, instruction_ratio
 
         ends = None if ratio is None else instruction_ratio("--instruction-ratio", ",".join(map(str, ratio)))
         text = ",".join(f"{name}={hz!r}" for name, hz in (clock_hz or {}).items())
         at_hz = clocks("--clock", text) if text else {}
-        with _file("log", self.log) as file:
-            yield ServiceQuestion(
-                file, self.platform, _several(to), self.sheets, None, method, instruction_ratio=ends, clock_hz=at_hz
-            )
+        yield ServiceQuestion(
+            self.log,
+            self.platform,
+            _several(to),
+            self.sheets,
+            method=method,
+            instruction_ratio=ends,
+            clock_hz=at_hz,
+            recipe=self.recipe or AS_IT_IS,
+        )
 
 
 def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
@@ -1052,26 +1063,35 @@ def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
 
 
 @_judged
-def service(log: "pd.DataFrame | str | Path | Run", platform: str, *, sheets: str | Path | None = None) -> Service:
+def service(
+    log: "Table",
+    platform: str,
+    *,
+    sheets: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+) -> Service:
     """Return a service's log, to be asked about other platforms.
 
     Parameters
     ----------
-    log : a row an interval: a frame, CSV or Parquet; or a run
+    log : a row an interval
     platform : that it was made on
     sheets : YAML file of your own spec sheets, as ``--platforms`` of the commands; their platforms may then be named
+    columns : by our name, an expression over the log's columns; others are left aside
+    where : an expression that is true of the rows that are taken
 
     Examples
     --------
     >>> service("service.csv", "piii").platform
     'piii'
     """
-    import pandas as pd
-
+    from analysis.crossplatform.log_columns import not_of_log
     from scenarios.runs import arguments
 
-    source = log if isinstance(log, pd.DataFrame) else arguments.file("log", log, "a frame, a path or a run")
-    return Service(source, platform, None if sheets is None else Path(sheets))
+    source = arguments.table("log", log)
+    recipe = _recipe_of_other(source, columns, where, not_of_log)
+    return Service(source, platform, None if sheets is None else Path(sheets), recipe)
 
 
 @_judged
@@ -1249,10 +1269,12 @@ def profile(*paths: "str | Path | Run", drawn_from: _Count | None = None) -> Pro
 
 @_judged
 def affinity(
-    table: "pd.DataFrame | str | Path | Run",
+    table: "Table",
     *,
     method: Literal["lp", "anneal"] = "lp",
     sheets: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    where: str | None = None,
 ) -> "Assignment":
     """Return the best assignment of jobs to platforms: ``wsc affinity``.
 
@@ -1260,6 +1282,7 @@ def affinity(
     ----------
     table : a row a job and platform, or a profiled run
     sheets : YAML file of your own spec sheets, to be known beside the shipped ones
+    columns, where : as of `service`
 
     Examples
     --------
@@ -1269,10 +1292,15 @@ def affinity(
     >>> affinity(table).frame()[["job", "platform"]].to_numpy().tolist()
     [['crunch', 'new'], ['scan', 'old']]
     """
+    from analysis.profiling.affinity.table import NAMES
+    from scenarios.files.recipes import unknown
     from scenarios.profiling.affinity import affinity as advised
+    from scenarios.runs import arguments
 
-    with _file("table", table) as file, _progress("assigning jobs"):
-        return advised(file, method, platforms=None if sheets is None else Path(sheets))
+    source = arguments.table("table", table)
+    recipe = _recipe_of_other(source, columns, where, lambda name: unknown(name, NAMES))
+    with _progress("assigning jobs"):
+        return advised(source, method, platforms=None if sheets is None else Path(sheets), recipe=recipe)
 
 
 def main() -> None:
@@ -1343,6 +1371,16 @@ def _recipe(function: Callable[..., object], columns: Columns, sources: "Sequenc
 
     arguments.known_names(function, columns, Columns.__annotations__)
     return recipe_of(columns, recipe_beside(sources))
+
+
+def _recipe_of_other(
+    source: "Source", columns: Mapping[str, str] | None, where: str | None, wrong: Callable[[str], str]
+) -> "Recipe":
+    """Return the recipe of a table that is none of observations, or the one beside it."""
+    from analysis.tables.cells import recipe_beside
+    from scenarios.files.recipes import recipe_of
+
+    return recipe_of({"columns": columns or {}, "where": where}, recipe_beside([source]), wrong)
 
 
 @contextmanager

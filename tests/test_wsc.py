@@ -246,8 +246,13 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         (lambda: wsc.requests(LOG, 1, polcy="fcfs"), r"^polcy: there is no such argument \(did you mean policy\?\)$"),
         (lambda: wsc.requests(pd.DataFrame(), 1), "^log: should have columns and rows, got an empty frame$"),
         (lambda: wsc.requests(3, 1), "^log: should be a frame, a path or a run, got 3$"),
-        (lambda: wsc.service(3, "piii"), "^log: should be a frame, a path or a run, got 3$"),
-        (lambda: wsc.service(LOG, "piii").predict("pres"), "instructions: column is missing, got columns arrival_s"),
+        (lambda: wsc.service(3, "piii"), "^log: should be a frame, a path, a SELECT or a run, got 3$"),
+        (
+            lambda: wsc.service(LOG, "piii").predict("pres"),
+            "instructions: column is missing .*, got columns arr",
+        ),
+        (lambda: wsc.service(LOG, "piii", columns={"speed": "1"}), "^columns.speed: is no column of a service log; "),
+        (lambda: wsc.affinity(LOG, columns={"cpy": "1"}), r"^columns.cpy: is none of our columns \(did you mean cpi"),
         (
             lambda: PIII.predict("graviton_4", instruction_ratio=(2, 1)),
             '^instruction_ratio: should be LOW,HIGH with .*, got "2.0,1.0"$',

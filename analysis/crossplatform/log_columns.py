@@ -13,6 +13,7 @@ column                    what it holds, a row for each interval
 ========================= ====================================================================================
 
 Times may end in ``_ms`` or ``_us`` instead, and counters in ``_1e3``, ``_1e4`` and so on where they count thousands.
+A recipe makes them of somebody else's columns.
 """
 
 import re
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from analysis.tables.columns import BY_EXPRESSION, remedied
 from analysis.tables.faults import FileFault
 
 REQUESTS = "requests_"
@@ -44,19 +46,36 @@ class LogColumn:
     factor: float = 1.0
 
 
-def log_columns(names: Sequence[str]) -> tuple[dict[str, LogColumn], list[FileFault]]:
-    """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns."""
+def log_columns(names: Sequence[str], *, others: bool = False) -> tuple[dict[str, LogColumn], list[FileFault]]:
+    """Return what the columns of a file hold, by that, and faults: unknown, twice in two units, missing columns.
+
+    Parameters
+    ----------
+    others : whether columns that are none of a service log are left aside
+    """
     columns, faults = dict[str, LogColumn](), list[FileFault]()
     for position, name in enumerate(names, 1):
         column = _column(name)
         if column is None:
-            faults.append(FileFault(1, position, name, f"is no column of a service log{_hint(name)}", "it"))
+            if not others:
+                faults.append(FileFault(1, position, name, not_of_log(name), ""))
         elif column.holds in columns and columns[column.holds].name != name:
             already = columns[column.holds].name
             faults.append(FileFault(1, position, name, f"should not be there beside {already}", "both"))
         else:
             columns[column.holds] = column
     return columns, faults + list(_missing(names, columns))
+
+
+def not_of_log(name: str) -> str:
+    """Return what is wrong with a name that should be of a column of a service log; nothing if it is one.
+
+    Examples
+    --------
+    >>> not_of_log("requests_buy"), not_of_log("response_ms")
+    ('', 'is no column of a service log; perhaps response_time_s')
+    """
+    return "" if _column(name) else f"is no column of a service log{_hint(name)}"
 
 
 def _column(name: str) -> LogColumn | None:
@@ -85,13 +104,14 @@ def _missing(names: Sequence[str], columns: dict[str, LogColumn]) -> Iterator[Fi
     got = f"columns {', '.join(names)}"
     times = [columns[name].name for name in ("start", "timestamp") if name in columns]
     if not times:
-        yield FileFault(1, 1, "start_s", "or timestamp should be there", got)
+        yield FileFault(1, 1, "start_s", f"or timestamp should be there{remedied(BY_EXPRESSION, 'start_s')}", got)
     if len(times) == 2:
         yield FileFault(1, names.index(times[1]) + 1, times[1], f"should not be there beside {times[0]}", "both")
     if not any(name.startswith(REQUESTS) for name in columns):
-        yield FileFault(1, 1, f"{REQUESTS}TYPE", "should be there for at least one type", got)
+        problem = f"should be there for at least one type{remedied(BY_EXPRESSION, f'{REQUESTS}TYPE')}"
+        yield FileFault(1, 1, f"{REQUESTS}TYPE", problem, got)
     levels = [level for level in range(3, 10) if f"l{level}_misses" in columns]
     between = [f"l{level}_misses" for level in range(3, max(levels, default=0))]
     for name in (*_REQUIRED, *between):
         if name not in columns:
-            yield FileFault(1, 1, name, "column is missing", got)
+            yield FileFault(1, 1, name, f"column is missing{remedied(BY_EXPRESSION, name)}", got)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,9 @@ import pandas as pd
 from analysis.crossplatform.evidence import ServiceLog
 from analysis.crossplatform.log_columns import REQUESTS, LogColumn, log_columns
 from analysis.occupancy.logs.log import PER_SECOND, unit_of
-from analysis.tables.cells import FileCells, cells_of
+from analysis.tables.cells import FileCells, Source, cells_of
 from analysis.tables.faults import FileError, FileFault
+from analysis.tables.recipe import AS_IT_IS, NO_NUMBER, Recipe, prepared
 from models.arrays import Floats, Ints
 from models.errors import InputError
 
@@ -74,11 +74,16 @@ def from_tables(counts: pd.DataFrame, log: pd.DataFrame, cpu: pd.DataFrame, plat
     )
 
 
-def read(path: Path) -> ServiceLog:
-    """Read the log of a service from a CSV or Parquet file, gzipped or not, in the form of table 1 of the paper.
+def read(source: Source, recipe: Recipe = AS_IT_IS) -> ServiceLog:
+    """Read the log of a service from a CSV or Parquet file, a query or a frame, in the form of table 1 of the paper.
 
     `log_columns` says which columns there are. Rows may be in any order; an interval without a row is not in the log.
     Where a cell of response time or utilisation is empty, it is NaN.
+
+    Parameters
+    ----------
+    source : the file, gzipped or not, query or frame
+    recipe : how its columns become those of a log; with one, its other columns are left aside
 
     Raises
     ------
@@ -94,6 +99,7 @@ def read(path: Path) -> ServiceLog:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "log.csv"
     ...     _ = file.write_text("start_s,requests_buy,instructions_1e4,l1_misses,l2_misses,response_time_ms\\n"
@@ -102,10 +108,12 @@ def read(path: Path) -> ServiceLog:
     >>> log.types, log.interval_s, log.instructions.tolist(), log.response_time_s.tolist()
     (('buy',), 60.0, [2803220000.0, 3116410000.0, 900000000.0], [0.25, nan, 0.125])
     """
-    cells = cells_of(path)
+    cells = cells_of(source)
     if not cells.names or any(fault.line == 1 for fault in cells.faults):
         raise FileError(cells.faults)
-    columns, faults = log_columns(cells.names)
+    if not recipe.takes_as_is:
+        cells = prepared(cells, recipe)
+    columns, faults = log_columns(cells.names, others=not recipe.takes_as_is)
     faults = [*cells.faults, *faults]
     values = dict[str, Floats]()
     for holds, column in columns.items():
@@ -139,12 +147,15 @@ def _log(values: Mapping[str, Floats]) -> ServiceLog:
 def _numbers(cells: FileCells, column: LogColumn) -> tuple[Floats, list[FileFault]]:
     """Return a column as numbers in its base unit, and the faults of its cells, one for each at most."""
     text = _text(cells, column.name)
-    empty = text.str.lower().isin(_EMPTY).to_numpy()
+    unread = np.zeros(len(text), dtype=bool)
+    for missing in cells.computed.get(column.name, ()):
+        unread |= missing.rows & (missing.problem == NO_NUMBER)
+    empty = text.str.lower().isin(_EMPTY).to_numpy() & ~unread
     value = pd.to_numeric(text.mask(empty), errors="coerce").to_numpy(dtype=np.float64)
     finite = np.isfinite(value)
     problems = {
         "should not be empty": empty & (column.holds not in _MAY_BE_EMPTY),
-        "should be a number": np.isnan(value) & ~empty,
+        NO_NUMBER: np.isnan(value) & ~empty,
         "should be a finite number": np.isinf(value),
         "should be at least 0": finite & (value < 0) & (column.holds != "start"),
         "should be a whole number": finite & (value != np.floor(value)) & column.holds.startswith(REQUESTS),

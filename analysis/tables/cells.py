@@ -100,10 +100,14 @@ class FileCells:
         return column.astype(str).str.strip()
 
     def faults_of(self, name: str, wrong: "Bools | pd.Series[bool]", problem: str) -> Iterator[FileFault]:
-        """Yield the fault of every cell of a column that is wrong."""
+        """Yield the fault of every cell of a column that is wrong; of one that was computed, that of what it lacks."""
         for row in np.flatnonzero(np.asarray(wrong, dtype=np.bool_)):
-            got = f'"{self.columns[name].iloc[row]}"'
-            yield FileFault(int(self.lines[row]), self.position(name), name, problem, got)
+            lacks = next((missing for missing in self.computed.get(name, ()) if missing.rows[row]), None)
+            field, what = (name, problem) if lacks is None else lacks[:2]
+            cell = (self.columns[field] if lacks is None or lacks.found is None else lacks.found).iloc[row]
+            yield FileFault(
+                int(self.lines[row]), self.position(field), field, what, f'"{"" if cell is None else cell}"'
+            )
 
 
 def name_of(source: Source) -> str:

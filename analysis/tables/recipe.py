@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -99,6 +99,8 @@ class Recipe:
 
 
 AS_IT_IS = Recipe()
+NO_NUMBER: Final = "should be a number"
+"""What is wrong with a cell that is not empty, where an expression takes its column as one of numbers."""
 
 
 class _Column(NamedTuple):
@@ -271,7 +273,7 @@ def _column(cells: FileCells, name: str, *, is_text: bool) -> _Column:
 
 
 def _missing(name: str, column: _Column) -> Iterator[Missing]:
-    for rows, problem in ((column.empty, "should not be empty"), (column.unread, "should be a number")):
+    for rows, problem in ((column.empty, "should not be empty"), (column.unread, NO_NUMBER)):
         if rows.any():
             yield Missing(name, problem, rows)
 

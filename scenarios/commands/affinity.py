@@ -1,24 +1,18 @@
 """The command `wsc affinity`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, Platforms
+from scenarios.commands.tables import NamedTables, reads_pairs
 
 
 @guard
+@reads_pairs
 def affinity(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TABLE.csv|RUN",
-            help="Table of job, platform, load, cpi, capacity, optionally clock_hz and cpi_se; or a profiled "
-            "run's folder.",
-        ),
-    ],
+    read: NamedTables,
     *,
     method: Annotated[Literal["lp", "anneal"], typer.Option(help="The exact optimum, or simulated annealing.")] = "lp",
     keep_traffic: Annotated[
@@ -33,5 +27,6 @@ def affinity(
     """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
     from scenarios.profiling import affinity as advised
 
-    payload = advised.affinity(table, method, keep_traffic=keep_traffic, judged=judge, platforms=platforms)
-    answer(payload, json)
+    (source,) = read.sources
+    asked = {"keep_traffic": keep_traffic, "judged": judge}
+    answer(advised.affinity(source, method, platforms=platforms, recipe=read.recipe, **asked), json)

@@ -117,10 +117,6 @@ AnyEstimator = Annotated[
     str,
     written(partial(options.estimator_of, own=True), "NAME", help=f"{_ESTIMATORS}, or your own as mine.py:Mine."),
 ]
-ServiceLog = Annotated[
-    Path,
-    typer.Argument(help="Log of a service, one row per interval: CSV or Parquet; or the folder of a run."),
-]
 Service = Annotated[
     str | None, typer.Option(metavar="NAME", help="Service to read, where a fleet's run served several.")
 ]
@@ -133,6 +129,7 @@ Prices = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
+        parser=str,
         help="Table, or a SELECT, of platform, price, years, power_w, power_price, and perhaps carbon_kg and "
         "carbon_kg_per_kwh.",
     ),
@@ -154,5 +151,6 @@ Clocks = Annotated[
     ),
 ]
 Benchmarks = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Public scores: CSV or Parquet with platform and score_per_s.")
+    Path | None,
+    typer.Option(metavar="FILE", parser=str, help="Table, or a SELECT, of public scores: platform, score_per_s."),
 ]

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Ratio, Service, ServiceLog, written
+from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Ratio, Service, written
+from scenarios.commands.tables import NamedTables, reads_log
 from scenarios.files import options
 
 
 @guard
+@reads_log
 def predict(
-    log: ServiceLog,
+    read: NamedTables,
     *,
     origin: From,
     to: Annotated[Sequence[str], written(options.names_of, "PLATFORM,…", help="Platforms to predict for.")],
@@ -35,6 +37,9 @@ def predict(
     from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
-    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, service, ratio, clock or {})
+    log, recipe = read.sources[0], read.recipe
+    question = ServiceQuestion(
+        log, origin, tuple(to), platforms, benchmarks, method, service, ratio, clock or {}, recipe
+    )
     predicted = predictions.predict(question)
     answer(predicted, json)

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from scenarios.commands.guard import answer, guard
-from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Prices, Ratio, ServiceLog, written
+from scenarios.commands.options import Benchmarks, Clocks, From, Json, Platforms, Prices, Ratio, written
+from scenarios.commands.tables import NamedTables, reads_log
 from scenarios.files import options
 
 
@@ -18,8 +19,9 @@ def _time(option: str, text: str) -> float:
 
 
 @guard
+@reads_log
 def select(
-    log: ServiceLog,
+    read: NamedTables,
     *,
     origin: From,
     bound: Annotated[float, written(_time, "TIME", help="Bound on mean response time, such as 150ms.")],
@@ -40,13 +42,13 @@ def select(
     json: Json = False,
 ) -> None:
     """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
-    from analysis.tables.cells import source_of
     from scenarios.crossplatform import select as choices
     from scenarios.crossplatform.calibration import ServiceQuestion
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
-    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {})
-    selection = choices.select(question, bound, None if prices is None else source_of(str(prices)))
+    log, recipe = read.sources[0], read.recipe
+    question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {}, recipe)
+    selection = choices.select(question, bound, prices)
     answer(selection, json)
     if not selection.feasible:
         raise typer.Exit(1)

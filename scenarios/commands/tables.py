@@ -1,4 +1,4 @@
-"""Options of the commands that read tables of observations: which columns of somebody else's table are ours."""
+"""Options of the commands that read tables: which columns of somebody else's table are ours."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -121,21 +121,61 @@ def reads_table(help: str) -> Callable[[Callable[..., None]], Callable[..., None
     return partial(_reading, argument=Annotated[str, typer.Argument(metavar="TABLE", help=help)])
 
 
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the log of a service, and the options of its columns and rows."""
+    holds = "Log of a service, one row per interval: CSV or Parquet; a SELECT; or the folder of a run."
+    argument = Annotated[str, typer.Argument(metavar="LOG", help=holds)]
+    return _reading(command, argument=argument, options=_OF_OTHERS, wrong=_not_of_log)
+
+
+def _not_of_log(name: str) -> str:
+    from analysis.crossplatform.log_columns import not_of_log
+
+    return not_of_log(name)
+
+
+def reads_pairs(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a table of jobs on platforms, and the options of its columns and rows."""
+    holds = (
+        "Table of job, platform, load, cpi, capacity, optionally clock_hz and cpi_se: CSV or Parquet; a SELECT; or a "
+        "profiled run's folder."
+    )
+    argument = Annotated[str, typer.Argument(metavar="TABLE|RUN", help=holds)]
+    return _reading(command, argument=argument, options=_OF_OTHERS, wrong=_not_of_pairs)
+
+
+def _not_of_pairs(name: str) -> str:
+    from analysis.profiling.affinity.table import NAMES
+    from scenarios.files.recipes import unknown
+
+    return unknown(name, NAMES)
+
+
+_OF_OTHERS = ("column", "columns", "rows_where", "database")
+"""Options of a table that is none of observations."""
+
+
 def reads_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what makes the tables of a command of some of its options, in order, and gives it those of columns."""
     return partial(_reading, names=names)
 
 
-def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: Any = None) -> Callable[..., None]:  # noqa: ANN401  # an annotation
+def _reading(
+    command: Callable[..., None],
+    names: Sequence[str] = (),
+    argument: Any = None,  # noqa: ANN401  # an annotation
+    options: Sequence[str] = tuple(_OPTIONS),
+    wrong: Callable[[str], str] | None = None,
+) -> Callable[..., None]:
     """Return a command whose first parameter, the named tables, is made of an argument or of options."""
 
     @wraps(command)
     def reading(**given: Any) -> None:  # noqa: ANN401  # options of all types
         tables = given.pop("tables", None) or [given[name] for name in names]
         named = [tables] if isinstance(tables, str) else tables
-        read = _tables(named, **{name: given.pop(name) for name in _OPTIONS})
+        read = _tables(named, wrong, **{name: given.pop(name) for name in options})
         given |= dict(zip(names, read.sources, strict=False))
-        for name in ("jobs", "prices"):
+        for name in ("jobs", "prices", "benchmarks"):
             if given.get(name) is not None:
                 from analysis.tables.cells import source_of
 
@@ -144,7 +184,7 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
 
     _, *own = inspect.signature(command).parameters.values()
     positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OPTIONS.items()]
+    added = [inspect.Parameter(name, keyword, default=None, annotation=_OPTIONS[name]) for name in options]
     first = [] if argument is None else [inspect.Parameter("tables", positional, annotation=argument)]
     at = next((place for place, entry in enumerate(own) if entry.name == "json"), len(own))
     signature = inspect.Signature([*first, *own[:at], *added, *own[at:]])
@@ -155,7 +195,12 @@ def _reading(command: Callable[..., None], names: Sequence[str] = (), argument: 
 
 
 def _tables(
-    named: list[str], database: Path | None, column: list[str] | None, columns: Path | None, **given: object
+    named: list[str],
+    wrong: Callable[[str], str] | None,
+    database: Path | None,
+    column: list[str] | None,
+    columns: Path | None,
+    **given: object,
 ) -> NamedTables:
     """Return the sources and the recipe that options give; what they do not say is as a file beside a table says."""
     from analysis.tables.cells import recipe_beside, source_of
@@ -170,4 +215,5 @@ def _tables(
         return NamedTables(sources, AS_IT_IS, database)
     from scenarios.files.recipes import columns_of, recipe_of
 
-    return NamedTables(sources, recipe_of({"columns": columns_of(column or ()), **given}, file), database)
+    recipe = recipe_of({"columns": columns_of(column or (), wrong), **given}, file, wrong)
+    return NamedTables(sources, recipe, database)

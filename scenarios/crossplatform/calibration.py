@@ -18,7 +18,9 @@ from analysis.crossplatform.logs import read
 from analysis.crossplatform.measured import OWN_SHARE
 from analysis.crossplatform.methods import METHODS
 from analysis.crossplatform.own_methods import own_method
+from analysis.tables.cells import Source, name_of
 from analysis.tables.columns import Field, read_table
+from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.code.parts import PartError, is_part
 from models.errors import ArgumentError, InputError
 from models.platforms import UNKNOWN, Platform, same_instructions
@@ -56,12 +58,13 @@ _RATIO = "instruction_ratio"
 class ServiceQuestion:
     """What is asked of a log: where it was made, for which platforms, on what evidence and by which method."""
 
-    log: Path
+    log: Source
+    """A row an interval, or the folder of a run."""
     origin: str
     to: tuple[str, ...] = ()
     """Platforms that are predicted for; none: all that are known."""
     platforms: Path | None = None
-    benchmarks: Path | None = None
+    benchmarks: Source | None = None
     method: str | None = None
     service: str | None = None
     """Of a fleet's run that served several."""
@@ -69,6 +72,18 @@ class ServiceQuestion:
     """Instructions of a request on a platform of another instruction set over those of the log: ends of 90%."""
     clock_hz: Mapping[str, float] = field(default_factory=dict)
     """Of platforms that do not run at the base clock of their spec sheets; a run says those of its own."""
+    recipe: Recipe = AS_IT_IS
+    """How the log's columns become ours."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Of a run; None of any other log."""
+        return self.log if isinstance(self.log, Path) and self.log.is_dir() else None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the log is the folder of a run of a fleet that served the requests of services."""
+        return self.folder is not None and is_served(self.folder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,19 +102,21 @@ class Calibrated:
 
 def calibrate(question: ServiceQuestion) -> Calibrated:
     """Return the method that is asked for, calibrated on the whole log."""
-    sheets = {**_of_run(question.log), **available(question.platforms)}
+    if question.folder is not None and not question.recipe.takes_as_is:
+        refuse_log(question.log, "is a run's folder, whose columns are ours: --column and --where are about a table")
+    sheets = {**_of_run(question.folder), **available(question.platforms)}
     origin = question.origin.strip()
     choose_each([[origin], [name.strip() for name in question.to]], sheets)
-    clock_hz = {**_clocks_of_run(question.log), **_clocks(question, sheets)}
+    clock_hz = {**_clocks_of_run(question.folder), **_clocks(question, sheets)}
     known = dict(at_clocks(sheets, clock_hz))
     _, chosen = choose_each([[origin], [name.strip() for name in question.to]], known)
-    if is_served(question.log):
-        log, note = log_on(question.log, question.service, known[origin])
+    if question.folder is not None and question.is_served:
+        log, note = log_on(question.folder, question.service, known[origin])
         logs, scores, read = {origin: log}, None, [note]
     elif question.service is not None:
         raise ArgumentError("service", "is about the folder of a fleet's run that served requests", question.service)
     else:
-        (logs, scores), read = _read(question.log, origin, known), []
+        (logs, scores), read = _read(question, origin, known), []
     method, notes = _method(question.method, logs[origin])
     if question.clock_hz and method.name == "benchmark":
         text = ",".join(f"{name}={hz / 1e9:g}GHz" for name, hz in question.clock_hz.items())
@@ -139,14 +156,14 @@ def calibrate(question: ServiceQuestion) -> Calibrated:
     return Calibrated(evidence, targets, method, predictor, (*notes, *_notes(evidence)), foreign)
 
 
-def _of_run(log: Path) -> Mapping[str, Platform]:
+def _of_run(folder: Path | None) -> Mapping[str, Platform]:
     """Return the spec sheets that the scenario of a run knew, none of other logs."""
-    return open_run(log).sheets if (log / "manifest.json").is_file() else {}
+    return open_run(folder).sheets if folder is not None and (folder / "manifest.json").is_file() else {}
 
 
-def _clocks_of_run(log: Path) -> Mapping[str, float]:
+def _clocks_of_run(folder: Path | None) -> Mapping[str, float]:
     """Return the clocks at which the platforms of a run ran that was not at their base clocks; none of other logs."""
-    return open_run(log).clock_hz if (log / "manifest.json").is_file() else {}
+    return open_run(folder).clock_hz if folder is not None and (folder / "manifest.json").is_file() else {}
 
 
 def _clocks(question: ServiceQuestion, sheets: Mapping[str, Platform]) -> Mapping[str, float]:
@@ -234,7 +251,7 @@ def _of_one_instruction_set(evidence: Evidence, method: PredictionMethod) -> tup
     return evidence, notes
 
 
-def _said_of_scores(path: Path, evidence: Evidence) -> Iterator[str]:
+def _said_of_scores(source: Source, evidence: Evidence) -> Iterator[str]:
     """Yield which scores are of no platform that is known: servers of others, or names misspelt."""
     table = evidence.benchmarks
     names = [] if table is None else [str(name) for name in table["platform"] if name not in evidence.platforms]
@@ -242,7 +259,7 @@ def _said_of_scores(path: Path, evidence: Evidence) -> Iterator[str]:
         meant = [(name, closest(name, evidence.platforms)) for name in names[:_MOST_SCORES]]
         unknown = ", ".join(f"{name} ({near})" if near.startswith("did") else name for name, near in meant)
         more = f" and {len(names) - len(meant):,} more" if len(names) > len(meant) else ""
-        yield f"{path}: scores that are not used, as no platform of that name is known: {unknown}{more}"
+        yield f"{name_of(source)}: scores that are not used, as no platform of that name is known: {unknown}{more}"
 
 
 def _refuse_ratio(question: ServiceQuestion, method: PredictionMethod, foreign: Sequence[Platform]) -> None:
@@ -267,11 +284,14 @@ def _said_of_ratio(ratio: tuple[float, float], origin: Platform, foreign: Sequen
     )
 
 
-def _read(path: Path, origin: str, known: Mapping[str, Platform]) -> tuple[dict[str, ServiceLog], pd.DataFrame | None]:
-    """Return the log of a file, or those of a run with its public scores; that of the origin first."""
-    if not path.is_dir():
-        with faults_in(path):
-            return {origin: read(path)}, None
+def _read(
+    question: ServiceQuestion, origin: str, known: Mapping[str, Platform]
+) -> tuple[dict[str, ServiceLog], pd.DataFrame | None]:
+    """Return the log of a table, or those of a run with its public scores; that of the origin first."""
+    path = question.folder
+    if path is None:
+        with faults_in(question.log):
+            return {origin: read(question.log, question.recipe)}, None
     run = open_run(path)
     missing = [name for name in _TABLES if not run.has(name)]
     if missing and run.manifest.get("kind") != "cross_platform":
@@ -304,10 +324,10 @@ def _cycles_per_instruction(evidence: Evidence) -> float:
     return float(cycles / rows.instructions.sum())
 
 
-def _scores(path: Path) -> pd.DataFrame:
-    """Return public scores from a file; the counters of a request are NaN where they are not published."""
-    with faults_in(path):
-        table = read_table(path, SCORES, lambda _names: ("platform",))
+def _scores(source: Source) -> pd.DataFrame:
+    """Return public scores from a table; the counters of a request are NaN where they are not published."""
+    with faults_in(source):
+        table = read_table(source, SCORES, lambda _names: ("platform",))
     for name in _COUNTED:
         table[name] = pd.to_numeric(table[name], errors="coerce") if name in table else np.nan
     return table[["platform", "score_per_s", *_COUNTED]]
@@ -433,9 +453,9 @@ def about(fitted: Calibrated) -> AboutLog:
     return AboutLog(evidence.calibration, evidence.platform.isa, fitted.method.name, types, len(log.start_s))
 
 
-def refuse_log(log: Path, problem: str) -> NoReturn:
+def refuse_log(log: Source, problem: str) -> NoReturn:
     """Raise the fault that a whole log has."""
-    raise FaultsError([Fault(str(log), 0, 0, "", problem)])
+    raise FaultsError([Fault(name_of(log), 0, 0, "", problem)])
 
 
 def milliseconds(seconds: float) -> str:

@@ -26,7 +26,6 @@ from scenarios.crossplatform.calibration import (
     unsaid,
 )
 from scenarios.files.prices import priced
-from scenarios.runs.stays import is_served
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.economics import cost_blocks
 from scenarios.views.section import Block, Says, Section, says, table
@@ -143,7 +142,7 @@ def select(question: ServiceQuestion, bound_s: float, prices: Source | None = No
     ArgumentError, FaultsError, PlatformError, RunError
         As `predict.predict`; also if the log has no response times, or is the folder of a fleet's run.
     """
-    if is_served(question.log):
+    if question.is_served:
         refuse_log(
             question.log,
             "stays in a fleet have servers of their own, so no machine's throughput is known; wsc predict takes it",

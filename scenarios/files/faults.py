@@ -4,11 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis.tables.faults import FileError
 from models.code.parts import PartError
 from models.errors import WscError
+
+if TYPE_CHECKING:
+    from analysis.tables.cells import Source
 
 _LONGEST = 60
 _WIDEST = 400
@@ -82,12 +85,12 @@ def _of_files(faults: Sequence[Fault]) -> str:
 
 
 @contextmanager
-def faults_in(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a file into located faults.
+def faults_in(source: "Source") -> Iterator[None]:
+    """Turn whatever is wrong with a file, or another table, into located faults.
 
     Parameters
     ----------
-    path : the file that is read or judged meanwhile
+    source : what is read or judged meanwhile
 
     Raises
     ------
@@ -97,6 +100,7 @@ def faults_in(path: Path) -> Iterator[None]:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from models.errors import InputError
     >>> with faults_in(Path("jobs.csv")):
     ...     raise InputError("holds no jobs")
@@ -108,19 +112,25 @@ def faults_in(path: Path) -> Iterator[None]:
     except (FaultsError, PartError):
         raise
     except FileError as error:
-        raise FaultsError(_of_file(path, error)) from error
+        raise FaultsError(_of_file(_name_of(source), error)) from error
     except OSError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", "cannot be read", str(error.strerror))]) from error
+        raise FaultsError([Fault(_name_of(source), 0, 0, "", "cannot be read", str(error.strerror))]) from error
     except WscError as error:
-        raise FaultsError([Fault(str(path), 0, 0, "", str(error))]) from error
+        raise FaultsError([Fault(_name_of(source), 0, 0, "", str(error))]) from error
 
 
-def _of_file(path: Path, error: FileError) -> Iterator[Fault]:
+def _name_of(source: "Source") -> str:
+    from analysis.tables.cells import name_of
+
+    return name_of(source)
+
+
+def _of_file(name: str, error: FileError) -> Iterator[Fault]:
     for fault in error.printed:
-        yield Fault(error.file or str(path), *fault[:5])
+        yield Fault(error.file or name, *fault[:5])
     if error.unprinted:
         line, column = error.faults[len(error.printed)][:2]
-        yield Fault(error.file or str(path), line, column, "", and_more(error.unprinted))
+        yield Fault(error.file or name, line, column, "", and_more(error.unprinted))
 
 
 def and_more(count: int) -> str:

@@ -20,10 +20,16 @@ from scenarios.files.tree import ValueNode, parse_file
 
 KNOWN = tuple(dict.fromkeys(field.name for field in (*FIELDS, *MEASUREMENTS, *PLAN)))
 """Columns of ours: of a table of observations, of the two of `wsc wsmeter estimate`, and of that of a plan."""
+WrongName = Callable[[str], str]
+"""What is wrong with the name of a column that should be one of ours; nothing if it is one."""
 
 
-def columns_of(texts: Sequence[str]) -> dict[str, str]:
+def columns_of(texts: Sequence[str], wrong: WrongName | None = None) -> dict[str, str]:
     """Return expressions by the name of our column, of texts such as ``value=instructions/cpu_ms``.
+
+    Parameters
+    ----------
+    wrong : of tables other than those of `KNOWN`
 
     Raises
     ------
@@ -40,28 +46,30 @@ def columns_of(texts: Sequence[str]) -> dict[str, str]:
         name, equals, expression = (part.strip() for part in text.partition("="))
         if equals and not expression:
             faults.append(Fault("", 0, 0, "column", f"should have an expression after {name}=", shown(text)))
-        elif not (equals and name.isidentifier()):
+        elif not (equals and name):
             faults.append(Fault("", 0, 0, "column", "should be NAME=EXPRESSION, such as job=service", shown(text)))
         elif name in columns:
             faults.append(Fault("", 0, 0, "column", f"{name} should be given once", shown(text)))
-        elif name not in KNOWN:
-            faults.append(Fault("", 0, 0, "column", unknown(name), shown(text)))
+        elif problem := (wrong or unknown)(name):
+            faults.append(Fault("", 0, 0, "column", problem, shown(text)))
         columns[name] = expression
     if faults:
         raise FaultsError(faults)
     return columns
 
 
-def unknown(name: str) -> str:
-    """Return what is wrong with the name of a column that is none of ours.
+def unknown(name: str, known: Sequence[str] = KNOWN) -> str:
+    """Return what is wrong with the name of a column that is none of ours; nothing if it is one.
 
     Examples
     --------
-    >>> unknown("waeght")
-    'is none of our columns (did you mean weight?)'
+    >>> unknown("waeght"), unknown("weight")
+    ('is none of our columns (did you mean weight?)', '')
     """
-    near = difflib.get_close_matches(name, KNOWN, 1)
-    return f"is none of our columns ({f'did you mean {near[0]}?' if near else ', '.join(KNOWN)})"
+    if name in known:
+        return ""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"is none of our columns ({f'did you mean {near[0]}?' if near else ', '.join(known)})"
 
 
 def point_in_time(option: str, text: str, zone: str = "UTC") -> float:
@@ -81,7 +89,7 @@ def zone_of(option: str, text: str) -> str:
     return text
 
 
-def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
+def recipe_of(given: Mapping[str, object], file: Path | None = None, wrong: WrongName | None = None) -> Recipe:
     """Return the recipe of the arguments columns, where, period, since, until, zone and skip_bad.
 
     Texts and numbers are read as those of options; None is left out.
@@ -89,6 +97,7 @@ def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
     Parameters
     ----------
     file : one that says what the arguments do not, as `recipe_file` reads it
+    wrong : of tables other than those of `KNOWN`, of which only columns and where are taken
 
     Raises
     ------
@@ -102,15 +111,19 @@ def recipe_of(given: Mapping[str, object], file: Path | None = None) -> Recipe:
     """
     fields, faults = dict[str, Any](), list[Fault]()
     texts = {name: value for name, value in given.items() if value is not None}
-    base = Recipe() if file is None else recipe_file(file)
+    base = Recipe() if file is None else recipe_file(file, wrong)
     columns, zone = texts.pop("columns", {}), base.zone
     if isinstance(columns, Mapping) and all(isinstance(text, str) for part in columns.items() for text in part):
         fields["columns"] = dict(columns)
-        faults += [Fault("", 0, 0, f"columns.{name}", unknown(name)) for name in columns if name not in KNOWN]
+        problems = {name: (wrong or unknown)(name) for name in columns}
+        faults += [Fault("", 0, 0, f"columns.{name}", problem) for name, problem in problems.items() if problem]
     else:
         faults.append(Fault("", 0, 0, "columns", "should be expressions by our names", shown(columns)))
     for name, value in sorted(texts.items(), key=lambda item: item[0] != "zone"):
         field, read = _READ[_KEYS.get(name, name)]
+        if wrong and field != "where":
+            faults.append(Fault("", 0, 0, name, _NOT_TAKEN, shown(value)))
+            continue
         try:
             fields[field] = read(name, str(value), zone)
         except FaultsError as error:
@@ -130,8 +143,15 @@ _KEYS = {"since": "from", "until": "until", "from_stamp": "from", "until_stamp":
 """Keys in YAML of arguments, those of commands among them, that go by another name or are ends of a recipe."""
 
 
-def recipe_file(path: Path) -> Recipe:
+_NOT_TAKEN = "is about tables of observations; of this one only columns and where are taken"
+
+
+def recipe_file(path: Path, wrong: WrongName | None = None) -> Recipe:
     """Read a recipe from YAML: columns, where, period, from, until, zone, skip_bad.
+
+    Parameters
+    ----------
+    wrong : as for `recipe_of`
 
     Raises
     ------
@@ -147,7 +167,9 @@ def recipe_file(path: Path) -> Recipe:
     for key, value in sorted(node.value.items(), key=lambda item: item[0] != "zone"):
         try:
             if key == "columns":
-                fields["columns"] = _expressions(value)
+                fields["columns"] = _expressions(value, wrong or unknown)
+            elif wrong and key in _READ and key != "where":
+                faults.append(value.key.fault(key, _NOT_TAKEN))
             elif key in _READ:
                 name, read = _READ[key]
                 fields[name] = read(key, str(value.value), fields["zone"])
@@ -175,7 +197,7 @@ _READ: Mapping[str, tuple[str, Callable[[str, str, str], object]]] = {
 """By the key in YAML, the recipe's field and how its text is read in a zone."""
 
 
-def _expressions(node: ValueNode) -> dict[str, str]:
+def _expressions(node: ValueNode, wrong_name: WrongName) -> dict[str, str]:
     if not isinstance(node.value, dict):
         raise FaultsError([node.place.fault("columns", "should be a map of names to expressions", shown(node.plain()))])
     wrong = [
@@ -184,7 +206,7 @@ def _expressions(node: ValueNode) -> dict[str, str]:
         if isinstance(child.value, dict | list) or child.value is None
     ]
     wrong += [
-        child.key.fault(f"columns.{name}", unknown(name)) for name, child in node.value.items() if name not in KNOWN
+        child.key.fault(f"columns.{name}", wrong_name(name)) for name, child in node.value.items() if wrong_name(name)
     ]
     if wrong:
         raise FaultsError(wrong)

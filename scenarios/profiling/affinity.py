@@ -12,6 +12,8 @@ from analysis.profiling.affinity.advice import Advice, Judgement, Method, Settin
 from analysis.profiling.affinity.shrinkage import compare
 from analysis.profiling.affinity.table import COUNTERS, AffinityTable, frame_of, read
 from analysis.profiling.affinity.terms import Structure
+from analysis.tables.cells import Source, name_of
+from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import Floats
 from models.platforms import PLATFORMS, Platform
 from scenarios.files.faults import Fault, FaultsError, faults_in
@@ -161,27 +163,29 @@ class Assignment(Conclusion):
 
 
 def affinity(
-    path: Path,
+    source: Source,
     method: Method = "lp",
     *,
     keep_traffic: bool = False,
     judged: bool = False,
     platforms: Path | None = None,
+    recipe: Recipe = AS_IT_IS,
 ) -> Assignment:
     """Return the best assignment of a table's, or a profile's, jobs to platforms.
 
     Parameters
     ----------
-    path : a CSV or Parquet file with a row per job and platform, or the folder of a profiled run
+    source : a table with a row per job and platform, or the folder of a profiled run
     method : the exact linear programme or simulated annealing
     keep_traffic : whether no platform may get more last-level-cache misses than it has now
     judged : whether to judge it at the run's true CPI and by moving the jobs in simulation
     platforms : your own, YAML; CPIs that were not observed are predicted from spec sheets
+    recipe : how the table's columns become ours
 
     Raises
     ------
     FaultsError
-        With everything that is wrong with the path or the table, or if the capacities are too small.
+        With everything that is wrong with the table, or if the capacities are too small.
     AffinityError
         If a profile's are.
 
@@ -196,12 +200,15 @@ def affinity(
     """
     settings = Settings(keep_traffic=keep_traffic)
     sheets = PLATFORMS if platforms is None else read_platforms(platforms)
-    if path.is_dir():
-        return _of_run(path, method, settings, {**sheets_of_run(path), **sheets}, judged)
+    if isinstance(source, Path) and source.is_dir():
+        if not recipe.takes_as_is:
+            problem = "is a run's folder, whose columns are ours: --column and --where are about a table"
+            raise FaultsError([Fault(str(source), 0, 0, "", problem)])
+        return _of_run(source, method, settings, {**sheets_of_run(source), **sheets}, judged)
     if judged:
-        raise FaultsError([Fault("--judge", 0, 0, "", "needs the folder of a profiled run", str(path))])
-    with faults_in(path):
-        advice = advise(replace(read(path), sheets=sheets), method, settings)
+        raise FaultsError([Fault("--judge", 0, 0, "", "needs the folder of a profiled run", name_of(source))])
+    with faults_in(source):
+        advice = advise(replace(read(source, recipe), sheets=sheets), method, settings)
     return Assignment(advice, _notes(advice))
 
 

@@ -3,14 +3,15 @@
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from analysis.tables.cells import FileCells, cells_of
-from analysis.tables.columns import Field, read_table
+from analysis.tables.cells import FileCells, Source, cells_of
+from analysis.tables.columns import BY_EXPRESSION, Field, Remedies, read_rows
 from analysis.tables.faults import FileError, FileFault
+from analysis.tables.recipe import AS_IT_IS, Recipe, prepared
 from models.arrays import Bools, Floats, Ints
 from models.platforms import PLATFORMS, Platform
 
@@ -29,6 +30,7 @@ FIELDS = (
     *(Field(name, "real", above_zero=False, required=False, may_be_empty=True) for name in COUNTERS),
 )
 """Columns of a table of affinities."""
+NAMES: Final = tuple(field.name for field in FIELDS)
 _OF_PLATFORM = ("capacity", "clock_hz")
 _SAME = 1e-9
 
@@ -130,14 +132,15 @@ class AffinityTable:
         return np.where(self.allowed, cpi / self.clock, np.inf)
 
 
-def read(path: Path) -> AffinityTable:
-    """Read a table of affinities from a CSV or Parquet file.
+def read(source: Source, recipe: Recipe = AS_IT_IS) -> AffinityTable:
+    """Read a table of affinities from a CSV or Parquet file, a query or a frame.
 
     A pair without a row is one on which the job must not run; one with a row and an empty CPI was not observed.
 
     Parameters
     ----------
-    path : columns as in `FIELDS`, one row per job and platform
+    source : columns as in `FIELDS`, one row per job and platform
+    recipe : how its columns become those; with one, its other columns are left aside
 
     Raises
     ------
@@ -150,6 +153,7 @@ def read(path: Path) -> AffinityTable:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "table.csv"
     ...     _ = file.write_text("job,platform,load,cpi,capacity\\na,p,5,2,10\\nb,p,1,,11\\n")
@@ -158,21 +162,23 @@ def read(path: Path) -> AffinityTable:
     analysis.tables.faults.FileError: 3:4: cpi: should be known on one platform at least for job b, got ""
     3:5: capacity: should be the same in all rows of platform p (10 in line 2), got 11
     """
-    cells = cells_of(path)
+    cells = cells_of(source)
+    if not recipe.takes_as_is:
+        cells = prepared(cells, recipe)
+    strange = [*(unknown_columns(cells, NAMES) if recipe.takes_as_is else ()), *impossible(cells), *_across(cells)]
     try:
-        frame = read_table(path, FIELDS, lambda names: ("job", "platform") if {"job", "platform"} <= {*names} else ())
+        frame = read_rows(source, FIELDS, _pair, recipe, Remedies(BY_EXPRESSION, by_query=True)).table
     except FileError as error:
-        raise FileError([*error.faults, *_strange(cells), *_across(cells)]) from None
-    faults = [*_strange(cells), *_across(cells), *_unknown_jobs(cells, frame)]
+        raise FileError([*error.faults, *strange]) from None
+    faults = [*strange, *_unknown_jobs(cells, frame)]
     if faults:
         raise FileError(faults)
     return AffinityTable.of(frame)
 
 
-def _strange(cells: FileCells) -> Iterator[FileFault]:
-    """Yield a fault for every column that is not known and every row with counters that cannot be."""
-    yield from unknown_columns(cells, [field.name for field in FIELDS])
-    yield from impossible(cells)
+def _pair(names: Sequence[str]) -> Sequence[str]:
+    """Return the columns that say of which pair a row is."""
+    return ("job", "platform") if {"job", "platform"} <= {*names} else ()
 
 
 def _across(cells: FileCells) -> Iterator[FileFault]:

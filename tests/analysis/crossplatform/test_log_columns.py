@@ -6,7 +6,12 @@ GOOD = ["timestamp", "requests_buy", "instructions", "l1_misses", "l2_misses"]
 
 
 def said(names):
-    return [f"{fault.column}: {fault.field}: {fault.problem}, got {fault.got}" for fault in log_columns(names)[1]]
+    remedy = " (--column {}=EXPRESSION makes it of yours)"
+    faults = [(fault.column, fault.field, fault.problem, fault.got) for fault in log_columns(names)[1]]
+    return [
+        f"{place}: {name}: {what.replace(remedy.format(name), ' [--column]')}, got {got}"
+        for place, name, what, got in faults
+    ]
 
 
 def test_the_table_of_the_paper_has_no_fault():
@@ -50,13 +55,19 @@ def test_an_unknown_column_is_told_the_nearest_one(name, hint):
 @pytest.mark.parametrize(
     ("names", "faults"),
     [
-        (GOOD[1:], ["1: start_s: or timestamp should be there, got columns " + ", ".join(GOOD[1:])]),
+        (GOOD[1:], ["1: start_s: or timestamp should be there [--column], got columns " + ", ".join(GOOD[1:])]),
         (
             ["timestamp", *GOOD[2:]],
-            ["1: requests_TYPE: should be there for at least one type, got columns timestamp, " + ", ".join(GOOD[2:])],
+            [
+                "1: requests_TYPE: should be there for at least one type [--column], got columns timestamp, "
+                + ", ".join(GOOD[2:])
+            ],
         ),
-        (GOOD[:-1], ["1: l2_misses: column is missing, got columns " + ", ".join(GOOD[:-1])]),
-        ([*GOOD, "l4_misses"], ["1: l3_misses: column is missing, got columns " + ", ".join([*GOOD, "l4_misses"])]),
+        (GOOD[:-1], ["1: l2_misses: column is missing [--column], got columns " + ", ".join(GOOD[:-1])]),
+        (
+            [*GOOD, "l4_misses"],
+            ["1: l3_misses: column is missing [--column], got columns " + ", ".join([*GOOD, "l4_misses"])],
+        ),
         (["start_s", *GOOD], ["2: timestamp: should not be there beside start_s, got both"]),
         ([*GOOD, "l1_misses_1e3"], ["6: l1_misses_1e3: should not be there beside l1_misses, got both"]),
     ],

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.crossplatform.logs import from_tables, read
 from analysis.tables.faults import FileError
+from analysis.tables.recipe import Recipe
 from models.tables import SERVICE_COUNTS, SERVICE_CPU, SERVICE_LOG
 
 HEADER = "start_s,requests_buy,requests_see,instructions,l1_misses,l2_misses,response_time_s,utilisation"
@@ -139,11 +140,31 @@ def test_a_bad_row_is_located(file, row, message):
     assert said(written(file, [*GOOD[:3], row, last, GOOD[4].replace("180", "240")])).splitlines()[0] == message
 
 
+def test_columns_of_others_become_ours_and_the_rest_is_left_aside(file):
+    lines = ["ts,host,get,instr,l1d,l2,busy_pct", *(f"{30 * i},a,{i + 1},{9 * (i + 1)},2,1,{10 * i}" for i in range(3))]
+    columns = {"start_s": "ts", "requests_get": "get", "instructions": "instr", "l1_misses": "l1d", "l2_misses": "l2"}
+    log = read(written(file, lines), Recipe({**columns, "utilisation": "busy_pct / 100"}, where="ts > 0 OR host = 'a'"))
+    assert (log.types, log.interval_s, log.counts.tolist()) == (("get",), 30.0, [[1.0], [2.0], [3.0]])
+    assert log.utilisation.tolist() == [0.0, 0.1, 0.2]
+
+
+def test_a_cell_that_an_expression_cannot_use_is_told_by_its_own_column(file):
+    rows = ["0,3,9,4,1,10", "30,x,9,4,1,oops", "60,3,,4,1,20", "90,3,9,4,1,", "120,3,9,4,1,30"]
+    columns = {"requests_buy": "buys + 0", "instructions": "instr * 1000", "utilisation": "busy_pct / 100"}
+    with pytest.raises(FileError) as refused:
+        read(written(file, ["start_s,buys,instr,l1_misses,l2_misses,busy_pct", *rows]), Recipe(columns))
+    assert str(refused.value).splitlines() == [
+        '3:2: buys: should be a number, got "x"',
+        '3:6: busy_pct: should be a number, got "oops"',
+        '4:3: instr: should not be empty, got ""',
+    ]
+
+
 def test_all_faults_come_at_once_in_order_of_the_file(file):
     lines = [HEADER + ",colour", "0,x,1,9,3,1,,2,red", "60,1,1,-9,3,1,,0.5,blue", "120,1"]
     assert said(written(file, lines)).splitlines() == [
         "1:9: colour: is no column of a service log; those are start_s, timestamp, instructions, l1_misses, l2_misses, "
-        "response_time_s, utilisation and requests_TYPE, got it",
+        "response_time_s, utilisation and requests_TYPE",
         '2:2: requests_buy: should be a number, got "x"',
         '2:8: utilisation: should be a share of at most 1, got "2"',
         '3:4: instructions: should be at least 0, got "-9"',

@@ -89,6 +89,30 @@ def test_the_payloads_have_every_key_of_the_contract(log):
     assert all(keys <= row.keys() for row in ranked["platforms"])
 
 
+def test_a_log_with_columns_of_its_own_and_a_query_are_answered_alike(log, tmp_path):
+    names = {"start_s": "ts", "instructions": "instr", "l1_misses": "l1d", "response_time_s": "rt ms"}
+    table = log_table().rename(columns=names)
+    table.assign(**{"rt ms": 1e3 * table["rt ms"]}, host="a").to_csv(tmp_path / "own.csv", index=False)
+    columns = "  start_s: ts\n  instructions: instr\n  l1_misses: l1d\n  response_time_ms: '\"rt ms\"'\n"
+    (tmp_path / "own.columns.yaml").write_text("columns:\n" + columns)
+    asked = ("--from", "piii", "--to", "pres", "--json")
+    wanted = json.loads(wsc("predict", log, *asked).stdout)["targets"]
+    own = json.loads(wsc("predict", tmp_path / "own.csv", *asked).stdout)["targets"]
+    queried = json.loads(wsc("predict", f"SELECT * FROM '{log}'", *asked).stdout)["targets"]
+    assert own == [pytest.approx(row) for row in wanted]
+    assert queried == [pytest.approx(row) for row in wanted]
+    (tmp_path / "own.columns.yaml").write_text("columns:\n  speed: 1\nperiod: 1d\n")
+    refused = wsc("predict", tmp_path / "own.csv", *asked)
+    assert refused.exit_code == 2
+    assert "2:3: columns.speed: is no column of a service log" in refused.stderr
+    assert "3:1: period: is about tables of observations" in refused.stderr
+
+
+def test_the_columns_of_a_run_are_ours(tmp_path):
+    refused = wsc("predict", tmp_path, "--from", "piii", "--to", "pres", "--where", "start_s > 0")
+    assert (refused.exit_code, "is a run's folder, whose columns are ours" in refused.stderr) == (2, True)
+
+
 def test_a_prediction_for_the_platform_of_the_log_is_what_was_measured_there(log):
     table = log_table()
     requests = table[[f"requests_{name}" for name in TYPES]].to_numpy().sum()
