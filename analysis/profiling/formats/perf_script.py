@@ -77,7 +77,10 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     """
     reader = _ScriptReader(name, Faults(name), FrameBudget(name))
     for number, line in enumerate(io.BytesIO(data), 1):
-        reader.take(line.decode(errors="replace").rstrip(), number)
+        text = line.decode(errors="replace").rstrip()
+        reader.take(text, number)
+        if not line.endswith(b"\n") and text.count("(") > text.count(")"):
+            reader.faults.tell("line", "should not end within brackets: the file is cut off", text, line=number)
     reader.close()
     if not reader.sums and not reader.faults.count:
         reader.faults.tell("samples", "should be at least one", "none")
@@ -104,6 +107,8 @@ class _ScriptReader:
     faults: Faults
     budget: FrameBudget
     open: _Open | None = None
+    broken: bool = False
+    """Whether the frames that come are of a sample whose head was no head, which is told once."""
     frames: dict[Frame, int] = field(default_factory=dict)
     origins: dict[Origin, int] = field(default_factory=dict)
     sums: dict[tuple[int, tuple[int, ...], bool], dict[str, list[int]]] = field(default_factory=dict)
@@ -121,15 +126,21 @@ class _ScriptReader:
             self._comment(line)
         elif not line:
             self.close()
+            self.broken = False
         elif not (self.open and _is_frame(line)) and (head := _head(line)) is not None:
             self.close()
-            self._begin(head, number)
+            self._begin(head, line, number)
         elif _FRAME.match(line):
             self._frame(line, number)
         elif self.open and self.open.frames and (source := _SOURCE.match(line)):
             self.open.frames[-1] = self.open.frames[-1]._replace(file=source["file"], line=int(source["line"]))
         else:
-            self.faults.tell("line", "should be the head of a sample, a frame or a comment", line, line=number)
+            self._tell(line, number)
+
+    def _tell(self, line: str, number: int) -> None:
+        """Tell a line that is none; outside of a sample it may be a head, and frames below it are no faults more."""
+        self.faults.tell("line", "should be the head of a sample, a frame or a comment", line, line=number)
+        self.broken = self.open is None
 
     def close(self) -> None:
         """End the sample that is open, if one is."""
@@ -152,9 +163,13 @@ class _ScriptReader:
         elif fact := _FACT.match(line):
             self.facts[fact["key"]] = plain(fact["value"].strip())
 
-    def _begin(self, head: re.Match[str], number: int) -> None:
+    def _begin(self, head: re.Match[str], line: str, number: int) -> None:
         event, fields = head["event"], head.groupdict()
+        self.broken = False
         if event.startswith(_RECORD):
+            return
+        if _NO_EVENT.match(event) and self.periods:  # Heads before have theirs, so that this one is broken.
+            self._tell(line, number)
             return
         if _NO_EVENT.match(event):
             advice = "should be a name: add `event` to the fields of `perf script -F`"
@@ -179,6 +194,8 @@ class _ScriptReader:
             self.open.frames.append(_frame(fields["rest"]))
 
     def _frame(self, line: str, number: int) -> None:
+        if self.open is None and self.broken:
+            return
         if self.open is None:
             self.faults.tell("frame", "should follow the head of a sample", line, line=number)
             return

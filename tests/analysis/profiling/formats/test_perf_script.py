@@ -137,6 +137,18 @@ def test_every_line_that_is_none_of_these_is_named():
     assert "should follow the head of a sample" in said[0]
 
 
+def test_samples_that_are_half_broken_are_told_by_their_lines():
+    """A head without its end was taken for one without an event: reading ended there, with advice that did not help."""
+    whole = "sh 7 5.1: 10 cycles:\n\t4a1 f (/bin/a)\n\t4b1 main (/bin/a)\n\n"
+    head = whole.replace("cycles:", "cyc")
+    frame = whole.replace("4a1", "zz1")
+    with pytest.raises(FileError) as caught:
+        read(whole + head + whole + "??" + head[2:] + frame + whole.removesuffix("in/a)\n\n"))
+    told = [line.split(": ")[:3] for line in str(caught.value).splitlines()]
+    assert [(place, field) for place, field, _ in told] == [(f"perf.txt:{at}", "line") for at in (5, 13, 18, 23)]
+    assert told[-1][2] == "should not end within brackets"
+
+
 def test_a_period_beyond_64_bits_is_refused():
     with pytest.raises(FileError, match="period: should be at most"):
         read(f"sh 7 5.1: {2**63} cycles:\n\t4a1 f (/bin/a)\n")
