@@ -38,9 +38,10 @@ from analysis.occupancy.logs.hygiene import (
     tick_of,
 )
 from analysis.occupancy.logs.log import LogFinding, LogOptions
+from analysis.occupancy.logs.portions import Sizes
 from analysis.occupancy.logs.reading import has_lines, refuse_unit
 from analysis.occupancy.logs.rotation import each_of
-from analysis.occupancy.logs.spool import FileSpool, Sizes, Spools, bytes_of, spooled
+from analysis.occupancy.logs.spool import FileSpool, Spools, bytes_of, spooled
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
 from analysis.tables.bytes import head_of
 from analysis.tables.faults import FileError, FileFault

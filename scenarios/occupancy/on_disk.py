@@ -30,7 +30,7 @@ from scenarios.occupancy.occupancy import (
 from scenarios.occupancy.question import OccupancyQuery
 
 if TYPE_CHECKING:
-    from analysis.occupancy.logs.spool import Sizes
+    from analysis.occupancy.logs.portions import Sizes
 
 WHOLE = "needs the whole log in memory: leave --on-disk away"
 

@@ -29,8 +29,9 @@ from analysis.occupancy.logs.access_logs import (
     unit_in,
 )
 from analysis.occupancy.logs.log import FARTHEST_S, PER_SECOND, LogFinding, LogOptions, Roles, first_too_long, pieces_of
+from analysis.occupancy.logs.portions import Sizes
 from analysis.occupancy.logs.reading import stamp_of
-from analysis.occupancy.logs.spool import LogChunk, Sizes, bytes_of
+from analysis.occupancy.logs.spool import LogChunk, bytes_of
 from models.arrays import Floats, Ints, Small
 
 _RAW = np.dtype([

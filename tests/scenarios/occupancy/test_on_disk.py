@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.occupancy.logs.log import LogOptions
-from analysis.occupancy.logs.spool import Sizes
+from analysis.occupancy.logs.portions import Sizes
 from models.errors import WscError
 from models.queues.serve import serve
 from scenarios.commands.app import app
