@@ -286,7 +286,9 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
     files = [file for _, of_path in known for file in of_path]
     with tempfile.TemporaryDirectory(prefix="wsc-profile-") as folder:
         if files:
-            told = _imported(files, Path(folder))
+            from analysis.profiling.formats.reading import write_profile
+
+            told = write_profile(files, Path(folder))
             folders.append(Path(folder))
             if notes is not None:
                 notes += told
@@ -506,16 +508,6 @@ def _lacking(paths: Sequence[Path], database: "Database", event: str) -> list[st
     sampled = set(database.query(Query(event, ("collection",)))["collection"])
     lacking = [name for name in database.values("collection") if name not in sampled]
     return [f"no samples of {event}: {', '.join(lacking)}"] if lacking else []
-
-
-def _imported(files: Sequence[Path], folder: Path) -> list[str]:
-    """Write the files of other tools as the tables of a profile, and return the notes on them."""
-    from analysis.profiling.formats.reading import notes_on, read_all, without_copies
-    from analysis.profiling.formats.tables import to_tables, write_tables
-
-    profiles, copies = without_copies(read_all(files))
-    write_tables(to_tables(profiles), folder)
-    return [*copies, *notes_on(profiles)]
 
 
 def _told(where: Where) -> list[Payload]:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +21,7 @@ from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, re
 from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
-from analysis.profiling.formats.tables import to_tables, uncounted
+from analysis.profiling.formats.tables import ProfileStore, refuse_large, to_tables, uncounted, write_rows, write_tables
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
 from models.errors import InputError
@@ -95,11 +95,11 @@ def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
     ----------
     paths : files
     """
-    return to_tables(read_all(paths))
+    return to_tables(list(read_all(paths)))
 
 
-def read_all(paths: Sequence[Path]) -> list[ForeignProfile]:
-    """Read several profiles; the faults of all files are said at once.
+def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:
+    """Read several profiles, one after another; the faults of all files are said at once, in the end.
 
     Raises
     ------
@@ -110,39 +110,45 @@ def read_all(paths: Sequence[Path]) -> list[ForeignProfile]:
 
     Examples
     --------
-    >>> read_all([])
+    >>> list(read_all([]))
     []
     """
-    profiles, faults = [], []
+    faults = []
     for path in paths:
         try:
-            profiles.append(read_foreign(path))
+            profile = read_foreign(path)
         except FileError as error:
             faults.append(error)
+            continue
+        yield profile
     if len(faults) == 1:
         raise faults[0]
     if faults:
         raise InputError("\n".join(map(str, faults)))
-    return profiles
 
 
-def without_copies(profiles: Sequence[ForeignProfile]) -> tuple[list[ForeignProfile], list[str]]:
-    """Return profiles without those that hold the very samples of an earlier one, begun at the same time, and notes.
+def write_profile(paths: Sequence[Path], folder: Path) -> list[str]:
+    """Write profiles of other tools as the tables of a profile directory, and return notes on them.
 
-    Examples
-    --------
-    >>> from analysis.profiling.formats.foreign import Frame, Measure, Sample
-    >>> profile = ForeignProfile((Measure("cpu"),), (Frame("f"),), (Sample((0,), (60,)),), name="a.pb")
-    >>> distinct, notes = without_copies([profile, profile])
-    >>> len(distinct), notes
-    (1, ['a.pb: left out: holds the very samples of a.pb'])
+    A profile that holds the very samples of an earlier one, begun at the same time, is left out.
+
+    Parameters
+    ----------
+    paths : files, which are let go of one after another
+    folder : an existing folder
     """
-    known, distinct, notes = Contents(), [], []
-    for profile in profiles:
-        note = known.note(profile)
-        notes += [note] if note else []
-        distinct += [] if note else [profile]
-    return distinct, notes
+    store, contents = ProfileStore(), Contents()
+    copies, notes = list[str](), list[tuple[str, str]]()
+    for profile in read_all(paths):
+        refuse_large(profile)
+        if note := contents.note(profile):
+            copies.append(note)
+            continue
+        store.add(profile)
+        notes += [(profile.name, note) for note in notes_of(profile)]
+    write_tables(store.small(store.collections()), folder)
+    write_rows(store.samples.batches(store.events), store.stacks.batches(), folder, taken=store.samples.taken)
+    return [*copies, *joined_notes(notes)]
 
 
 @dataclass(slots=True)
@@ -180,24 +186,19 @@ def digest_of_content(profile: ForeignProfile) -> bytes:
     return digest.digest()
 
 
-def notes_on(profiles: Sequence[ForeignProfile]) -> list[str]:
-    """Return what a reader should know about how files were understood, each note once with the files it is about.
-
-    Examples
-    --------
-    >>> notes_on([ForeignProfile((), name=name, notes=("no times",)) for name in ("a.pb", "b.pb", "c.pb")])
-    ['a.pb and 2 more files: no times']
-    """
-    return joined_notes([(profile.name, note) for profile in profiles for note in notes_of(profile)])
-
-
 def notes_of(profile: ForeignProfile) -> tuple[str, ...]:
     """Return what a reader should know about how a file was understood."""
     return (*profile.notes, *_amounts(profile))
 
 
 def joined_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
-    """Return notes on files, as file and note, each note once with the files it is about."""
+    """Return notes on files, as file and note, each note once with the files it is about.
+
+    Examples
+    --------
+    >>> joined_notes([(name, "no times") for name in ("a.pb", "b.pb", "c.pb")])
+    ['a.pb and 2 more files: no times']
+    """
     files: dict[str, list[str]] = {}
     for name, note in notes:
         files.setdefault(note, []).append(name)

@@ -12,7 +12,7 @@ from analysis.profiling.formats.fleet import drawn
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import read_all, without_copies
+from analysis.profiling.formats.reading import Contents, read_all
 from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
 from scenarios.files.faults import FaultsError
@@ -133,7 +133,9 @@ def many(folder):
 def test_files_that_are_read_one_by_one_become_the_tables_of_all(tmp_path, monkeypatch, order):
     """Samples and stacks are written in parts, here of three rows, and no file is held beside the next."""
     files, readable = [many(tmp_path)[at] for at in order], [many(tmp_path)[at] for at in order if at != 5]
-    profiles, copies = without_copies(read_all(readable))
+    contents = Contents()
+    copies = {profile.name: contents.note(profile) for profile in read_all(readable)}
+    profiles = [profile for profile in read_all(readable) if not copies[profile.name]]
     past, add = [], ProfileStore.add
 
     def add_alone(store, profile):
@@ -145,7 +147,7 @@ def test_files_that_are_read_one_by_one_become_the_tables_of_all(tmp_path, monke
     monkeypatch.setattr("analysis.profiling.formats.tables.ROW_GROUP_ROWS", 3)
     monkeypatch.setattr("analysis.profiling.formats.tables._GROUP_ROWS", 3)
     imported = import_files(files, tmp_path / "imported")
-    assert imported.notes[1:-1] == copies[:1]
+    assert imported.notes[1:-1] == [note for note in copies.values() if note]
     assert "5.folded:2: count" in imported.notes[0]
     monkeypatch.undo()
     (tmp_path / "whole").mkdir()

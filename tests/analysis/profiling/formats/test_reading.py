@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import notes_on, read_all, read_foreign, read_profile, without_copies
+from analysis.profiling.formats.reading import Contents, joined_notes, notes_of, read_all, read_foreign, read_profile
 from analysis.profiling.formats.wire import packed_field
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
@@ -201,22 +201,23 @@ def test_the_faults_of_several_files_are_said_at_once(tmp_path):
     (tmp_path / "b").write_text("main;f 3")
     (tmp_path / "c").write_text("main;f 3\nx\n")
     with pytest.raises(ValueError, match="empty file") as caught:
-        read_all([tmp_path / name for name in "abc"])
+        list(read_all([tmp_path / name for name in "abc"]))
     assert [line.split(":")[0][-1] for line in str(caught.value).splitlines()] == ["a", "c"]
 
 
 def test_a_copy_is_left_out_and_a_like_profile_of_another_time_is_not():
     profile = profile_of([Measure("cpu")], [((Frame("f"),), (3,))])
     later, copy = replace(profile, start_s=60.0, name="later"), replace(profile, start_s=60.0, name="copy")
-    kept, notes = without_copies([profile, later, copy])
-    assert kept == [profile, later]
-    assert notes == ["copy: left out: holds the very samples of later"]
+    contents = Contents()
+    notes = [contents.note(read) for read in (profile, later, copy)]
+    assert notes == ["", "", "copy: left out: holds the very samples of later"]
 
 
 def test_a_note_of_many_files_is_said_once():
     profiles = [ForeignProfile((Measure("heap", "bytes"),), name=f"{at}.pb", notes=("no times",)) for at in range(3)]
     amounts = "heap: amounts without a count of samples: each record counts as one"
-    assert notes_on(profiles) == ["0.pb and 2 more files: no times", f"0.pb and 2 more files: {amounts}"]
+    notes = [(profile.name, note) for profile in profiles for note in notes_of(profile)]
+    assert joined_notes(notes) == ["0.pb and 2 more files: no times", f"0.pb and 2 more files: {amounts}"]
 
 
 @pytest.mark.parametrize("form", ["pprof", "folded", "perf", "gperftools"])
