@@ -873,7 +873,7 @@ def estimate(
 
 @_judged
 def requests(
-    log: "pd.DataFrame | str | Path | Run | Sequence[str | Path]",
+    log: "Table | Sequence[str | Path]",
     servers: _Count,
     *,
     to: _Count | Sequence[_Count] = (),
@@ -935,10 +935,12 @@ def requests(
     from analysis.occupancy.objective import Objective
     from models.errors import ArgumentError
     from models.queues.policies import POLICIES
+    from scenarios.files.copies import as_file
     from scenarios.occupancy.occupancy import occupancy
     from scenarios.occupancy.on_disk import occupancy_on_disk
     from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
+    from scenarios.runs import arguments
 
     known = next((name for name in POLICIES if name == policy), None)
     if policy not in {None, "auto", known}:
@@ -962,8 +964,8 @@ def requests(
     if isinstance(log, Sequence) and not isinstance(log, str):
         with _progress("reading and replaying"):
             return ask([Path(part) for part in log], query, said)
-    with _file("log", log) as file, _progress("reading and replaying"):
-        return ask(file, query, said)
+    with as_file(arguments.table("log", log)) as (file, name), _progress("reading and replaying"):
+        return ask(file, query, said, name=name)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -1381,32 +1383,6 @@ def _recipe_of_other(
     from scenarios.files.recipes import recipe_of
 
     return recipe_of({"columns": columns or {}, "where": where}, recipe_beside([source]), wrong)
-
-
-@contextmanager
-def _file(argument: str, table: "pd.DataFrame | str | Path | Run") -> Iterator[Path]:
-    """Yield a table as a file, which is a temporary one of a frame."""
-    import tempfile
-
-    import pandas as pd
-    from pyarrow.parquet import write_table
-
-    from analysis.tables.queries import table_of
-    from scenarios.files.faults import FaultsError
-    from scenarios.runs import arguments
-
-    if isinstance(table, pd.DataFrame) and arguments.table(argument, table) is table:
-        with tempfile.TemporaryDirectory(prefix="wsc-") as folder:
-            file = Path(folder) / "table.parquet"
-            write_table(table_of(table), file)
-            try:
-                yield file
-            except FaultsError as error:
-                raise FaultsError(
-                    replace(fault, file="table") if fault.file == str(file) else fault for fault in error.faults
-                ) from None
-    else:
-        yield arguments.file(argument, table, "a frame, a path or a run")
 
 
 def _guards(given: object) -> "Sequence[str | GuardFunction]":

@@ -1,16 +1,23 @@
 """Queries over files or a database in place of a file, and what they and frames in memory are as an Arrow table."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from analysis.tables.faults import FileError, FileFault
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+
 _SQLITE = b"SQLite format 3\0"
+_PART_ROWS = 100_000
 _LONGEST = 60
 """Characters of a query by which it is named."""
 
@@ -58,11 +65,33 @@ def answered(query: TableQuery) -> pa.Table:
     OSError
         If its database cannot be opened.
     """
-    if query.database is not None:
-        with query.database.open("rb") as file:
-            if file.read(len(_SQLITE)) == _SQLITE:
-                return _of_sqlite(query.sql, query.database)
-    return _of_duckdb(query.sql, query.database)
+    if query.database is not None and _is_sqlite(query.database):
+        return _of_sqlite(query.sql, query.database)
+    with _of_duckdb(query) as rows:
+        return rows.to_arrow_table()
+
+
+def store(query: TableQuery, file: Path) -> None:
+    """Write the rows of a query into a Parquet file, part by part where DuckDB answers it.
+
+    Raises
+    ------
+    FileError, OSError
+        As `answered`.
+    """
+    if query.database is not None and _is_sqlite(query.database):
+        pq.write_table(_of_sqlite(query.sql, query.database), file)
+        return
+    with _of_duckdb(query) as rows:
+        parts = rows.to_arrow_reader(_PART_ROWS)
+        with pq.ParquetWriter(file, parts.schema) as writer:
+            for part in parts:
+                writer.write_batch(part)
+
+
+def _is_sqlite(database: Path) -> bool:
+    with database.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def _of_sqlite(sql: str, database: Path) -> pa.Table:
@@ -86,9 +115,11 @@ def _reads(action: int, *_what: object) -> int:
     return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
 
-def _of_duckdb(sql: str, database: Path | None) -> pa.Table:
+@contextmanager
+def _of_duckdb(query: TableQuery) -> Iterator["DuckDBPyRelation"]:
     import duckdb
 
+    sql, database = query.sql, query.database
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "python_enable_replacements": "false",
@@ -100,7 +131,7 @@ def _of_duckdb(sql: str, database: Path | None) -> pa.Table:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise _refused("it should be one SELECT")
-            return connection.sql(sql).to_arrow_table()
+            yield connection.sql(sql)
     except duckdb.Error as error:
         raise _refused(str(error).partition("\n")[0]) from None
 

@@ -28,5 +28,5 @@ def affinity(
     from scenarios.profiling import affinity as advised
 
     (source,) = read.sources
-    asked = {"keep_traffic": keep_traffic, "judged": judge}
-    answer(advised.affinity(source, method, platforms=platforms, recipe=read.recipe, **asked), json)
+    settings = {"keep_traffic": keep_traffic, "judged": judge}
+    answer(advised.affinity(source, method, platforms=platforms, recipe=read.recipe, **settings), json)

@@ -1,7 +1,8 @@
 """The command `wsc occupancy`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -16,6 +17,9 @@ from scenarios.files import options
 
 if TYPE_CHECKING:
     from io import BufferedIOBase
+
+    from analysis.tables.queries import TableQuery
+    from scenarios.occupancy.standard_input import StandardInput
 
 
 _CHANGES = "What would change"
@@ -32,11 +36,11 @@ def _servers(option: str, text: str) -> int:
 @guard
 def occupancy(
     log: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="LOG",
-            help="Request log, its files in any order: CSV, Parquet, JSON, access log or SWF; the folder of a run; or "
-            "- for standard input.",
+            help="Request log, its files in any order: CSV, Parquet, JSON, access log or SWF; a SELECT; the folder of "
+            "a run; or - for standard input.",
         ),
     ],
     *,
@@ -147,6 +151,10 @@ def occupancy(
             "change is not answered.",
         ),
     ] = False,
+    database: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Database of DuckDB or SQLite for a SELECT in place of a log."),
+    ] = None,
     service: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Service whose stay is analysed.", rich_help_panel=_FLEET),
@@ -170,12 +178,13 @@ def occupancy(
     A dash reads standard input: a log in any format, or events as they come, lines of time,+1 and time,-1 for arrivals
     and departures.
     """
-    from scenarios.occupancy.standard_input import NAME, StandardInput
+    from scenarios.occupancy.standard_input import StandardInput
     from scenarios.runs.rundir import make_folder
 
-    if "-" in map(str, log) and len(log) > 1:
-        options.refuse("LOG", "is one where it is standard input, -", " ".join(map(str, log)))
-    piped = StandardInput(cast("BufferedIOBase", sys.stdin.buffer)) if str(log[0]) == "-" else None
+    if "-" in log and len(log) > 1:
+        options.refuse("LOG", "is one where it is standard input, -", " ".join(log))
+    piped = StandardInput(cast("BufferedIOBase", sys.stdin.buffer)) if log[0] == "-" else None
+    files, queried = _sources(log, database)
     if piped is not None and piped.events:
         given_too = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
         _refuse_all(given_too | {"--departure": departure, "--duration": duration, "--priority": priority})
@@ -183,6 +192,7 @@ def occupancy(
         _refuse_all({"--upstream": upstream or None, "--from": from_stamp, "--until": until_stamp, "--slo": slo})
         _refuse_all({"--scalability": scalability or None, "--by": by_column, "--hosts": hosts_column})
         _refuse_all({"--where": rows_where, "--hourly": hourly or None, "--on-disk": on_disk or None})
+        _refuse_all({"--database": database})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -198,10 +208,10 @@ def occupancy(
 
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
-    if log[0].is_dir() or service is not None or stay is not None:
+    if queried is None and (files[0].is_dir() or service is not None or stay is not None):
         from scenarios.runs.stays import log_of_run
 
-        given = log_of_run(log[0], service, stay, servers)
+        given = log_of_run(files[0], service, stay, servers)
     query = OccupancyQuery(
         servers=given.servers if given is not None else _needed(servers),
         to=tuple(to or ()),
@@ -226,25 +236,52 @@ def occupancy(
         from scenarios.occupancy.on_disk import occupancy_on_disk, refuse_whole
 
         if given is not None:
-            options.refuse("--on-disk", "reads the file of a log, not a fleet's run", str(log[0]))
+            options.refuse("--on-disk", "reads the file of a log, not a fleet's run", log[0])
         refuse_whole(query, said, out)
-        if piped is None:
-            answer(occupancy_on_disk(log, query, said), json)
-            return
-        with piped.file() as copied:
-            answer(occupancy_on_disk(copied, query, said, name=NAME), json)
+        with _copied(files, piped, queried) as (copied, name):
+            answer(occupancy_on_disk(copied, query, said, name=name), json)
         return
     if out is not None:
         refuse_together(query, out)  # before the folder is there
         with folder("--out"):
             make_folder(out)
+    with _copied(files, piped, queried) as (copied, name):
+        answer(conclude(copied, query, said, out, given=None if given is None else given.log, name=name), json)
+
+
+def _sources(log: Sequence[str], database: Path | None) -> "tuple[list[Path], TableQuery | None]":
+    """Return the files of a log, and the query in their place, if it is one."""
+    query = None
+    if database is not None or " " in "".join(log):
+        from analysis.tables.cells import source_of
+        from analysis.tables.queries import TableQuery
+
+        queries = [source for source in (source_of(text, database) for text in log) if isinstance(source, TableQuery)]
+        if queries and len(log) > 1:
+            options.refuse("LOG", "is one where it is a SELECT", " ".join(log))
+        if database is not None and not queries:
+            options.refuse("--database", "is what a SELECT in place of a log is about; there is none", str(database))
+        query = queries[0] if queries else None
+    return [Path(text) for text in log], query
+
+
+@contextmanager
+def _copied(
+    files: Sequence[Path], piped: "StandardInput | None", query: "TableQuery | None"
+) -> "Iterator[tuple[Path | Sequence[Path], str | None]]":
+    """Yield where a log is, and what people call it if that is a copy: of standard input, or of a query's rows."""
     if piped is not None:
-        with piped.file() as copied:
-            answer(conclude(copied, query, said, out, name=NAME), json)
-        return
-    answer(
-        conclude(log[0] if len(log) == 1 else log, query, said, out, given=None if given is None else given.log), json
-    )
+        from scenarios.occupancy.standard_input import NAME
+
+        with piped.file() as file:
+            yield file, NAME
+    elif query is not None:
+        from scenarios.files.copies import as_file
+
+        with as_file(query) as copied:
+            yield copied
+    else:
+        yield files[0] if len(files) == 1 else files, None
 
 
 def _needed(servers: int | None) -> int:

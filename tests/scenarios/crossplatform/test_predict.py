@@ -95,14 +95,14 @@ def test_a_log_with_columns_of_its_own_and_a_query_are_answered_alike(log, tmp_p
     table.assign(**{"rt ms": 1e3 * table["rt ms"]}, host="a").to_csv(tmp_path / "own.csv", index=False)
     columns = "  start_s: ts\n  instructions: instr\n  l1_misses: l1d\n  response_time_ms: '\"rt ms\"'\n"
     (tmp_path / "own.columns.yaml").write_text("columns:\n" + columns)
-    asked = ("--from", "piii", "--to", "pres", "--json")
-    wanted = json.loads(wsc("predict", log, *asked).stdout)["targets"]
-    own = json.loads(wsc("predict", tmp_path / "own.csv", *asked).stdout)["targets"]
-    queried = json.loads(wsc("predict", f"SELECT * FROM '{log}'", *asked).stdout)["targets"]
+    options = ("--from", "piii", "--to", "pres", "--json")
+    wanted = json.loads(wsc("predict", log, *options).stdout)["targets"]
+    own = json.loads(wsc("predict", tmp_path / "own.csv", *options).stdout)["targets"]
+    queried = json.loads(wsc("predict", f"SELECT * FROM '{log}'", *options).stdout)["targets"]
     assert own == [pytest.approx(row) for row in wanted]
     assert queried == [pytest.approx(row) for row in wanted]
     (tmp_path / "own.columns.yaml").write_text("columns:\n  speed: 1\nperiod: 1d\n")
-    refused = wsc("predict", tmp_path / "own.csv", *asked)
+    refused = wsc("predict", tmp_path / "own.csv", *options)
     assert refused.exit_code == 2
     assert "2:3: columns.speed: is no column of a service log" in refused.stderr
     assert "3:1: period: is about tables of observations" in refused.stderr

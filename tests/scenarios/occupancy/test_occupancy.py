@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -294,6 +296,34 @@ def test_a_log_of_one_instant_has_no_picture_and_no_utilisation(tmp_path):
     assert "utilisation unknown" in done.stdout
     assert "note: the log is one instant: no picture" in done.stdout
     assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_a_query_is_a_log(log, tmp_path):
+    wanted = json.loads(wsc(log, "--servers", 2, "--to", 3, "--json").stdout)
+    query = f"SELECT * FROM '{log}'"
+    for more in ((), ("--on-disk",)):
+        other = () if more else ("--to", 3)
+        answer = json.loads(wsc(query, "--servers", 2, *other, *more, "--json").stdout)
+        assert (answer["requests"], answer["queueing_time_s"]) == (wanted["requests"], wanted["queueing_time_s"])
+        assert answer["log"].startswith("SELECT * FROM")
+    with closing(sqlite3.connect(tmp_path / "requests.db")) as database:
+        pd.read_csv(log).to_sql("requests", database, index=False)
+    answer = wsc("SELECT * FROM requests", "--database", tmp_path / "requests.db", "--servers", 2, "--json")
+    assert json.loads(answer.stdout)["requests"] == wanted["requests"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("SELECT 1 AS size",), "SELECT 1 AS size:1:1: columns: two of --arrival, --departure and --duration"),
+        (("SELECT * FROM 'nowhere.csv'",), "SELECT * FROM 'nowhere.csv': query: cannot be run"),
+        (("SELECT 1 AS size", "more.csv"), "is one where it is a SELECT"),
+        (("more.csv", "--database", "my.db"), "--database: is what a SELECT in place of a log is about"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_told_of_it(given, told):
+    refused = wsc(*given, "--servers", 2)
+    assert (refused.exit_code, told in refused.output) == (2, True), refused.output
 
 
 def test_a_folder_without_a_run_lacks_its_table(tmp_path):

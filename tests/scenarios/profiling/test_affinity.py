@@ -47,8 +47,8 @@ def test_a_table_with_columns_of_its_own_is_answered_as_ours_is(tmp_path):
     rows = [line.split(",") for line in lines[1:]]
     text = "\n".join([lines[0] + ",owner", *(f"{a},{b},{c},{1000 * float(d)},{e},us" for a, b, c, d, e in rows)])
     own = ("--column", "job=service", "--column", "cpi=cycles_per_kilo / 1000")
-    made = json.loads(run(written(tmp_path, text, "own.csv"), *own, "--where", "owner = 'us'", "--json").stdout)
-    assert made["assignment"] == ours["assignment"]
+    answer = json.loads(run(written(tmp_path, text, "own.csv"), *own, "--where", "owner = 'us'", "--json").stdout)
+    assert answer["assignment"] == ours["assignment"]
     assert json.loads(run(f"SELECT * FROM '{tmp_path / 'table.csv'}'", "--json").stdout) == ours
     refused = run(tmp_path / "own.csv", "--column", "cpy=cycles_per_kilo")
     assert (refused.exit_code, "cpy=cycles_per_kilo" in refused.stderr) == (2, True)
