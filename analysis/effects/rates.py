@@ -15,13 +15,13 @@ The rate of the fleet is Σ q_j r_j / Σ q_j with q_j the job's CPU quota: a rat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.special import digamma, polygamma
-from scipy.stats import norm, t
+from scipy.special import digamma, polygamma, stdtr
+from scipy.stats import chi2, norm, t
 
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -45,6 +45,11 @@ _SMALLEST: Final = 1e-18
 """Squared error of a log rate, at least: rounding leaves no less, where all values are alike."""
 _WIDEST: Final = 4.0
 """Variance of log rates between jobs, at most."""
+_VARIANCES: Final = 64
+"""Variances between jobs that stand for a confidence distribution of it."""
+_HALVINGS: Final = 20
+_LEAST_SHARE: Final = 1e-3
+"""Of a squared error, what is measured at least where degrees of freedom are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,8 +275,9 @@ class JobSlopes:
         enough &= (np.diagonal(square, axis1=1, axis2=2) > 0).all(axis=1)
         between = np.zeros(count)
         if enough.sum() > 1:
-            none = np.zeros((int(enough.sum()), 0))
-            between = np.array([_between(own[enough, k], square[enough, k, k], none) for k in range(count)])
+            none, degrees = np.zeros((int(enough.sum()), 0)), np.full(1, float(enough.sum()))
+            for k in range(count):
+                between[k] = _between(own[enough, k], square[enough, k, k], none, degrees)[0]
         mean, covariance = np.zeros((jobs, count)), np.tile(np.diag(between), (jobs, 1, 1))
         gain = covariance[enough] @ np.linalg.pinv(square[enough] + covariance[enough], hermitian=True)
         mean[enough] = np.einsum("jkl,jl->jk", gain, own[enough])
@@ -446,9 +452,8 @@ class PlatformContrast:
         alone = np.array([[self.of_lone(a + b) - self.of_lone(a - b) for b in weights] for a in weights]) / 4
         of_clusters = by_cluster @ by_cluster.T
         least = (weights * np.where(self.paired, self.square, 0.0)) @ weights.T * _LEAST_LEFT
-        total = of_clusters + apart + alone
-        scale = np.sqrt(np.maximum(np.diag(least) / np.maximum(np.diag(total), 1e-300), 1.0))
-        return np.asarray(total * np.outer(scale, scale))
+        beyond, axes = np.linalg.eigh(of_clusters + apart + alone - least)
+        return np.asarray(least + (axes * np.maximum(beyond, 0.0)) @ axes.T)
 
     def of_lone(self, weight: Floats) -> float:
         """Return what products over clusters miss of cells with one cluster, whose residuals are 0: what these share.
@@ -474,16 +479,23 @@ class PooledRates:
     log: Floats
     """(J,)"""
     square: Floats
-    """(J,) mean squared error of it."""
+    """(J,) mean squared error of it; of jobs that were not seen, of what is expected of them."""
     freedom: Floats
+    beside: Floats
+    """(J,) times the variance between jobs that is to be added: 0 of jobs that were seen."""
     trust: Floats
     """(J,) how much of it is the job's own measurement."""
     rate: Floats
-    """(J,) mean of the rate itself, given what is known."""
+    """(J,) mean of the rate itself, given what is known; of jobs not seen the median if a single job was seen."""
     by_measured: Floats
     """(J, J) what each measured log rate moves each log rate by; columns of jobs that were not seen are 0."""
-    spread: float
-    """τ, standard deviation of log rates about what is expected."""
+    between: "JobSpread"
+    """Of log rates about what is expected."""
+
+    @property
+    def spread(self) -> float:
+        """τ, standard deviation of log rates about what is expected, as it is estimated."""
+        return float(np.sqrt(self.between.square))
 
     @classmethod
     def of(
@@ -513,7 +525,8 @@ class PooledRates:
             else:
                 offset = predicted
         x = design[paired]
-        tau2 = _between(y - offset[paired], v, x)
+        between = JobSpread.of(y - offset[paired], v, x)
+        tau2 = between.square
         weight = 1.0 / (tau2 + v)
         inverse = np.linalg.pinv((weight[:, None] * x).T @ x, hermitian=True)
         to_slopes = inverse @ (weight[:, None] * x).T
@@ -521,45 +534,117 @@ class PooledRates:
         trust[paired] = tau2 / (tau2 + v)
         moved = np.zeros((len(paired), len(paired)))
         moved[:, paired] = (1.0 - trust)[:, None] * (design @ to_slopes)
+        beside = np.where(paired, 0.0, 1.0 + (moved**2).sum(axis=1))
         moved[paired, paired] += trust[paired]
         expected = offset + design @ (to_slopes @ (y - offset[paired]))
         log = expected + trust * np.where(paired, contrast.log - expected, 0.0)
-        error = np.sqrt(2.0 / (weight**2).sum())
-        # Mean of what is believed of a variance of 0 or more (Morris 1983): an estimate of 0 is none of no spread.
-        believed = tau2 + error * float(norm.pdf(tau2 / error) / norm.cdf(tau2 / error))
-        posterior = np.where(paired, trust * np.where(paired, contrast.square, 0.0), believed)
+        posterior = np.where(paired, trust * np.where(paired, contrast.square, 0.0), between.mean)
         weights = np.zeros((design.shape[1], len(paired)))
         weights[:, paired] = to_slopes
         # Jobs share machines and slopes: what is expected of them is less certain than of independent ones.
-        known = inverse - (to_slopes * v) @ to_slopes.T + contrast.products(weights)
+        shared = contrast.products(weights)
+        known = inverse - (to_slopes * v) @ to_slopes.T + shared
         of_slopes = (1.0 - trust) ** 2 * np.einsum("jk,kl,jl->j", design, known, design)
-        products = np.stack([contrast.shared_with(contrast.by_cluster(weight)) for weight in weights], axis=1)
+        by_clusters = [contrast.by_cluster(weight) for weight in weights]
+        products = np.stack([contrast.shared_with(by_cluster) for by_cluster in by_clusters], axis=1)
         covariance = (design * (products - weights.T * np.where(paired, contrast.square, 0.0)[:, None])).sum(axis=1)
         of_slopes = np.maximum(of_slopes + 2.0 * trust * (1.0 - trust) * np.where(paired, covariance, 0.0), 0.0)
         of_spread = np.zeros(len(paired))
-        of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * error**2
+        of_spread[paired] = 2.0 * v**2 / (tau2 + v) ** 3 * between.error**2
         degrees = max(int(paired.sum()) - design.shape[1], 1)
         freedom = 1.0 / (trust / contrast.freedom + (1.0 - trust) / degrees)
-        square = posterior + of_slopes + of_spread
-        return cls(log, square, freedom, trust, np.exp(log + posterior / 2), moved, float(np.sqrt(tau2)))
+        square = np.where(paired, posterior + of_slopes + of_spread, np.einsum("jk,kl,jl->j", design, shared, design))
+        freedom = np.where(paired, freedom, _freedom(by_clusters[0], float(shared[0, 0])))
+        of_mean = posterior if len(between.variances) > 1 else np.where(paired, posterior, 0.0)
+        return cls(log, square, freedom, beside, trust, np.exp(log + of_mean / 2), moved, between)
 
 
-def _between(y: Floats, square: Floats, x: Floats) -> float:
-    """Return the variance between jobs at which weighted squares are as many as degrees of freedom; 0 if never."""
-    degrees = len(y) - x.shape[1]
-    if degrees < 1:
-        return _WIDEST
+@dataclass(frozen=True, eq=False)
+class JobSpread:
+    """What is known of the variance τ² of log rates between jobs: an estimate, and a confidence distribution.
 
-    def excess(spread: float) -> float:
-        weight: Floats = 1.0 / np.maximum(spread + square, 1e-300)
+    Squares of n log rates about K slopes, weighed by 1 / (τ² + v), are a χ² of n − K degrees of freedom. So the τ² at
+    which they are its quantiles are a confidence distribution of τ² (Viechtbauer 2007), 0 where they are fewer at any.
+    An error with variance v + c τ² has the distribution of errors at these, mixed (Nagashima, Noma and Furukawa 2019):
+    where v is 0 that is Student's t with n − K degrees of freedom, and with many jobs τ² is known.
+    """
+
+    square: float
+    """τ² at which weighted squares are as many as degrees of freedom (Paule and Mandel 1982); 0 if never."""
+    error: float
+    """Standard error of it."""
+    variances: Floats
+    """(V,) of the confidence distribution."""
+    chance: Floats
+    """(V,) of each; more of large ones, which decide of intervals."""
+
+    @classmethod
+    def of(cls, y: Floats, square: Floats, x: Floats) -> Self:
+        """Judge the spread of log rates y (n,) with squared errors (n,) about slopes on x (n, K)."""
+        degrees = len(y) - x.shape[1]
+        if degrees < 1:
+            return cls(_WIDEST, _error(_WIDEST, square), np.full(1, _WIDEST), np.ones(1))
+        steps = (np.arange(_VARIANCES) + 0.5) / _VARIANCES
+        tau2 = float(_between(y, square, x, np.full(1, float(degrees)))[0])
+        variances = _between(y, square, x, chi2.ppf(steps**2, degrees))
+        return cls(tau2, _error(tau2, square), variances, 2.0 * steps / _VARIANCES)
+
+    @property
+    def mean(self) -> float:
+        """Mean of what is believed of τ², which is 0 or more (Morris 1983): an estimate of 0 is none of no spread."""
+        at = self.square / self.error
+        return self.square + self.error * float(norm.pdf(at) / norm.cdf(at))
+
+    def half_width(self, square: Floats, freedom: Floats, times: Floats, confidence: float) -> Floats:
+        """Return (n,) half-widths of intervals of errors with variance `square`, and so many times τ² beside.
+
+        Parameters
+        ----------
+        square, freedom, times : (n,)
+        confidence : of intervals
+        """
+        level = 0.5 + confidence / 2
+        half: Floats = t.ppf(level, np.maximum(freedom, 1.0)) * np.sqrt(square)
+        rows = np.flatnonzero(times > 0)
+        if not rows.size:
+            return half
+        total = np.maximum(square[rows, None] + times[rows, None] * self.variances, 1e-300)
+        measured = np.maximum(square[rows, None] / total, _LEAST_SHARE)
+        degrees = np.maximum(freedom[rows, None], 1.0) / measured**2  # Satterthwaite (1946)
+        root = np.sqrt(total)
+        ends = t.ppf(level, degrees) * root
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            enough = stdtr(degrees, middle[:, None] / root) @ self.chance >= level
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        half[rows] = high
+        return half
+
+
+def _between(y: Floats, square: Floats, x: Floats, wanted: Floats) -> Floats:
+    """Return the variances between jobs at which weighted squares are so many (ascending); 0 where fewer at any."""
+
+    def squares(tau2: float) -> float:
+        weight: Floats = 1.0 / np.maximum(tau2 + square, 1e-300)
         root = np.sqrt(weight)
         slopes = np.linalg.lstsq(root[:, None] * x, root * y, rcond=None)[0]
         residual: Floats = root * (y - x @ slopes)
-        return float(np.dot(residual, residual)) - float(degrees)
+        return float(np.dot(residual, residual))
 
-    if excess(0.0) <= 0:
-        return 0.0
-    return float(brentq(excess, 0.0, _WIDEST)) if excess(_WIDEST) < 0 else _WIDEST
+    most, least = squares(0.0), squares(_WIDEST)
+
+    variances, above = np.zeros(len(wanted)), _WIDEST
+    for place in np.flatnonzero(wanted < most):
+        if least < wanted[place]:
+            above = float(brentq(lambda tau2, count: squares(tau2) - count, 0.0, above, (wanted[place],), rtol=1e-9))
+        variances[place] = above
+    return variances
+
+
+def _error(tau2: float, square: Floats) -> float:
+    """Return the standard error of an estimated variance between jobs."""
+    return float(np.sqrt(2.0 / ((1.0 / (tau2 + square)) ** 2).sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -569,13 +654,14 @@ class PlatformRates:
     reference: str
     confidence: float
     fleet: pd.DataFrame
-    """A row a platform: platform, rate (over the fleet's mix), low, high, log_error, freedom, jobs (seen on both),
-    seen (share of the quota that these hold), naive (ratio of means over all rows), spread, machines."""
+    """A row a platform: platform, rate (over the fleet's mix), low, high, log_error, freedom (of what machines add to
+    it), jobs (seen on both), seen (share of the quota that these hold), naive (ratio of means over all rows), spread,
+    machines."""
     jobs: pd.DataFrame
     """A row a job and platform: job, quota_share, platform, rate, low, high, log_error, source, trust, machines,
     reference_machines."""
     covariance: Floats
-    """(P − 1, P − 1) of the logarithms of the fleet's rates."""
+    """(P − 1, P − 1) of the logarithms of the fleet's rates, of normal errors with intervals as wide."""
     slopes: Floats
     """(S, K) of conditions."""
 
@@ -615,14 +701,15 @@ class PlatformRates:
             effective = weight @ pooled.by_measured / rate
             by_cluster = contrast.by_cluster(effective)
             apart = float((contrast.beyond @ effective**2).sum()) + contrast.of_lone(effective)
-            between = pooled.spread**2 * float(((effective - weight / rate) ** 2).sum())
+            times = float(((effective - weight / rate) ** 2).sum())
             products = float(by_cluster @ by_cluster)
-            square = max(products + apart, _LEAST_LEFT * products) + between
-            degrees = _freedom(by_cluster, square, between, int(contrast.paired.sum()))
-            half = float(t.ppf(0.5 + confidence / 2, degrees)) * np.sqrt(square)
+            square = max(products + apart, _LEAST_LEFT * products)
+            degrees = _freedom(by_cluster, square)
+            one = np.array([[square], [degrees], [times]])
+            half = float(pooled.between.half_width(one[0], one[1], one[2], confidence)[0])
             clusters.append(by_cluster)
             moved.append(effective)
-            squares.append(square)
+            squares.append((half / norm.ppf(0.5 + confidence / 2)) ** 2)
             of_reference.append(contrast.beyond[1])
             fleet.append(
                 {
@@ -630,7 +717,7 @@ class PlatformRates:
                     "rate": rate,
                     "low": rate * np.exp(-half),
                     "high": rate * np.exp(half),
-                    "log_error": np.sqrt(square),
+                    "log_error": np.sqrt(square + times * pooled.between.mean),
                     "freedom": degrees,
                     "jobs": int(contrast.paired.sum()),
                     "seen": float(share[contrast.paired].sum()),
@@ -648,12 +735,10 @@ class PlatformRates:
         )
 
 
-def _freedom(by_cluster: Floats, square: float, other: float, jobs: int) -> float:
-    """Return the degrees of freedom of a sum over clusters and of what jobs add (Satterthwaite 1946)."""
-    if square <= 0:
-        return 1.0
-    parts = float((by_cluster**4).sum()) + other**2 / max(jobs - 1, 1)
-    return max(square**2 / parts, 1.0) if parts > 0 else 1.0
+def _freedom(by_cluster: Floats, square: float) -> float:
+    """Return the degrees of freedom of a sum over clusters (Satterthwaite 1946)."""
+    parts = float((by_cluster**4).sum())
+    return max(square**2 / parts, 1.0) if square > 0 and parts > 0 else 1.0
 
 
 def _jobs(
@@ -662,7 +747,7 @@ def _jobs(
     """Return the rates of single jobs on the first platform of a pair against the second."""
     levels = contrast.levels
     rows, clusters = levels.rows, levels.meetings.clusters.reshape(levels.level.shape)
-    half = t.ppf(0.5 + confidence / 2, np.maximum(pooled.freedom, 1.0)) * np.sqrt(pooled.square)
+    half = pooled.between.half_width(pooled.square, pooled.freedom, pooled.beside, confidence)
     source = np.where(~contrast.paired, FILLED, np.where(pooled.trust >= 0.5, MEASURED, POOLED))
     return pd.DataFrame(
         {
@@ -672,7 +757,7 @@ def _jobs(
             "rate": np.exp(pooled.log),
             "low": np.exp(pooled.log - half),
             "high": np.exp(pooled.log + half),
-            "log_error": np.sqrt(pooled.square),
+            "log_error": np.sqrt(pooled.square + pooled.beside * pooled.between.mean),
             "source": source,
             "trust": pooled.trust,
             "machines": clusters[:, pair[0]],

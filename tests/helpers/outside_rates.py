@@ -38,6 +38,8 @@ class RateCondition:
     """The same of a job whose level is a standard deviation above the mean."""
     sticky: float = 0.0
     """Share of jobs that run on one platform alone."""
+    shared: int = 0
+    """Jobs that run on both platforms, if it is not 0; each of the others on one alone."""
     fuller: float = 0.0
     """By how much more instances the last platform's machines have than the first's, relative."""
     shard_sd: float = 0.12
@@ -82,6 +84,11 @@ CONDITIONS = {
     "wide_spread": RateCondition(rate_sd=0.25, **HEAVY),
     "one_job": RateCondition(jobs=1, machines=(20, 20), per_machine=4.0),
     "week": RateCondition(**HEAVY, days=5, season_sd=0.05, churn=0.2),
+    "three_shared": RateCondition(shared=3, jobs=30),
+    "five_shared": RateCondition(shared=5, jobs=30),
+    "eight_shared": RateCondition(shared=8, jobs=30),
+    "five_shared_noisy": RateCondition(shared=5, jobs=30, shard_sd=0.5),
+    "five_shared_alike": RateCondition(shared=5, jobs=30, rate_sd=0.0),
     "strict": RateCondition(**STRICT),
     "strict_busy": RateCondition(**STRICT, busy_if_slow=1.0, machine_sd=0.1),
     "strict_harm": RateCondition(**STRICT, harm_sd=0.3),
@@ -106,7 +113,8 @@ def fleet(condition, rng):
         effect[:, p] = c.rate * p + own + c.by_size * rank
     odds = _odds(c, rank, standing, effect)
     chance = np.exp(odds) * np.array(c.machines) * (1.0 + c.fuller * (np.arange(platforms) == platforms - 1))
-    alone = rng.random(c.jobs) < c.sticky
+    lot = rng.random(c.jobs)
+    alone = lot.argsort().argsort() >= c.shared if c.shared else lot < c.sticky
     if alone.all():
         alone[0] = False
     chosen = rng.integers(platforms, size=c.jobs)
