@@ -80,6 +80,8 @@ _INSTEAD_OF_DOMAINS: Mapping[Design, str] = {
         "feature at one time (wsc design --domain)"
     ),
 }
+_PERCENT_LIKE, _HUNDREDFOLD = 0.3, (50.0, 200.0)
+"""A change from which on, and how many times another answer, somebody's own may be one in percent."""
 _NAMED = 10
 """Gainers and losers printed, of each."""
 
@@ -372,6 +374,8 @@ def effect(
         *_design_notes(rows, coded),
         *(_step_notes(coded) if estimand.plain else ()),
     ]
+    published = None if study is None or spill_over is not None else _published(study, confidence)
+    notes += _in_percent(estimate, published) if isinstance(chosen, OwnEstimator) else ()
     true_change, of_truth = _true(sources, read.metric, recipe) if estimand.plain else (math.nan, ())
     why_not = _no_jobs(design, counted, estimand) if by_job else ""
     jobs_effects = None
@@ -386,7 +390,7 @@ def effect(
         cluster=None if isinstance(chosen, OwnEstimator) else counted,
         estimand=estimand,
         periods_before=_periods_before(rows),
-        published=None if study is None or spill_over is not None else _published(study, confidence),
+        published=published,
         metric=read.metric,
         true_change=true_change,
         audit=audited,
@@ -639,6 +643,18 @@ def _by_own(study: Study, tables: ExperimentTables, chosen: OwnEstimator) -> Eff
         return answer
     note = f"{chosen.name} gets the rows of a {study.design} study as they are; no scorecard judges it there"
     return replace(answer, notes=(*answer.notes, note))
+
+
+def _in_percent(estimate: Effect, published: Effect | None) -> Iterator[str]:
+    """Yield that an answer of somebody's own looks like percent, where a share is asked for."""
+    if published is None or not published.change or abs(estimate.change) < _PERCENT_LIKE:
+        return
+    times = estimate.change / published.change
+    if _HUNDREDFOLD[0] < times < _HUNDREDFOLD[1]:
+        yield (
+            f"{estimate.estimator} answers {times:,.0f} times what WSMeter as published does; should it be a share, "
+            "such as 0.05 for 5%?"
+        )
 
 
 def _without_rounding(effect: Effect) -> Effect:

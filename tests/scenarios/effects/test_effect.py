@@ -89,6 +89,12 @@ def test_an_estimator_of_ones_own_is_asked_on_the_tables(files, tmp_path):
         effect_of(files[:2], estimator=lambda _: 3)
 
 
+@pytest.mark.parametrize(("times", "told"), [(100.0, True), (1.0, False), (10.0, False), (-100.0, False)])
+def test_an_answer_in_percent_is_questioned(files, times, told):
+    answer = effect_of(files[:2], files[2], estimator=lambda _: (times * 0.05, times * 0.05 - 1.0, times * 0.05 + 1.0))
+    assert told is any("should it be a share, such as 0.05 for 5%?" in note for note in answer.notes)
+
+
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
