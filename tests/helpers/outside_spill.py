@@ -1,6 +1,7 @@
 """How near estimators of the total effect come where machines disturb their neighbours, on fleets of another making.
 
 Usage: python -m tests.helpers.outside_spill [--draws 1000] [--conditions power,…] [--seed 1] [--out runs/outside]
+       python -m tests.helpers.outside_spill --absolute mean,proportion,rare [--conditions quarters,…] [--draws 1000]
 
 A fleet is jobs whose instances lie at random on machines, machines in domains. What a machine's instances do is a
 product of job, shard, machine (for good and from day to day), domain, load and chance. The feature speeds machines up
@@ -20,6 +21,9 @@ Parts of fifty draws are kept in the folder.
 over the mean truth and coverage, with Monte-Carlo errors; the mean half-width, and over that of `alone`; and of the
 draws in which the answer of `alone` has the wrong sign, how many have the right one, and how many have an interval
 that leaves out the other side of zero.
+
+With `--absolute` the numbers are no levels: `mean`, below, at and above zero; `proportion`, yes and no, a fifth of them
+yes; `rare`, 2% yes. Absolute changes are told by `exposure` and, of machines drawn one by one, by `adjusted`.
 """
 
 import argparse
@@ -30,8 +34,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.effects.estimand import Estimand
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.exposure import Exposure
+from analysis.effects.linearisation import Linearised
 from analysis.effects.study import Study, half_width
 
 PART = 50
@@ -88,6 +94,9 @@ CONDITIONS = {
     "related": Domains(draw=0.012, domain_sd=0.012),
     "thirds": Domains(draw=0.03, domains=30, saturations=(0.0, 0.5, 1.0)),
     "quarters": Domains(draw=0.03, domains=30, saturations=(0.2, 0.8)),
+    "fifths": Domains(draw=0.03, domains=30, saturations=(0.0, 0.2, 0.4, 0.6, 0.8)),
+    "quarters_strong": Domains(gain=0.4, draw=0.1, domains=30, saturations=(0.2, 0.8)),
+    "fifths_strong": Domains(gain=0.4, draw=0.1, domains=30, saturations=(0.0, 0.2, 0.4, 0.6, 0.8)),
     "work_thirds": Domains(stolen=0.02, domains=30, saturations=(0.0, 0.5, 1.0)),
 }
 GRID = {
@@ -146,16 +155,20 @@ class Drawn:
             rank[own] = (np.arange(len(own)) + 0.5) / len(own)
         return rank < saturation[self.domain]
 
+    def levels(self, recorded=lambda values: values):
+        """Return the means of what is recorded of the fleet in the study, all on and all off."""
+        study = slice(self.condition.before, None)
+        return (recorded(self.values(np.full(len(self.domain), arm)))[study].mean() for arm in (True, False))
+
     def truth(self):
         """Return the relative change of the fleet, all on against all off; jobs count by their instances."""
-        study = slice(self.condition.before, None)
-        on, off = (self.values(np.full(len(self.domain), arm))[study].mean(axis=0) for arm in (True, False))
-        return float(on.sum() / off.sum() - 1.0)
+        on, off = self.levels()
+        return float(on / off - 1.0)
 
-    def table(self, treated):
+    def table(self, treated, recorded=lambda values: values):
         """Return the rows that are recorded."""
         c, instances = self.condition, len(self.job)
-        values, before = self.values(treated), self.values(np.zeros(len(treated), dtype=bool))
+        values, before = (recorded(self.values(having)) for having in (treated, np.zeros(len(treated), dtype=bool)))
         days = c.before + c.study
         study = np.arange(days) >= c.before
         return pd.DataFrame(
@@ -228,6 +241,55 @@ def answers(c, seed, number):
     return [drawn.truth(), parts.correlation, *first, *line, *clustered, *alone_says]
 
 
+ABSOLUTE = {"mean": 0.1, "proportion": 0.2, "rare": 0.02}
+"""Kinds of numbers: how many are zero, or yes."""
+
+
+def absolute(c, kind, seed, number):
+    """Return the truth, and change and half-width of `exposure` and of machines drawn one by one, in one draw; (5,)."""
+    rng = np.random.default_rng([seed, number])
+    drawn = fleet(c, rng)
+    treated, alone, lot = drawn.assigned(rng), drawn.assigned(rng, by_machine=True), rng.random(drawn.off.shape)
+    usual, chance = drawn.values(np.zeros(len(treated), dtype=bool)).mean(), ABSOLUTE[kind]
+
+    def recorded(values):
+        if kind == "mean":
+            return np.where(lot < chance, 0.0, 20.0 * np.log(values) + 3.0)
+        return (lot < chance * values / usual).astype(float)
+
+    jobs = pd.DataFrame({"job": np.arange(c.jobs), "quota": np.bincount(drawn.job, minlength=c.jobs)})
+    estimand, (on, off) = Estimand.of("mean" if kind == "mean" else "proportion", "absolute"), drawn.levels(recorded)
+    numbers = [float(on - off)]
+    for having, method in ((treated, Exposure()), (alone, Adjusted())):
+        table = drawn.table(having, recorded).assign(rack=lambda rows: rows["domain"])
+        numbers += _margins(Linearised.of(table, jobs, estimand).estimate(method))
+    return numbers
+
+
+def of_absolute(name, kind, draws, seed=1):
+    """Return bias over the mean truth, coverage with its error, and half-widths, of absolute changes."""
+    found = np.array([absolute(CONDITIONS[name], kind, seed, number) for number in range(draws)])
+    truth, rows = found[:, 0], []
+    for estimator, (change, margin) in (("exposure", found[:, 1:3].T), ("alone", found[:, 3:5].T)):
+        known = np.isfinite(change)
+        off, inside = (change - truth)[known], (np.abs(change - truth) <= margin)[known].mean()
+        rows.append(
+            {
+                "condition": name,
+                "kind": kind,
+                "estimator": estimator,
+                "answered": known.mean(),
+                "truth": truth.mean(),
+                "bias": off.mean() / abs(truth.mean()),
+                "bias_error": off.std(ddof=1) / np.sqrt(len(off)) / abs(truth.mean()),
+                "coverage": inside,
+                "coverage_error": np.sqrt(inside * (1 - inside) / len(off)),
+                "half_width": margin[known].mean(),
+            }
+        )
+    return rows
+
+
 def _answer(part):
     """Return change and half-width of what `whole-domains` and `exposure` say."""
     return part.change, float(half_width(np.array(part.error), np.array(part.freedom)))
@@ -291,7 +353,14 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--out", type=Path, default=Path("runs/outside"))
+    parser.add_argument("--absolute", default="")
     asked = parser.parse_args()
+    for kind in filter(None, asked.absolute.split(",")):
+        for name in asked.conditions.split(","):
+            rows = of_absolute(name, kind, asked.draws, asked.seed)
+            print(pd.DataFrame(rows).round(4).to_string(index=False), flush=True)
+    if asked.absolute:
+        return
     names = [*GRID] if asked.conditions == "grid" else asked.conditions.split(",")
     for number, name in enumerate(names):
         rows = summary(name, counted(name, asked.draws, asked.out, asked.seed))
