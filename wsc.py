@@ -962,8 +962,11 @@ def requests(
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)
     ask = occupancy_on_disk if on_disk else occupancy
     if isinstance(log, Sequence) and not isinstance(log, str):
+        files = [arguments.file("log", part) for part in log]
+        if not files:
+            arguments.refuse("log", "at least one file", log)
         with _progress("reading and replaying"):
-            return ask([Path(part) for part in log], query, said)
+            return ask(files, query, said)
     with as_file(arguments.table("log", log)) as (file, name), _progress("reading and replaying"):
         return ask(file, query, said, name=name)
 

@@ -246,6 +246,8 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         (lambda: wsc.requests(LOG, 1, polcy="fcfs"), r"^polcy: there is no such argument \(did you mean policy\?\)$"),
         (lambda: wsc.requests(pd.DataFrame(), 1), "^log: should have columns and rows, got an empty frame$"),
         (lambda: wsc.requests(3, 1), "^log: should be a frame, a path, a SELECT or a run, got 3$"),
+        (lambda: wsc.requests([], 1), "^log: should be at least one file, got none$"),
+        (lambda: wsc.requests([LOG], 1), "^log: should be a path or a run, got a DataFrame$"),
         (lambda: wsc.service(3, "piii"), "^log: should be a frame, a path, a SELECT or a run, got 3$"),
         (
             lambda: wsc.service(LOG, "piii").predict("pres"),

@@ -126,7 +126,7 @@ def source_of(text: str, database: Path | None = None) -> Source:
     TableQuery(sql='select 1 AS job', database=None)
     """
     words = text.split(maxsplit=1)
-    is_query = words and words[0].lower() in {"select", "with"} and " " in text
+    is_query = len(words) > 1 and words[0].lower() in {"select", "with"}
     return TableQuery(text, database) if is_query and not _is_file(text) else Path(text)
 
 
@@ -294,7 +294,8 @@ def _stray(read: Sequence[str], separator: str, end: int) -> Iterator[FileFault]
         if "expected after" in str(error):
             first = next((at for at, line in enumerate(read) if line.count('"') % 2), 0)
             below = len(read) - 1 - first
-            problem = f"{_UNCLOSED}: {below:,} line{'s' * (below != 1)} below are read as its text"
+            lines = "1 line below is" if below == 1 else f"{below:,} lines below are"
+            problem = f"{_UNCLOSED}: {lines} read as its text"
             yield FileFault(end - below, 1, "row", problem, "none")
 
 

@@ -151,7 +151,10 @@ def read_rows(
     header = header_of(source)
     if header and (faults := _of_header(header, fields, recipe, remedies.missing)):
         raise FileError(faults)
-    cells = cells_of(source) if recipe.takes_as_is else prepared(cells_of(source), recipe)
+    cells = cells_of(source)
+    if not header and cells.names and (faults := _of_header(cells.names, fields, recipe, remedies.missing)):
+        raise FileError(faults)
+    cells = cells if recipe.takes_as_is else prepared(cells, recipe)
     columns, wrongs, notes = dict(cells.columns), list[Wrong](), [*cells.notes]
     for wanted in fields:
         if wanted.name in columns:

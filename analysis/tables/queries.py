@@ -61,9 +61,7 @@ def answered(query: TableQuery) -> pa.Table:
     Raises
     ------
     FileError
-        If it cannot be run.
-    OSError
-        If its database cannot be opened.
+        If it cannot be run, or its database not be opened.
     """
     if query.database is not None and _is_sqlite(query.database):
         return _of_sqlite(query.sql, query.database)
@@ -76,8 +74,10 @@ def store(query: TableQuery, file: Path) -> None:
 
     Raises
     ------
-    FileError, OSError
+    FileError
         As `answered`.
+    OSError
+        If the file cannot be written.
     """
     if query.database is not None and _is_sqlite(query.database):
         pq.write_table(_of_sqlite(query.sql, query.database), file)
@@ -90,8 +90,11 @@ def store(query: TableQuery, file: Path) -> None:
 
 
 def _is_sqlite(database: Path) -> bool:
-    with database.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    try:
+        with database.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise _refused(f"{database}: {error.strerror}") from None
 
 
 def _of_sqlite(sql: str, database: Path) -> pa.Table:
@@ -131,9 +134,22 @@ def _of_duckdb(query: TableQuery) -> Iterator["DuckDBPyRelation"]:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise _refused("it should be one SELECT")
-            yield connection.sql(sql)
+            yield _in_seconds(connection.sql(sql))
     except duckdb.Error as error:
-        raise _refused(str(error).partition("\n")[0]) from None
+        place = "" if database is None else f"{database}: "
+        raise _refused(place + str(error).partition("\n")[0]) from None
+
+
+def _in_seconds(rows: "DuckDBPyRelation") -> "DuckDBPyRelation":
+    """Return rows with intervals of time as seconds, as `ended - began` has them."""
+    if not any(str(kind) == "INTERVAL" for kind in rows.types):
+        return rows
+    names = ['"' + name.replace('"', '""') + '"' for name in rows.columns]
+    lengths = (
+        f"epoch({name}) AS {name}" if str(kind) == "INTERVAL" else name
+        for name, kind in zip(names, rows.types, strict=True)
+    )
+    return rows.project(", ".join(lengths))
 
 
 def _refused(problem: object) -> FileError:

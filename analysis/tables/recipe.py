@@ -134,6 +134,10 @@ def prepared(cells: FileCells, recipe: Recipe) -> FileCells:
     columns, faults = dict(cells.columns), list[FileFault]()
     positions = {name: cells.position(name) for name in cells.names}
     missing = dict[str, list[Missing]]()
+    if not len(cells.lines):  # of no row no column has a type
+        nothing = pd.Series([], dtype=object)
+        columns |= dict.fromkeys((*recipe.columns, *([PERIOD] if recipe.period_s is not None else ())), nothing)
+        return cells.taken(columns, positions | dict.fromkeys(recipe.columns, 0), {}, np.zeros(0, np.bool_))
     for name, expression in expressions.items():
         if expression.is_column:
             columns[name], positions[name] = cells.columns[expression.columns[0]], positions[expression.columns[0]]

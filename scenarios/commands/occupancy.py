@@ -184,7 +184,7 @@ def occupancy(
     if "-" in log and len(log) > 1:
         options.refuse("LOG", "is one where it is standard input, -", " ".join(log))
     piped = StandardInput(cast("BufferedIOBase", sys.stdin.buffer)) if log[0] == "-" else None
-    files, queried = _sources(log, database)
+    files, queried = _sources(log, database, {"--service": service, "--stay": stay})
     if piped is not None and piped.events:
         given_too = {"--to": to, "--speed": speed, "--policy": policy, "--out": out, "--arrival": arrival}
         _refuse_all(given_too | {"--departure": departure, "--duration": duration, "--priority": priority})
@@ -249,10 +249,12 @@ def occupancy(
         answer(conclude(copied, query, said, out, given=None if given is None else given.log, name=name), json)
 
 
-def _sources(log: Sequence[str], database: Path | None) -> "tuple[list[Path], TableQuery | None]":
-    """Return the files of a log, and the query in their place, if it is one."""
+def _sources(
+    log: Sequence[str], database: Path | None, of_fleets: Mapping[str, object]
+) -> "tuple[list[Path], TableQuery | None]":
+    """Return the files of a log, and the query in their place, if it is one; it takes no option of fleets."""
     query = None
-    if database is not None or " " in "".join(log):
+    if database is not None or any(len(text.split()) > 1 for text in log):
         from analysis.tables.cells import source_of
         from analysis.tables.queries import TableQuery
 
@@ -261,7 +263,9 @@ def _sources(log: Sequence[str], database: Path | None) -> "tuple[list[Path], Ta
             options.refuse("LOG", "is one where it is a SELECT", " ".join(log))
         if database is not None and not queries:
             options.refuse("--database", "is what a SELECT in place of a log is about; there is none", str(database))
-        query = queries[0] if queries else None
+        if queries:
+            (query,) = queries
+            _refuse_all(of_fleets, "is about the folder of a fleet's run that served requests, not about a SELECT")
     return [Path(text) for text in log], query
 
 
@@ -293,9 +297,9 @@ def _needed(servers: int | None) -> int:
     raise FaultsError([Fault("--servers", 0, 0, "", "is needed: how many servers the log was made with")])
 
 
-def _refuse_all(given: Mapping[str, object]) -> None:
-    """Refuse every option that was given although it is about files."""
+def _refuse_all(given: Mapping[str, object], why: str = "is about logs, not about events on standard input") -> None:
+    """Refuse every option that was given although it is about something else."""
     for option, value in given.items():
         if value is not None:
             text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
-            options.refuse(option, "is about logs, not about events on standard input", text)
+            options.refuse(option, why, text)

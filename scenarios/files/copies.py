@@ -9,7 +9,7 @@ from pyarrow.parquet import write_table
 
 from analysis.tables.cells import Source, name_of
 from analysis.tables.queries import TableQuery, store, table_of
-from scenarios.files.faults import faults_in
+from scenarios.files.faults import Fault, FaultsError, faults_in
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def as_file(source: Source) -> Iterator[tuple[Path, str | None]]:
     Raises
     ------
     FaultsError
-        If a query cannot be run.
+        If a query cannot be run, or the copy not be written.
 
     Examples
     --------
@@ -36,8 +36,12 @@ def as_file(source: Source) -> Iterator[tuple[Path, str | None]]:
     with tempfile.TemporaryDirectory(prefix="wsc-") as folder:
         file = Path(folder) / "table.parquet"
         with faults_in(source):
-            if isinstance(source, TableQuery):
-                store(source, file)
-            else:
-                write_table(table_of(source), file)
+            try:
+                if isinstance(source, TableQuery):
+                    store(source, file)
+                else:
+                    write_table(table_of(source), file)
+            except OSError as error:
+                problem = str(error).partition(". Detail")[0]
+                raise FaultsError([Fault("$TMPDIR", 0, 0, "", f"its copy cannot be written: {problem}")]) from error
         yield file, name_of(source)

@@ -170,11 +170,13 @@ def recipe_file(path: Path, wrong: WrongName | None = None) -> Recipe:
                 fields["columns"] = _expressions(value, wrong or unknown)
             elif wrong and key in _READ and key != "where":
                 faults.append(value.key.fault(key, _NOT_TAKEN))
+            elif key in _READ and isinstance(value.value, dict | list):
+                faults.append(value.place.fault(key, "should be a text or a number", shown(value.plain())))
             elif key in _READ:
                 name, read = _READ[key]
                 fields[name] = read(key, str(value.value), fields["zone"])
             else:
-                known = ", ".join(("columns", *_READ))
+                known = ", ".join(("columns", *(("where",) if wrong else _READ)))
                 faults.append(value.key.fault(key, f"is not known; known are {known}"))
         except FaultsError as error:
             faults += [

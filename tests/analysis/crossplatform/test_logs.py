@@ -141,11 +141,23 @@ def test_a_bad_row_is_located(file, row, message):
 
 
 def test_columns_of_others_become_ours_and_the_rest_is_left_aside(file):
-    lines = ["ts,host,get,instr,l1d,l2,busy_pct", *(f"{30 * i},a,{i + 1},{9 * (i + 1)},2,1,{10 * i}" for i in range(3))]
+    others = [f"{30 * i},b,7,99,2,1,1" for i in range(3)]
+    lines = [
+        "ts,host,get,instr,l1d,l2,busy_pct",
+        *others,
+        *(f"{30 * i},a,{i + 1},{9 * (i + 1)},2,1,{10 * i}" for i in range(3)),
+    ]
     columns = {"start_s": "ts", "requests_get": "get", "instructions": "instr", "l1_misses": "l1d", "l2_misses": "l2"}
-    log = read(written(file, lines), Recipe({**columns, "utilisation": "busy_pct / 100"}, where="ts > 0 OR host = 'a'"))
+    log = read(written(file, lines), Recipe({**columns, "utilisation": "busy_pct / 100"}, where="host = 'a'"))
     assert (log.types, log.interval_s, log.counts.tolist()) == (("get",), 30.0, [[1.0], [2.0], [3.0]])
     assert log.utilisation.tolist() == [0.0, 0.1, 0.2]
+
+
+def test_a_table_without_rows_says_so_whatever_its_recipe(file):
+    lines = written(file, ["ts,gets,instr,l1_misses,l2_misses"])
+    recipe = Recipe({"start_s": "ts / 2", "requests_get": "gets", "instructions": "instr * 1000"}, where="ts > 5")
+    with pytest.raises(FileError, match=r"^2:1: rows: should be at least 3 intervals, two more than types, got 0$"):
+        read(lines, recipe)
 
 
 def test_a_cell_that_an_expression_cannot_use_is_told_by_its_own_column(file):

@@ -101,11 +101,12 @@ def test_a_log_with_columns_of_its_own_and_a_query_are_answered_alike(log, tmp_p
     queried = json.loads(wsc("predict", f"SELECT * FROM '{log}'", *options).stdout)["targets"]
     assert own == [pytest.approx(row) for row in wanted]
     assert queried == [pytest.approx(row) for row in wanted]
-    (tmp_path / "own.columns.yaml").write_text("columns:\n  speed: 1\nperiod: 1d\n")
+    (tmp_path / "own.columns.yaml").write_text("columns:\n  speed: 1\nperiod: 1d\nwhere: [1]\n")
     refused = wsc("predict", tmp_path / "own.csv", *options)
     assert refused.exit_code == 2
     assert "2:3: columns.speed: is no column of a service log" in refused.stderr
     assert "3:1: period: is about tables of observations" in refused.stderr
+    assert "4:8: where: should be a text or a number, got [1]" in refused.stderr
 
 
 def test_the_columns_of_a_run_are_ours(tmp_path):

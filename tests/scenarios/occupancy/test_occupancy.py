@@ -318,12 +318,28 @@ def test_a_query_is_a_log(log, tmp_path):
         (("SELECT 1 AS size",), "SELECT 1 AS size:1:1: columns: two of --arrival, --departure and --duration"),
         (("SELECT * FROM 'nowhere.csv'",), "SELECT * FROM 'nowhere.csv': query: cannot be run"),
         (("SELECT 1 AS size", "more.csv"), "is one where it is a SELECT"),
+        (("SELECT 1 AS arrival_s", "--service", "web"), "--service: is about the folder of a fleet's run"),
+        (("SELECT 1 AS arrival_s", "--database", "nowhere.db"), "query: cannot be run, got nowhere.db: No such file"),
         (("more.csv", "--database", "my.db"), "--database: is what a SELECT in place of a log is about"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_told_of_it(given, told):
     refused = wsc(*given, "--servers", 2)
     assert (refused.exit_code, told in refused.output) == (2, True), refused.output
+
+
+def test_intervals_of_a_query_are_seconds():
+    answer = wsc("SELECT INTERVAL 1 HOUR AS arrival_s, INTERVAL 2 HOUR AS departure_s", "--servers", 1, "--json")
+    assert json.loads(answer.stdout)["response_time_s"] == 3600.0
+
+
+def test_a_copy_that_cannot_be_written_is_told_of_the_folder_for_copies(monkeypatch):
+    def full(*_rows):
+        raise OSError("Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    monkeypatch.setattr("scenarios.files.copies.store", full)
+    refused = wsc("SELECT 1 AS arrival_s", "--servers", 1)
+    assert (refused.exit_code, "$TMPDIR: its copy cannot be written: Error writing" in refused.stderr) == (2, True)
 
 
 def test_a_folder_without_a_run_lacks_its_table(tmp_path):

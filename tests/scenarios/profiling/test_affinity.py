@@ -45,13 +45,16 @@ def test_a_table_with_columns_of_its_own_is_answered_as_ours_is(tmp_path):
     ours = json.loads(run(written(tmp_path, TABLE_1), "--json").stdout)
     lines = TABLE_1.replace("cpi", "cycles_per_kilo").replace("job", "service").splitlines()
     rows = [line.split(",") for line in lines[1:]]
-    text = "\n".join([lines[0] + ",owner", *(f"{a},{b},{c},{1000 * float(d)},{e},us" for a, b, c, d, e in rows)])
+    own_rows = [f"{a},{b},{c},{1000 * float(d)},{e},us" for a, b, c, d, e in rows]
+    text = "\n".join([lines[0] + ",owner", *own_rows, *(f"other,{b},{c},9,{e},them" for _, b, c, _, e in rows)])
     own = ("--column", "job=service", "--column", "cpi=cycles_per_kilo / 1000")
     answer = json.loads(run(written(tmp_path, text, "own.csv"), *own, "--where", "owner = 'us'", "--json").stdout)
     assert answer["assignment"] == ours["assignment"]
     assert json.loads(run(f"SELECT * FROM '{tmp_path / 'table.csv'}'", "--json").stdout) == ours
     refused = run(tmp_path / "own.csv", "--column", "cpy=cycles_per_kilo")
     assert (refused.exit_code, "cpy=cycles_per_kilo" in refused.stderr) == (2, True)
+    refused = run(f"SELECT job, platform, load, capacity FROM '{tmp_path / 'table.csv'}'")
+    assert (refused.exit_code, "cpi: column is missing" in refused.stderr) == (2, True)
 
 
 def test_clocks_are_told(tmp_path):
