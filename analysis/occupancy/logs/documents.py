@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from analysis.tables.faults import FileError, FileFault
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\n\r]*")
 _BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|-?([0-9][0-9.eE+-]*)', re.DOTALL)
+_WORD = re.compile(r"[0-9A-Za-z.+-]*")
 _LONGEST_WORD = 24
 """A number or a name that is cut off at the end of a piece may be wrong so far before it."""
 _SHOWN = 40
@@ -73,16 +76,37 @@ class JsonText:
                 continue
             except RecursionError:
                 raise self._broken(self._at, "expecting fewer objects within each other") from None
-            if end < len(self._text) or not self._more():
+            except ValueError:  # of int()
+                self._shorten()
+                continue
+            if self._is_whole(end) or not self._more():
                 self._at = end
                 return value
+
+    def _is_whole(self, end: int) -> bool:
+        """Return whether a value that ends here ends here whatever follows: of ``1.5`` a piece may end at ``1.``."""
+        if self._text[end - 1] in '"]}':
+            return True
+        rest = _WORD.match(self._text, end)
+        return rest is not None and rest.end() < len(self._text)
+
+    def _shorten(self) -> None:
+        """Read on if a number is cut off that has too many digits so far; refuse it if it is whole."""
+        digits, at = sys.get_int_max_str_digits(), self._at
+        for token in _NUMBERS.finditer(self._text, self._at):
+            if token[1] and token[1].isdigit() and len(token[1]) > digits:
+                at = token.start()
+                if token.end() == len(self._text) and self._more():
+                    return
+                break
+        raise self._broken(at, f"expecting at most {digits:,} digits of a number")
 
     def whole(self) -> object:
         """Return the next value if it can be read of what there is; None if not."""
         self.peek()
         try:
             value, end = _DECODER.raw_decode(self._text, self._at)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return None
         if self._text[end - 1] not in "]}":
             return None

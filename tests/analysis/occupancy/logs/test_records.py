@@ -13,6 +13,7 @@ from analysis.occupancy.curve import curve
 from analysis.occupancy.hours import hours
 from analysis.occupancy.law import law
 from analysis.occupancy.logs.clocks import LogClock
+from analysis.occupancy.logs.documents import JsonText
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.reading import read_log, read_logs
@@ -178,6 +179,48 @@ def test_an_object_over_several_lines_that_is_broken_is_told_where_it_begins(rea
     ):
         with pytest.raises(FileError, match=rf"^{place}:1: object: should be whole: {what}"):
             read(wrong)
+
+
+VALUES = """\ufeff {"a": -12.5e+3, "\\u00e9\\"]": [1.5, -0.25E-2, 7e5, 10, -3, true, false, null, NaN, -Infinity],
+ "b": {"c": "x\\\\", "d": "\\ud83d\\ude00 é {", "e": [], "f": {}}, "g": false, "h": 0, "i": -0.0, "j": 1e-7 , "k": ""}
+"""
+
+
+def test_json_is_the_same_wherever_its_pieces_end():
+    """Of ``1.5`` a piece may end after ``1.``, of ``1e-7`` after ``1e-``: neither number is whole there."""
+    content, expected = VALUES.encode(), json.dumps(json.loads(VALUES.removeprefix("\ufeff")))
+
+    def members(*pieces):
+        text = JsonText(pieces)
+        values = {
+            name: [text.value() for _ in text.items()] if "]" in name else text.value() for name in text.members()
+        }
+        assert text.peek() == ""
+        return json.dumps(values)
+
+    for at in range(1, len(content) + 1):
+        assert members(content[:at], content[at:]) == expected
+        assert json.dumps(JsonText([content[:at], content[at:]]).value()) == expected
+    for size in (1, 2, 3, 7):
+        assert members(*(content[at : at + size] for at in range(0, len(content), size))) == expected
+    for scalar in ("-12.5e+3", "-Infinity", "12", "true", '"\\\\"'):
+        value = JsonText(scalar[at : at + 1].encode() for at in range(len(scalar))).value()
+        assert repr(value) == repr(json.loads(scalar))
+
+
+def test_a_number_of_json_that_has_too_many_digits_is_told(read):
+    """A float of as many is none of them, even if a piece ends before its point."""
+    long = "7" * 5000
+    for text in (
+        '[{"arrival_s": 1,\n"departure_s": %s}]',
+        '[{"departure_s": 2, "arrival_s": 1}, {"arrival_s": 1,\n"departure_s": %s}]',
+        '{"arrival_s": "",\n"departure_s": -%s',
+    ):
+        with pytest.raises(
+            FileError, match=r"^1:1: object: .* expecting at most 4,300 digits .* in line 2, got \"-?777"
+        ):
+            read(text % long)
+    assert JsonText([b"[" + long.encode(), b"e-4999]"]).value() == [float(f"{long}e-4999")]
 
 
 def test_a_row_of_json_without_a_time_is_left_out_and_told(read):
