@@ -56,6 +56,7 @@ from analysis.occupancy.logs.records import (
     held_back,
     json_form,
     matched,
+    no_fields,
     no_objects,
     no_requests,
     parsed,
@@ -320,6 +321,8 @@ class PortionReader:
         for batch in batches(note=True):
             cells = record_cells([dict(flat(row)) for _, row in batch], [number for number, _ in batch], names)
             names = names or list(cells.names)
+            if not names:
+                raise no_fields(batch[0][1], batch[0][0])
             cells = with_path(cells)
             if not self.names:
                 self.form = None if any(self.options.stated()[:3]) else json_form(cells.names)

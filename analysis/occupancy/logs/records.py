@@ -160,12 +160,26 @@ def json_records(path: Path) -> Records:
     if form != PLAIN:
         return Records(record_cells(rows, lines), SPAN_TIMES[form], notes, findings)
     cells = record_cells([dict(flat(row)) for row in rows], lines)
+    if not cells.names:
+        raise no_fields(rows[0], lines[0])
     return Records(with_path(cells), json_form(cells.names), notes, findings)
 
 
 def no_requests() -> FileError:
     """Return the error of JSON without a request."""
     return FileError([FileFault(1, 1, "file", "should hold at least one request", "none")])
+
+
+def no_fields(row: JsonObject, line: int) -> FileError:
+    """Return the error of JSON whose requests have no field: perhaps they are in a list in it."""
+    problem = (
+        "should be a request with its times, in a list or one after another, or spans in resourceSpans (OTLP) or data "
+        "(Jaeger)"
+    )
+    lists = [name for name, value in row.items() if isinstance(value, list)]
+    hint = f" (jq '.{lists[0]}' FILE writes its list alone)" if len(lists) == 1 and lists[0].isidentifier() else ""
+    shown = f"an object that has only {', '.join(lists)[:60]}" if lists else "an object without a field"
+    return FileError([FileFault(line, 1, "object", problem, shown + hint)])
 
 
 def record_cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:

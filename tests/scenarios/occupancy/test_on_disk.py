@@ -408,6 +408,22 @@ def test_lines_of_another_form_are_told_or_refused_as_in_memory(tmp_path):
     assert "should be a line of this form (200 of 350 lines are not)" in str(answers[2])
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{}", "an object without a field"),
+        ("[{}]", "an object without a field"),
+        ('{"requests": [{"a": 1}]}', "an object that has only requests (jq '.requests' FILE writes its list alone)"),
+    ],
+)
+def test_json_without_a_field_of_a_request_tells_what_is_read(text, shown, tmp_path):
+    file = tmp_path / "log.json"
+    file.write_text(text)
+    for read in (occupancy, partial(occupancy_on_disk, sizes=SMALL)):
+        with pytest.raises(FaultsError, match=re.escape(f"(Jaeger), got {shown}")):
+            read(file, QUERY)
+
+
 def otlp(change: Callable[[Document], object] = lambda _: None, indent: int | None = None) -> str:
     """Spans of OTLP, of which something is changed."""
     document = json.loads(FORMATS["OTLP"].write(workload(120)))
