@@ -12,7 +12,7 @@ import pyarrow as pa
 from analysis.tables.cells import FileCells, Source, cells_of, header_of
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.quantities import numbers, times_s
-from analysis.tables.recipe import AS_IT_IS, Recipe, prepared, recipe_expressions
+from analysis.tables.recipe import AS_IT_IS, PERIOD, Recipe, prepared, recipe_expressions
 from models.arrays import Bools, Floats, Ints
 
 _WIDEST = 200
@@ -266,7 +266,7 @@ def _checked(cells: FileCells, wanted: Field, *, strict: bool) -> tuple[pd.Serie
     if kind is not None and not _fits(kind, wanted.kind):
         what = {"text": "text or whole numbers", "flag": "0 and 1, true and false"}.get(wanted.kind, "numbers")
         if what == "numbers" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-            what += ", holds points in time (--period 1d makes periods of them)"
+            what += ", holds points in time" + " (--period 1d makes periods of them)" * (wanted.name == PERIOD)
         raise FileError([FileFault(1, column, wanted.name, f"should hold {what}", f"type {kind}")])
     text, notes = cells.text(wanted.name), list[str]()
     if wanted.kind == "flag":

@@ -258,8 +258,11 @@ def test_a_file_whose_name_is_no_text_has_one_in_messages_and_columns():
 
 
 def test_points_in_time_of_parquet_are_told_what_makes_periods_of_them(tmp_path):
-    path = parquet(tmp_path / "t.parquet", pd.DataFrame({"value": pd.to_datetime(["2024-03-01", "2024-03-02"])}))
-    assert "should hold numbers, holds points in time (--period 1d makes periods of them), got type" in said(path)
+    days = pd.to_datetime(["2024-03-01", "2024-03-02"])
+    path = parquet(tmp_path / "t.parquet", pd.DataFrame({"period": days, "value": days}))
+    for name, remedy in {"period": r" \(--period 1d makes periods of them\)", "value": ""}.items():
+        with pytest.raises(FileError, match=rf"{name}: should hold numbers, holds points in time{remedy}, got type"):
+            read_table(path, [Field(name, "real")])
 
 
 def test_a_parquet_file_cut_off_is_refused(tmp_path):
