@@ -9,12 +9,13 @@ from pathlib import Path
 
 from analysis.occupancy.logs.spans import (
     JAEGER_EXPORT,
+    OTHER,
     OTLP,
-    PLAIN,
     JsonRecord,
     attributes,
     form_of_object,
     listed,
+    lost_of,
     resource_rows,
     rows_of,
     span_row,
@@ -209,7 +210,7 @@ def raw_pieces(path: Path, size: int) -> Iterator[bytes]:
 def document_rows(path: Path, size: int) -> Iterator[tuple[str, JsonRecord]]:
     """Yield the requests of JSON objects, in arrays or one after another, or the spans in them, and what they are of.
 
-    The first object tells what all hold.
+    The first object tells what all hold; requests in objects of another form, and what is no object, are of `OTHER`.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def document_rows(path: Path, size: int) -> Iterator[tuple[str, JsonRecord]]:
             raise text.refuse("expecting an object, or a list of them")
         for _ in text.items() if mark == "[" else (None,):
             for kind, row in _rows(text, form):
-                form = kind if form is None else form
+                form = kind if form is None and kind != OTHER else form
                 yield kind, row
 
 
@@ -235,23 +236,30 @@ def _rows(text: JsonText, form: str | None) -> Iterator[tuple[str, JsonRecord]]:
     """Yield the requests of the next object, of whatever it holds if the form of objects is not known yet."""
     if text.peek() != "{":
         text.value()
+        yield OTHER, {}
         return
     record = text.whole()
     if isinstance(record, dict):
-        kind = form_of_object(record) if form is None else form
-        yield from ((kind, row) for row in rows_of(record, kind))
+        yield from _rows_of(record, form)
         return
-    plain: JsonRecord = {}
+    plain, has_spans = JsonRecord(), False
     for name in text.members():
         container = _CONTAINERS.get(name)
         if container is not None and text.peek() == "[" and form in {None, container}:
-            form = container
+            form, has_spans = container, True
             for _ in text.items():
                 yield from ((container, row) for row in (_resource(text) if container == OTLP else _trace(text)))
         else:
             plain[name] = text.value()
-    if form in {None, PLAIN}:
-        yield PLAIN, plain
+    if not has_spans:
+        yield from _rows_of(plain, form)
+
+
+def _rows_of(record: JsonRecord, form: str | None) -> Iterator[tuple[str, JsonRecord]]:
+    kind = form_of_object(record) if form is None else form
+    lost = lost_of(record, kind)
+    yield from ((OTHER, JsonRecord()) for _ in range(lost))
+    yield from ((kind, row) for row in rows_of(record, kind) if not lost)
 
 
 def _trace(text: JsonText) -> Iterator[JsonRecord]:

@@ -59,13 +59,23 @@ from analysis.occupancy.logs.records import (
     no_fields,
     no_objects,
     no_requests,
+    other_objects,
     parsed,
     record_cells,
     refuse_most,
     with_parts,
     with_path,
 )
-from analysis.occupancy.logs.spans import PLAIN, JsonRecord, answers_requests, form_of_object, notes_on_spans, rows_of
+from analysis.occupancy.logs.spans import (
+    OTHER,
+    PLAIN,
+    JsonRecord,
+    answers_requests,
+    form_of_object,
+    lost_of,
+    notes_on_spans,
+    rows_of,
+)
 from analysis.occupancy.logs.swf import job_lines, jobs_of, never_ran, no_jobs, parallel_notes
 from analysis.occupancy.logs.time_cells import ZONELESS, PartTally, careful_columns
 from analysis.occupancy.logs.upstream import behind, refuse_upstream
@@ -161,6 +171,8 @@ class PortionReader:
         self.not_read: list[int] = []
         self.lines = 0
         self.without_times = 0
+        self.lost, self.held = 0, PLAIN
+        """Requests in JSON of another form than the first object, and what that holds."""
         self.unlike = NO_OBJECTS
         self.notes: list[str] = []
         self.hours: Floats | None = None
@@ -313,9 +325,10 @@ class PortionReader:
                 pass
         if first is None:
             raise no_requests()
-        form = form_of_object(first) if of_lines else next(document_rows(self.path, self.sizes.piece_bytes))[0]
-        if form != PLAIN:
-            yield from self._spans(batches, form)
+        kinds = (kind for kind, _ in document_rows(self.path, self.sizes.piece_bytes) if kind != OTHER)
+        self.held = form_of_object(first) if of_lines else next(kinds)
+        if self.held != PLAIN:
+            yield from self._spans(batches, self.held)
             return
         names = list[str]()
         for batch in batches(note=True):
@@ -331,6 +344,7 @@ class PortionReader:
                 self.without_times += int(np.count_nonzero(~rows))
                 cells = chosen(cells, rows)
             yield from self._quickly(None, partial(_same, cells), 0)
+        self.findings = other_objects(self.lost, self.held)
 
     def _spans(self, batches: "_Batches", form: str) -> Iterator[Portion]:
         """Yield the spans that answer requests, or all of them if none says that it does."""
@@ -353,13 +367,20 @@ class PortionReader:
                 yield from self._quickly(None, partial(_same, cells), 0)
         if not count:
             raise no_requests()
-        self.notes = notes_on_spans(count, others, sorted(services))
+        self.notes, self.findings = notes_on_spans(count, others, sorted(services)), other_objects(self.lost, form)
 
     def _documents(self, *, note: bool) -> Iterator[list[tuple[int, JsonRecord]]]:
-        """Yield the objects of JSON documents, or their spans, numbered; there is nothing to be noted of them."""
-        del note
-        rows = ((number, row) for number, (_, row) in enumerate(document_rows(self.path, self.sizes.piece_bytes), 1))
-        while batch := list(islice(rows, min(self.sizes.rows, _BATCH))):
+        """Yield the objects of JSON documents, or their spans, numbered, and count others if it is wanted."""
+
+        def rows() -> Iterator[JsonRecord]:
+            for kind, row in document_rows(self.path, self.sizes.piece_bytes):
+                if kind != OTHER:
+                    yield row
+                elif note:
+                    self.lost += 1
+
+        numbered = enumerate(rows(), 1)
+        while batch := list(islice(numbered, min(self.sizes.rows, _BATCH))):
             yield batch
 
     def _object_lines(self, *, note: bool) -> Iterator[list[tuple[int, JsonRecord]]]:
@@ -377,6 +398,9 @@ class PortionReader:
                 self.lines += len(numbered)
                 if 2 * len(self.not_read) > max(MANY_LINES, self.lines):
                     raise no_objects(self.not_read[0], unlike)
+                lost = [lost_of(row, self.held) for _, row in objects]
+                objects = [pair for pair, gone in zip(objects, lost, strict=True) if not gone]
+                self.lost += sum(lost)
             line += lines
             if objects:
                 yield objects

@@ -19,12 +19,14 @@ from analysis.occupancy.logs.documents import document_rows
 from analysis.occupancy.logs.log import LogFinding, content_of, counted
 from analysis.occupancy.logs.spans import (
     JAEGER_EXPORT,
+    OTHER,
     OTLP,
     PLAIN,
     JsonObject,
     JsonRecord,
     answers_requests,
     form_of_object,
+    lost_of,
     notes_on_spans,
     rows_of,
 )
@@ -143,12 +145,17 @@ def json_records(path: Path) -> Records:
     if has_object_lines(path):
         objects, lines, other = _object_lines(content_of(path))
         form = form_of_object(objects[0])
-        rows = [row for record in objects for row in rows_of(record, form)]
         notes, findings = left_out(np.asarray(other, dtype=np.int64), len(lines) + len(other), NO_OBJECTS)
+        lost = [lost_of(record, form) for record in objects]
+        rows = [row for record, gone in zip(objects, lost, strict=True) if not gone for row in rows_of(record, form)]
+        lines = [line for line, gone in zip(lines, lost, strict=True) if not gone]
+        findings += other_objects(sum(lost), form)
     else:
         known = list(document_rows(path, _BEGIN_BYTES))
-        form, rows = known[0][0] if known else PLAIN, [row for _, row in known]
+        form = next((kind for kind, _ in known if kind != OTHER), PLAIN)
+        rows = [row for kind, row in known if kind != OTHER]
         lines = list(range(1, len(rows) + 1))
+        findings += other_objects(len(known) - len(rows), form)
     if form != PLAIN:
         served = [row for row in rows if answers_requests(row)]
         services = sorted({str(row["service"]) for row in served})
@@ -168,6 +175,19 @@ def json_records(path: Path) -> Records:
 def no_requests() -> FileError:
     """Return the error of JSON without a request."""
     return FileError([FileFault(1, 1, "file", "should hold at least one request", "none")])
+
+
+def other_objects(lost: int, form: str) -> list[LogFinding]:
+    """Return the finding of requests in objects of another form than the first; none if there are none.
+
+    Parameters
+    ----------
+    lost : these requests
+    form : what the first object holds
+    """
+    first = "spans of " + SPAN_TIMES[form].form if form in SPAN_TIMES else "a request"
+    evidence = f"the first object holds {first}, theirs do not"
+    return [LogFinding("objects of another form", lost, evidence, "left out")] if lost else []
 
 
 def no_fields(row: JsonObject, line: int) -> FileError:

@@ -9,8 +9,8 @@ JsonObject: TypeAlias = Mapping[str, Any]
 """An object of a JSON text."""
 JsonRecord: TypeAlias = dict[str, Any]
 """The fields of one request."""
-OTLP, JAEGER_EXPORT, PLAIN = "OTLP", "Jaeger", ""
-"""What an object holds: spans of either tracer, or one request."""
+OTLP, JAEGER_EXPORT, PLAIN, OTHER = "OTLP", "Jaeger", "", "other"
+"""What an object holds: spans of either tracer, or one request; or anything that the objects before it do not hold."""
 _SERVER = (2, "2", "SPAN_KIND_SERVER")
 """The kind of a span that answers a request from outside (OTLP, enum SpanKind)."""
 
@@ -38,6 +38,20 @@ def rows_of(record: JsonObject, form: str) -> Iterator[JsonRecord]:
             yield from trace_rows(trace)
     else:
         yield dict(record)
+
+
+def lost_of(record: JsonObject, form: str) -> int:
+    """Return how many requests an object holds that is not of the form of the objects before it, at least one of spans.
+
+    A request may have a field of a tracer's name, such as `data`, as long as no spans are in it.
+
+    Examples
+    --------
+    >>> lost_of({"ts": 1}, PLAIN), lost_of({"ts": 1}, OTLP), lost_of({"data": [{"spans": [{}, {}]}]}, PLAIN)
+    (0, 1, 2)
+    """
+    kind = form_of_object(record)
+    return 0 if kind == form else max(sum(1 for _ in rows_of(record, kind)), int(form != PLAIN))
 
 
 def resource_rows(resource: JsonObject) -> Iterator[JsonRecord]:

@@ -520,7 +520,8 @@ def _settle(spool: Spool, reader: PortionReader, extents: Mapping[str, tuple[flo
     """Decide on the units and zones of a whole log, and note what was supposed."""
     which, form, findings, notes = spool.which, reader.form, list(reader.findings), list[str]()
     if reader.lines:
-        notes, findings = left_out(np.array(reader.not_read, np.int64), reader.lines, reader.unlike)
+        notes, unlike = left_out(np.array(reader.not_read, np.int64), reader.lines, reader.unlike)
+        findings = [*unlike, *findings]
     notes += reader.notes
     if form is not None:
         notes.append(understood(form))

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.portions import Sizes
+from analysis.occupancy.logs.reading import read_log
 from models.errors import WscError
 from models.queues.serve import serve
 from scenarios.commands.app import app
@@ -448,6 +449,22 @@ def swf(*changed: str) -> str:
     return FORMATS["SWF"].write(workload(120)) + "".join(f"{line}\n" for line in changed)
 
 
+def mixed(*parts: str, lines: bool = False) -> str:
+    """Objects of several forms in one array, or on lines."""
+    log = day()[:200].assign(data=None).to_dict("records")
+    forms = {"OTLP": [json.loads(otlp())], "plain": [*log, {**log[0], "data": ["x"], "arrival_s": 0.25}]}
+    forms |= {"Jaeger": [json.loads(FORMATS["Jaeger"].write(workload(130)))], "words": ["x", 1.5]}
+    objects = [json.dumps(row) for part in parts for row in forms[part]]
+    return "\n".join(objects) if lines else f"[{', '.join(objects)}]"
+
+
+MIXED = {
+    "OTLP, then Jaeger": (partial(mixed, "OTLP", "Jaeger"), 120, 130),
+    "Jaeger, then OTLP on lines": (partial(mixed, "Jaeger", "OTLP", lines=True), 130, 144),
+    "OTLP, then plain and words": (partial(mixed, "OTLP", "plain", "words"), 120, 203),
+    "plain, then both": (partial(mixed, "plain", "OTLP", "Jaeger"), 201, 274),
+    "plain, then both on lines": (partial(mixed, "plain", "OTLP", "Jaeger", lines=True), 201, 274),
+}
 DOCUMENTS: dict[str, Callable[[], str]] = {
     "OTLP over lines": lambda: otlp(indent=1),
     "OTLP of no kind": lambda: otlp(of_no_kind),
@@ -468,6 +485,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "jobs that are wrong": lambda: swf(*["7 1 x 3 4", "8 1 1e99 3 4"] * 2, "9 -5 1 1 1"),
     "jobs that were all cancelled": lambda: "".join(f"{at} {at} 3 -1 1 {'-1 ' * 5} 5{' -1' * 7}\n" for at in range(40)),
     "no jobs": lambda: "; Computer: none\n;\n",
+    **{name: text for name, (text, *_) in MIXED.items()},
 }
 
 
@@ -481,6 +499,18 @@ def test_documents_and_jobs_are_read_part_by_part_as_the_whole(name, tmp_path):
         except WscError as error:
             answers.append(str(error))
     assert answers[1:] == answers[:1] * 2
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_json_of_several_forms_tells_what_is_left_out(name, tmp_path):
+    """The first object tells what is read."""
+    text, read, lost = MIXED[name]
+    (tmp_path / "log").write_text(text())
+    log = read_log(tmp_path / "log")
+    assert (len(log.table), [(finding.name, finding.count) for finding in log.findings]) == (
+        read,
+        [("objects of another form", lost)],
+    )
 
 
 def test_spans_of_jobs_and_workloads_have_the_options_of_their_formats(tmp_path):
