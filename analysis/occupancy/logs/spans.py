@@ -56,7 +56,8 @@ def lost_of(record: JsonObject, form: str) -> int:
 
 def resource_rows(resource: JsonObject) -> Iterator[JsonRecord]:
     """Yield the spans of a resource in OTLP's JSON encoding (opentelemetry-proto, ExportTraceServiceRequest)."""
-    about = attributes(resource.get("resource") or {})
+    holder = resource.get("resource")
+    about = attributes(holder) if isinstance(holder, Mapping) else {}
     for scope in listed(resource, "scopeSpans", "instrumentationLibrarySpans"):
         for span in listed(scope, "spans"):
             yield span_row(span, about)

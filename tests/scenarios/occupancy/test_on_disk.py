@@ -444,6 +444,10 @@ def of_two_services(document: Document) -> None:
     document["resourceSpans"].append(other)
 
 
+def of_a_wrong_resource(document: Document) -> None:
+    document["resourceSpans"][0]["resource"] = "shop"
+
+
 def swf(*changed: str) -> str:
     """Jobs, some of them changed: of several processors, cancelled or failed before they ran, or none."""
     return FORMATS["SWF"].write(workload(120)) + "".join(f"{line}\n" for line in changed)
@@ -469,6 +473,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "OTLP over lines": lambda: otlp(indent=1),
     "OTLP of no kind": lambda: otlp(of_no_kind),
     "OTLP of two services": lambda: otlp(of_two_services),
+    "OTLP whose resource is a text": lambda: otlp(of_a_wrong_resource),
     "OTLP a line for each batch": lambda: "\n".join(
         [*[otlp().replace('spanId": "0', f'spanId": "{at}') for at in (1, 2, 3)], '{"resourceSpans": [']
     ),
