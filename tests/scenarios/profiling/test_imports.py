@@ -16,7 +16,7 @@ from analysis.profiling.formats.reading import Contents, read_all
 from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
 from scenarios.files.faults import FaultsError
-from scenarios.profiling.files import import_files
+from scenarios.profiling.files import export, import_files
 from scenarios.web.application import application
 from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.web_pages import ask, harmless
@@ -210,6 +210,17 @@ def test_an_import_can_be_added_to_and_repeated(tmp_path):
     assert ["a.pb (2)", 70] in shares(steps, "collection")
     with Database([steps]) as database:  # Another profile of the machine a.
         assert database.query(Query("cpu", ("machine",)))["value"].tolist() == [80, 40, 30, 20]
+
+
+def test_the_call_paths_of_added_files_are_their_own(tmp_path):
+    """Numbers of call paths go on where those of the earlier import end."""
+    paths = {"a": (("f", "main"), ("g", "main")), "b": (("h", "other", "start"), ("f", "main"))}
+    for name, stacks in paths.items():
+        samples = [(tuple(map(Frame, stack)), (10,)) for stack in stacks]
+        (tmp_path / f"{name}.pb").write_bytes(write_pprof(profile_of([Measure("cpu", "ns", 10)], samples)))
+        import_files([tmp_path / f"{name}.pb"], tmp_path / "steps", append=name == "b")
+    export([tmp_path / "steps"], "folded", tmp_path / "steps.folded")
+    assert (tmp_path / "steps.folded").read_text().splitlines() == ["main;f 2", "main;g 1", "start;other;h 1"]
 
 
 def test_drawn_machines_can_be_added_to(tmp_path):
