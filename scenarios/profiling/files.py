@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from models.errors import InputError, WscError
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.profiling.query import matching
-from scenarios.runs.disk import hidden, whole
+from scenarios.runs.disk import alone, hidden, whole
 from scenarios.runs.rundir import FolderError, make_folder
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, closest, plural
@@ -147,7 +147,8 @@ def import_files(
 ) -> Imported:
     """Read profiles of other tools into a profile directory, which appears or changes when it is complete.
 
-    A file that cannot be read is left out, with a note, if any other can; so is one that is there already.
+    A file that cannot be read is left out, with a note, if any other can; so is one that is there already. Imports
+    into the same directory wait for each other.
 
     Parameters
     ----------
@@ -191,49 +192,58 @@ def import_files(
     links = _links(source_links)
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
+    _refuse_there(out, append)
+    machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
+    sampled = _binaries(binaries)
+    with alone(out, progress) as locked:
+        _refuse_there(out, append)
+        record = _recorded(out)
+        files = _Files(record.files, machine, service, _beside(out))
+        if sampled:
+            files.look_up(paths, sampled, progress)
+        files.read(paths, out, progress)
+        store, notes = files.store, files.all_notes()
+        if not locked:
+            notes.append(f"the file system of {out} has no locks: of two imports at once one may be lost")
+        earlier = EarlierImport.read(out) if out.exists() else None
+        tables = earlier.tables if earlier is not None else {}
+        rows = ImportedRows(store, earlier)
+        if store.names:
+            origin_s = store.origin_s if record.origin_s is None else record.origin_s
+            collections = store.collections(record.files.values())
+            added, names = store.small(collections, origin_s), store.numbered_machines()
+            known = {number: record.machines[name] for name, number in names.items() if name in record.machines}
+            past = earlier.next_numbers()["machine"] if earlier is not None else 0
+            tables = appended(earlier, added, known) if earlier is not None else added
+            record = ImportRecord(
+                record.files | dict(zip(files.digests, collections, strict=True)),
+                {name: number + past for name, number in names.items()} | record.machines,
+                origin_s,
+                drawn_from=record.drawn_from if machines is None else machines,
+                equal_lengths=record.equal_lengths or equal_lengths,
+                spans=record.spans or any(profile.span for profile in files.outlines),
+                links=record.links,
+            )
+            if record.drawn_from is not None:
+                rows = ImportedRows(store, earlier, Recount.of_files(tables))
+                tables, told = _drawn(files.outlines, tables, record)
+                notes += told
+        if source_root is not None and tables:
+            tables, told = with_sources(tables, source_root)
+            notes += told
+        if links and tables:
+            record = record.linked(links)
+            notes += _linked(record.links, tables)
+        if tables and (store.names or links or source_root is not None):
+            lengths = _write_folder(tables, rows, record, out)
+        else:
+            lengths = earlier.rows() if earlier is not None else {}
+        return Imported(out, files.totals, lengths, notes)
+
+
+def _refuse_there(out: Path, append: bool) -> None:
     if out.exists() and not append:
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
-    machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
-    sampled, record = _binaries(binaries), _recorded(out)
-    files = _Files(record.files, machine, service, _beside(out))
-    if sampled:
-        files.look_up(paths, sampled, progress)
-    files.read(paths, out, progress)
-    store, notes = files.store, files.all_notes()
-    earlier = EarlierImport.read(out) if out.exists() else None
-    tables = earlier.tables if earlier is not None else {}
-    rows = ImportedRows(store, earlier)
-    if store.names:
-        origin_s = store.origin_s if record.origin_s is None else record.origin_s
-        collections = store.collections(record.files.values())
-        added, names = store.small(collections, origin_s), store.numbered_machines()
-        known = {number: record.machines[name] for name, number in names.items() if name in record.machines}
-        past = earlier.next_numbers()["machine"] if earlier is not None else 0
-        tables = appended(earlier, added, known) if earlier is not None else added
-        record = ImportRecord(
-            record.files | dict(zip(files.digests, collections, strict=True)),
-            {name: number + past for name, number in names.items()} | record.machines,
-            origin_s,
-            drawn_from=record.drawn_from if machines is None else machines,
-            equal_lengths=record.equal_lengths or equal_lengths,
-            spans=record.spans or any(profile.span for profile in files.outlines),
-            links=record.links,
-        )
-        if record.drawn_from is not None:
-            rows = ImportedRows(store, earlier, Recount.of_files(tables))
-            tables, told = _drawn(files.outlines, tables, record)
-            notes += told
-    if source_root is not None and tables:
-        tables, told = with_sources(tables, source_root)
-        notes += told
-    if links and tables:
-        record = record.linked(links)
-        notes += _linked(record.links, tables)
-    if tables and (store.names or links or source_root is not None):
-        lengths = _write_folder(tables, rows, record, out)
-    else:
-        lengths = earlier.rows() if earlier is not None else {}
-    return Imported(out, files.totals, lengths, notes)
 
 
 def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origin], str] | None":

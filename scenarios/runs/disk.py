@@ -3,6 +3,7 @@
 Until it takes its place, what is written has a hidden name, which names its process.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -79,6 +80,72 @@ def whole(file: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(place: Path, waits: Callable[[str, float], object] | None = None) -> Iterator[bool]:
+    """Let one process at a time, and one thread, change a place: others wait at its lock, a hidden file beside it.
+
+    The lock is released when its holder ends, however that ends. It yields whether there is a lock: file systems may
+    have none, and where no file can be made there is none either.
+
+    Parameters
+    ----------
+    place : a file or folder, there or not
+    waits : called as progress is if another holds the lock
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with alone(Path(folder, "a")) as locked:
+    ...         print(locked, *(file.name for file in Path(folder).iterdir()))
+    ...     list(Path(folder).iterdir())
+    True .a.lock
+    []
+    """
+    lock = place.absolute().with_name(f".{place.name}.lock")
+    absent = [folder for folder in lock.parents if not folder.exists()]
+    file = None
+    with suppress(OSError):
+        file = _locked(lock, waits)
+    try:
+        yield file is not None
+    finally:
+        if file is not None:
+            with suppress(OSError):
+                lock.unlink()
+            os.close(file)
+        with suppress(OSError):
+            for folder in absent:
+                folder.rmdir()
+
+
+def _locked(lock: Path, waits: Callable[[str, float], object] | None) -> int:
+    """Return the open lock; one that its holder has removed meanwhile is none any more."""
+    while True:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(lock, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)  # of another user it can be read
+        try:
+            _wait(file, waits)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), lock.stat()):
+                    return file
+        except BaseException as error:
+            os.close(file)
+            if isinstance(error, OSError):  # there are no locks, so it is nobody's
+                lock.unlink(missing_ok=True)
+            raise
+        os.close(file)
+
+
+def _wait(file: int, waits: Callable[[str, float], object] | None) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if waits is not None:
+            waits("waiting for another import", 0.0)
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def abandoned(folder: Path) -> Iterator[Path]:

@@ -28,6 +28,8 @@ _HEADS = (
 """Heads of samples: with task and time, without numbers of tasks, without a time."""
 _FRAME = re.compile(r"\s*(?P<address>[0-9a-f]{1,16})(?:\s+(?P<symbol>.*))?$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_CUT = re.compile(r"^\s+[0-9a-f]{1,16}\s.*\+0x?$")
+"""A frame that ends before the digits of its offset."""
 _SOURCE = re.compile(r"\s+(?P<file>\S.*):(?P<line>\d{1,9})$")
 _LONGEST_HEAD = 4096
 _MOST_EVENTS = 50
@@ -79,8 +81,8 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     for number, line in enumerate(io.BytesIO(data), 1):
         text = line.decode(errors="replace").rstrip()
         reader.take(text, number)
-        if not line.endswith(b"\n") and text.count("(") > text.count(")"):
-            reader.faults.tell("line", "should not end within brackets: the file is cut off", text, line=number)
+        if not line.endswith(b"\n") and (text.count("(") > text.count(")") or _CUT.search(text)):
+            reader.faults.tell("line", "should not end within a frame: the file is cut off", text, line=number)
     reader.close()
     if not reader.sums and not reader.faults.count:
         reader.faults.tell("samples", "should be at least one", "none")

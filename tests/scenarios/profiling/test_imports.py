@@ -1,6 +1,8 @@
 """Labels as dimensions, files that are added or left out, and machines named by labels or by files' names."""
 
+import json
 import weakref
+from threading import Event, Thread
 
 import pandas as pd
 import pytest
@@ -221,6 +223,50 @@ def test_the_call_paths_of_added_files_are_their_own(tmp_path):
         import_files([tmp_path / f"{name}.pb"], tmp_path / "steps", append=name == "b")
     export([tmp_path / "steps"], "folded", tmp_path / "steps.folded")
     assert (tmp_path / "steps.folded").read_text().splitlines() == ["main;f 2", "main;g 1", "start;other;h 1"]
+
+
+def test_two_imports_into_one_folder_wait_for_each_other(tmp_path):
+    """Both said that they had added their file, and one was lost; one that is interrupted is waited for no more."""
+    files, folder = [write(tmp_path, f"{n}.pb", 10 * n) for n in (1, 2, 3)], tmp_path / "imports" / "both"
+    reached, finished = Event(), Event()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def later(*_):
+        reached.set()
+        assert finished.wait(20)
+
+    second = Thread(target=import_files, args=(files[2:], folder, later), kwargs={"append": True})
+
+    def first(*_):
+        if second.ident is None:
+            second.start()
+            assert reached.wait(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        import_files(files[:1], folder, interrupted)
+    assert not folder.parent.exists()
+    import_files(files[:1], folder)
+    import_files(files[1:2], folder, first, append=True)
+    finished.set()
+    second.join()
+    assert len(json.loads((folder / "import.json").read_text())["files"]) == 3
+    assert shares(folder, "function") == [["f", 60]]
+    assert [path.name for path in folder.parent.iterdir()] == ["both"]
+
+
+def test_an_import_without_a_lock_says_so(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("scenarios.runs.disk.fcntl.flock", none)
+    imported = import_files([write(tmp_path, "a.pb", 10)], tmp_path / "fleet")
+    assert (
+        f"the file system of {tmp_path / 'fleet'} has no locks: of two imports at once one may be lost"
+        in imported.notes
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pb", "fleet"]
 
 
 def test_drawn_machines_can_be_added_to(tmp_path):

@@ -146,7 +146,10 @@ def test_samples_that_are_half_broken_are_told_by_their_lines():
         read(whole + head + whole + "??" + head[2:] + frame + whole.removesuffix("in/a)\n\n"))
     told = [line.split(": ")[:3] for line in str(caught.value).splitlines()]
     assert [(place, field) for place, field, _ in told] == [(f"perf.txt:{at}", "line") for at in (5, 13, 18, 23)]
-    assert told[-1][2] == "should not end within brackets"
+    assert told[-1][2] == "should not end within a frame"
+    for end in ("f+0x", "f+0"):
+        with pytest.raises(FileError, match=r"perf\.txt:2: line: should not end within a frame"):
+            read(f"sh 7 5.1: 10 cycles:\n\t4a1 {end}")
 
 
 def test_a_period_beyond_64_bits_is_refused():
