@@ -75,27 +75,6 @@ def read_binary(path: Path) -> Binary:
     return Binary(path, build_id, loaded)
 
 
-def symbolised(
-    profiles: Sequence[ForeignProfile], binaries: Sequence[Binary]
-) -> tuple[list[ForeignProfile], list[str]]:
-    """Return profiles whose frames without a function have those that binaries name at their addresses, and notes.
-
-    A place into which functions were inlined becomes a frame for each, the innermost first.
-
-    Parameters
-    ----------
-    profiles : frames with a `file_address` can be named
-    binaries : what was sampled
-
-    Raises
-    ------
-    FileError
-        If no tool that reads symbols is here, or it cannot read a binary.
-    """
-    names, notes = names_of(dict.fromkeys(frame for profile in profiles for frame in unnamed(profile)), binaries)
-    return [with_names(profile, names) for profile in profiles], notes
-
-
 def unnamed(profile: ForeignProfile) -> Iterator[Frame]:
     """Yield a profile's frames without a function."""
     return (frame for frame in profile.frames if frame.function in ("", UNKNOWN))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
-import pandas as pd
-
 from analysis.profiling.formats.chrome import is_cpuprofile, is_heapprofile, read_cpuprofile, read_heapprofile
 from analysis.profiling.formats.columns import FrameTable, SampleTable
 from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_profile
@@ -21,7 +19,7 @@ from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, re
 from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
-from analysis.profiling.formats.tables import ProfileStore, refuse_large, to_tables, uncounted, write_rows, write_tables
+from analysis.profiling.formats.tables import ProfileStore, refuse_large, uncounted, write_rows, write_tables
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
 from models.errors import InputError
@@ -86,16 +84,6 @@ def _read(data: bytes, name: str) -> ForeignProfile:
     if any(is_folded(line) or is_nearly_folded(line) for line in lines):
         return read_folded(data, name)
     raise refusal(name, "file", f"should be a profile: {_KNOWN}", next((line for line in lines if line.strip()), ""))
-
-
-def read_profile(*paths: Path) -> dict[str, pd.DataFrame]:
-    """Read profiles of other tools as the tables of a profile directory.
-
-    Parameters
-    ----------
-    paths : files
-    """
-    return to_tables(list(read_all(paths)))
 
 
 def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:

@@ -15,7 +15,8 @@ from analysis.occupancy.logs.reading import read_log
 from analysis.profiling.affinity.table import read as read_affinities
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import read_profile
+from analysis.profiling.formats.reading import read_foreign
+from analysis.profiling.formats.tables import to_tables
 from analysis.tables.faults import Faults
 from analysis.traces.files import blocks
 from analysis.traces.layouts import FORMATS
@@ -31,6 +32,10 @@ from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.mutants import mutants
 
 MUTANTS = 40
+
+
+def read_tables(path):
+    return to_tables([read_foreign(path)])
 
 
 def lines(count, row, header=b""):
@@ -141,13 +146,13 @@ FORMS = {
         trace("google2019"),
     ),
     "events": (lines(30, lambda i: b"%d,%+d\n" % (i, 1 if i % 2 else -1), b"time,change\n"), streamed),
-    "cpu.pb.gz": (stacks(), read_profile),
+    "cpu.pb.gz": (stacks(), read_tables),
     "gperftools": (
         struct.pack("<12Q", 0, 3, 0, 10000, 0, 2, 2, 0x401000, 0x402000, 0, 1, 0) + b"4-5 r-xp 0 8:1 1 /a\n",
-        read_profile,
+        read_tables,
     ),
-    "perf.txt": (b"web 12 [003] 5.25: 1000 cycles:u: \n\t 4a1 f+0x1 (/opt/a)\n\t 4b2 main (/opt/a)\n\n", read_profile),
-    "stacks.folded": (b'main;read 12\nmain;write 3\nmain;"req 200" 7\n', read_profile),
+    "perf.txt": (b"web 12 [003] 5.25: 1000 cycles:u: \n\t 4a1 f+0x1 (/opt/a)\n\t 4b2 main (/opt/a)\n\n", read_tables),
+    "stacks.folded": (b'main;read 12\nmain;write 3\nmain;"req 200" 7\n', read_tables),
     "run": (json.dumps(MANIFEST).encode(), run_of),
 }
 

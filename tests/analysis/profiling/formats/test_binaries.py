@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from analysis.profiling.formats.binaries import TOOLS, read_binary, symbolised
+from analysis.profiling.formats.binaries import TOOLS, names_of, read_binary, unnamed, with_names
 from analysis.profiling.formats.cpu_profile import read_cpu_profile
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
@@ -31,6 +31,12 @@ int main(void) {
 }
 """
 """Prints where an inlined function was, where main is, and what is loaded where."""
+
+
+def symbolised(profiles, binaries):
+    """Return profiles with the functions that binaries name, and notes, as an import has them."""
+    names, notes = names_of(dict.fromkeys(frame for profile in profiles for frame in unnamed(profile)), binaries)
+    return [with_names(profile, names) for profile in profiles], notes
 
 
 @pytest.fixture(scope="module")

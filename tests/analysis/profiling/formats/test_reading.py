@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import Contents, joined_notes, notes_of, read_all, read_foreign, read_profile
+from analysis.profiling.formats.reading import Contents, joined_notes, notes_of, read_all, read_foreign
+from analysis.profiling.formats.tables import to_tables
 from analysis.profiling.formats.wire import packed_field
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
@@ -76,7 +77,7 @@ def file(tmp_path):
 def test_the_content_tells_the_format(file, kind):
     path = file(FILES[kind])
     assert read_foreign(path).total("samples") == 7
-    assert read_profile(path)["samples"].query("event == 'samples'")["count"].sum() == 7
+    assert to_tables([read_foreign(path)])["samples"].query("event == 'samples'")["count"].sum() == 7
 
 
 @pytest.mark.parametrize(
