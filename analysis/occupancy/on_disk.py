@@ -28,7 +28,6 @@ from analysis.occupancy.logs.hygiene import (
     alike,
     any_twice,
     backward_finding,
-    cancelled_finding,
     might_repeat,
     pair_counts,
     repeat_findings,
@@ -392,9 +391,7 @@ class _Disk:
         identity = self._identity()
         naming = self.spool.naming
         left_out, others = repeat_findings(identity.copies, identity.certain, naming == "request", naming == "id")
-        findings, cancelled = list(left_out), self.spool.cancelled
-        if cancelled.jobs:
-            findings.append(cancelled_finding(cancelled.jobs, cancelled.waited_s, cancelled.unknown))
+        findings = [*left_out, *self.spool.cancelled.findings()]
         if identity.certain and self.spool.moved:
             self.arrivals = self._without_copies()
         facts, repair = self._repair(identity.certain > 0 and not self.spool.moved, findings)

@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, poisson, theilslopes
 
-from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, counted, in_seconds
+from analysis.occupancy.logs.cancelled import served
+from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, counted
 from analysis.occupancy.logs.lost import lost_arrivals, lost_departures
 from analysis.occupancy.logs.premises import premises
 from analysis.occupancy.logs.rates import conserves_work
@@ -206,10 +207,9 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     log = log[rows] if not rows.all() else log
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     tick_s = max(resolution_s, tick_of(came, left))
-    requests, findings, alike = _once(log, tick_s)
-    if "cancelled" in requests:
-        requests, cancelled = _served(requests)
-        findings += cancelled
+    requests, cancelled = served(log) if "cancelled" in log else (log, [])
+    requests, findings, alike = _once(requests, tick_s)
+    findings += cancelled
     came, left = (requests[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     if np.isnan(came).all() or np.isnan(left).all():
         raise InputError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
@@ -449,45 +449,6 @@ def repeat_findings(
         done = "all kept: they may be retries, or no names of requests"
         others.append(LogFinding("names that repeat", repeats.conflicts, evidence, done))
     return left_out, others
-
-
-def _served(log: pd.DataFrame) -> tuple[pd.DataFrame, list[LogFinding]]:
-    """Return a log without requests that left before any service, and how long they had waited.
-
-    On servers that work whenever somebody waits, such requests wait only while all servers serve others: without them
-    the service time is the same, and queueing that of the others. Were they kept, the law would take their waiting for
-    service wherever a server idled meanwhile.
-    """
-    cancelled = log["cancelled"].to_numpy(dtype=np.bool_)
-    if not cancelled.any():
-        return log, []
-    waited = (log["departure_s"] - log["arrival_s"])[cancelled]
-    if cancelled.all():
-        raise none_served(len(log))
-    return log[~cancelled], [cancelled_finding(len(waited), float(waited.sum()), int(waited.isna().sum()))]
-
-
-def none_served(jobs: int) -> InputError:
-    """Return the error of a log all of whose jobs were cancelled."""
-    return InputError(f"all {jobs:,} jobs were cancelled before they ran: none was served")
-
-
-def cancelled_finding(jobs: int, waited_s: float, unknown: int) -> LogFinding:
-    """Return the finding of jobs that were cancelled before any service.
-
-    Parameters
-    ----------
-    jobs : how many
-    waited_s : how long they waited in all, as far as that is known
-    unknown : of how many it is not
-    """
-    evidence = "how long they waited is unknown"
-    if unknown < jobs:
-        evidence = f"they waited {in_seconds(waited_s)} in all" + (
-            f", without {unknown:,} whose waiting is unknown" if unknown else ""
-        )
-    done = "left out, and their waiting is in no figure: they were never served"
-    return LogFinding("cancelled before service", jobs, evidence, done)
 
 
 def _pairs(log: Cleaned) -> Cleaned:

@@ -150,13 +150,18 @@ def begin_of(path: Path) -> bytes:
 
 
 def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
-    """Yield a log's text in pieces of about so many bytes, whole lines, and how many lines each has; refuse damage."""
-    rest, lines, damage = b"", 0, None
+    """Yield a log's text in pieces of about so many bytes, whole lines, and how many lines each has; refuse damage.
+
+    Lines that end in a carriage return alone are told by the first piece, and end in a line feed in what is yielded.
+    """
+    rest, lines, damage, old = b"", 0, None, None
     with stream_of(path) as source:
         while damage is None:
             content, damage = salvaged(source, size)
             if not content:
                 break
+            old = b"\n" not in content and b"\r" in content[:-1] if old is None else old
+            content = content.replace(b"\r", b"\n") if old else content
             end = content.rfind(b"\n")
             if end < 0:
                 rest += content

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from analysis.occupancy.logs.cancelled import CancelledJobs, none_served
 from analysis.occupancy.logs.documents import document_rows
-from analysis.occupancy.logs.hygiene import none_served
 from analysis.occupancy.logs.log import (
     FARTHEST_S,
     PER_SECOND,
@@ -76,7 +76,7 @@ from analysis.occupancy.logs.spans import (
     notes_on_spans,
     rows_of,
 )
-from analysis.occupancy.logs.swf import job_lines, jobs_of, never_ran, no_jobs, parallel_notes
+from analysis.occupancy.logs.swf import job_lines, jobs_of, lines_of, never_ran, no_jobs, parallel_notes
 from analysis.occupancy.logs.time_cells import ZONELESS, PartTally, careful_columns
 from analysis.occupancy.logs.upstream import behind, refuse_upstream
 from analysis.tables.bytes import PARQUET, head_of, is_packed
@@ -105,20 +105,6 @@ class Sizes(NamedTuple):
     """Of a portion of text."""
     part_rows: int = 1 << 20
     """Of a part that is sorted."""
-
-
-@dataclass(slots=True)
-class CancelledJobs:
-    """Jobs that were cancelled before any service, which are not among the requests."""
-
-    jobs: int = 0
-    waited_s: float = 0.0
-    unknown: int = 0
-
-    def add(self, waited: "pd.Series[float]") -> None:
-        """Count jobs by how long they waited, NaN where that is unknown."""
-        self.jobs, self.unknown = self.jobs + len(waited), self.unknown + int(waited.isna().sum())
-        self.waited_s += float(waited.sum())
 
 
 class Portion(NamedTuple):
@@ -253,35 +239,34 @@ class PortionReader:
             yield from self._quickly(table, partial(csv_cells, text), skipped, text)
 
     def _swf(self) -> Iterator[Portion]:
-        """Yield the jobs of the Standard Workload Format that were not cancelled, as `swf` reads them.
-
-        In memory cancelled jobs are left out after those that are written twice.
-        """
+        """Yield the jobs of the Standard Workload Format that were not cancelled, as `swf` reads them."""
         if self.options.upstream:
             raise not_behind()
         refuse_for_swf(self.options)
         self.which, self.is_swf = Roles("arrival_s", "departure_s", request="request"), True
-        line, parallel, never, waited_s, count, far = 1, 0, 0, 0.0, 0, list[FileFault]()
-        for piece, lines in pieces_of(self.path, self.sizes.piece_bytes):
-            rows = job_lines(piece.decode(errors="replace").split("\n"), line)
-            line += lines
+        line, parallel, never, waited_s, count, served, far = 1, 0, 0, 0.0, 0, 0, list[FileFault]()
+        for piece, _ in pieces_of(self.path, self.sizes.piece_bytes):
+            lines = lines_of(piece + b"\n")
+            rows = job_lines(lines, line)
+            line += len(lines)
             if not rows:
                 continue
             jobs = jobs_of(rows)
             self._add(jobs.wrong)
             far += jobs.far[: _MOST_FAULTS - len(far)]
             parallel, never, waited_s = parallel + jobs.parallel, never + jobs.never, waited_s + jobs.never_waited_s
-            gone = jobs.table[jobs.table["cancelled"]]
-            self.cancelled.add(gone["departure_s"] - gone["arrival_s"])
-            table = jobs.table[~jobs.table["cancelled"]]
-            count += len(rows)
+            cancelled = jobs.table["cancelled"]
+            if cancelled.any():
+                self.cancelled.add(jobs.table[cancelled])
+            table = jobs.table[~cancelled]
+            count, served = count + len(rows), served + len(table)
             if len(table) and not (self.faults or far):
                 columns = {name: pa.chunked_array([table[name].to_numpy()]) for name in self.which.times()}
                 yield Portion(columns, pa.chunked_array([pa.array(table["request"])]), None)
         self._add(far)
         if not count:
             raise no_jobs(line - 1)
-        if count == self.cancelled.jobs and not self.faults:
+        if not served and not self.faults:
             raise none_served(count)
         self.notes, self.findings = list(parallel_notes(parallel)), list(never_ran(never, waited_s))
 

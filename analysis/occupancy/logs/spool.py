@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analysis.occupancy.logs.cancelled import CancelledJobs
 from analysis.occupancy.logs.clocks import NO_OFFSET, localised, set_back_in
 from analysis.occupancy.logs.hygiene import row_digests
 from analysis.occupancy.logs.log import (
@@ -22,7 +23,7 @@ from analysis.occupancy.logs.log import (
     names_requests,
     names_several,
 )
-from analysis.occupancy.logs.portions import CancelledJobs, Portion, PortionReader, Sizes
+from analysis.occupancy.logs.portions import Portion, PortionReader, Sizes
 from analysis.occupancy.logs.reading import (
     TimeBase,
     base_of,
@@ -326,7 +327,9 @@ class Spools:
     def cancelled(self) -> CancelledJobs:
         """Jobs that were cancelled in any of the files."""
         every = [spool.cancelled for spool in self.spools if isinstance(spool, Spool)]
-        return CancelledJobs(*(sum(getattr(jobs, name) for jobs in every) for name in ("jobs", "waited_s", "unknown")))
+        return CancelledJobs(
+            [line for jobs in every for line in jobs.lines], [waited for jobs in every for waited in jobs.waited_s]
+        )
 
     @property
     def moved(self) -> bool:

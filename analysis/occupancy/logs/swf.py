@@ -35,7 +35,7 @@ def read_swf(path: Path) -> Log:
     ...     read_swf(Path(file.name)).table[["arrival_s", "departure_s"]].to_numpy().tolist()
     [[0.0, 15.0], [3.0, nan]]
     """
-    lines = content_of(path).decode(errors="replace").splitlines()
+    lines = lines_of(content_of(path))
     rows = job_lines(lines, 1)
     if not rows:
         raise no_jobs(len(lines))
@@ -60,6 +60,17 @@ class SwfJobs(NamedTuple):
     """Cells that are no numbers, and jobs that were never submitted."""
     far: list[FileFault]
     """Times that are too far away."""
+
+
+def lines_of(text: bytes) -> list[str]:
+    """Return the lines of a text: line feeds and carriage returns end one, form feeds are as blanks.
+
+    Examples
+    --------
+    >>> lines_of(b"1 0\\r\\n2\\f 7\\r3 8\\n\\n")
+    ['1 0', '2\\x0c 7', '3 8', '']
+    """
+    return [line.decode(errors="replace") for line in text.splitlines()]
 
 
 def job_lines(lines: Sequence[str], first: int) -> list[tuple[int, list[str]]]:

@@ -489,6 +489,17 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     ),
     "jobs that are wrong": lambda: swf(*["7 1 x 3 4", "8 1 1e99 3 4"] * 2, "9 -5 1 1 1"),
     "jobs that were all cancelled": lambda: "".join(f"{at} {at} 3 -1 1 {'-1 ' * 5} 5{' -1' * 7}\n" for at in range(40)),
+    "jobs that were cancelled, some written twice": lambda: swf(
+        *(
+            f"{500 + at % 40} {at % 40} {(at % 40) * (at % 7 > 0)} -1 1 {'-1 ' * 5} {5 - 4 * (at < 3)}"
+            for at in range(60)
+        )
+    ),
+    "jobs whose lines end in carriage returns": lambda: swf("7 1 5 -1").replace("\n", "\r"),
+    "jobs whose lines end in both": lambda: swf("7 1 5 -1").replace("0\n", "0\r"),
+    "jobs with form feeds": lambda: swf("7 1\f 5 -1", "\f", *["8 1 3 4\x1c\x85"] * 2).replace("-1 -1", "-1 \f-1", 9),
+    "jobs that are wrong after carriage returns": lambda: swf("\r7 1 x 3", *["8 1 3 4"] * 900, "\r9 1 x 4"),
+    "a table whose lines end in carriage returns": lambda: day().to_csv(index=False, lineterminator="\r"),
     "no jobs": lambda: "; Computer: none\n;\n",
     **{name: text for name, (text, *_) in MIXED.items()},
 }

@@ -287,6 +287,12 @@ def test_a_workload_without_cancelled_jobs_is_as_it_was_and_one_of_them_alone_is
         clean(read(CANCELLED).table, servers=1)
 
 
+def test_cancelled_jobs_that_are_written_twice_count_once(read):
+    (found,) = clean(read(SERVED + 2 * CANCELLED + job(5, 4, 7, 0, 5)).table, servers=1).findings
+    assert found.count == 5
+    assert found.evidence.endswith("without 1 whose waiting is unknown; 4 written again, not counted")
+
+
 def test_waiting_times_that_are_all_unknown_are_no_zeros(read):
     unknown = "".join(job(number, 41, -1, -1, 5) for number in range(10, 30))
     (found,) = clean(read(SERVED + unknown).table, servers=1).findings
