@@ -117,7 +117,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000
 	$(BIN)/python -m tests.helpers.outside_guards
-	$(BIN)/python -m tests.helpers.outside_slots --fleets 200
+	$(BIN)/python -m tests.helpers.outside_slots --fleets 500
 	$(BIN)/python -m tests.helpers.outside_spill
 	$(BIN)/python -m tests.helpers.outside_crossover --fleets 2000
 	$(BIN)/python benchmarks/spill_over.py

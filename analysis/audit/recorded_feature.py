@@ -1,4 +1,4 @@
-"""Guards about the feature's record: active before it is recorded, felt by controls, or by machines that vanished."""
+"""Guards about the feature's record: felt by controls, or by machines that vanish; how machines changed."""
 
 import numpy as np
 import pandas as pd
@@ -12,56 +12,6 @@ _LEAST_MACHINES = 8
 """Machines of the smaller arm, and domains, from which a difference between them is tested."""
 _LEAST = 0.02
 """Difference of shares of machines from which it is told that they vanish."""
-
-
-def early_feature(case: Case) -> list[Finding] | str:
-    """Find machines that move away from the others before they are recorded to have the feature.
-
-    For each period before the study: by how much machines that get the feature changed from the periods before it to
-    those from it on, against machines that never get it; tested over machines, which count by their series and have one
-    variance. All periods together alarm at a chance of `ALPHA`, and if the shift is `MATERIAL` half-widths of the plain
-    estimate. A feature that was active in all periods before the study cannot be seen.
-    """
-    table, periods = case.table, np.unique(case.table.period[~case.table.study])
-    needs = unmet(
-        (table.crossover, STEADY),
-        (case.plain is None, COMPARED),
-        (len(periods) < 2, f"2 {PAST}, where {len(periods)} {'is' if len(periods) == 1 else 'are'}"),
-    )
-    if needs or case.plain is None:
-        return needs
-    shifts = {int(since): shift for since in periods[1:] if (shift := _shift(table, since)) is not None}
-    if not shifts:
-        return f"{_LEAST_MACHINES} machines of each arm that differ, with rows in two {PAST}"
-    since, (apart, chance) = min(shifts.items(), key=lambda item: item[1][1])
-    if chance > ALPHA / len(shifts) or case.plain.half_widths(apart) < MATERIAL:
-        return []
-    first = table.periods[since]
-    evidence = {"shift": apart, "period": float(first), "chance": min(chance * len(shifts), 1.0)}
-    evidence["shift_in_half_widths"] = case.plain.half_widths(apart)
-    what = (
-        f"from period {first:g} on, before they are recorded to have the feature, machines move {apart:+.1%} against "
-        "the others"
-    )
-    remedy = "find out when the feature was switched on; set treated from then on, or leave these periods out"
-    return [Finding("early_feature", "error", what, evidence, remedy)]
-
-
-def _shift(table: Audited, since: int) -> tuple[float, float] | None:
-    """Return by how much more the machines that get the feature changed at a period, and its two-sided chance."""
-    early = table.period < since
-    changes, series = changes_of_machines(table, ~table.study & early, ~table.study & ~early)
-    arms = [np.flatnonzero((series > 0) & arm) for arm in (table.ever, table.never & ~table.ever)]
-    machines = len(arms[0]) + len(arms[1])
-    if min(map(len, arms)) < _LEAST_MACHINES:
-        return None
-    means = [float(np.average(changes[arm], weights=series[arm])) for arm in arms]
-    parts = [series[arm] * (changes[arm] - mean) for arm, mean in zip(arms, means, strict=True)]
-    square = sum(float((part**2).sum()) for part in parts) / sum(float((series[arm] ** 2).sum()) for arm in arms)
-    shares = sum(float((series[arm] ** 2).sum() / series[arm].sum() ** 2) for arm in arms)
-    error = (square * shares * machines / (machines - 2)) ** 0.5
-    apart = means[0] - means[1]
-    return (apart, float(2 * t.sf(abs(apart) / error, machines - 2))) if error > 0 else None
 
 
 def changes_of_machines(table: Audited, before: Bools, after: Bools) -> tuple[Floats, Ints]:

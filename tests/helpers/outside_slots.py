@@ -4,9 +4,11 @@ Usage: python -m tests.helpers.outside_slots [--fleets 300] [--conditions base,t
        python -m tests.helpers.outside_slots --at-once [--fleets 20] [--machines 2000]
 
 Of each fleet the past alone is known when it is cut. Then the change between two slots is estimated on later days,
-in which nothing differs either. Rivals are as many pairs of random sets of machines of the same size, and the best of a
-thousand such pairs: the one that is closest in the past in all that slots are balanced by (rerandomisation), and the
-one whose plain A/A difference is smallest in the past. Ratios are of root mean squares; errors are over fleets.
+in which nothing differs either. Rivals are as many pairs of random sets of machines of the same size, and as many times
+the best of a thousand such pairs: the one that is closest in the past in all that slots are balanced by
+(rerandomisation), and the one whose plain A/A difference is smallest in the past. Ratios are of root mean squares;
+errors are over fleets. As slots are five pairs of a fleet, so are the best: with one of each in 200 fleets errors were
+0.06, and a ratio was 1.13 by chance.
 
 `--at-once` counts how often intervals hold the truth where many experiments run together: `pairs`, 50 features on a
 slot each beside 50 slots of controls; `shared`, the same with all of these as controls of each; `crossed`, 10 features
@@ -57,13 +59,19 @@ def of_fleet(condition, rng, slots=SLOTS):
     done = cut(machines, slots, seed=int(rng.integers(2**31)))
     names, size = machines.names, len(machines.names) // slots
     pairs = {"slots": [(names[done.slot == k], names[done.slot == k + 1]) for k in range(0, slots - 1, 2)]}
-    drawn = [rng.permutation(len(names))[: 2 * size].reshape(2, size) for _ in range(RANDOM)]
-    pairs["random"] = [(names[a], names[b]) for a, b in drawn[: slots // 2]]
-    apart = np.array([machines.scaled[a].sum(axis=0) - machines.scaled[b].sum(axis=0) for a, b in drawn])
-    performance = np.abs(apart[:, machines.variables.index("past performance")])
-    for name, worth in (("closest", (apart**2).sum(axis=1)), ("least_difference", performance)):
-        a, b = drawn[int(worth.argmin())]
-        pairs[name] = [(names[a], names[b])]
+    by = machines.variables.index("past performance")
+    pairs |= {name: [] for name in ("random", "closest", "least_difference")}
+    for _ in pairs["slots"]:
+        drawn = [rng.permutation(len(names))[: 2 * size].reshape(2, size) for _ in range(RANDOM)]
+        apart = np.array([machines.scaled[a].sum(axis=0) - machines.scaled[b].sum(axis=0) for a, b in drawn])
+        best = {
+            "random": 0,
+            "closest": (apart**2).sum(axis=1).argmin(),
+            "least_difference": np.abs(apart[:, by]).argmin(),
+        }
+        for name, number in best.items():
+            a, b = drawn[number]
+            pairs[name].append((names[a], names[b]))
     return {name: np.array([differences(cells, *pair) for pair in chosen]) for name, chosen in pairs.items()}
 
 

@@ -1,10 +1,13 @@
 """A feature that acts where or when no row says so, on fleets of another making."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.audit.case import examine
+from analysis.audit.early_feature import _Scan, _Steps
 from analysis.audit.guards import GUARDS
 from tests.helpers.outside_guards import PLANTED, planted
 
@@ -32,6 +35,38 @@ def test_the_shift_before_the_record_is_the_features_gain():
     ((finding,), _) = found(table, pd.DataFrame(made.jobs), "early_feature")
     assert finding.evidence["period"] == 1.0
     assert finding.evidence["shift"] == pytest.approx(made.truth["instances"], abs=0.03)
+
+
+@pytest.mark.parametrize("number", [8, 14])
+def test_a_day_on_half_of_the_machines_is_seen(number):
+    """Student's test of the machines' mean change has chances above 0.2% in both."""
+    table, made = planted("early_feature", 0.5, 5, number)
+    ((finding,), _) = found(table, pd.DataFrame(made.jobs), "early_feature")
+    assert finding.severity == "error"
+
+
+def test_the_chance_of_a_shift_is_its_share_of_all_draws_within_platforms():
+    """All 20 x 20 draws of three of six machines on two platforms, at two periods, one by one."""
+    rng = np.random.default_rng(4)
+    step, first = rng.normal(size=(2, 12)), np.array([3, 4, 5, 9, 10, 11])
+    step[0, first] += 1.5
+    steps = tuple(_Steps(of - of.mean(), np.ones(12)) for of in step)
+    scan = _Scan(steps, first, ((np.arange(6), 3), (np.arange(6, 12), 3)), np.zeros(2))
+    scores = scan.scores(2.0)
+    sums = [
+        scores[[*one, *other]].sum(axis=0).max()
+        for one in combinations(range(6), 3)
+        for other in combinations(range(6, 12), 3)
+    ]
+    share = np.mean(np.array(sums) >= scores[first].sum(axis=0).max() - 1e-9)
+    assert share < 0.05
+    assert scan.chance(2.0) == (0, pytest.approx(share, abs=4 * np.sqrt(share / 9999)))
+
+
+def test_arms_on_platforms_of_their_own_are_not_compared():
+    table = planted("early_feature", 1.0, 5, 1)[0]
+    having = table["machine"].isin(table.loc[table["treated"] == 1, "machine"])
+    assert not found(table.assign(platform=having.map({True: "new", False: "old"})), None, "early_feature")[1]
 
 
 def test_the_slope_over_domains_is_that_of_a_regression():
