@@ -7,7 +7,7 @@ from typing import Literal
 Severity = Literal["error", "warning", "note"]
 
 ALPHA = 0.002
-"""Chance that a guard which tests a hypothesis alarms on a healthy table; fourteen do, one warns at twice that: 3.0%."""
+"""Chance that a guard which tests a hypothesis alarms on a healthy table; fourteen do, one at twice that: 3.0%."""
 MATERIAL = 0.5
 """Half-widths of the plain estimate that a shift must reach before a guard that tests a hypothesis warns of it."""
 LEAST_COVERAGE = 0.925
