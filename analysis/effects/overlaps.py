@@ -137,6 +137,60 @@ def _meeting(of_first: tuple[float, float], of_second: tuple[float, float], *, s
     return "confounded" if max(apart) >= 1 - _EVEN else "uneven"
 
 
+def taken_out(table: pd.DataFrame, changes: Sequence[tuple[SlotExperiment, float]]) -> pd.DataFrame:
+    """Return observations as if some features had done nothing: values over 1 plus the change of each that acts there.
+
+    A feature that crosses an experiment evenly moves both of its arms alike, but also sets machines of one arm apart,
+    so errors from the spread of machines would count what cancels. For the same reason a wrong change does no harm.
+
+    Parameters
+    ----------
+    table : observations of the fleet, with column slot
+    changes : experiments, and the relative change that each makes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"slot": ["1", "1", "2"], "period": [0, 1, 1], "value": [2.0, 3.0, 2.0]})
+    >>> taken_out(table, [(SlotExperiment("a", frozenset("1"), frozenset("2"), 1.0), 0.5)])["value"].tolist()
+    [2.0, 2.0, 2.0]
+    """
+    factor = np.ones(len(table))
+    for experiment, change in changes:
+        having = table["slot"].isin(experiment.treated) & (table["period"] >= experiment.since)
+        factor[having.to_numpy()] *= 1.0 + change if change > -1.0 else 1.0
+    return table.assign(value=table["value"] / factor)
+
+
+def aliased(pair: tuple[SlotExperiment, SlotExperiment], third: SlotExperiment, machines: Mapping[str, int]) -> bool:
+    """Return whether a third feature sets the change of the first apart between machines with and without the second.
+
+    Then it looks as if these two interacted, and their interaction looks like its effect (Box and Hunter 1961).
+
+    Parameters
+    ----------
+    pair : two experiments that cross
+    third : another one
+    machines : of each slot
+
+    Examples
+    --------
+    >>> a, b, c, d = (SlotExperiment("", frozenset(of), frozenset("1234") - frozenset(of), 0) for of in (
+    ...     "12", "13", "14", "1234"))
+    >>> aliased((a, b), c, dict.fromkeys("1234", 10)), aliased((a, b), d, dict.fromkeys("1234", 10))
+    (True, False)
+    """
+    first, second = pair
+
+    def share(of: frozenset[str]) -> float:
+        return sum(machines[slot] for slot in of & third.treated) / max(sum(machines[slot] for slot in of), 1)
+
+    apart = [
+        share(first.treated & among) - share(first.controls & among)
+        for among in (second.treated, first.slots - second.treated)
+    ]
+    return abs(apart[0] - apart[1]) > _EVEN
+
+
 def interaction(
     table: pd.DataFrame,
     pair: tuple[SlotExperiment, SlotExperiment],

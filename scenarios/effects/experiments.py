@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.audit.findings import MATERIAL, Finding
 from analysis.effects.methods import RECOMMENDED, method, of_tables
 from analysis.effects.mixes import MixDifference, mix_difference
-from analysis.effects.overlaps import Overlap, SlotExperiment, interaction, overlaps
+from analysis.effects.overlaps import Overlap, SlotExperiment, aliased, interaction, overlaps, taken_out
 from analysis.effects.strata import StratifiedFleet
 from analysis.statistics import Statistic
 from analysis.tables.cells import Source, name_of
@@ -263,8 +263,7 @@ def experiments(
     for place, experiment in enumerate(planned):
         tell(f"estimating {experiment.name}", place / len(planned))
         try:
-            of = _effect(experiment, [other for other in planned if other is not experiment], rows, whole, question)
-            effects.append(replace(of, findings=(*against[place], *of.findings)))
+            effects.append(_effect(experiment, planned, rows, whole, question))
         except FaultsError as error:
             where = f"{name_of(question.plan)}, {experiment.name}"
             faults += [replace(fault, file=where, line=0, column=0) for fault in error.faults]
@@ -272,6 +271,8 @@ def experiments(
         raise FaultsError(faults)
     sizes = {str(name): int(count) for name, count in cut.value_counts().items()}
     met = [overlap for overlap in overlaps(planned, sizes) if overlap.meeting != "apart"]
+    effects = list(_without_crossing(effects, met, rows, whole, question))
+    effects = [replace(of, findings=(*own, *of.findings)) for own, of in zip(against, effects, strict=True)]
     meetings = tuple(_meetings(met, effects, rows, whole, question))
     effects = [_beside_others(of, meetings) for of in effects]
     tell("estimating", 1.0)
@@ -296,12 +297,13 @@ def _fleet(sources: Sequence[Source], jobs: Source | None) -> pd.DataFrame | Non
 
 def _effect(
     experiment: SlotExperiment,
-    others: Sequence[SlotExperiment],
+    planned: Sequence[SlotExperiment],
     rows: pd.DataFrame,
     jobs: pd.DataFrame | None,
     question: ExperimentsQuestion,
 ) -> SlotEffect:
     """Return what one experiment changed, with what the guards say, that of the slots' mixes among them."""
+    others = [other for other in planned if other is not experiment]
     own, elsewhere = experiment.rows(rows), experiment.elsewhere(rows, others)
     before = own[own["period"] < experiment.since]
     fleet = None if before.empty else StratifiedFleet.of(before)
@@ -320,6 +322,26 @@ def _effect(
     mix = mix_difference(fleet, treated, controls, (slot[treated].nunique(), slot[controls].nunique()))
     findings = [*answer.audit.findings, *([_mix_finding(mix)] if mix.uneven else [])]
     return SlotEffect(experiment, answer, tuple(findings), mix.skew)
+
+
+def _without_crossing(
+    effects: Sequence[SlotEffect],
+    met: Sequence[Overlap],
+    rows: pd.DataFrame,
+    jobs: pd.DataFrame | None,
+    question: ExperimentsQuestion,
+) -> Iterator[SlotEffect]:
+    """Yield the experiments, those that others cross evenly estimated again without what these changed."""
+    changes = {of.experiment.name: (of.experiment, of.answer.change) for of in effects}
+    planned = [of.experiment for of in effects]
+    for of in effects:
+        names = [
+            {overlap.first, overlap.second} - {of.experiment.name}
+            for overlap in met
+            if overlap.meeting == "crossed" and of.experiment.name in {overlap.first, overlap.second}
+        ]
+        crossing = [changes[name] for (name,) in names]
+        yield _effect(of.experiment, planned, taken_out(rows, crossing), jobs, question) if crossing else of
 
 
 def _mix_finding(mix: MixDifference) -> Finding:
@@ -342,15 +364,22 @@ def _meetings(
     jobs: pd.DataFrame | None,
     question: ExperimentsQuestion,
 ) -> Iterator[MeetingExperiments]:
-    """Yield the pairs of experiments that share slots; intervals of interactions hold for all of them together."""
+    """Yield the pairs of experiments that share slots; intervals of interactions hold for all of them together.
+
+    What third features change is taken out. Where a third one is aliased with an interaction, that cannot be told.
+    """
     by_name = {of.experiment.name: of.experiment for of in effects}
     changes, chosen = {of.experiment.name: of.answer.change for of in effects}, method(question.estimator)
     crossing = [overlap for overlap in met if overlap.meeting != "controls"]
+    in_slots = rows.drop_duplicates("machine")["slot"].value_counts()
+    sizes = {str(slot): int(count) for slot, count in in_slots.items()}
     level = 1.0 - (1.0 - question.confidence) / max(len(crossing), 1)
     for overlap in met:
-        together = None
-        if overlap.meeting != "controls":
-            together = interaction(rows, (by_name[overlap.first], by_name[overlap.second]), jobs, chosen, level)
+        together, pair = None, (by_name[overlap.first], by_name[overlap.second])
+        third = [of for of in by_name.values() if of not in pair]
+        if overlap.meeting != "controls" and not any(aliased(pair, of, sizes) for of in third):
+            alone = taken_out(rows, [(of, changes[of.name]) for of in third])
+            together = interaction(alone, pair, jobs, chosen, level)
         yield MeetingExperiments(overlap, overlap.biases(changes), together)
 
 

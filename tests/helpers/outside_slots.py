@@ -26,7 +26,7 @@ from analysis.effects.cells import of_machines
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.estimators.in_slots import InSlots
 from analysis.effects.methods import method
-from analysis.effects.overlaps import SlotExperiment
+from analysis.effects.overlaps import SlotExperiment, taken_out
 from analysis.effects.slots import cut
 from analysis.effects.strata import StratifiedFleet
 from analysis.effects.study import Study, potential
@@ -106,11 +106,19 @@ def at_once(condition, rng, arrangement, elsewhere=True):
         value = np.where(during & table["slot"].isin(experiment.treated).to_numpy(), value * times, value)
     table["value"], answers = value, []
     estimator = InSlots(Adjusted(), pd.Series(machines.stratum, machines.names))
-    for experiment, effect in zip(planned, effects, strict=True):
-        others = [other for other in planned if other is not experiment]
-        parts = [experiment.rows(table), experiment.elsewhere(table, others)] if elsewhere else [experiment.rows(table)]
-        study = Study.of(pd.concat(parts, ignore_index=True), jobs)
-        said = estimator.many(study.cells, study.treated[None])
+
+    def estimated(number, observed):
+        experiment, others = planned[number], [*planned[:number], *planned[number + 1 :]]
+        parts = [experiment.rows(observed), experiment.elsewhere(observed, others)]
+        study = Study.of(pd.concat(parts[: 1 + elsewhere], ignore_index=True), jobs)
+        return estimator.many(study.cells, study.treated[None])
+
+    numbers = range(len(planned))
+    if arrangement == "crossed":
+        first = [float(estimated(number, table).change[0]) for number in numbers]
+        beside = [[(planned[at], first[at]) for at in numbers if at != number] for number in numbers]
+    for number, effect in enumerate(effects):
+        said = estimated(number, taken_out(table, beside[number]) if arrangement == "crossed" else table)
         mean_gain = 1.0 if arrangement == "crossed" else (1.0 + drawn.truth["instances"]) / 1.06
         answers.append((float(said.change[0]), float(said.margin()[0]), (1.0 + effect) * mean_gain - 1.0))
     return np.array(answers)

@@ -52,11 +52,37 @@ def test_each_experiment_is_estimated_on_its_own_slots(study, answer):
     assert found["controls"].tolist() == [24, 24, 48]
     alone = slots[slots["slot"].isin(["1", "2", "3", "4"])]
     rows = table[table["machine"].isin(alone["machine"])]
-    having = rows["machine"].isin(alone["machine"][alone["slot"].isin(["1", "2"])]) & (rows["period"] == 2)
+    a, b = (
+        (rows["machine"].isin(alone["machine"][alone["slot"].isin(of)]) & (rows["period"] == 2)).to_numpy()
+        for of in (["1", "2"], ["1", "3"])
+    )
     fleet_before = StratifiedFleet.of(rows[rows["period"] < 2])
     strata = pd.Series(fleet_before.stratum, fleet_before.names)
-    same = effect([rows.assign(treated=having.astype(int))], strata=strata)
-    assert (same.change, same.low) == (found.loc["a", "change"], found.loc["a", "low"])
+    crossing = effect([rows.assign(treated=b.astype(int))], strata=strata)
+    value = rows["value"] / np.where(b, 1 + crossing.change, 1.0)
+    same = effect([rows.assign(treated=a.astype(int), value=value)], strata=strata)
+    assert (same.change, same.low) == pytest.approx((found.loc["a", "change"], found.loc["a", "low"]), abs=1e-12)
+
+
+def test_features_that_cross_an_experiment_evenly_do_not_widen_it_nor_look_like_an_interaction(study):
+    """Three features on two of four slots each: every two cross, and each is aliased with the others' interaction."""
+    table, slots, _ = study
+    slot = table["machine"].map(slots.set_index("machine")["slot"])
+    plan = pd.DataFrame([(name, of, int(of in "1" + name)) for name in "234" for of in "1234"])
+    plan.columns = ["experiment", "slot", "treated"]
+    answers = []
+    for gains in ((0.0, 0.2, 0.1), (0.0, 0.0, 0.0)):
+        factor = np.ones(len(table))
+        for name, gain in zip("234", gains, strict=True):
+            factor *= np.where(slot.isin(["1", name]) & (table["period"] == 2), 1 + gain, 1.0)
+        factor = factor / np.where(slot.isin(["1", "2"]) & (table["period"] == 2), 1.1, 1.0)
+        answers.append(
+            experiments_of([table.assign(value=table["value"] * factor)], ExperimentsQuestion(slots, plan), None, quiet)
+        )
+    wide, alone = (of.effects[0].answer.effect.margin for of in answers)
+    assert wide == pytest.approx(alone, rel=0.2)
+    assert {of.overlap.meeting for of in answers[0].meetings} == {"crossed"}
+    assert not any(of.interaction for of in answers[0].meetings)
 
 
 def test_it_says_which_meet_and_whether_they_interact(answer):
