@@ -342,6 +342,31 @@ class Database:
         bare = replace(query, by=tuple(apart))
         return self._of_stacks("inclusive", bare, lambda cursor, sums: paths.inclusive(cursor, sums, top), top)
 
+    def stacks_and_functions(self, query: Query, top: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return `stacks` and all functions as `inclusive` gives them; samples are summed once.
+
+        Parameters
+        ----------
+        query, top : as in `stacks`
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        bare, state = replace(query, by=()), self._identity
+        beside: list[pd.DataFrame] = []
+
+        def ask(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
+            stacks, functions = paths.paths_and_functions(cursor, sums, top)
+            beside.append(functions)
+            return stacks
+
+        stacks = self._of_stacks("stacks", bare, ask, top)
+        if beside and state == self._identity:
+            self._answers.put(state, ("inclusive", bare, None), beside[0])
+        return stacks, beside[0] if beside else self.inclusive(query)
+
     def edges(self, query: Query, top: int | None = None, *, apart: Sequence[str] = ()) -> pd.DataFrame:
         """Sum the samples that have call paths by each call on the path, once per path.
 

@@ -29,8 +29,14 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     DataFrame
         `path` (tuple of names of functions, the outermost first), `samples`, `value`.
     """
-    names = _code_functions(cursor)
-    weights = _weights(cursor, sums)
+    return _paths(cursor, top, (_code_functions(cursor), _weights(cursor, sums)))
+
+
+def _paths(
+    cursor: duckdb.DuckDBPyConnection, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
+) -> pd.DataFrame:
+    """Return what `paths` does; `stacks` are names of functions and sums by stack."""
+    names, weights = stacks
     totals = frames.together(_equal(cursor, weights, len(names)))
     rank = np.cumsum(np.append(False, totals["value"].to_numpy()[1:] != totals["value"].to_numpy()[:-1]))[: len(totals)]
     last = rank[min(_limit(top), len(totals)) - 1] if len(totals) else 0
@@ -46,6 +52,19 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     paths_of = pd.Series([tuple(names[code] for code in path) for _, path in ordered], dtype=object)
     listed = totals.set_index("item").loc[[stack for stack, _ in ordered]].reset_index(drop=True)
     return listed.assign(path=paths_of)[["path", "samples", "value"]]
+
+
+def paths_and_functions(
+    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the greatest `paths`, and all functions as `inclusive` gives them, of the same sums.
+
+    Parameters
+    ----------
+    cursor, sums, top : as in `paths`; the query has no dimensions
+    """
+    stacks = _code_functions(cursor), _weights(cursor, sums)
+    return _paths(cursor, top, stacks), _functions(cursor, sums, None, stacks)
 
 
 def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:

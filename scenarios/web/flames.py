@@ -87,7 +87,7 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     view, focus = _drawn(parameters)
     request = replace(parameters, more={})
     unit = unit_of(site, request.query.event)
-    inclusive = site.database.inclusive(request.query)
+    stacks, inclusive = site.database.stacks_and_functions(request.query, request.top)
     total = sum(map(int, inclusive["own"]))
     drawing = replace(parameters, more={name: parameters.more[name] for name in _DRAWN if name in parameters.more})
     links = {"function": to_flame(request)}
@@ -102,7 +102,7 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
         around=_around(site, request, focus, total) if focus else [],
         nodes=of_frame(functions_table(inclusive, request.top), "Functions", links, unit=unit),
         paths=of_frame(
-            _paths(site.database.stacks(request.query, request.top), total),
+            _paths(stacks, total),
             "Call paths",
             unit=unit,
             event=request.query.event,

@@ -147,14 +147,11 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query, totals: tuple[int
         [query.event, *values],
     )
     applications = column(connection, "SELECT DISTINCT application FROM scales ORDER BY application")
+    (greatest,) = views.row(connection, "SELECT coalesce(max(scale), 0) FROM scales")
+    kind = "BIGINT" if max(greatest, totals[1]) <= LARGEST else "HUGEINT"
     connection.execute(
-        "CREATE TEMP TABLE keys AS SELECT (row_number() OVER (ORDER BY application, scale))::INTEGER AS key,"
-        " (dense_rank() OVER (ORDER BY application) - 1)::INTEGER AS application, application AS name, scale"
-        " FROM (SELECT DISTINCT application, scale FROM scales)"
-    )
-    connection.execute(
-        "CREATE TEMP TABLE keyed AS SELECT process, key"
-        " FROM scales JOIN keys ON scales.application = keys.name AND scales.scale = keys.scale"
+        f"CREATE TEMP TABLE keyed AS SELECT process, scale::{kind} AS scale,"
+        " (dense_rank() OVER (ORDER BY application) - 1)::INTEGER AS application FROM scales"
     )
     filters, values = filters_of(query, locations=True)
     chosen = ""
@@ -164,16 +161,11 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: Query, totals: tuple[int
         )
         chosen = "SEMI JOIN chosen USING (location)"
     connection.execute(
-        "CREATE TEMP TABLE counted AS SELECT key, location, stack, sum(taken)::HUGEINT AS samples,"
-        " sum(count)::HUGEINT AS count"
+        "CREATE TEMP TABLE places AS SELECT application, location, stack, sum(taken)::HUGEINT AS samples,"
+        " sum(count * scale)::HUGEINT AS value"
         f" FROM samples JOIN keyed USING (process) {chosen} WHERE event = ? GROUP BY ALL",
         [query.event],
     )
-    connection.execute(
-        "CREATE TEMP TABLE places AS SELECT keys.application, location, stack, sum(samples)::HUGEINT AS samples,"
-        " sum(count * scale)::HUGEINT AS value FROM counted JOIN keys USING (key) GROUP BY ALL"
-    )
-    connection.execute("DROP TABLE counted")
     many, *sums = views.row(connection, "SELECT count(*), sum(samples), sum(value) FROM places")
     if many > MOST_ROWS:
         raise QueryError(f"there are {many:,} places and call paths, more than {MOST_ROWS:,}; restrict the query")

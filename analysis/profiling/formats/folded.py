@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from analysis.profiling.formats.columns import FrameTable, SampleTable
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
@@ -21,6 +24,8 @@ from analysis.profiling.formats.foreign import (
 from analysis.profiling.formats.signs import AFTER, BEFORE, parted_by_sign
 from analysis.tables.faults import Faults, plain
 
+_AT_ONCE = 20_000
+"""Samples that are written at once."""
 _NEARLY = re.compile(r"[^;].*;.*\S +[-+]?[0-9]*\.?[0-9]+")
 _LONGEST = 60
 _MOST_NUMBERS = 255
@@ -120,11 +125,17 @@ def write_folded(profile: ForeignProfile, event: str) -> str:
 def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
     """Yield the lines of `write_folded`; parameters and exceptions as there."""
     at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]
-    names = [_word(frame.function) for frame in profile.frames]
+    table, frames = SampleTable.of(profile.samples), FrameTable.of(profile.frames)
+    functions = {place: _word(frames.texts[place]) for place in np.unique(frames.names[:, 0]).tolist()}
+    names = [functions[place] for place in frames.names[:, 0].tolist()]
     sums: dict[str, int] = {}
-    for sample in profile.samples:
-        path = ";".join(names[frame] for frame in reversed(sample.stack)) or UNKNOWN
-        sums[path] = sums.get(path, 0) + sample.amounts[at]
+    for first in range(0, len(table), _AT_ONCE):
+        rows = slice(first, first + _AT_ONCE)
+        last = np.cumsum(table.depths[table.stack[rows]]).tolist()
+        words = [names[frame] for frame in table.frames_of(rows).tolist()]
+        for begin, end, amount in zip([0, *last[:-1]], last, table.amount(at)[rows].tolist(), strict=True):
+            path = ";".join(words[begin:end][::-1]) or UNKNOWN
+            sums[path] = sums.get(path, 0) + amount
     for path in sorted(sums):
         if count := sums[path]:
             yield f"{path} {count}\n"

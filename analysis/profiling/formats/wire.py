@@ -6,7 +6,11 @@ Source: Protocol Buffers documentation, "Encoding". Groups, which no profile has
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analysis.tables.faults import refusal
+from models.arrays import Ints
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KINDS = (_VARINT, _FIXED64, _LENGTH, _FIXED32)
@@ -14,6 +18,8 @@ _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LONGEST_VARINT = 10
 MOST_VALUES = 1 << 21
 """Most values of the fields of a message that are read, each of some 130 bytes of memory."""
+
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +195,38 @@ def varint(value: int) -> bytes:
         value >>= 7
     coded.append(value)
     return bytes(coded)
+
+
+def varint_sizes(words: Words) -> Ints:
+    """Return the bytes that each number takes.
+
+    Examples
+    --------
+    >>> varint_sizes(np.array([0, 127, 150, 2**64 - 1], np.uint64)).tolist()
+    [1, 1, 2, 10]
+    """
+    sizes = np.ones(words.shape, np.int64)
+    for bits in range(7, 64, 7):
+        longer = words >> np.uint64(bits) > 0
+        if not longer.any():
+            break
+        sizes += longer
+    return sizes
+
+
+def varints(words: Words) -> bytes:
+    """Return numbers of 64 bits as `varint` has each of them, one after another.
+
+    Examples
+    --------
+    >>> varints(np.array([150, 3, 2**64 - 1], np.uint64)) == b"".join(map(varint, [150, 3, 2**64 - 1]))
+    True
+    """
+    sizes = varint_sizes(words)
+    coded = np.empty(int(sizes.sum()), np.uint8)
+    at, left = np.cumsum(sizes) - sizes, words
+    while len(left):
+        longer = left > 0x7F
+        coded[at] = left & np.uint64(0x7F) | longer.astype(np.uint64) << np.uint64(7)
+        at, left = at[longer] + 1, left[longer] >> np.uint64(7)
+    return coded.tobytes()

@@ -159,16 +159,18 @@ def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_
     weight = np.minimum(weight, np.median(weight))
     machine, platform = (pd.factorize(own[key], sort=True)[0].astype(np.int64) for key in ("machine", "platform"))
     start = np.flatnonzero((np.diff(machine, prepend=-1) != 0) | (np.diff(platform, prepend=-1) != 0))
-    x = present.reindex(own["visit"]).fillna(value=False).to_numpy(dtype=np.float64)
+    seen_on = present.reindex(own["visit"]).fillna(value=False).to_numpy(np.bool_)
+    on_visits = seen_on.sum(axis=0)
+    others = np.flatnonzero(np.minimum(on_visits, log.size - on_visits) >= max(1, min_visits))
+    others = others[present.columns[others] != name]
+    x = seen_on[:, others].astype(np.float64)
     rows, total, sums = (np.add.reduceat(by, start) for by in (np.ones(log.size), weight, weight * log))
     visits, shares, products = (
         np.add.reduceat(by[:, None] * x, start) for by in (np.ones(log.size), weight, weight * log)
     )
     pairs = []
-    for at, other in enumerate(present.columns):
+    for at, other in enumerate(present.columns[others]):
         beside, count = visits[:, at], int(visits[:, at].sum())
-        if other == name or min(count, log.size - count) < min_visits:
-            continue
         cells = _PlatformSums(
             machine[start], platform[start], np.array([rows, total, shares[:, at], sums, products[:, at]])
         )
