@@ -148,6 +148,7 @@ COMMANDS = (
         ("export", "@", "--format", form, "--event", "cpu_time", "--out", os.devnull + f".{form}")
         for form in ("pprof", "folded")
     ),
+    ("export", "@", "--format", "pprof", "--event", "cycles", "--out", os.devnull + ".pprof"),
 )
 """Words after `wsc profile`, @ for the folder."""
 PAGES = (
