@@ -1,17 +1,18 @@
 """Which policy and how many servers a log speaks for: every candidate explains it, the likeliest is put to the test."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import CensoredData, ecdf, ks_2samp, logrank
 
 from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
+from analysis.occupancy.likelihood import CLOSE_S, log_likelihood
 from analysis.occupancy.logs.hygiene import resolution_s
+from analysis.occupancy.trial import FIRST, STRANGE, RequestPairs, Served, Trial, tried
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
@@ -49,8 +50,6 @@ SUPPORT = 30
 """The distribution of demands that are known without a policy is compared up to where so many are left."""
 SLICES = 1000
 """Mean stay in slices above which round robin is processor sharing."""
-CLOSE_S = 1e-9
-"""Demands that differ by less are the same."""
 LEVEL = 0.003
 """Level of each of three tests: all together refuse less than 1% of the true."""
 MATERIAL = 0.15
@@ -62,10 +61,6 @@ order, taken for processor sharing, makes 0.08 to 0.16."""
 AT_ONCE = 2.0
 """If so many events share a tick, policies that compare demands or slices with each other are not told: where 2.2 to
 3.1 did, on eight servers, 8 of 27 logs were named wrongly, most of them srpt."""
-RESOLUTIONS = tuple(2**power for power in range(11))
-"""Numbers of equal bins between 0 and the longest stay, and of bins equal in ratio."""
-FLOOR = 1e-3
-"""Least demand told apart on the ratio scale, relative to the longest stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,8 @@ class Identified:
     servers: int | None
     score: float
     """How much likelier the best candidate is than the next one that explains the log differently, as a natural
-    logarithm; NaN without any. On the expected number of servers the next one is on that number, too."""
+    logarithm; NaN without any. On the expected number of servers the next one is on that number, too. Below 0 if only
+    simulated logs tell the policy."""
     reason: str
     """Why there is no answer; empty if there is one."""
     rivals: tuple[tuple[PolicyName, int], ...]
@@ -143,6 +139,7 @@ def identify(
     quantum_s: float = 0.1,
     tick_s: float | None = None,
     most: int = 20_000,
+    simulate: bool = True,
 ) -> Identified:
     """Return the policy and number of servers that explain a log of matched pairs, or why none does.
 
@@ -152,6 +149,10 @@ def identify(
     of requests that meet nobody (`agreement`: fewer than 1% of true candidates are refused). Other policies must be 20
     times less likely, unless they make the same of the log. Candidates that fail these tests and under which hardly
     anybody waited are passed over.
+
+    On several servers logs are then simulated under every policy on the number in question (`trial`). The candidate is
+    refused if the log is clearly another's or, where stamps are rounded, lies nearer to those of another; where one
+    policy's logs are like it and no other's are, that policy is the answer, whatever the likelihood said.
 
     If the number of servers is known from elsewhere, say it as `expected_servers`: then the likeliest policy on that
     number which passes the tests is the answer where the likeliest of all candidates fails them, or is the same policy
@@ -173,6 +174,7 @@ def identify(
         the demands are below one slice, where it is fcfs
     tick_s : what stamps were rounded to; None: what all of them are multiples of
     most : so many requests are looked at, from the middle of the log
+    simulate : whether logs are simulated under the candidates; without, the policy is that of the likelihood alone
 
     Raises
     ------
@@ -240,13 +242,15 @@ def identify(
         raise InputError(f"policies {tuple(policies)} on {numbers} servers: there is no candidate among them")
     resolved = [each for each in candidates if each.servers == expected_servers or each.mean_s >= RESOLVED * tick_s]
     candidates = [each for each in resolved or candidates if not _one_slice(each, quantum_s)] or candidates
-    return _judge(
-        sorted(candidates, key=lambda candidate: -round(candidate.log_likelihood, 6)),
-        events,
-        departure_s - arrival_s,
-        expected_servers,
-        tick_s,
-    )
+    candidates = sorted(candidates, key=lambda candidate: -round(candidate.log_likelihood, 6))
+    judged = _judge(candidates, events, departure_s - arrival_s, expected_servers, tick_s)
+    number = expected_servers or judged.servers or (candidates[0].servers if candidates else 1)
+    own = [candidate for candidate in candidates if candidate.servers == number]
+    if not simulate or number == 1 or not own or own[0].crowded < CROWDED:
+        return judged
+    log = RequestPairs(arrival_s, departure_s, classes, quantum_s, tick_s)
+    trial = _trial(log, own, judged, [name for name in POLICIES if not (fine and POLICIES[name].sliced)])
+    return _after(trial, judged, own, events, tick_s)
 
 
 def agreement(
@@ -282,40 +286,6 @@ def agreement(
             apart = float(ks_2samp(some, others, method="asymp").pvalue)
             findings.append(DemandTest(name, _distance(some, others, tick_s), apart))
     return (*findings, *_alone(demand_s, known, met, events, tick_s))
-
-
-def log_likelihood(reconstruction: Reconstruction, longest_s: float, crowded: int, tick_s: float = 0.0) -> float:
-    """Return the log density of a log's departures under a policy, given its arrivals.
-
-    Demands are independent draws from a distribution that is not known. Departures are a one-to-one function of
-    demands, and the derivative of a request's demand in its own departure is the rate at which it was served when it
-    left; taken in order of departure no demand depends on a later departure, so the Jacobian is the product of these
-    rates. It is what tells a policy that had to let this request leave next from one under which it might have been any
-    of those present. Under `random` the rate comes with the probability of the choice that was made.
-    The density of the demands is that of the sequence under histograms of many resolutions with a Dirichlet(1/2) prior
-    (Krichevsky and Trofimov 1981) and under a gamma law less the price of its parameters (Schwarz 1978), mixed in equal
-    parts: every distribution can be learnt, and none is learnt for free.
-
-    Parameters
-    ----------
-    reconstruction : what the policy makes of the log; requests that have not left do not count
-    longest_s : the longest stay in the log, seconds: no demand is larger
-    crowded : departures while somebody waited: each may contradict the policy, how often is learnt with the rest
-    tick_s : what stamps were rounded to. Demands are known no better, and those that happen to be multiples of it are
-        no likelier for that: each is moved at random by up to a tick, alike under all policies
-
-    Returns
-    -------
-    float
-        Natural logarithm; differences between policies count, the larger explains the log better.
-    """
-    fit = reconstruction.fits & reconstruction.finished
-    misfits = int(np.count_nonzero(~reconstruction.fits & reconstruction.finished))
-    rates = float(np.log(reconstruction.rate[fit]).sum())
-    crowded = max(crowded, misfits)
-    stamps = float(betaln(misfits + 0.5, crowded - misfits + 0.5) - betaln(0.5, 0.5) - misfits * np.log(longest_s))
-    moved_s = np.random.default_rng(0).uniform(-1.0, 1.0, len(fit))[fit] * tick_s
-    return rates + stamps + _log_density(np.abs(reconstruction.demand_s[fit] + moved_s), longest_s)
 
 
 def _steps(peak: int) -> list[int]:
@@ -381,6 +351,79 @@ def _judge(
     )
     policy, servers = (None, None) if reason else (best.policy, best.servers)
     return Identified(policy, servers, float(score), reason, rivals, findings, table)
+
+
+def _trial(log: RequestPairs, own: list[_Candidate], judged: Identified, policies: list[PolicyName]) -> Trial:
+    """Return the trial of candidates on one number of servers, of random order and of the one that was judged best.
+
+    If some requests do not decide it, those candidates that the log may be from are tried on all of them.
+    """
+    servers = own[0].servers
+    looking = [name for name in policies if not POLICIES[name].hidden]
+    looking = [name for name in looking if POLICIES[name].order != "class" or log.priority is not None]
+    sources: list[Served] = [(candidate.policy, servers) for candidate in own]
+    sources += [(name, servers) for name in ON_ONE]
+    if judged.policy is not None and judged.servers is not None and (judged.policy, judged.servers) not in sources:
+        sources.append((judged.policy, judged.servers))
+    rows, departure_s = _window(log.arrival_s, log.departure_s, pairs(log.arrival_s, log.departure_s), FIRST)
+    classes = None if log.priority is None else log.priority[rows]
+    some = RequestPairs(log.arrival_s[rows], departure_s, classes, log.quantum_s, log.tick_s)
+    trial = tried(some, sources, servers, looking)
+    left = trial.in_question()
+    if trial.winner is None and len(rows) < len(log.arrival_s) and len(left) > 1:
+        return tried(log, left, servers, looking)
+    return trial
+
+
+def _after(trial: Trial, judged: Identified, own: list[_Candidate], events: Pairs, tick_s: float) -> Identified:
+    """Return what is judged of a log after the trial of its candidates."""
+    servers, winner = own[0].servers, trial.winner
+    if winner is not None and winner == (judged.policy, judged.servers):
+        return judged
+    if winner is not None and winner[0] in ON_ONE and judged.policy is not None:
+        reason = (
+            f"{judged.policy} is likeliest, but logs simulated under it do not look like this one: those in "
+            f"{winner[0]} order do, of which the demands on {servers} servers cannot be known"
+        )
+        return replace(judged, policy=None, servers=None, reason=reason)
+    best = next((candidate for candidate in own if winner is not None and candidate.policy == winner[0]), None)
+    if best is None or not trial.sure:
+        return _not_told(trial, judged, tick_s)
+    findings = agreement(best.reconstruction, events, servers, tick_s)
+    if _contradicted((best, findings)):
+        return _not_told(trial, judged, tick_s)
+    others = [each for each in own if each is not best and not _same(each, best)]
+    return replace(
+        judged,
+        policy=best.policy,
+        servers=servers,
+        score=best.log_likelihood - max((each.log_likelihood for each in others), default=np.nan),
+        reason="",
+        rivals=tuple((o.policy, servers) for o in others if best.log_likelihood - o.log_likelihood < ODDS),
+        findings=findings,
+    )
+
+
+def _not_told(trial: Trial, judged: Identified, tick_s: float) -> Identified:
+    """Return what is judged of a log that is not clearly like those simulated under one of the candidates.
+
+    With exact stamps the likelihood decides unless the log is clearly another candidate's.
+    """
+    if judged.policy is None or judged.servers is None:
+        return judged
+    named = judged.policy, judged.servers
+    known = named in trial.candidates and not trial.beaten(named)
+    if known and tick_s == 0.0:
+        return judged
+    if known and trial.nearest == named and trial.unlike[trial.candidates.index(named)] <= STRANGE:
+        return judged
+    nearest = next(each for each in (trial.nearest, *trial.candidates) if each != named)
+    on = f"{nearest[0]} on {nearest[1]}" + (", rounded alike," if tick_s > 0 else "")
+    reason = (
+        f"{named[0]} on {named[1]} servers is likeliest, but logs simulated under {on} look at least as much like this "
+        f"one; a longer log{', or finer stamps,' if tick_s > 0 else ''} would decide"
+    )
+    return replace(judged, policy=None, servers=None, reason=reason)
 
 
 def _allowed(candidate: _Candidate, tick_s: float) -> float:
@@ -545,36 +588,3 @@ def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs, tick_s: flo
     sides = (curve.evaluate(at) - rest.evaluate(at + tick_s), rest.evaluate(at - tick_s) - curve.evaluate(at))
     distance = max(0.0, *(float(side.max()) for side in sides))
     return (DemandTest("alone", distance, float(logrank(alone, CensoredData(others)).pvalue)),)
-
-
-def _log_density(demand_s: Floats, longest_s: float) -> float:
-    """Return the log density of the demands under the mixture of histograms."""
-    part = np.clip(demand_s / longest_s, 0.0, 1.0)
-    small = part < FLOOR
-    depth = np.log(part[~small])  # from log(FLOOR) to 0
-    # Below the floor the density is level. Above it bins cover logarithms, so it is over the demand.
-    sides = _counted(small.astype(np.float64), 2) - len(part) * np.log(2) - small.sum() * np.log(FLOOR)
-    sides -= depth.sum() + len(depth) * np.log(-np.log(FLOOR))
-    logs = [_counted(part, bins) for bins in RESOLUTIONS]
-    logs += [sides + _counted(depth / np.log(FLOOR), bins) for bins in RESOLUTIONS]
-    logs += [_gamma(np.maximum(part, FLOOR**2))]
-    return float(logsumexp(logs) - np.log(len(logs)) - len(part) * np.log(longest_s))
-
-
-def _counted(part: Floats, bins: int) -> float:
-    """Return the log density of points in 0..1 under a histogram with a Dirichlet(1/2) prior."""
-    counts = np.bincount(np.minimum((part * bins).astype(np.int64), bins - 1), minlength=bins)
-    prior = gammaln(0.5 * bins) - gammaln(len(part) + 0.5 * bins) - bins * gammaln(0.5)
-    return float(prior + gammaln(counts + 0.5).sum() + len(part) * np.log(bins))
-
-
-def _gamma(part: Floats) -> float:
-    """Return the log density of positive numbers under a gamma law, less the price of its parameters (Schwarz 1978)."""
-    n, mean = len(part), float(part.mean()) if len(part) else 1.0
-    if n < 2:
-        return -np.inf
-    mean_log = float(np.log(part).mean())
-    gap = max(np.log(mean) - mean_log, 1e-4)
-    shape = (3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap)  # Minka (2002); within 1.5%
-    fitted = (shape - 1) * mean_log - shape * (1 + np.log(mean / shape)) - gammaln(shape)
-    return float(n * fitted - np.log(n))

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.occupancy.curve import curve, pairs
-from analysis.occupancy.identification import CLOSE_S, MISFITS
+from analysis.occupancy.identification import MISFITS
 from analysis.occupancy.inversion import AnyPolicy, Reconstruction, reconstruct
 from analysis.occupancy.law import law
+from analysis.occupancy.likelihood import CLOSE_S
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.serve import serve

@@ -64,6 +64,7 @@ def said_servers(log: Cleaned, test: ServersTest, servers: int) -> ServersTest:
         expected_servers=servers,
         tick_s=log.tick_s or None,
         most=LOOKED_AT,
+        simulate=False,
     ).candidates
     number = _other(candidates, servers)
     if number is None or _contradicted(log, number, servers):

@@ -1,8 +1,9 @@
 """How often a simulated log with rounded stamps tells its policy: servers x load x resolution x policy.
 
-``python -m tests.helpers.policy_logs 3 > identified.csv`` writes a row for each log, ``python -m
-tests.helpers.policy_logs 3 2 8`` of 2 and 8 servers alone; ``python -m tests.helpers.policy_logs --table
-identified.csv`` prints the tables of docs/requests.md from it.
+``python -m tests.helpers.policy_logs 3 > identified.csv`` writes a row for each log of three repeats, ``python -m
+tests.helpers.policy_logs 3 2 8`` of 2 and 8 servers alone, ``python -m tests.helpers.policy_logs 3-4 2 8`` of the
+fourth and fifth repeat; ``python -m tests.helpers.policy_logs --table identified.csv`` prints the tables of
+docs/requests.md from it.
 
 The grid, written down before the first run:
 
@@ -121,14 +122,18 @@ def tables(file):
 
 
 def main(repeats, numbers=SERVERS):
-    """Print the rows of the grid, or of some numbers of servers."""
+    """Print the rows of some repeats of the grid, or of some numbers of servers."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(COLUMNS)
-    for repeat in range(repeats):
+    for repeat in repeats:
         for cell in cells(numbers):
             out.writerow(asked(*cell, repeat))
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    tables(sys.argv[2]) if sys.argv[1] == "--table" else main(int(sys.argv[1]), [*map(int, sys.argv[2:])] or SERVERS)
+    if sys.argv[1] == "--table":
+        tables(sys.argv[2])
+    else:
+        first, _, last = sys.argv[1].rpartition("-")
+        main(range(int(first), int(last) + 1) if first else range(int(last)), [*map(int, sys.argv[2:])] or SERVERS)
