@@ -12,7 +12,7 @@ from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from analysis.occupancy.likelihood import CLOSE_S, log_likelihood
 from analysis.occupancy.logs.hygiene import resolution_s
-from analysis.occupancy.trial import FIRST, STRANGE, RequestPairs, Served, Trial, tried
+from analysis.occupancy.trial import FIRST, STRANGE, CandidateTrial, RequestPairs, Served, tried
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
@@ -246,11 +246,11 @@ def identify(
     judged = _judge(candidates, events, departure_s - arrival_s, expected_servers, tick_s)
     number = expected_servers or judged.servers or (candidates[0].servers if candidates else 1)
     own = [candidate for candidate in candidates if candidate.servers == number]
-    if not simulate or number == 1 or not own or own[0].crowded < CROWDED:
+    if not simulate or number == 1 or not own:
         return judged
-    log = RequestPairs(arrival_s, departure_s, classes, quantum_s, tick_s)
-    trial = _trial(log, own, judged, [name for name in POLICIES if not (fine and POLICIES[name].sliced)])
-    return _after(trial, judged, own, events, tick_s)
+    looking = [name for name, rules in POLICIES.items() if not rules.hidden and not (fine and rules.sliced)]
+    looking = [name for name in looking if POLICIES[name].order != "class" or classes is not None]
+    return _after_trial(RequestPairs(arrival_s, departure_s, classes, quantum_s, tick_s), own, judged, events, looking)
 
 
 def agreement(
@@ -353,30 +353,48 @@ def _judge(
     return Identified(policy, servers, float(score), reason, rivals, findings, table)
 
 
-def _trial(log: RequestPairs, own: list[_Candidate], judged: Identified, policies: list[PolicyName]) -> Trial:
+def _middle(log: RequestPairs) -> RequestPairs:
+    """Return the requests of a log that are looked at first."""
+    rows, departure_s = _window(log.arrival_s, log.departure_s, pairs(log.arrival_s, log.departure_s), FIRST)
+    classes = None if log.priority is None else log.priority[rows]
+    return RequestPairs(log.arrival_s[rows], departure_s, classes, log.quantum_s, log.tick_s)
+
+
+def _trial(log: RequestPairs, own: list[_Candidate], judged: Identified, looking: list[PolicyName]) -> CandidateTrial:
     """Return the trial of candidates on one number of servers, of random order and of the one that was judged best.
 
     If some requests do not decide it, those candidates that the log may be from are tried on all of them.
     """
     servers = own[0].servers
-    looking = [name for name in policies if not POLICIES[name].hidden]
-    looking = [name for name in looking if POLICIES[name].order != "class" or log.priority is not None]
     sources: list[Served] = [(candidate.policy, servers) for candidate in own]
     sources += [(name, servers) for name in ON_ONE]
     if judged.policy is not None and judged.servers is not None and (judged.policy, judged.servers) not in sources:
         sources.append((judged.policy, judged.servers))
-    rows, departure_s = _window(log.arrival_s, log.departure_s, pairs(log.arrival_s, log.departure_s), FIRST)
-    classes = None if log.priority is None else log.priority[rows]
-    some = RequestPairs(log.arrival_s[rows], departure_s, classes, log.quantum_s, log.tick_s)
+    some = _middle(log)
     trial = tried(some, sources, servers, looking)
     left = trial.in_question()
-    if trial.winner is None and len(rows) < len(log.arrival_s) and len(left) > 1:
+    if trial.winner is None and len(some.arrival_s) < len(log.arrival_s) and len(left) > 1:
         return tried(log, left, servers, looking)
     return trial
 
 
-def _after(trial: Trial, judged: Identified, own: list[_Candidate], events: Pairs, tick_s: float) -> Identified:
-    """Return what is judged of a log after the trial of its candidates."""
+def _after_trial(
+    log: RequestPairs, own: list[_Candidate], judged: Identified, events: Pairs, looking: list[PolicyName]
+) -> Identified:
+    """Return what is judged of a log after the trial of its candidates, of which some are on the number in question."""
+    if own[0].crowded >= CROWDED:
+        return _after(_trial(log, own, judged, looking), judged, own, events, log.tick_s)
+    if judged.policy is None or judged.servers is None or judged.servers in {1, own[0].servers}:
+        return judged
+    # Hardly anybody waited on so many servers: any policy there stands for all.
+    rivals: list[Served] = [(judged.policy, judged.servers), (own[0].policy, own[0].servers)]
+    return _not_told(tried(_middle(log), rivals, judged.servers, looking), judged, log.tick_s)
+
+
+def _after(
+    trial: CandidateTrial, judged: Identified, own: list[_Candidate], events: Pairs, tick_s: float
+) -> Identified:
+    """Return what is judged of a log by such a trial."""
     servers, winner = own[0].servers, trial.winner
     if winner is not None and winner == (judged.policy, judged.servers):
         return judged
@@ -387,24 +405,24 @@ def _after(trial: Trial, judged: Identified, own: list[_Candidate], events: Pair
         )
         return replace(judged, policy=None, servers=None, reason=reason)
     best = next((candidate for candidate in own if winner is not None and candidate.policy == winner[0]), None)
-    if best is None or not trial.sure:
+    if best is None or not trial.sure or (tick_s == 0.0 and judged.policy is not None):
         return _not_told(trial, judged, tick_s)
     findings = agreement(best.reconstruction, events, servers, tick_s)
     if _contradicted((best, findings)):
         return _not_told(trial, judged, tick_s)
-    others = [each for each in own if each is not best and not _same(each, best)]
+    others = [candidate for candidate in own if candidate is not best and not _same(candidate, best)]
     return replace(
         judged,
         policy=best.policy,
         servers=servers,
-        score=best.log_likelihood - max((each.log_likelihood for each in others), default=np.nan),
+        score=best.log_likelihood - max((other.log_likelihood for other in others), default=np.nan),
         reason="",
         rivals=tuple((o.policy, servers) for o in others if best.log_likelihood - o.log_likelihood < ODDS),
         findings=findings,
     )
 
 
-def _not_told(trial: Trial, judged: Identified, tick_s: float) -> Identified:
+def _not_told(trial: CandidateTrial, judged: Identified, tick_s: float) -> Identified:
     """Return what is judged of a log that is not clearly like those simulated under one of the candidates.
 
     With exact stamps the likelihood decides unless the log is clearly another candidate's.
@@ -417,7 +435,7 @@ def _not_told(trial: Trial, judged: Identified, tick_s: float) -> Identified:
         return judged
     if known and trial.nearest == named and trial.unlike[trial.candidates.index(named)] <= STRANGE:
         return judged
-    nearest = next(each for each in (trial.nearest, *trial.candidates) if each != named)
+    nearest = next(candidate for candidate in (trial.nearest, *trial.candidates) if candidate != named)
     on = f"{nearest[0]} on {nearest[1]}" + (", rounded alike," if tick_s > 0 else "")
     reason = (
         f"{named[0]} on {named[1]} servers is likeliest, but logs simulated under {on} look at least as much like this "

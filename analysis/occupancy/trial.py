@@ -65,7 +65,7 @@ class RequestPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CandidateTrial:
     """Where a log is between those that are simulated under candidates."""
 
     candidates: tuple[Served, ...]
@@ -109,7 +109,9 @@ class Trial:
         return worst
 
 
-def tried(log: RequestPairs, candidates: Sequence[Served], servers: int, policies: Sequence[PolicyName]) -> Trial:
+def tried(
+    log: RequestPairs, candidates: Sequence[Served], servers: int, policies: Sequence[PolicyName]
+) -> CandidateTrial:
     """Return where a log is between those simulated under some candidates.
 
     A log is looked at for what every policy makes of it on `servers`: the likelihood relative to that of processor
@@ -126,8 +128,8 @@ def tried(log: RequestPairs, candidates: Sequence[Served], servers: int, policie
     policies : that can make something of any log on so many servers, processor sharing among them
     """
     views = _Views(servers, tuple(policies))
-    seen = views.of(log)
-    simulated = [np.array([views.of(again) for again in _again(log, each)]) for each in candidates]
+    recorded = views.of(log)
+    simulated = [np.array([views.of(again) for again in _again(log, candidate)]) for candidate in candidates]
     means, spreads = (np.array([getattr(some, name)(axis=0) for some in simulated]) for name in ("mean", "std"))
     variances = spreads**2 * SIMULATED / (SIMULATED - 1) + DIFFERENCE**2
     m = len(candidates)
@@ -139,11 +141,11 @@ def tried(log: RequestPairs, candidates: Sequence[Served], servers: int, policie
             length = float(line @ between)
             if a == b or length <= 0.0:
                 continue
-            place[a, b] = float(line @ (seen - means[b])) / length
+            place[a, b] = float(line @ (recorded - means[b])) / length
             noise = sum(float((simulated[side] @ line).std(ddof=1)) / length for side in (a, b))
             told[a, b] = np.sqrt(length / len(line)) >= APART and noise <= SPREAD
-    unlike = np.sqrt(((seen - means) ** 2 / variances).mean(axis=1))
-    return Trial(tuple(candidates), place, told, unlike)
+    unlike = np.sqrt(((recorded - means) ** 2 / variances).mean(axis=1))
+    return CandidateTrial(tuple(candidates), place, told, unlike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ def _reconstructed(log: RequestPairs, policy: PolicyName, servers: int) -> Recon
     )
 
 
-def _correlation(one: Floats, other: Floats) -> float:
+def _correlation(x: Floats, y: Floats) -> float:
     """Return Pearson's correlation; 0 where it is not defined."""
-    steady = len(one) < 2 or float(np.ptp(one)) < CLOSE_S or float(np.ptp(other)) == 0.0
-    return 0.0 if steady else float(np.corrcoef(one, other)[0, 1])
+    steady = len(x) < 2 or float(np.ptp(x)) < CLOSE_S or float(np.ptp(y)) == 0.0
+    return 0.0 if steady else float(np.corrcoef(x, y)[0, 1])
