@@ -117,8 +117,31 @@ def name_of(source: Source) -> str:
     return "table" if isinstance(source, pd.DataFrame) else str(source)
 
 
+_STATEMENTS = frozenset(
+    [
+        "select",
+        "with",
+        "from",
+        "values",
+        "drop",
+        "create",
+        "insert",
+        "update",
+        "delete",
+        "alter",
+        "copy",
+        "attach",
+        "pragma",
+        "explain",
+    ]
+)
+"""First words of what is no file, if no file has that name."""
+
+
 def source_of(text: str, database: Path | None = None) -> Source:
     """Return the table that an argument names: a file that is there is that file, a SELECT a query, the rest a path.
+
+    Other statements are queries, too, so that they are refused as such and not looked for as files.
 
     Examples
     --------
@@ -126,7 +149,7 @@ def source_of(text: str, database: Path | None = None) -> Source:
     TableQuery(sql='select 1 AS job', database=None)
     """
     words = text.split(maxsplit=1)
-    is_query = len(words) > 1 and words[0].lower() in {"select", "with"}
+    is_query = len(words) > 1 and words[0].lower().lstrip("(") in _STATEMENTS
     return TableQuery(text, database) if is_query and not _is_file(text) else Path(text)
 
 

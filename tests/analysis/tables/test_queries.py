@@ -60,3 +60,15 @@ def test_what_is_no_select_is_refused(sql, tmp_path, monkeypatch):
 def test_a_frame_with_mixed_cells_is_read_as_texts():
     table = read_table(pd.DataFrame({"job": [1, "b"], "quota": ["500m", 2]}), FIELDS)
     assert table.to_numpy().tolist() == [["1", 0.5], ["b", 2.0]]
+
+
+def test_statements_that_are_no_select_are_refused_as_such_unless_a_file_has_their_name(tmp_path, monkeypatch):
+    """They were told as missing files; so was a SELECT in brackets, and DuckDB's FROM without one."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="it should be one SELECT"):
+        cells_of(source_of("DROP TABLE x"))
+    (tmp_path / "rows.csv").write_text("job\na\n")
+    for text in ("FROM 'rows.csv'", "(SELECT * FROM 'rows.csv')"):
+        assert cells_of(source_of(text)).names == ["job"]
+    (tmp_path / "from here.csv").write_text("job\na\n")
+    assert source_of("from here.csv") == Path("from here.csv")
