@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.causes import CAUSES, SuspectedCause
-from scenarios.papers.judged import EXPLAINED_FROM, judge
+from scenarios.papers.judged import Criterion, judge, trial
 from scenarios.papers.reproduce import row_pool
 from scenarios.papers.rows import Changed, published
 from scenarios.papers.worlds import RowWorld, measured_tables
@@ -27,32 +27,33 @@ def pieces(cause: SuspectedCause, changed: Changed, seeds: Sequence[int]) -> lis
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("paper", help="wsmeter, occupancy, crossplatform or gwp")
+    parser.add_argument("paper", help="wsmeter, occupancy, crossplatform or gwp, or one row such as wsmeter/fig17")
     parser.add_argument("--seeds", default="11-20", metavar="FIRST-LAST", help="worlds (default: 11-20)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where what is measured is kept")
     options = parser.parse_args()
     first, last = map(int, options.seeds.split("-"))
     seeds = range(first, last + 1)
-    causes = [cause for cause in CAUSES if cause.row.startswith(f"{options.paper}/")]
+    causes = [cause for cause in CAUSES if options.paper in (cause.row, cause.row.split("/")[0])]
     wanted = {cause: [pieces(cause, how, seeds) for how in ((), cause.removed, cause.instead)] for cause in causes}
     with progress() as bar:
         tables = measured_tables(
             [piece for hows in wanted.values() for how in hows for piece in how], options.runs, bar
         )
-    print(f"{'criterion':52} {'here':>5} {'without':>8} {'sham':>5}  of {len(seeds)} worlds")
+    print(f"{'criterion':52} {'here':>14} {'without':>14} {'sham':>14}  of {len(seeds)} worlds, pooled")
     for cause, hows in wanted.items():
-        held = [_holds_in(cause.row, [tables[piece] for piece in how]) for how in hows]
-        for name in cause.criteria:
-            here, without, sham = (counts[name] for counts in held)
-            verdict = "explained" if without >= EXPLAINED_FROM * len(seeds) > sham else "not explained"
-            print(f"{cause.row + ' ' + name:52} {here:5} {without:8} {sham:5}  {verdict}")
+        here, without, sham = ([tables[piece] for piece in how] for how in hows)
+        row = ROWS[cause.row]
+        for criterion in judge(here, published(cause.row), row_pool(row, here)):
+            if criterion.name in cause.criteria:
+                tried = trial(row, criterion, cause, without, sham)
+                cells = " ".join(f"{_held(held):>14}" for held in (tried.here, tried.without_cause, tried.without_sham))
+                verdict = "explained" if tried.explains else "not explained"
+                print(f"{cause.row + ' ' + criterion.name:52} {cells}  {verdict}")
 
 
-def _holds_in(row, worlds):
-    """Return in how many worlds each criterion of a row holds."""
-    return {
-        criterion.name: criterion.holds_in for criterion in judge(worlds, published(row), row_pool(ROWS[row], worlds))
-    }
+def _held(criterion: Criterion) -> str:
+    """Return in how many worlds a criterion holds, and the rate of all draws if it is one."""
+    return f"{criterion.holds_in}" if criterion.pooled is None else f"{criterion.holds_in}, {criterion.pooled:.4f}"
 
 
 if __name__ == "__main__":

@@ -67,10 +67,16 @@ def explanations(rows: Iterable[Told]) -> Iterator[str]:
     """Yield a line for each cause that was removed."""
     for row in rows:
         for trial in row["explanations"]:
-            held = f"{trial['holds_in']} | {trial['cause_holds_in']} | {trial['sham_holds_in']}"
+            held = " | ".join(_held(trial, name) for name in ("", "cause_", "sham_"))
             says = "yes" if trial["explains"] else "no"
             names = f"`{row['id']}` `{trial['criterion']}`"
             yield f"| {names} | {trial['cause']} | {trial['sham']} | {held} | {trial['worlds']} | {says} |"
+
+
+def _held(trial: Told, of: str) -> str:
+    """Return in how many worlds a criterion holds, with the rate of all draws if it is one."""
+    pooled = trial.get(f"{of}pooled")
+    return f"{trial[f'{of}holds_in']}" + ("" if pooled is None else f" ({_number(pooled)})")
 
 
 def populations(rows: Iterable[Told]) -> Iterator[str]:

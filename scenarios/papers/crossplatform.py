@@ -17,7 +17,7 @@ from analysis.crossplatform.split import halves
 from analysis.figures.criteria import from_cells
 from analysis.figures.crossplatform import choices, crossplatform_printed, prediction, traits
 from models.arrays import Floats
-from models.platforms import PLATFORMS
+from models.platforms import Platform
 from scenarios.crossplatform.trial import actual_throughput, errors, log_of, trial
 from scenarios.files.schema import SERVICE, ServiceScenario
 from scenarios.papers.rows import COSTLY, ONE, MeasuredRow, Reproduction, Row, RunRow
@@ -182,11 +182,12 @@ def _directions(worlds: Obtained) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the errors of the methods in four directions between platforms, and RUBiS's mean response times."""
     parts, means = [], []
     for application, seed, run in worlds:
+        sheets = scenario_of(run).world.sheets
         parted = {short: halves(whole_log(run, name)) for short, name in SHORT.items()}
         for origin, target in prediction.DIRECTIONS:
             evidence = _evidence(run, {SHORT[origin]: parted[origin][0]})
             for method in _of_the_paper(application):
-                off = _response_errors(method.fit(evidence), SHORT[target], parted[target][1])
+                off = _response_errors(method.fit(evidence), sheets[SHORT[target]], parted[target][1])
                 named = {"application": application, "direction": f"{origin}_to_{target}", "method": method.name}
                 parts.append(pd.DataFrame({**named, "seed": seed, "error": off}).dropna())
         if application == "rubis":
@@ -202,11 +203,11 @@ def _of_the_paper(application: str) -> list[PredictionMethod]:
 
 
 def _evidence(run: Run, logs: Mapping[str, ServiceLog]) -> Evidence:
-    return Evidence(next(iter(logs)), logs, PLATFORMS, run.table("benchmarks"))
+    return Evidence(next(iter(logs)), logs, scenario_of(run).world.sheets, run.table("benchmarks"))
 
 
-def _response_errors(predictor: Predictor, platform: str, test: ServiceLog) -> Floats:
-    predicted = predictor(PLATFORMS[platform], test.counts, test.interval_s)
+def _response_errors(predictor: Predictor, platform: Platform, test: ServiceLog) -> Floats:
+    predicted = predictor(platform, test.counts, test.interval_s)
     return errors(predicted.response_time_s, test.response_time_s)
 
 
@@ -223,11 +224,13 @@ def _situations(worlds: Obtained) -> pd.DataFrame:
     """Return median errors of the network and of the published method on new mixes and on a new platform."""
     rows = []
     for application, seed, run in worlds:
+        sheets = scenario_of(run).world.sheets
         parted = {name: halves(whole_log(run, name)) for name in SHORT.values()}
         learnt = network(_evidence(run, {name: parted[name][0] for name in ("piii", "pres")}))
         for situation, origin, target in (("workload", "pres", "pres"), ("platform", "piii", XEON)):
             ours = published(_evidence(run, {origin: parted[origin][0]}))
-            both = [np.nanmedian(_response_errors(method, target, parted[target][1])) for method in (learnt, ours)]
+            judged = sheets[target], parted[target][1]
+            both = [np.nanmedian(_response_errors(method, *judged)) for method in (learnt, ours)]
             rows.append((application, seed, situation, *both))
     return pd.DataFrame(rows, columns=["application", "seed", "situation", "network", "ours"])
 
@@ -238,7 +241,7 @@ def _worth(sources: Sources) -> pd.DataFrame:
     for _, seed, run in runs(sources, _RUBIS):
         tables, scenario = run_tables(run), scenario_of(run)
         judged, actual = trial(tables, scenario), actual_throughput(tables, scenario)
-        targets = {name: PLATFORMS[name] for name in actual}
+        targets = {name: scenario.world.sheets[name] for name in actual}
         watts = {name: rated_power_w(platform) for name, platform in targets.items()}
         parts.append(
             _by_platform(seed, crossplatform_printed.ACTUAL, {name: actual[name] / watts[name] for name in targets})
@@ -274,12 +277,13 @@ def _fig7(sources: Sources, paper: pd.DataFrame) -> Reproduction:
 def _table8(sources: Sources, paper: pd.DataFrame) -> Reproduction:
     parts = []
     for _, seed, run in runs(sources, _RUBIS):
-        judged, truth = trial(run_tables(run), scenario_of(run)), run.table("truth_service_types")
+        scenario, truth = scenario_of(run), run.table("truth_service_types")
+        judged, sheets = trial(run_tables(run), scenario), scenario.world.sheets
         types = judged.evidence.log.types
         predictor = published(judged.evidence.of_one())
         counts = ISOLATED_PER_S * judged.test.interval_s * np.eye(len(types))
         for platform in choices.PAIR:
-            predicted_s = predictor(PLATFORMS[platform], counts, judged.test.interval_s).response_time_s
+            predicted_s = predictor(sheets[platform], counts, judged.test.interval_s).response_time_s
             actual = truth[truth["platform"] == platform].set_index("type")["response_time_s"].reindex(list(types))
             table = {"seed": seed, "platform": platform, "type": types, "predicted_s": predicted_s}
             parts.append(pd.DataFrame(table | {"weight": judged.mix}).assign(actual_s=actual.to_numpy()))

@@ -1,7 +1,7 @@
 """A row judged: what its criteria say over worlds, why some do not hold, and what is printed and told of it."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,39 +21,46 @@ EXPLAINED_FROM: Final = 0.8
 class CauseTrial:
     """What was thought to be the cause, removed; and something of like size, removed instead.
 
-    The cause explains a criterion that does not hold if without it the criterion holds in eight worlds of ten, and
-    without the other it does not.
+    The cause explains a criterion that does not hold if without it the criterion holds in eight worlds of ten, in more
+    than as they are, and without the other it does not. Of a rate that the draws of all worlds give together the cause
+    explains that it does not hold if it holds without the cause, and not without the other.
     """
 
-    criterion: str
+    here: Criterion
+    """In the worlds as they are."""
     cause: str
     """In words: what the world, or the method, is without."""
-    without_cause: tuple[float, ...]
-    """The criterion's number in every world without the cause."""
+    without_cause: Criterion
+    """The same in every world without the cause."""
     sham: str
     """In words: what it is without instead."""
-    without_sham: tuple[float, ...]
-    cause_holds_in: int
-    sham_holds_in: int
-    holds_in: int
-    """In how many of the same worlds it holds as they are."""
+    without_sham: Criterion
 
     @property
     def worlds(self) -> int:
         """On how many worlds it was tried."""
-        return len(self.without_cause)
+        return len(self.without_cause.values)
 
     @property
     def explains(self) -> bool:
         """Whether the effect goes with the cause, and with nothing of like size."""
-        return self.cause_holds_in >= EXPLAINED_FROM * self.worlds > self.sham_holds_in
+        if self.here.pooled is not None:
+            return self.without_cause.holds and not self.without_sham.holds
+        wanted = max(EXPLAINED_FROM * self.worlds, self.here.holds_in + 1)
+        return self.without_cause.holds_in >= wanted > self.without_sham.holds_in
 
     def __str__(self) -> str:
         verdict = "so this is the cause" if self.explains else "so this is not shown to be the cause"
         return (
-            f"{self.criterion}: {self.cause}, it holds in {self.cause_holds_in} of {self.worlds} worlds; {self.sham}, "
-            f"in {self.sham_holds_in}; as they are, in {self.holds_in}: {verdict}"
+            f"{self.here.name}: {self.cause}, it holds in {self.without_cause.holds_in} of {self.worlds} worlds"
+            f"{_together(self.without_cause)}; {self.sham}, in {self.without_sham.holds_in}"
+            f"{_together(self.without_sham)}; as they are, in {self.here.holds_in}{_together(self.here)}: {verdict}"
         )
+
+
+def _together(criterion: Criterion) -> str:
+    """Return the rate of all draws in brackets, where the criterion is one."""
+    return "" if criterion.pooled is None else f" ({criterion.pooled:.3g} in all draws)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +182,17 @@ def _payload(criterion: Criterion) -> Payload:
 
 def _trial(trial: CauseTrial) -> Payload:
     return {
-        "criterion": trial.criterion,
+        "criterion": trial.here.name,
         "cause": trial.cause,
-        "without_cause": list(trial.without_cause),
-        "cause_holds_in": trial.cause_holds_in,
+        "without_cause": list(trial.without_cause.values),
+        "cause_holds_in": trial.without_cause.holds_in,
+        "cause_pooled": trial.without_cause.pooled,
         "sham": trial.sham,
-        "without_sham": list(trial.without_sham),
-        "sham_holds_in": trial.sham_holds_in,
-        "holds_in": trial.holds_in,
+        "without_sham": list(trial.without_sham.values),
+        "sham_holds_in": trial.without_sham.holds_in,
+        "sham_pooled": trial.without_sham.pooled,
+        "holds_in": trial.here.holds_in,
+        "pooled": trial.here.pooled,
         "worlds": trial.worlds,
         "explains": trial.explains,
     }
@@ -244,27 +254,31 @@ def row_pool(row: Row, worlds: Sequence[pd.DataFrame]) -> Mapping[str, float]:
 
 
 def trial(
-    criterion: Criterion, cause: SuspectedCause, without: Sequence[pd.DataFrame], sham: Sequence[pd.DataFrame]
+    row: Row, criterion: Criterion, cause: SuspectedCause, without: Sequence[pd.DataFrame], sham: Sequence[pd.DataFrame]
 ) -> CauseTrial:
     """Return what removing a cause says of a criterion that does not hold.
 
     Parameters
     ----------
+    row : that the criterion is of
     criterion : judged in the worlds as they are
     cause : of its failing, as it was thought
     without, sham : what the row measured in the same worlds without the cause, and without something else
     """
-    with_cause, with_sham = (tuple(number(world, criterion.name) for world in worlds) for worlds in (without, sham))
+    by = cause.measured_as or criterion.name
     return CauseTrial(
-        criterion.name,
+        criterion,
         cause.cause,
-        with_cause,
+        _again(row, criterion, without, by),
         cause.sham,
-        with_sham,
-        sum(map(criterion.keeps, with_cause)),
-        sum(map(criterion.keeps, with_sham)),
-        criterion.holds_in,
+        _again(row, criterion, sham, criterion.name),
     )
+
+
+def _again(row: Row, criterion: Criterion, worlds: Sequence[pd.DataFrame], name: str) -> Criterion:
+    """Return a criterion judged in other worlds, or on another of their numbers."""
+    pooled = None if criterion.pooled is None else row_pool(row, worlds)[name]
+    return replace(criterion, values=tuple(number(world, name) for world in worlds), pooled=pooled)
 
 
 def beside(

@@ -208,7 +208,8 @@ def _other(choice: PopulationChoice) -> Changed:
 
 def _with(row: JudgedRow, changed: Changed) -> list[RowWorld]:
     """Return a row's worlds with a change: all that it is judged on, three for the other population."""
-    worlds = row.worlds[: len(COSTLY)] if changed[0][0] == "population.preset" else row.worlds
+    other = [path for path, _ in changed] == ["population.preset"]
+    worlds = row.worlds[: len(COSTLY)] if other else row.worlds
     return [RowWorld(row.id, seed, changed) for seed in worlds]
 
 
@@ -218,7 +219,7 @@ def _trials(row: JudgedRow, tables: Mapping[RowWorld, pd.DataFrame]) -> Iterator
         without, sham = _values(row, cause.removed, tables), _values(row, cause.instead, tables)
         for criterion in failing:
             if without and sham and criterion.name in cause.criteria:
-                yield trial(criterion, cause, without, sham)
+                yield trial(ROWS[row.id], criterion, cause, without, sham)
 
 
 def _values(row: JudgedRow, changed: Changed, tables: Mapping[RowWorld, pd.DataFrame]) -> list[pd.DataFrame]:

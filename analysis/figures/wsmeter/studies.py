@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import t
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
@@ -20,12 +21,15 @@ from analysis.statistics import UNKNOWN, Statistic
 from analysis.wsmeter.estimators import Baseline
 from analysis.wsmeter.summaries import job_statistics, quota_shares
 
+STUDENT = "baseline-student"
+"""The baseline with the quantile of Student's t for its machines, where it takes two standard errors."""
 EXAMPLES = 3
 """Single draws shown at each size, as in the paper."""
 SHARES = {
     "includes_new": (style.GREEN, "o", "include new"),
     "includes_new_widened": (style.SKY, "^", "include, widened"),
     "includes_new_adjusted": (style.RED, "v", "include, adjusted"),
+    "includes_new_student": (style.SKY, "v", "include, Student's t"),
     "excludes_current": (style.ORANGE, "s", "exclude current"),
 }
 """How the shares of draws are drawn, and their names."""
@@ -35,20 +39,31 @@ def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws:
     """Return what the machine-granularity baseline says about the feature.
 
     Per size (x) the mean margin, the shares of draws that include the new and exclude the current performance with 95%
-    Wilson intervals, three example draws; the machines' spread; the reference; draws, the fewest of any size.
+    Wilson intervals, three example draws; the machines' spread; the reference; draws, the fewest of any size. Beside
+    them the shares that include the new performance with the margin of Student's t, n − 1 degrees of freedom.
     """
-    table = cluster_draws(halves, sizes, draws=draws)
+    table = _with_student(cluster_draws(halves, sizes, draws=draws))
     done = [size for size in sizes if len(of(table, "baseline", size))]
     excludes = {size: share_of(table, "baseline", "excludes", size) for size in done}
     return measures(
         *_by_size(table, "baseline", done),
+        _shares_by_size("includes_new_student", table, STUDENT, "includes", done),
         cv=machine_cv(halves.current),
         change_reference=float(of(table, "baseline")["reference"].iloc[0]),
         includes_new_high_min=min(share_of(table, "baseline", "includes", size).high for size in done),
+        includes_new_student_high_min=min(share_of(table, STUDENT, "includes", size).high for size in done),
         **{f"excludes_current_high_{size}": share.high for size, share in excludes.items()},
         **{f"excludes_current_low_{size}": share.low for size, share in excludes.items()},
         draws=_fewest(table, "baseline"),
     )
+
+
+def _with_student(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the baseline's draws with the quantile of Student's t where it takes two standard errors."""
+    baseline = of(table, "baseline")
+    margin = baseline["margin"] * t.ppf(0.975, baseline["machines"] - 1) / Baseline().t
+    includes = (baseline["change"] - baseline["reference"]).abs() <= margin
+    return pd.concat([table, baseline.assign(estimator=STUDENT, margin=margin, includes=includes)])
 
 
 def _by_size(table: pd.DataFrame, estimator: str, sizes: list[int]) -> list[pd.DataFrame]:
@@ -82,7 +97,10 @@ def pool_fig17(worlds: Sequence[pd.DataFrame]) -> dict[str, float]:
     sizes, _ = curve(worlds[0], "includes_new")
     excludes = {size: _together(worlds, "excludes_current", [size]) for size in sizes}
     return {
-        "includes_new_high_min": min(_together(worlds, "includes_new", [size]).high for size in sizes),
+        **{
+            f"{name}_high_min": min(_together(worlds, name, [size]).high for size in sizes)
+            for name in ("includes_new", "includes_new_student")
+        },
         **{f"excludes_current_high_{size:.0f}": share.high for size, share in excludes.items()},
         **{f"excludes_current_low_{size:.0f}": share.low for size, share in excludes.items()},
     }
@@ -276,7 +294,7 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
 
     Printed shares are drawn in the colours of ours, those of all sizes together beside every size.
     """
-    for shift, (name, (colour, marker, text)) in zip((-0.27, -0.14, -0.01, 0.12), SHARES.items(), strict=True):
+    for shift, (name, (colour, marker, text)) in zip((-0.27, -0.14, -0.01, 0.12, -0.14), SHARES.items(), strict=True):
         sizes, share, error = error_bars(measured, name)
         if not sizes:
             continue

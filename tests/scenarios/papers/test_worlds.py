@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.figures.criteria import numbers
+from analysis.figures.criteria import Criterion, numbers
 from scenarios.papers import catalogue, causes, reproduce, worlds
 from scenarios.papers.causes import causes_of, population_of
 from scenarios.papers.judged import CauseTrial
@@ -85,7 +85,8 @@ def test_a_cause_that_is_removed_stands_beside_a_sham(tmp_path, counted):
     counted.clear()
     row = judged(tmp_path, 10, explain=True)
     (trial,) = row.trials
-    assert (trial.cause_holds_in, trial.sham_holds_in, trial.holds_in, trial.worlds) == (10, 5, 5, 10)
+    held = (trial.without_cause.holds_in, trial.without_sham.holds_in, trial.here.holds_in)
+    assert (*held, trial.worlds) == (10, 5, 5, 10)
     assert trial.explains
     assert "it holds in 10 of 10 worlds" in str(trial)
     assert "so this is the cause" in str(trial)
@@ -95,14 +96,43 @@ def test_a_cause_that_is_removed_stands_beside_a_sham(tmp_path, counted):
     assert len(counted) == 1
 
 
-@pytest.mark.parametrize(("without", "sham", "explains"), [(8, 2, True), (7, 2, False), (10, 8, False), (10, 7, True)])
-def test_a_cause_explains_if_the_effect_goes_with_it_and_with_nothing_else(without, sham, explains):
-    values = (0.0,) * 10
-    assert CauseTrial("x", "without it", values, "without that", values, without, sham, 0).explains is explains
+def tried(here, without, sham, pooled=(None, None, None)):
+    """Return a trial of a criterion that is true in so many of ten worlds, and at so high rates of all draws."""
+    three = [
+        Criterion("x", "at least", 1.0, "", tuple(float(world < true) for world in range(10)), pooled=rate)
+        for true, rate in zip((here, without, sham), pooled, strict=True)
+    ]
+    return CauseTrial(three[0], "without it", three[1], "without that", three[2])
+
+
+@pytest.mark.parametrize(
+    ("here", "without", "sham", "explains"),
+    [
+        (0, 8, 2, True),
+        (0, 7, 2, False),
+        (0, 10, 8, False),
+        (0, 10, 7, True),
+        (8, 8, 2, False),  # no more than as they are
+        (8, 9, 8, True),
+        (8, 10, 9, False),
+    ],
+)
+def test_a_cause_explains_if_the_effect_goes_with_it_and_with_nothing_else(here, without, sham, explains):
+    assert tried(here, without, sham).explains is explains
+
+
+def test_of_a_rate_of_all_draws_the_rate_decides():
+    assert tried(8, 8, 8, (0.9, 1.1, 0.9)).explains
+    assert not tried(8, 10, 0, (0.9, 0.99, 0.9)).explains
+    assert not tried(8, 10, 8, (0.9, 1.1, 1.0)).explains
+    assert "(1.1 in all draws)" in str(tried(8, 8, 8, (0.9, 1.1, 0.9)))
 
 
 def test_every_cause_belongs_to_findings_of_its_row_and_can_be_asked():
-    """A scenario with the change, and one with the sham, can be loaded, and differ from the one that ships."""
+    """A scenario with the change, and one with the sham, can be loaded, and differ from the one that ships.
+
+    Causes in the method have no change: their number is measured in the same worlds.
+    """
     from scenarios.files.loader import Override, load
     from scenarios.views.terminal import dumps
 
@@ -110,7 +140,7 @@ def test_every_cause_belongs_to_findings_of_its_row_and_can_be_asked():
         bounds = published(cause.row)["series"]
         assert {f"finding:{name}" for name in cause.criteria} <= set(bounds), cause
         for name in catalogue.ROWS[cause.row].scenarios:
-            for changed in (cause.removed, cause.instead):
+            for changed in (cause.removed, cause.instead)[1 if cause.measured_as else 0 :]:
                 given = [Override(path, dumps(value), "value") for path, value in changed]
                 assert load(name, given) != load(name, []), (cause.row, changed)
 

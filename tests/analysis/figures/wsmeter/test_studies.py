@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.figures.criteria import number, printed
@@ -33,6 +34,21 @@ def test_fig17_holds_where_the_change_is_two_margins_of_100_machines():
     With t = 2 over the 24 degrees of freedom of 25 machines, even normal values are included in only 94.3% of draws.
     """
     assert failing("wsmeter/fig17", as_it_is("fig17")) == []
+
+
+def test_fig17_has_the_shares_with_students_quantile_beside_those_of_two_standard_errors():
+    """With n − 1 degrees of freedom it is 2.064 of 25 machines and 1.984 of 100: wider there, narrower here."""
+    made = as_it_is("fig17")
+    wider, narrower = (
+        number(made, "includes_new_student", size) - number(made, "includes_new", size) for size in (25, 100)
+    )
+    assert wider >= 0 >= narrower
+    table = studies._with_student(
+        pd.DataFrame({"estimator": "baseline", "machines": [25, 100], "change": 0.0, "reference": 0.02, "margin": 0.02})
+    )
+    student = table[table["estimator"] == studies.STUDENT]
+    assert student["margin"].to_numpy() == pytest.approx([0.02 * 2.0639 / 2, 0.02 * 1.9842 / 2], rel=1e-4)
+    assert student["includes"].tolist() == [True, False]
 
 
 def test_fig17_fails_where_100_machines_do_not_tell_the_difference():
