@@ -70,7 +70,8 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     """Read the text of `perf script`, with or without call chains, periods, tasks' numbers, processors and times.
 
     Every event becomes a measure with its generic name; its values are samples × period, the period taken from the
-    lines, or from the header for events of a fixed period, or else 1.
+    lines, or from the header for events of a fixed period, or else 1. If the last line has no end and is a part of one,
+    its sample is left out with a note.
 
     Parameters
     ----------
@@ -80,10 +81,14 @@ def read_perf_script(data: bytes, name: str = "perf.txt") -> ForeignProfile:
     reader = _ScriptReader(name, Faults(name), FrameBudget(name))
     for number, line in enumerate(io.BytesIO(data), 1):
         text = line.decode(errors="replace").rstrip()
-        reader.take(text, number)
-        if not line.endswith(b"\n") and (text.count("(") > text.count(")") or _CUT.search(text)):
-            reader.faults.tell("line", "should not end within a frame: the file is cut off", text, line=number)
+        if line.endswith(b"\n") or not reader.is_cut(text):
+            reader.take(text, number)
+        else:
+            reader.leave_out(text, number)
     reader.close()
+    if reader.cut and (reader.faults.count or not reader.sums):
+        number, text = reader.cut
+        reader.faults.tell("line", "should not end within a frame: the file is cut off", text, line=number)
     if not reader.sums and not reader.faults.count:
         reader.faults.tell("samples", "should be at least one", "none")
     reader.faults.refuse()
@@ -121,6 +126,26 @@ class _ScriptReader:
     """Periods that the header says."""
     facts: dict[str, str] = field(default_factory=dict)
     times: tuple[float, float] = (float("inf"), float("-inf"))
+    ends: set[bool] = field(default_factory=set)
+    """Whether frames end in brackets: of all before the one that is open."""
+    cut: tuple[int, str] | None = None
+    """The last line, with its number, if the file is cut off within it."""
+
+    def is_cut(self, line: str) -> bool:
+        """Return whether a last line without an end is a part of a line, as far as that can be told.
+
+        An address alone, or with a name, is a part of a frame where all frames before end in an image in brackets.
+        """
+        if not line or line.startswith("#"):
+            return False
+        if line.count("(") > line.count(")") or _CUT.search(line):
+            return True
+        part = bool(self.open) and _FRAME.match(line) is not None
+        return part and _head(line) is None and self.ends == {True} and not line.endswith(")")
+
+    def leave_out(self, line: str, number: int) -> None:
+        """Leave out the sample that a line belongs to, within which the file is cut off."""
+        self.open, self.cut = None, (number, line)
 
     def take(self, line: str, number: int) -> None:
         """Take one line."""
@@ -202,6 +227,7 @@ class _ScriptReader:
             self.faults.tell("frame", "should follow the head of a sample", line, line=number)
             return
         self.open.chain = True
+        self.ends.add(line.endswith(")"))
         if len(self.open.frames) < DEEPEST:
             self.open.frames.append(_frame(line))
         elif len(self.open.frames) == DEEPEST:
@@ -229,7 +255,11 @@ class _ScriptReader:
             )
             for (origin, stack, chain), counts in self.sums.items()
         )
-        note = f"periods of {', '.join(varied)} vary: each sample counts as many events as its own says"
+        notes = list[str]()
+        if self.cut:
+            notes.append(f"line {self.cut[0]}: the file is cut off there, and the sample of that line is left out")
+        if varied:
+            notes.append(f"periods of {', '.join(varied)} vary: each sample counts as many events as its own says")
         length_s = self.times[1] - self.times[0] if self.times[0] <= self.times[1] else 0.0
         return ForeignProfile(
             measures,
@@ -239,7 +269,7 @@ class _ScriptReader:
             name=self.name,
             length_s=length_s,
             span=True,
-            notes=(note,) if varied else (),
+            notes=tuple(notes),
         )
 
     def _fixed(self, event: str) -> int:

@@ -152,6 +152,20 @@ def test_samples_that_are_half_broken_are_told_by_their_lines():
             read(f"sh 7 5.1: 10 cycles:\n\t4a1 {end}")
 
 
+@pytest.mark.parametrize("end", ["4", "4b1", "4b1 mai", "4b1 main+0x", "4b1 main+0x1 (/bi"])
+def test_the_sample_within_which_a_file_is_cut_off_is_left_out(end):
+    """A frame of an address alone, or with a part of its name, was taken for a whole one."""
+    whole = "sh 7 5.1: 10 cycles:\n\t4a1 f (/bin/a)\n\t4b1 main (/bin/a)\n\n"
+    profile = read(whole + whole.replace("\t4b1 main (/bin/a)\n\n", f"\t{end}"))
+    assert [sample.amounts for sample in profile.samples] == [(10,)]
+    assert profile.notes == ("line 7: the file is cut off there, and the sample of that line is left out",)
+
+
+def test_a_last_line_without_an_end_is_whole_where_frames_have_no_image():
+    assert len(read("sh 7 5.1: 10 cycles:\n\t4a1 f\n\t4b1 main").frames) == 2
+    assert len(read("sh 7 5.1: 10 cycles:\n\t4a1 f (/bin/a)\n\t4b1 main (/bin/a)").frames) == 2
+
+
 def test_a_period_beyond_64_bits_is_refused():
     with pytest.raises(FileError, match="period: should be at most"):
         read(f"sh 7 5.1: {2**63} cycles:\n\t4a1 f (/bin/a)\n")
