@@ -24,6 +24,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,7 @@ def series_of(tags: pd.DataFrame, counts: Floats, design: Design) -> CountSeries
         Noise(variance * summed.sum(axis=(1, 2)) / days, design.lasting**2 / variance),
         Geometry.of(machines, HOURS, HOURS),
         Geometry.of(machines, HOURS, week) if bins > week else None,
+        geometry_of=cache(partial(Geometry.of, machines, HOURS, HOURS)),
     )
 
 

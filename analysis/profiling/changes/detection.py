@@ -33,6 +33,9 @@ _SCANNED = 100_000
 """Bins of series from which on these are scanned."""
 _MOST_DRIFTING = 4_000
 """Functions by which drift is measured."""
+_DAYS_BACK = (7, 14, 21, 28, 42, 56)
+"""Days before a window that it may be compared with, where functions drift: whole weeks, so that a Monday is not compared
+with a Sunday alone."""
 _ROUNDS_OF_DRIFT = 4
 """How often both its variances are fitted, each beside the other."""
 
@@ -152,20 +155,30 @@ _CLEAREST = ("root", "end", "length", "alarm")
 
 def _scanned(series: CountSeries, rows: Ints, bound: float, *, weekly: bool) -> Clearest:
     """Return the clearest windows of some functions, a part of them at a time."""
-    geometry = series.weekly if weekly and series.weekly is not None else series.geometry
+    reach = np.zeros(len(rows), dtype=np.int64) if weekly else series.reach_of(rows)
+    whole = Clearest.of((), bound, len(rows))
+    for back in np.unique(reach).tolist():
+        at = np.flatnonzero(reach == back)
+        whole = whole.replaced(at, _scanned_alike(series, rows[at], bound, back, weekly=weekly))
+    return whole
+
+
+def _scanned_alike(series: CountSeries, rows: Ints, bound: float, reach: int, *, weekly: bool) -> Clearest:
+    """Return the same of functions whose windows are compared with so many bins before them; 0: all."""
+    geometry = series.weekly if weekly and series.weekly is not None else series.near(reach)
     period, day = series.clock.period * (WEEK if weekly else 1), series.clock.day
     whole, first, waiting = Clearest.of((), bound, len(rows)), 0, list[tuple[Ints, Floats, Floats]]()
 
     def looked_at() -> Clearest:
         place, *arrays = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
         noise = series.noise.of(rows[place])
-        windows = scan(arrays[0], arrays[1], noise, geometry, day=day, period=period)
+        windows = scan(arrays[0], arrays[1], noise, geometry, day=day, period=period, reach=reach)
         return whole.replaced(place, Clearest.of(windows, bound, len(place), beyond=True))
 
     for some in series.parts(rows):
         noise = series.noise.of(some)
         counts, expected = series.counts_and_expected(some)
-        near = np.flatnonzero(screened(counts, expected, noise, geometry, bound, day=day, period=period))
+        near = np.flatnonzero(screened(counts, expected, noise, geometry, bound, day=day, period=period, reach=reach))
         waiting += [(first + near, counts[near], expected[near])] if len(near) else []
         first += len(some)
         if sum(len(place) for place, _, _ in waiting) * counts.shape[1] > _SCANNED:
@@ -258,9 +271,20 @@ def comparable(series: CountSeries) -> bool:
 
 
 def drifting(series: CountSeries) -> CountSeries:
-    """Return series whose noise has the drift that is measured in them."""
+    """Return series whose noise has the drift that is measured in them.
+
+    Where it lasts, a window is compared with as many days before it as tell most (`Noise.days_back`): the level of a
+    random walk long ago says little of what it is, so that all time before would only hide a change.
+    """
     drift, walk = drift_of(series)
-    return replace(series, noise=replace(series.noise, drift=drift, walk=walk))
+    noise = replace(series.noise, drift=drift, walk=walk)
+    if not walk or series.geometry_of is None:
+        return replace(series, noise=noise)
+    days = series.clock.bins / series.clock.day
+    back = np.log(np.clip(noise.days_back(series.sizes / days), 1e-300, 1e300))
+    choices = np.array([*(choice for choice in _DAYS_BACK if 2 * choice <= days), days])
+    chosen = np.argmin(np.abs(back[:, None] - np.log(choices)), axis=1)
+    return replace(series, noise=noise, reach=np.append(choices[:-1], 0)[chosen].astype(np.int64) * series.clock.day)
 
 
 def drift_of(series: CountSeries) -> tuple[float, float]:
@@ -358,8 +382,10 @@ def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:
 
 def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bound: float) -> SeriesChange | None:
     """Return what kind of change a series went through, and when; None: its level is what it was."""
-    counts, clock = series.within(row)[1].sum(axis=0), series.clock
-    end, length = int(peaks.end[row]), int(peaks.length[row])
+    clock, end, length = series.clock, int(peaks.end[row]), int(peaks.length[row])
+    since = series.since(row, end - length)
+    counts, expected = series.within(row)[1].sum(axis=0)[since:], expected[since:]
+    end -= since
     bins = np.arange(len(counts))
     outside = (bins < end - length) | (bins >= end)
     usual = by_hour(counts, expected, clock.period, outside.astype(np.float64))
@@ -389,13 +415,13 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
         if peak == 0:
             return None
         until, kind, first = int(np.append(parts.start, len(counts))[peak + 1]), "transient", peak
-    start, stop = int(parts.start[first]), len(counts) if until is None else until
-    moved = moved_between(series, row, (int(parts.start[1]), start, stop))
+    start, stop = int(parts.start[first]) + since, since + (len(counts) if until is None else until)
+    moved = moved_between(series, row, (int(parts.start[1]) + since, start, stop), since=since)
     return SeriesChange(
         series=row,
         kind=kind,
         start=start,
-        end=until,
+        end=None if until is None else stop,
         alarm=max(int(peaks.alarm[row]), start + 1),
         log_factor=moved.log_factor,
         error=moved.error,
@@ -415,7 +441,9 @@ class LevelChange:
     cost_error: float
 
 
-def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly: bool = False) -> LevelChange:
+def moved_between(
+    series: CountSeries, row: int, edges: tuple[int, int, int], *, weekly: bool = False, since: int = 0
+) -> LevelChange:
     """Return by how much a series changed from the bins before the first edge to those between the other two.
 
     Parameters
@@ -424,13 +452,15 @@ def moved_between(series: CountSeries, row: int, edges: tuple[int, int, int], *,
     row : place of the function
     edges : bins
     weekly : compare with the same hours of the weeks before alone
+    since : first bin that is compared with
     """
     until, start, stop = edges
     (strata, cells), clock = series.within(row), series.clock
     counts, exposure = cells.sum(axis=0), series.exposure[strata]
     bins = np.arange(len(counts))
-    inside, before = (bins >= start) & (bins < stop), bins < until
-    geometry, total = series.geometry, series.exposure.sum(axis=0)
+    inside, before = (bins >= start) & (bins < stop), (bins >= since) & (bins < until)
+    geometry = series.near(int(series.reach_of(np.array([row]))[0]) if since else 0)
+    total = series.exposure.sum(axis=0)
     if weekly and series.weekly is not None:
         week = WEEK * clock.day
         geometry, before = series.weekly, before & np.isin(bins % week, bins[inside] % week)
@@ -567,7 +597,7 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
     best, greatest = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
     for row in near:
         edges = (change.start, change.start, series.clock.bins)
-        evidence = _took_over(moved_between(series, row, edges), change)
+        evidence = _took_over(moved_between(series, row, edges, since=series.since(row, change.start)), change)
         if evidence > greatest and _compared_by_weeks(series, change.start):
             evidence = min(evidence, _took_over(moved_between(series, row, edges, weekly=True), change))
         if evidence > greatest:
@@ -633,13 +663,16 @@ def detectable(
         if not len(near) or not within:
             continue
         at, length = within[-1], geometry.lengths[within[-1]]
-        inside, before = _split(series, near, length)
-        part = (inside / np.maximum(inside + before, 1e-300))[:, None]
-        information = part * before[:, None]
-        noise = series.noise.of(near)
-        last = Geometry((length,), *(array[at : at + 1, -1:] for array in _arrays(geometry)))
-        dispersion = noise.dispersion(last, 0, part, information, clock.day)
-        root = exemplary_root(FACTORS, inside[:, None], before[:, None], dispersion)
+        reach, roots = series.reach_of(near), list[Floats]()
+        for back in np.unique(reach).tolist():
+            alike = near[reach == back]
+            inside, before = _split(series, alike, length, back)
+            part = (inside / np.maximum(inside + before, 1e-300))[:, None]
+            information = part * before[:, None]
+            last = Geometry((length,), *(array[at : at + 1, -1:] for array in _arrays(series.near(back))))
+            dispersion = series.noise.of(alike).dispersion(last, 0, part, information, clock.day)
+            roots.append(exemplary_root(FACTORS, inside[:, None], before[:, None], dispersion))
+        root = np.concatenate(roots)
         worth = (size * (FACTORS - 1.0) >= criteria.min_cost) & (criteria.min_factor < FACTORS)
         alone = -float(ndtri(criteria.false_alarms))
         factor, limit = (_least(ndtr(root - least).mean(axis=0) * worth) for least in (bound, alone))
@@ -647,12 +680,13 @@ def detectable(
     return rows
 
 
-def _split(series: CountSeries, rows: Ints, length: int) -> tuple[Floats, Floats]:
-    """Return what is expected of some functions in the last bins, and before them."""
+def _split(series: CountSeries, rows: Ints, length: int, reach: int) -> tuple[Floats, Floats]:
+    """Return what is expected of some functions in the last bins, and in so many before them; 0: all."""
+    first = max(series.clock.bins - length - reach, 0) if reach else 0
     parts = [np.zeros((2, 0))]
     for some in series.parts(rows):
         expected = series.expected(some)
-        parts.append(np.array([expected[:, -length:].sum(axis=1), expected[:, :-length].sum(axis=1)]))
+        parts.append(np.array([expected[:, -length:].sum(axis=1), expected[:, first:-length].sum(axis=1)]))
     inside, before = np.concatenate(parts, axis=1)
     return inside, before
 

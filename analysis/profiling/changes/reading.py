@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -237,6 +238,7 @@ class _Reading:
             self.exposure.sum(axis=0),
             self._noise(large),
             *self._geometries(),
+            geometry_of=cache(partial(Geometry.of, self.by_machine, self.clock.day, self.clock.period)),
         )
 
     def _geometries(self) -> tuple[Geometry, Geometry | None]:

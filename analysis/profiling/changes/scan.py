@@ -62,7 +62,7 @@ class Geometry:
     are seen in the window and before, 1 if each machine is seen on one day only."""
 
     @classmethod
-    def of(cls, exposure: Floats, day: int, period: int) -> Self:
+    def of(cls, exposure: Floats, day: int, period: int, back: int = 0) -> Self:
         """Return the geometry of windows that end after every bin.
 
         Parameters
@@ -70,6 +70,7 @@ class Geometry:
         exposure : (M, T) samples of each machine in each bin
         day : bins of a day
         period : as in `lengths`
+        back : bins before a window that it is compared with, a multiple of the period; 0: all
         """
         machine_days = _MachineDays.of(exposure, day)
         end = np.arange(1, exposure.shape[1] + 1)
@@ -78,10 +79,10 @@ class Geometry:
             start = np.maximum(end - length, 0)
             observed, squares = machine_days.between(start, end), machine_days.squares(start, end)
             if length < period:
-                earlier, earlier_squares = _repeated(observed, period), _repeated(squares, period)
+                earlier, earlier_squares = (_repeated(part, period, back) for part in (observed, squares))
             else:
-                nothing = np.zeros_like(start)
-                earlier, earlier_squares = machine_days.between(nothing, start), machine_days.squares(nothing, start)
+                first = np.maximum(start - back, 0) if back else np.zeros_like(start)
+                earlier, earlier_squares = machine_days.between(first, start), machine_days.squares(first, start)
             parts.append(_relative(observed, squares, earlier, earlier_squares, machine_days.usual))
         together = np.array(parts).reshape(-1, 3, len(end))
         return cls(lengths(len(end), period), together[:, 0], together[:, 1], together[:, 2])
@@ -126,15 +127,15 @@ class _MachineDays:
         return np.asarray(self.between(start, head_end) ** 2 + tail + full)
 
 
-def _repeated(values: Floats, period: int) -> Floats:
-    """Return sums of the same hours in all periods before."""
+def _repeated(values: Floats, period: int, back: int) -> Floats:
+    """Return sums of the same hours in all periods before, or in those of so many bins."""
     earlier = np.zeros_like(values)
     for start in range(period, values.shape[1], period):
         part = slice(start, start + period)
         width = values[:, part].shape[1]
-        back = slice(start - period, start - period + width)
-        earlier[:, part] = earlier[:, back] + values[:, back]
-    return earlier
+        before = slice(start - period, start - period + width)
+        earlier[:, part] = earlier[:, before] + values[:, before]
+    return earlier - _shifted(earlier, back) if back else earlier
 
 
 def _relative(
@@ -191,6 +192,26 @@ class Noise:
         """
         alone, together = self.by_days
         return np.asarray(alone * (1.0 / days + 1.0 / before) + together * (days + before))
+
+    def days_back(self, daily: Floats) -> Floats:
+        """Return (F,) how many days before a window tell most of it: infinitely many where nothing drifts for good.
+
+        That is where the variance of `of_days` and of the counts of as many days is least, whatever the window's days.
+
+        Parameters
+        ----------
+        daily : (F,) samples of each series a day
+
+        Examples
+        --------
+        >>> Noise(np.zeros(2), walk=0.0001).days_back(np.array([1e2, 1e5])).round(1)
+        array([17.3,  0.9])
+        """
+        alone, together = self.by_days
+        if not together:
+            return np.full(len(daily), np.inf)
+        own = (1.0 + self.excess + self.clumps) / np.maximum(daily, 1e-300)
+        return np.asarray(np.sqrt((own + alone) / together))
 
     def over_days(self, row: int) -> float:
         """Return the dispersion of a series' counts over whole days."""
@@ -320,7 +341,7 @@ def threshold(series: int, windows: int, false_alarms: float) -> float:
 
 
 def scan(
-    counts: Floats, expected: Floats, noise: Noise, geometry: Geometry, *, day: int, period: int
+    counts: Floats, expected: Floats, noise: Noise, geometry: Geometry, *, day: int, period: int, reach: int = 0
 ) -> Iterator[Windows]:
     """Yield the windows of every length, the shortest first.
 
@@ -332,13 +353,19 @@ def scan(
     geometry : of the same bins and period
     day : bins of a day
     period : bins after which hours repeat, 1 without seasons
+    reach : bins before a window that it is compared with, a multiple of the period, as of the geometry; 0: all
     """
     sums, exposure = _cumulative(counts, period), _cumulative(expected, period)
     back, totals = 0, list[Floats]()
     for at, length in enumerate(geometry.lengths):
         if back != (period if length < period else length):
             back = period if length < period else length
-            totals = [np.cumsum(part, axis=1) for part in _compared(sums, exposure, back, drifting=any(noise.by_days))]
+            near = (part - _shifted(part, back + reach) if reach else part for part in (sums, exposure))
+            earlier = (
+                _shifted(part, back) - _shifted(part, back + reach) if reach else _shifted(part, back)
+                for part in (sums, exposure)
+            )
+            totals = [np.cumsum(part, axis=1) for part in _compared(*near, *earlier, drifting=any(noise.by_days))]
         size, observed, mean, *variance = (_rolling(total, min(length, period)) for total in totals)
         information = variance[0] if variance else np.zeros(1)
         dispersion = noise.dispersion(geometry, at, _part(mean, size), information, day)
@@ -346,7 +373,15 @@ def scan(
 
 
 def screened(
-    counts: Floats, expected: Floats, noise: Noise, geometry: Geometry, bound: float, *, day: int, period: int
+    counts: Floats,
+    expected: Floats,
+    noise: Noise,
+    geometry: Geometry,
+    bound: float,
+    *,
+    day: int,
+    period: int,
+    reach: int = 0,
 ) -> Bools:
     """Return (F,) the series of which a window of `scan` may have a root beyond a bound: all that do, and few others.
 
@@ -355,7 +390,7 @@ def screened(
 
     Parameters
     ----------
-    counts, expected, noise, geometry, day, period : as of `scan`
+    counts, expected, noise, geometry, day, period, reach : as of `scan`
     bound : of the roots, in either direction
 
     Examples
@@ -371,7 +406,7 @@ def screened(
     lengths_of = np.array(geometry.lengths, dtype=np.int64)
     scratch = np.zeros((6, counts.shape[1]))
     beyond = noise.excess, noise.clumps + np.zeros(len(counts))
-    limits = bound**2, *noise.by_days, day, period
+    limits = bound**2, *noise.by_days, day, period, reach or counts.shape[1]
     _screen((counts, expected, *beyond), (lengths_of, *spread), limits, scratch, near)
     return near
 
@@ -387,16 +422,19 @@ def _sum_up(counts: Floats, expected: Floats, period: int, scratch: Floats) -> N
 
 
 @njit(cache=False, borrows=True, error_model="numpy")
-def _compare(scratch: Floats, back: int) -> None:
+def _compare(scratch: Floats, back: int, reach: int) -> None:
     """Fill the other rows with sums up to each bin of what `_compared` yields."""
     trials = inside = mean = information = 0.0
     for at in range(scratch.shape[1]):
-        if at >= back and scratch[1, at - back] > 0.0:
-            share = 1.0 - scratch[1, at - back] / max(scratch[1, at], 1e-300)
-            trials += scratch[0, at]
+        far = at - back - reach
+        counted, exposed = (scratch[0, far], scratch[1, far]) if far >= 0 else (0.0, 0.0)
+        if at >= back and scratch[1, at - back] > exposed:
+            share = 1.0 - (scratch[1, at - back] - exposed) / max(scratch[1, at] - exposed, 1e-300)
+            own = scratch[0, at] - counted
+            trials += own
             inside += scratch[0, at] - scratch[0, at - back]
-            mean += scratch[0, at] * share
-            information += scratch[0, at] * share * (1.0 - share)
+            mean += own * share
+            information += own * share * (1.0 - share)
         scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at] = trials, inside, mean, information
 
 
@@ -404,7 +442,7 @@ def _compare(scratch: Floats, back: int) -> None:
 def _screen(
     series: tuple[Floats, Floats, Floats, Floats],
     windows: tuple[Ints, Floats, Floats],
-    limits: tuple[float, float, float, int, int],
+    limits: tuple[float, float, float, int, int, int],
     scratch: Floats,
     near: Bools,
 ) -> None:
@@ -414,13 +452,13 @@ def _screen(
     ----------
     series : (F, T) counts and what is expected, (F,) dispersion beyond 1 of machine-days, and of clumps
     windows : (L,) lengths, (L, T) spread in the window and before
-    limits : squared bound, `Noise.by_days`, bins of a day and of a period
+    limits : squared bound, `Noise.by_days`, bins of a day and of a period, and those before a window
     scratch : (6, T)
     near : (F,) of False
     """
     counts, expected, excess, clumps = series
     lengths_of, inside, earlier = windows
-    square, alone, together, day, period = limits
+    square, alone, together, day, period, reach = limits
     size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
     for row in range(len(counts)):
         _sum_up(counts[row], expected[row], period, scratch)
@@ -430,7 +468,7 @@ def _screen(
             width = min(length, period)
             if back != max(length, period):
                 back = max(length, period)
-                _compare(scratch, back)
+                _compare(scratch, back, reach)
             days = max(length / day, 1.0)
             for at in range(counts.shape[1]):
                 own, all_of, count = mean[at], size[at], observed[at]
@@ -456,9 +494,8 @@ def _screen(
                 break
 
 
-def _compared(sums: Floats, exposure: Floats, back: int, *, drifting: bool) -> Iterator[Floats]:
+def _compared(sums: Floats, exposure: Floats, earlier: Floats, before: Floats, *, drifting: bool) -> Iterator[Floats]:
     """Yield (F, T) counts of each hour with those before, in it, expected in it, and their information if need be."""
-    earlier, before = _shifted(sums, back), _shifted(exposure, back)
     known = before > 0
     share = np.where(known, 1.0 - before / np.maximum(exposure, 1e-300), 0.0)
     trials = np.where(known, sums, 0.0)
@@ -493,7 +530,8 @@ def _cumulative(values: Floats, period: int) -> Floats:
 
 def _shifted(values: Floats, by: int) -> Floats:
     earlier = np.zeros_like(values)
-    earlier[:, by:] = values[:, :-by]
+    if by < values.shape[1]:
+        earlier[:, by:] = values[:, :-by]
     return earlier
 
 

@@ -5,7 +5,7 @@ data centre, the function has its share of all time. So neither load nor a chang
 places moves a function from what is expected; a change of its cost within them does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -132,6 +132,10 @@ class CountSeries:
     """Of the same bins where hours of the week repeat; None: there is no second week."""
     known: "dict[str, csr_array]" = field(default_factory=dict, repr=False)
     """What was worked out of the cells."""
+    geometry_of: Callable[[int], Geometry] | None = None
+    """The geometry where windows are compared with so many bins before them alone; None: nobody knows."""
+    reach: Ints | None = None
+    """(F,) with how many bins before it a window of each function is compared, 0: all; None: all of all."""
     tagged: pd.DataFrame | None = None
     """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
 
@@ -139,6 +143,19 @@ class CountSeries:
     def sizes(self) -> Floats:
         """(F,) samples over all time."""
         return self.cells.sizes if isinstance(self.cells, FunctionCells) else np.asarray(self.cells.sum(axis=1))
+
+    def reach_of(self, rows: Ints) -> Ints:
+        """Return (f,) with how many bins before it a window of some functions is compared; 0: all."""
+        return np.zeros(len(rows), dtype=np.int64) if self.reach is None else self.reach[rows]
+
+    def near(self, reach: int) -> Geometry:
+        """Return the geometry of windows that are compared with so many bins before them; 0: all."""
+        return self.geometry_of(reach) if reach and self.geometry_of is not None else self.geometry
+
+    def since(self, row: int, start: int) -> int:
+        """Return the first bin that a window from a bin on is compared with."""
+        reach = int(self.reach_of(np.array([row]))[0])
+        return max(start - reach, 0) // self.clock.period * self.clock.period if reach else 0
 
     def parts(self, rows: Ints | None = None) -> Iterator[Ints]:
         """Yield functions, so many at a time that what was sampled of them and their counts are few.
