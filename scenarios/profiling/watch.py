@@ -415,6 +415,7 @@ def _lacking(series: "CountSeries") -> str:
     """Return in words why nothing could be compared; nothing if something was."""
     from analysis.profiling.changes.detection import comparable
     from analysis.profiling.changes.reading import MIN_SAMPLES
+    from analysis.profiling.changes.series import LEAST_MACHINES
 
     sampled = int((series.everything > 0).sum())
     if sampled < 2:
@@ -422,7 +423,12 @@ def _lacking(series: "CountSeries") -> str:
         return f"{bins}; at least two are needed"
     if not comparable(series):
         return "no two days have samples at the same hours"
-    return "" if len(series.functions) else f"no function has {MIN_SAMPLES} samples"
+    if not len(series.functions):
+        return f"no function has {MIN_SAMPLES} samples"
+    if series.side_by_side < LEAST_MACHINES:
+        seen = f"no application was sampled on more than {plural(series.side_by_side, 'machine')} on one day"
+        return f"{seen}, so nobody can tell how much machines differ by chance; at least {LEAST_MACHINES} are needed"
+    return ""
 
 
 def _without_symbols(changes: Iterable[WatchedChange]) -> Iterator[str]:

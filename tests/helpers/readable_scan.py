@@ -3,17 +3,19 @@
 import math
 
 
-def window(counts, expected, end, length, period):
+def window(counts, expected, end, length, period, *, reach=0):
     """Return the signed root of the deviance of one window and the logarithm of its factor; None: nothing to compare.
 
     The window is the bins from `end` − `length` up to `end`, of one series. Each of its hours is compared with the same
-    hour of all periods before the window began. Given what both have together, the window's part is binomial.
+    hour of all periods before the window began, or of the `reach` bins before it. Given what both have together, the
+    window's part is binomial.
     """
     start = end - length
+    first = max(start - reach, 0) if reach else 0
     together, seen, mean = 0.0, 0.0, 0.0
     for hour in sorted({at % period for at in range(max(start, 0), end)}):
         inside = [at for at in range(max(start, 0), end) if at % period == hour]
-        before = [at for at in range(max(start, 0)) if at % period == hour]
+        before = [at for at in range(first, max(start, 0)) if at % period == hour]
         exposed = sum(expected[at] for at in before)
         if exposed <= 0:
             continue
@@ -33,11 +35,12 @@ def _part(count, mean):
     return count * math.log(count / mean) if count > 0 else 0.0
 
 
-def machine_parts(exposure, end, length, day, period):
+def machine_parts(exposure, end, length, day, period, *, reach=0):
     """Return the spread of machine-days in one window and before it, and what lasts of it, as `Geometry` has them."""
     start, bins = max(end - length, 0), len(exposure[0])
     within = list(range(start, end))
-    before = [at for at in range(start) if length >= period or (end - 1 - at) % period < length]
+    first = max(start - reach, 0) if reach else 0
+    before = [at for at in range(first, start) if length >= period or (end - 1 - at) % period < length]
 
     def squares(chosen):
         """Σ over machine-days; within a period, the hours of each period before count as a window of their own."""

@@ -34,7 +34,7 @@ _SCANNED = 100_000
 _MOST_DRIFTING = 4_000
 """Functions by which drift is measured."""
 _DAYS_BACK = (7, 14, 21, 28, 42, 56)
-"""Days before a window that it may be compared with, where functions drift: whole weeks, so that a Monday is not compared
+"""Days before a window that it may be compared with, where functions drift: whole weeks, so that no Monday is compared
 with a Sunday alone."""
 _ROUNDS_OF_DRIFT = 4
 """How often both its variances are fitted, each beside the other."""

@@ -210,6 +210,7 @@ class _Reading:
         self.largest: set[int] = set()
         self.shelf, self.days = Shelf(), list[ShelvedDay]()
         self.value = self.total = np.zeros(0)
+        self.side_by_side = 0
         self.exposure = self.by_machine = np.zeros((0, clock.bins))
 
     def series(self, event: str, days: "Iterator[_Day]") -> CountSeries:
@@ -238,6 +239,7 @@ class _Reading:
             self.exposure.sum(axis=0),
             self._noise(large),
             *self._geometries(),
+            side_by_side=self.side_by_side,
             geometry_of=cache(partial(Geometry.of, self.by_machine, self.clock.day, self.clock.period)),
         )
 
@@ -322,6 +324,7 @@ class _Reading:
         left = slice(add_equal(function, at, samples[None]))
         function, at, samples = function[left], at[left], samples[left]
         some = size > 0
+        self.side_by_side = max(self.side_by_side, int(np.bincount(sizes[some, 0], minlength=1).max()))
         n1, n2, n3 = (np.bincount(sizes[some, 0], size[some] ** power, strata) for power in (1, 2, 3))
         stratum_of = sizes[:, 0].astype(np.int32)[at]
         new = (function[1:] != function[:-1]) | (stratum_of[1:] != stratum_of[:-1])

@@ -109,6 +109,10 @@ def least_width_s(start_s: Floats) -> float:
     return float(seconds[DAY_S % seconds == 0][0])
 
 
+LEAST_MACHINES = 3
+"""Machines side by side from which on their differences are known well enough to judge changes by."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CountSeries:
     """Counts of F functions in T bins and S strata: an application on a platform in a data centre."""
@@ -134,6 +138,8 @@ class CountSeries:
     """What was worked out of the cells."""
     geometry_of: Callable[[int], Geometry] | None = None
     """The geometry where windows are compared with so many bins before them alone; None: nobody knows."""
+    side_by_side: int = LEAST_MACHINES
+    """Most machines on which an application was sampled on one day, on one platform in one data centre."""
     reach: Ints | None = None
     """(F,) with how many bins before it a window of each function is compared, 0: all; None: all of all."""
     tagged: pd.DataFrame | None = None

@@ -14,7 +14,7 @@ from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, ch
 from analysis.profiling.changes.reading import WatchSpan, programs, read
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
-from analysis.profiling.changes.series import ABOUT, CountSeries
+from analysis.profiling.changes.series import ABOUT, LEAST_MACHINES, CountSeries
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.shelf import give_back_memory
@@ -71,6 +71,8 @@ class WatchedSeries:
 def watch(database: "Database", event: str, criteria: WatchCriteria, span: WatchSpan) -> WatchedSeries:
     """Return the changes of a profile's functions and subtrees, and what they go with.
 
+    Of fewer than `LEAST_MACHINES` side by side there are none: chance could be anything.
+
     Parameters
     ----------
     database : asked
@@ -85,6 +87,8 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     """
     series = drifting(read(database, event, span))
     paths_event = _with_paths(database, event)
+    if series.side_by_side < LEAST_MACHINES:
+        return WatchedSeries(series, None, paths_event, ())
     subtrees = drifting(read(database, paths_event, span, subtrees=True)) if paths_event else None
     tests = len(series.functions) + (len(subtrees.functions) if subtrees else 0)
     bound = threshold(tests, len(series.geometry.lengths) * series.clock.bins, criteria.false_alarms)

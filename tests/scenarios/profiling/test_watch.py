@@ -13,6 +13,7 @@ from analysis.profiling.changes.detection import WatchCriteria
 from analysis.profiling.changes.reading import WatchSpan
 from models.randomness import stream
 from scenarios.commands.app import app
+from scenarios.profiling.files import import_files
 from scenarios.profiling.watch import watch
 from scenarios.views.terminal import dumps, show
 from tests.helpers import small_profile
@@ -91,6 +92,20 @@ def test_nothing_found_says_what_could_have_been(healthy):
     assert "found within a day with 80% probability: growth of a function of 1% of cpu by" in text
     assert "a test that knew function and time would find" in text
     assert "days of the week cannot be told from changes" in text
+
+
+def test_with_one_machine_or_two_nothing_is_judged_and_what_it_takes_is_said(grown, tmp_path):
+    """How much machines differ was guessed: of 20 healthy profiles of one machine 8 had alarms, of two machines 2."""
+    files = {few: [grown.parent / f"{day}-{at:02}.pb.gz" for day in (0, 1) for at in range(few)] for few in (2, 3)}
+    for few, paths in files.items():
+        import_files(paths, tmp_path / str(few), machines=400)
+    answer = watch([tmp_path / "2"], "cpu")
+    assert answer.lacking == (
+        "no application was sampled on more than 2 machines on one day, so nobody can tell how much machines differ by"
+        " chance; at least 3 are needed"
+    )
+    assert not answer.changes
+    assert not watch([tmp_path / "3"], "cpu").lacking
 
 
 def test_payload_and_frame_say_the_same(grown):

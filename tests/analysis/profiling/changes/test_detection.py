@@ -111,6 +111,20 @@ def test_functions_that_drift_slowly_are_not_named_and_one_that_grows_is(steps):
     assert (growth.series, growth.kind) == (0, "growth")
 
 
+def test_growth_is_seen_beside_the_weeks_before_it_where_all_time_hides_it():
+    """Of a walk of 0.8% a day a day's level differs from that of 27 days by 2.4%, and from that of 7 days by 1.4%."""
+    rng = stream(10, "slow drift and growth")
+    mean = 20_000.0 * np.exp(np.repeat(np.cumsum(rng.normal(0.0, 0.008, (60, 28)), axis=1), 24, axis=1))
+    mean[0, 27 * 24 :] *= 1.12
+    counts = np.append(rng.poisson(mean), np.full((1, 672), 1e7), axis=0).astype(float)
+    series = drifting(of_one_stratum(counts))
+    (growth,) = changes(series, WatchCriteria())
+    assert (growth.series, growth.kind, growth.start) == (0, "growth", 27 * 24)
+    assert growth.log_factor == pytest.approx(np.log(1.12), abs=3.0 * growth.error)
+    assert growth.error < 0.02
+    assert not changes(replace(series, reach=None), WatchCriteria())
+
+
 def test_growth_by_the_stated_factor_is_found_four_times_in_five():
     """Of 200 draws 160 are expected, ± 6, by the last window alone; growth by half of it is found in less than half."""
     rng = stream(9, "stated factor")

@@ -10,41 +10,51 @@ from models.randomness import stream
 from tests.helpers import readable_scan
 
 
-def of_one_machine(exposure, period, day=None):
-    return Geometry.of(np.atleast_2d(exposure), day or period, period)
+def of_one_machine(exposure, period, day=None, reach=0):
+    return Geometry.of(np.atleast_2d(exposure), day or period, period, reach)
 
 
-@given(seed=st.integers(0, 10**6), period=st.sampled_from([1, 3, 4]), bins=st.integers(5, 26), mean=st.floats(0.2, 30))
+@given(
+    seed=st.integers(0, 10**6),
+    period=st.sampled_from([1, 3, 4]),
+    bins=st.integers(5, 26),
+    mean=st.floats(0.2, 30),
+    reach=st.integers(0, 3),
+)
 @settings(max_examples=40, deadline=None)
-def test_every_window_equals_that_of_the_readable_twin(seed, period, bins, mean):
+def test_every_window_equals_that_of_the_readable_twin(seed, period, bins, mean, reach):
     rng = stream(seed, "readable scan")
     expected = mean * rng.gamma(2.0, 0.5, (2, bins)) * (rng.random((2, bins)) < 0.8)
     counts = rng.poisson(expected).astype(float)
-    geometry = of_one_machine(expected.sum(axis=0) + 1.0, period)
-    for windows in scan(counts, expected, Noise(np.zeros(2)), geometry, day=period, period=period):
+    reach *= period
+    geometry = of_one_machine(expected.sum(axis=0) + 1.0, period, reach=reach)
+    for windows in scan(counts, expected, Noise(np.zeros(2)), geometry, day=period, period=period, reach=reach):
         for row in range(2):
             for end in range(1, bins + 1):
                 if end - windows.length < 0:
                     continue
-                twin = readable_scan.window(counts[row], expected[row], end, windows.length, period)
+                twin = readable_scan.window(counts[row], expected[row], end, windows.length, period, reach=reach)
                 seen = (windows.root[row, end - 1], windows.log_factor[row, end - 1])
                 assert seen == pytest.approx(twin or (0.0, 0.0), abs=1e-6)
 
 
 @given(
-    seed=st.integers(0, 10**6), bound=st.floats(0.5, 4.0), drift=st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, 0.01)])
+    seed=st.integers(0, 10**6),
+    bound=st.floats(0.5, 4.0),
+    drift=st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, 0.01)]),
+    reach=st.sampled_from([0, 4, 8]),
 )
 @settings(max_examples=30, deadline=None)
-def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift):
+def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift, reach):
     rng = stream(seed, "beyond")
     expected = rng.gamma(0.5, 4.0, (6, 20)) * (rng.random((6, 20)) < 0.9)
     counts = rng.poisson(expected * rng.choice([0.0, 0.5, 1.0, 3.0], (6, 20))).astype(float)
     geometry, noise = (
-        of_one_machine(expected.sum(axis=0) + 1.0, 4),
+        of_one_machine(expected.sum(axis=0) + 1.0, 4, reach=reach),
         Noise(np.full(6, 0.1), 0.2, drift[0], walk=drift[1]),
     )
-    near = screened(counts, expected, noise, geometry, bound, day=4, period=4)
-    for windows in scan(counts, expected, noise, geometry, day=4, period=4):
+    near = screened(counts, expected, noise, geometry, bound, day=4, period=4, reach=reach)
+    for windows in scan(counts, expected, noise, geometry, day=4, period=4, reach=reach):
         beyond, roots = windows.beyond(bound), windows.root
         known = (np.abs(roots) > bound).any(axis=1)
         np.testing.assert_array_equal(beyond[known], roots[known])
@@ -52,15 +62,15 @@ def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift):
         assert near[beyond.any(axis=1)].all()
 
 
-@given(seed=st.integers(0, 10**6), machines=st.integers(1, 4))
+@given(seed=st.integers(0, 10**6), machines=st.integers(1, 4), reach=st.sampled_from([0, 4, 8]))
 @settings(max_examples=15, deadline=None)
-def test_machines_enter_windows_as_in_the_readable_twin(seed, machines):
+def test_machines_enter_windows_as_in_the_readable_twin(seed, machines, reach):
     period = day = 4
     exposure = stream(seed, "readable machines").gamma(1.0, 1.0, (machines, 15))
-    geometry = Geometry.of(exposure, day, period)
+    geometry = Geometry.of(exposure, day, period, reach)
     for at, length in enumerate(geometry.lengths):
         for end in range(length + period, 16):
-            twin = readable_scan.machine_parts(exposure.tolist(), end, length, day, period)
+            twin = readable_scan.machine_parts(exposure.tolist(), end, length, day, period, reach=reach)
             got = geometry.window[at, end - 1], geometry.before[at, end - 1], geometry.lasting[at, end - 1]
             assert got == pytest.approx(twin)
 
