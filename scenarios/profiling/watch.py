@@ -426,8 +426,8 @@ def _lacking(series: "CountSeries") -> str:
     if not len(series.functions):
         return f"no function has {MIN_SAMPLES} samples"
     if series.side_by_side < LEAST_MACHINES:
-        seen = f"no application was sampled on more than {plural(series.side_by_side, 'machine')} on one day"
-        return f"{seen}, so nobody can tell how much machines differ by chance; at least {LEAST_MACHINES} are needed"
+        reason = f"no application was sampled on more than {plural(series.side_by_side, 'machine')} on one day"
+        return f"{reason}, so nobody can tell how much machines differ by chance; at least {LEAST_MACHINES} are needed"
     return ""
 
 
