@@ -200,7 +200,7 @@ def identify(
     peak = int(events.present.max(initial=0))
     if servers is None and peak > 0 and expected_servers is not None and expected_servers > peak:
         present = f"{peak} request{' was' if peak == 1 else 's were'} present"
-        reason = f"at most {present}, so none waited on {expected_servers} servers"
+        reason = f"at most {present}, so none waited on {_count(expected_servers)}"
         return Identified(None, None, np.nan, reason, (), (), _table([]))
     chosen = [name for name in policies if POLICIES[name].order != "class" or priority is not None]
     fine = quantum_s * SLICES < float(np.nan_to_num(departure_s - arrival_s).sum()) / max(len(rows), 1)
@@ -401,7 +401,7 @@ def _after(
     if winner is not None and winner[0] in ON_ONE and judged.policy is not None:
         reason = (
             f"{judged.policy} is likeliest, but logs simulated under it do not look like this one: those in "
-            f"{winner[0]} order do, of which the demands on {servers} servers cannot be known"
+            f"{winner[0]} order do, of which the demands on {_count(servers)} cannot be known"
         )
         return replace(judged, policy=None, servers=None, reason=reason)
     best = next((candidate for candidate in own if winner is not None and candidate.policy == winner[0]), None)
@@ -438,10 +438,14 @@ def _not_told(trial: CandidateTrial, judged: Identified, tick_s: float) -> Ident
     nearest = next(candidate for candidate in (trial.nearest, *trial.candidates) if candidate != named)
     on = f"{nearest[0]} on {nearest[1]}" + (", rounded alike," if tick_s > 0 else "")
     reason = (
-        f"{named[0]} on {named[1]} servers is likeliest, but logs simulated under {on} look at least as much like this "
+        f"{named[0]} on {_count(named[1])} is likeliest, but logs simulated under {on} look at least as much like this "
         f"one; a longer log{', or finer stamps,' if tick_s > 0 else ''} would decide"
     )
     return replace(judged, policy=None, servers=None, reason=reason)
+
+
+def _count(servers: int) -> str:
+    return f"{servers} server{'' if servers == 1 else 's'}"
 
 
 def _allowed(candidate: _Candidate, tick_s: float) -> float:
@@ -535,7 +539,7 @@ def _refusal(
     seen: bool,
 ) -> str:
     """Return why the best candidate is not the answer; empty if it is."""
-    name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
+    name = f"{best.policy} on {_count(best.servers)}"
     if best.crowded < CROWDED:
         count = f"{best.crowded} departures while more than {best.servers} were present"
         return f"{count}: at least {CROWDED} are needed; a longer log, or one of busier hours, would decide"
@@ -555,7 +559,7 @@ def _refusal(
 
 def _undecided(best: _Candidate, others: list[_Candidate], tick_s: float, *, at_once: float, seen: bool) -> str:
     """Return why another policy may be the true one although nothing speaks against the best; empty if none may."""
-    name = f"{best.policy} on {best.servers} server{'' if best.servers == 1 else 's'}"
+    name = f"{best.policy} on {_count(best.servers)}"
     rules = POLICIES[best.policy]
     compared = rules.order in {"remaining", "size"} or rules.sliced or rules.sharing == "least attained"
     if at_once > AT_ONCE and compared:
