@@ -1,6 +1,7 @@
 """Where `wsc` starts, and Ctrl-C: it ends the command in a plain line and status 130, while modules are loaded too.
 
-It raises KeyboardInterrupt while there is work to tidy up, and ends the process at once otherwise.
+It raises KeyboardInterrupt while there is work to tidy up, and ends the process at once otherwise. So does SIGTERM, by
+which `kill`, `timeout` and containers end processes; its status is 143.
 """
 
 import errno
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+SIGNALLED = 128
+"""Exit status after a signal, as shells have it, less the signal's number."""
+_HEEDED = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""Signals that end a command, and their handlers where nobody ignores them."""
 UNREAD = 141
 """Exit status where nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
 _came = list[int]()
@@ -22,14 +25,14 @@ _came = list[int]()
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process."""
-    if signal.getsignal(signal.SIGINT) is not leave:
-        yield
-        return
-    signal.signal(signal.SIGINT, _raise)
+    heeded = [number for number in _HEEDED if signal.getsignal(number) is leave]
+    for number in heeded:
+        signal.signal(number, _raise)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, leave)
+        for number in heeded:
+            signal.signal(number, leave)
 
 
 def interrupted() -> bool:
@@ -37,10 +40,15 @@ def interrupted() -> bool:
     return bool(_came)
 
 
-def leave(_signal: int, _frame: FrameType | None) -> None:
+def status() -> int:
+    """Return the exit status after the interrupt that came."""
+    return SIGNALLED + (_came[0] if _came else signal.SIGINT)
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
     """End the process without any of Python's own farewells: a handler of signals."""
     os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
+    os._exit(SIGNALLED + number)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
@@ -73,9 +81,9 @@ def main() -> None:
     process at once. Otherwise whatever is being imported could turn it into an error of its own. Where interrupts are
     ignored, as in the background, they stay so.
     """
-    heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeded:
-        signal.signal(signal.SIGINT, leave)
+    heeded = [number for number, handler in _HEEDED.items() if signal.getsignal(number) is handler]
+    for number in heeded:
+        signal.signal(number, leave)
     for name in ("stdout", "stderr"):  # whoever closed one wants to read nothing
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
@@ -91,5 +99,5 @@ def main() -> None:
         _unwritten(error)
     finally:
         flush()
-        if heeded:
-            signal.signal(signal.SIGINT, leave)
+        for number in heeded:
+            signal.signal(number, leave)

@@ -16,7 +16,7 @@ import typer
 from typer.models import OptionInfo
 
 from models.errors import ArgumentError, WscError
-from scenarios.commands.entry import INTERRUPTED, interrupted, interruptible
+from scenarios.commands.entry import interrupted, interruptible, status
 from scenarios.commands.options import with_typed_defaults
 from scenarios.files.faults import Fault, FaultsError, shown
 from scenarios.files.options import Refused
@@ -185,7 +185,7 @@ def _printable(text: str) -> str:
 def _interrupted() -> typer.Exit:
     """Say that somebody interrupted, and return how to end."""
     typer.echo("interrupted", err=True)
-    return typer.Exit(INTERRUPTED)
+    return typer.Exit(status())
 
 
 @contextmanager

@@ -2,7 +2,12 @@
 
 import gzip
 import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 
 import numpy as np
@@ -326,6 +331,24 @@ def test_a_query_is_a_log(log, tmp_path):
 def test_what_is_wrong_with_a_query_is_told_of_it(given, told):
     refused = wsc(*given, "--servers", 2)
     assert (refused.exit_code, told in refused.output) == (2, True), refused.output
+
+
+def test_a_signal_while_a_query_is_copied_leaves_no_copy(tmp_path):
+    query = "SELECT range * 1.0 AS arrival_s, range * 1.0 + 1 AS departure_s FROM range(2000000000)"
+    code = "from scenarios.commands.entry import main; main()"
+    command = [sys.executable, "-c", code, "occupancy", query, "--servers", "2"]
+    with subprocess.Popen(
+        command, env=os.environ | {"TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            while process.poll() is None and not any(tmp_path.glob("wsc-*/*")):
+                time.sleep(0.02)
+            process.terminate()
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, told) == (128 + signal.SIGTERM, "interrupted\n")
+    assert not any(tmp_path.glob("wsc-*"))
 
 
 def test_intervals_of_a_query_are_seconds():
