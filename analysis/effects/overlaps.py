@@ -141,7 +141,8 @@ def taken_out(table: pd.DataFrame, changes: Sequence[tuple[SlotExperiment, float
     """Return observations as if some features had done nothing: values over 1 plus the change of each that acts there.
 
     A feature that crosses an experiment evenly moves both of its arms alike, but also sets machines of one arm apart,
-    so errors from the spread of machines would count what cancels. For the same reason a wrong change does no harm.
+    so errors from the spread of machines would count what cancels. For the same reason a wrong change moves no
+    estimate; but changes that are estimated from the same machines take their noise along, a degree of freedom each.
 
     Parameters
     ----------

@@ -117,25 +117,16 @@ def name_of(source: Source) -> str:
     return "table" if isinstance(source, pd.DataFrame) else str(source)
 
 
-_STATEMENTS = frozenset(
-    [
-        "select",
-        "with",
-        "from",
-        "values",
-        "drop",
-        "create",
-        "insert",
-        "update",
-        "delete",
-        "alter",
-        "copy",
-        "attach",
-        "pragma",
-        "explain",
-    ]
+_QUERIES = frozenset(["select", "with"])
+_STATEMENTS = frozenset([
+    *("from", "values", "table", "show", "describe", "summarize", "drop", "create", "insert", "update", "delete"),
+    *("merge", "truncate", "alter", "copy", "attach", "load", "set", "call", "pragma", "explain"),
+])  # fmt: skip
+"""First words of what is no file, if no file has that name, nor could have by its end."""
+_FILE = re.compile(
+    r"[^'\"();=]*\.(csv|tsv|txt|log|jsonl?|ndjson|parquet|arrow|feather|swf|pb)(\.(gz|zst|bz2|xz))?", re.I
 )
-"""First words of what is no file, if no file has that name."""
+"""Names that are no statements, such as ``Copy of fleet.csv``."""
 
 
 def source_of(text: str, database: Path | None = None) -> Source:
@@ -147,9 +138,12 @@ def source_of(text: str, database: Path | None = None) -> Source:
     --------
     >>> source_of("select 1 AS job")
     TableQuery(sql='select 1 AS job', database=None)
+    >>> source_of("Copy of fleet.csv")
+    PosixPath('Copy of fleet.csv')
     """
-    words = text.split(maxsplit=1)
-    is_query = len(words) > 1 and words[0].lower().lstrip("(") in _STATEMENTS
+    words = text.lstrip("( \n\t").split(maxsplit=1)
+    first = words[0].lower() if len(words) > 1 else ""
+    is_query = first in _QUERIES or (first in _STATEMENTS and not _FILE.fullmatch(text))
     return TableQuery(text, database) if is_query and not _is_file(text) else Path(text)
 
 

@@ -1,7 +1,7 @@
 """Many experiments at once, each on slots of its own: what each changed, and whether they interact."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,10 @@ from scenarios.views.terminal import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+ROOM = 10
+"""Machines for each feature from which on what features change is taken out of experiments that they cross."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +275,8 @@ def experiments(
         raise FaultsError(faults)
     sizes = {str(name): int(count) for name, count in cut.value_counts().items()}
     met = [overlap for overlap in overlaps(planned, sizes) if overlap.meeting != "apart"]
-    effects = list(_without_crossing(effects, met, rows, whole, question))
+    crossed = {of.experiment.name: _crossing(of, effects, met, rows) for of in effects}
+    effects = list(_without_crossing(effects, crossed, rows, whole, question))
     effects = [replace(of, findings=(*own, *of.findings)) for own, of in zip(against, effects, strict=True)]
     meetings = tuple(_meetings(met, effects, rows, whole, question))
     effects = [_beside_others(of, meetings) for of in effects]
@@ -281,6 +286,7 @@ def experiments(
         *reading.notes,
         *of_plan,
         *([f"{plural(unplaced, 'machine')} of the tables are in no slot"] if unplaced else []),
+        *(f"{name} is estimated without what {_all(others)} changed" for name, others in crossed.items() if others),
     ]
     pairs = len(planned) * (len(planned) - 1) // 2
     return ExperimentsAnswer(tuple(effects), meetings, pairs, question.confidence, tuple(notes))
@@ -324,23 +330,40 @@ def _effect(
     return SlotEffect(experiment, answer, tuple(findings), mix.skew)
 
 
+def _crossing(
+    of: SlotEffect, effects: Sequence[SlotEffect], met: Sequence[Overlap], rows: pd.DataFrame
+) -> list[SlotEffect]:
+    """Return the experiments that cross one evenly, if it has machines enough to estimate all of them beside it.
+
+    What is taken out is estimated from the same machines, each change at the cost of one degree of freedom, which the
+    interval does not know of.
+    """
+    name = of.experiment.name
+    pairs = [{overlap.first, overlap.second} for overlap in met if overlap.meeting == "crossed"]
+    names = {other for pair in pairs if name in pair for other in pair}
+    crossing = [other for other in effects if other.experiment.name in names - {name}]
+    return crossing if _has_room(rows[rows["slot"].isin(of.experiment.slots)], len(crossing) + 1) else []
+
+
+def _has_room(rows: pd.DataFrame, features: int) -> bool:
+    return rows["machine"].nunique() >= ROOM * features
+
+
+def _all(effects: Sequence[SlotEffect]) -> str:
+    return ", ".join(of.experiment.name for of in effects)
+
+
 def _without_crossing(
     effects: Sequence[SlotEffect],
-    met: Sequence[Overlap],
+    crossed: Mapping[str, Sequence[SlotEffect]],
     rows: pd.DataFrame,
     jobs: pd.DataFrame | None,
     question: ExperimentsQuestion,
 ) -> Iterator[SlotEffect]:
     """Yield the experiments, those that others cross evenly estimated again without what these changed."""
-    changes = {of.experiment.name: (of.experiment, of.answer.change) for of in effects}
     planned = [of.experiment for of in effects]
     for of in effects:
-        names = [
-            {overlap.first, overlap.second} - {of.experiment.name}
-            for overlap in met
-            if overlap.meeting == "crossed" and of.experiment.name in {overlap.first, overlap.second}
-        ]
-        crossing = [changes[name] for (name,) in names]
+        crossing = [(other.experiment, other.answer.change) for other in crossed[of.experiment.name]]
         yield _effect(of.experiment, planned, taken_out(rows, crossing), jobs, question) if crossing else of
 
 
@@ -378,7 +401,8 @@ def _meetings(
         together, pair = None, (by_name[overlap.first], by_name[overlap.second])
         third = [of for of in by_name.values() if of not in pair]
         if overlap.meeting != "controls" and not any(aliased(pair, of, sizes) for of in third):
-            alone = taken_out(rows, [(of, changes[of.name]) for of in third])
+            room = third and _has_room(rows[rows["slot"].isin(pair[0].slots | pair[1].slots)], len(by_name))
+            alone = taken_out(rows, [(of, changes[of.name]) for of in third]) if room else rows
             together = interaction(alone, pair, jobs, chosen, level)
         yield MeetingExperiments(overlap, overlap.biases(changes), together)
 

@@ -165,7 +165,7 @@ _TEN_MODELS: Final = (
     *("skylake_6148", "icelake_8380", "naples_7601", "rome_7742", "milan_7763"),
 )
 _MODELS: Final = (
-    "where the ten platforms are ten models that are as their sheets say, for three of which one is there eight times",
+    "where the ten platforms are ten server models that are as their sheets say (here eight are configurations of one)",
     (("platforms", _TEN_MODELS), ("mechanisms.departure", False)),
     "where those eight run at half their clock and are as their sheets say",
     (

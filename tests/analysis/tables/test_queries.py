@@ -68,7 +68,7 @@ def test_statements_that_are_no_select_are_refused_as_such_unless_a_file_has_the
     with pytest.raises(ValueError, match="it should be one SELECT"):
         cells_of(source_of("DROP TABLE x"))
     (tmp_path / "rows.csv").write_text("job\na\n")
-    for text in ("FROM 'rows.csv'", "(SELECT * FROM 'rows.csv')"):
+    for text in ("FROM 'rows.csv'", "(SELECT * FROM 'rows.csv')", "( SELECT * FROM 'rows.csv')"):
         assert cells_of(source_of(text)).names == ["job"]
     (tmp_path / "from here.csv").write_text("job\na\n")
     assert source_of("from here.csv") == Path("from here.csv")
