@@ -50,7 +50,7 @@ def write_pprof(profile: ForeignProfile) -> bytes:
 
     Examples
     --------
-    >>> from analysis.profiling.formats.foreign import Sample
+    >>> from analysis.profiling.formats.foreign import Frame, Sample
     >>> from analysis.profiling.formats.pprof import read_pprof
     >>> profile = ForeignProfile((Measure("cycles"),), (Frame("f", "a.out", line=3),), (Sample((0,), (10,)),))
     >>> read_pprof(write_pprof(profile)).frames[0] == profile.frames[0]
