@@ -119,8 +119,8 @@ def read(source: Source, recipe: Recipe = AS_IT_IS) -> ServiceLog:
     for holds, column in columns.items():
         values[holds], problems = _times(cells, column) if holds == "timestamp" else _numbers(cells, column)
         faults += problems
-    if not faults:
-        faults += _of_all(cells, columns, values)
+    wrong = {fault.field for fault in faults}
+    faults += _of_all(cells, columns, values, wrong)
     if faults:
         raise FileError(faults)
     return _log(values)
@@ -183,16 +183,22 @@ def _times(cells: FileCells, column: LogColumn) -> tuple[Floats, list[FileFault]
     return np.asarray(since, dtype=np.float64), faults
 
 
-def _of_all(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
-    """Yield what is wrong with columns whose cells are all right: too few intervals, zeros, misses, spacing."""
-    types = [name for name in values if name.startswith(REQUESTS)]
-    time = "start" if "start" in values else "timestamp"
+def _of_all(
+    cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats], wrong: set[str]
+) -> Iterator[FileFault]:
+    """Yield what is wrong with whole columns: too few intervals, zeros, misses; and the spacing of intervals.
+
+    Sums need every cell, so that columns with wrong cells have none; the spacing is that of the stamps that are right.
+    """
+    types = [name for name in columns if name.startswith(REQUESTS)]
     needed, have = len(types) + 2, len(cells.lines)
+    right = {name: value for name, value in values.items() if columns[name].name not in wrong}
     if have < needed:
-        yield FileFault(2, 1, "rows", f"should be at least {needed} intervals, two more than types", str(have))
+        if types and not cells.faults:  # of a row that is no row it is not known whether it were one
+            yield FileFault(2, 1, "rows", f"should be at least {needed} intervals, two more than types", str(have))
     else:
-        yield from _zeros(cells, columns, values)
-    for upper, lower in pairwise(["instructions", *_levels(values)]):
+        yield from _zeros(cells, columns, right)
+    for upper, lower in pairwise(name for name in ("instructions", *_levels(values)) if name in right):
         # In total: the samples of a single interval may say so by chance.
         above, below = float(values[upper].sum()), float(values[lower].sum())
         if below > above > 0:
@@ -200,7 +206,9 @@ def _of_all(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[
             unit = ": is a unit such as _1e4 missing in a name?" if upper == "instructions" else ""
             problem = f"should be at most {columns[upper].name} in total, {above:g}{unit}"
             yield FileFault(1, cells.position(name), name, problem, f"{below:g}")
-    yield from _spacing(cells, columns[time].name, values[time])
+    time = next((name for name in ("start", "timestamp") if name in values), None)
+    if time is not None:
+        yield from _spacing(cells, columns[time].name, values[time])
 
 
 def _zeros(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[str, Floats]) -> Iterator[FileFault]:
@@ -208,7 +216,7 @@ def _zeros(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[s
     known = {name: value[~np.isnan(value)] for name, value in values.items() if name not in ("start", "timestamp")}
     zero = [name for name, value in known.items() if value.size and not value.any()]
     types = [name for name in values if name.startswith(REQUESTS)]
-    if set(types) <= set(zero):
+    if types and set(types) <= set(zero):
         yield FileFault(1, cells.position(columns[types[0]].name), f"{REQUESTS}TYPE", "should not all be 0", "zeros")
         zero = [name for name in zero if name not in types]
     for name in zero:
@@ -219,7 +227,7 @@ def _zeros(cells: FileCells, columns: Mapping[str, LogColumn], values: Mapping[s
 
 def _spacing(cells: FileCells, name: str, start_s: Floats) -> Iterator[FileFault]:
     """Yield a fault for every interval that is there twice, or starts at no multiple of their length."""
-    order = np.argsort(start_s, kind="stable")
+    order = np.argsort(start_s, kind="stable")[: np.count_nonzero(np.isfinite(start_s))]
     step = np.diff(start_s[order])
     again = np.zeros(len(start_s), dtype=bool)
     again[order[1:]] = step == 0

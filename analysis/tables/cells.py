@@ -72,6 +72,8 @@ class FileCells:
     """Places in the file of columns that go by another name than there."""
     notes: list[str] = field(default_factory=list)
     """What should be known of how its rows were taken."""
+    record: str = ""
+    """What `lines` count where a row is no line: the spans or the objects of a JSON document."""
 
     def position(self, name: str) -> int:
         """Return the column's place in the file, from 1; 0 of one that was computed from several."""
@@ -88,8 +90,14 @@ class FileCells:
         chosen = {name: column[rows].reset_index(drop=True) for name, column in columns.items()}
         types = {name: kind for name, kind in self.types.items() if columns[name] is self.columns.get(name)}
         missing = {name: [why.taken(rows) for why in whys] for name, whys in computed.items()}
-        return FileCells(
-            list(columns), chosen, self.lines[rows], self.faults, types, missing, dict(positions), self.notes
+        return replace(
+            self,
+            names=list(columns),
+            columns=chosen,
+            lines=self.lines[rows],
+            types=types,
+            computed=missing,
+            positions=dict(positions),
         )
 
     def text(self, name: str) -> "pd.Series[str]":
@@ -105,9 +113,8 @@ class FileCells:
             lacks = next((missing for missing in self.computed.get(name, ()) if missing.rows[row]), None)
             field, what = (name, problem) if lacks is None else lacks[:2]
             cell = (self.columns[field] if lacks is None or lacks.found is None else lacks.found).iloc[row]
-            yield FileFault(
-                int(self.lines[row]), self.position(field), field, what, f'"{"" if cell is None else cell}"'
-            )
+            line, got = int(self.lines[row]), f'"{"" if cell is None else cell}"'
+            yield FileFault(line, self.position(field), field, what, got, record=self.record)
 
 
 def name_of(source: Source) -> str:
@@ -123,6 +130,8 @@ _STATEMENTS = frozenset([
     *("merge", "truncate", "alter", "copy", "attach", "load", "set", "call", "pragma", "explain"),
 ])  # fmt: skip
 """First words of what is no file, if no file has that name, nor could have by its end."""
+_BEFORE = re.compile(r"(?:[\s(]|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.S)
+"""Blanks, comments and parentheses that a query may begin with."""
 _FILE = re.compile(
     r"[^'\"();=]*\.(csv|tsv|txt|log|jsonl?|ndjson|parquet|arrow|feather|swf|pb)(\.(gz|zst|bz2|xz))?", re.I
 )
@@ -138,10 +147,12 @@ def source_of(text: str, database: Path | None = None) -> Source:
     --------
     >>> source_of("select 1 AS job")
     TableQuery(sql='select 1 AS job', database=None)
+    >>> source_of("-- all jobs\\nselect 1 AS job")
+    TableQuery(sql='-- all jobs\\nselect 1 AS job', database=None)
     >>> source_of("Copy of fleet.csv")
     PosixPath('Copy of fleet.csv')
     """
-    words = text.lstrip("( \n\t").split(maxsplit=1)
+    words = _BEFORE.sub("", text, count=1).split(maxsplit=1)
     first = words[0].lower() if len(words) > 1 else ""
     is_query = first in _QUERIES or (first in _STATEMENTS and not _FILE.fullmatch(text))
     return TableQuery(text, database) if is_query and not _is_file(text) else Path(text)

@@ -22,10 +22,12 @@ class FileFault(NamedTuple):
     3:2: quota: should be a number, got "x"
     >>> print(FileFault(0, 0, "sample", "should be whole", "cut off", byte=7))
     byte 7: sample: should be whole, got cut off
+    >>> print(FileFault(3, 2, "start_us", "should be a number", '"x"', record="span"))
+    span 3: start_us: should be a number, got "x"
     """
 
     line: int
-    """From 1, which is a table's header; 0: the file as a whole, or the byte."""
+    """From 1, which is a table's header; 0: the file as a whole, or the byte; or the number of the record."""
     column: int
     """From 1; 0: the line as a whole."""
     field: str
@@ -34,6 +36,8 @@ class FileFault(NamedTuple):
     """What was found; empty where the problem says it."""
     byte: int | None = None
     """Offset in files that have no lines."""
+    record: str = ""
+    """What is counted where a record is no line, such as `span`."""
 
     def __str__(self) -> str:
         what = f"{self.field}: " if self.field else ""
@@ -44,6 +48,8 @@ class FileFault(NamedTuple):
         """The place with a colon and a blank after it; nothing for the file as a whole."""
         if self.byte is not None:
             return f"byte {self.byte}: "
+        if self.record and self.line:
+            return f"{self.record} {self.line}: "
         return f"{self.line}:{self.column}: " if self.column else f"{self.line}: " if self.line else ""
 
 
@@ -69,7 +75,7 @@ class FileError(WscError):
         """Return one line per fault, the first twenty, and how many more there are."""
         if not self.file:
             return [*map(str, self.printed), *([f"and {self.unprinted} more"] if self.unprinted else [])]
-        lines = [f"{self.file}:{'' if fault.line else ' '}{fault}" for fault in self.printed]
+        lines = [f"{self.file}:{'' if fault.line and not fault.record else ' '}{fault}" for fault in self.printed]
         others = f"{self.file}: {self.unprinted} more fault{'s' * (self.unprinted > 1)}"
         return [*lines, *([others] if self.unprinted else [])]
 

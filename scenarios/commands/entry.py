@@ -89,6 +89,8 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
     from scenarios.commands.app import app
 
+    # A query may begin with a comment, `-- as this`; no option has a blank there.
+    sys.argv[1:] = [f" {text}" if text[:2] == "--" and text[2:3].isspace() else text for text in sys.argv[1:]]
     try:
         app()
     except SystemExit as ending:  # libraries end with 1, which is an answer of some commands

@@ -37,6 +37,8 @@ class Fault:
     --seed: should be a whole number, got 1.5
     >>> print(Fault("", 0, 0, "days", "should be a number greater than 0", "0"))
     days: should be a number greater than 0, got 0
+    >>> print(Fault("spans.json", 3, 1, "start_us", "should be a number", shown("soon"), record="span"))
+    spans.json: span 3: start_us: should be a number, got "soon"
     """
 
     file: str
@@ -45,9 +47,13 @@ class Fault:
     field: str
     problem: str
     got: str = ""
+    record: str = ""
+    """What `line` counts where records are no lines, such as `span`."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        if self.record and self.line:
+            place = f"{self.file}: {self.record} {self.line}"
         if self.file.startswith("--"):
             place = f"{self.file}:{self.line}" if self.line > 1 else self.file
         field = f"{self.field}: " if self.field and self.file != f"--{self.field}" else ""
@@ -127,10 +133,10 @@ def _name_of(source: "Source") -> str:
 
 def _of_file(name: str, error: FileError) -> Iterator[Fault]:
     for fault in error.printed:
-        yield Fault(error.file or name, *fault[:5])
+        yield Fault(error.file or name, *fault[:5], record=fault.record)
     if error.unprinted:
-        line, column = error.faults[len(error.printed)][:2]
-        yield Fault(error.file or name, line, column, "", and_more(error.unprinted))
+        first = error.faults[len(error.printed)]
+        yield Fault(error.file or name, first.line, first.column, "", and_more(error.unprinted), record=first.record)
 
 
 def and_more(count: int) -> str:

@@ -132,12 +132,20 @@ def in_seconds(value_s: float) -> str:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the whole text of a log, unpacked if it is packed; refuse one that is cut off or damaged."""
+    """Return the whole text of a log, unpacked if it is packed; refuse one that is cut off or damaged.
+
+    Lines that end in a carriage return alone, as the first does then, end in a line feed in what is returned.
+    """
     with stream_of(path) as source:
         content, damage = salvaged(source)
     if damage is not None:
         raise FileError([damage.fault(content.count(b"\n"))])
-    return content
+    return content.replace(b"\r", b"\n") if _ends_in_returns(head_of(path)) else content
+
+
+def _ends_in_returns(head: bytes) -> bool:
+    """Return whether lines of a log that begins so end in a carriage return alone: the first does."""
+    return b"\r" in head.partition(b"\n")[0].rstrip(b"\r")
 
 
 def begin_of(path: Path) -> bytes:
@@ -152,15 +160,15 @@ def begin_of(path: Path) -> bytes:
 def pieces_of(path: Path, size: int) -> Iterator[tuple[bytes, int]]:
     """Yield a log's text in pieces of about so many bytes, whole lines, and how many lines each has; refuse damage.
 
-    Lines that end in a carriage return alone are told by the first piece, and end in a line feed in what is yielded.
+    Lines that end in a carriage return alone, as the first does then, end in a line feed in what is yielded.
     """
-    rest, lines, damage, old = b"", 0, None, None
+    rest, lines, damage = b"", 0, None
+    old = _ends_in_returns(head_of(path))
     with stream_of(path) as source:
         while damage is None:
             content, damage = salvaged(source, size)
             if not content:
                 break
-            old = b"\n" not in content and b"\r" in content[:-1] if old is None else old
             content = content.replace(b"\r", b"\n") if old else content
             end = content.rfind(b"\n")
             if end < 0:

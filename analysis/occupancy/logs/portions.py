@@ -45,6 +45,8 @@ from analysis.occupancy.logs.reading import (
 from analysis.occupancy.logs.records import (
     MANY_LINES,
     NO_OBJECTS,
+    OBJECT,
+    SPAN,
     SPAN_TIMES,
     UNLIKE,
     Times,
@@ -317,10 +319,12 @@ class PortionReader:
             return
         names = list[str]()
         for batch in batches(note=True):
-            cells = record_cells([dict(flat(row)) for _, row in batch], [number for number, _ in batch], names)
+            record = "" if of_lines else OBJECT
+            numbers = [number for number, _ in batch]
+            cells = record_cells([dict(flat(row)) for _, row in batch], numbers, names, record=record)
             names = names or list(cells.names)
             if not names:
-                raise no_fields(batch[0][1], batch[0][0])
+                raise no_fields(batch[0][1], batch[0][0], record)
             cells = with_path(cells)
             if not self.names:
                 self.form = None if any(self.options.stated()[:3]) else json_form(cells.names)
@@ -343,12 +347,14 @@ class PortionReader:
         self.form = None if any(self.options.stated()[:3]) else SPAN_TIMES[form]
         names, count, others, services = list[str](), 0, 0, set[str]()
         for every in spans(note=True):
-            batch = [span for span in every if answers_requests(span)] if served else every
-            others += len(every) - len(batch)
+            numbered = enumerate(every, count + others + 1)
+            lines = [number for number, span in numbered if not served or answers_requests(span)]
+            batch = [every[line - 1 - count - others] for line in lines]
             services |= {str(span["service"]) for span in batch if served}
+            count, others = count + len(batch), others + len(every) - len(batch)
             if batch:
-                cells = record_cells(batch, range(count + 1, count + 1 + len(batch)), names)
-                names, count = names or list(cells.names), count + len(batch)
+                cells = record_cells(batch, lines, names, record=SPAN)
+                names = names or list(cells.names)
                 yield from self._quickly(None, partial(_same, cells), 0)
         if not count:
             raise no_requests()

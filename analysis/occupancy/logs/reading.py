@@ -198,10 +198,10 @@ def is_json(head: bytes) -> bool:
 
     Examples
     --------
-    >>> is_json(b' {"ts": 1}'), is_json(b'[{"ts": 1}]'), is_json(b"[2024-01-01] x")
-    (True, True, False)
+    >>> is_json(b' {"ts": 1}'), is_json(b'[{"ts": 1}]'), is_json(b"[]"), is_json(b"[2024-01-01] x")
+    (True, True, True, False)
     """
-    return re.match(rb"\s*(?:\[\s*)?\{\s*[\"}]", head.removeprefix(b"\xef\xbb\xbf")) is not None
+    return re.match(rb"\s*(?:(?:\[\s*)?\{\s*[\"}]|\[\s*\]\s*$)", head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def line_form(head: bytes) -> tuple[str, Times] | None:
@@ -619,7 +619,7 @@ def _refuse_long(times: Mapping[str, TimeColumn], which: Roles, notes: Sequence[
     span_s = float(np.nanmax(stamp_s) - np.nanmin(stamp_s))
     what = f"should not be far longer than the whole log, {span_s:.4g} s: say --unit, or another column with --duration"
     shown = f"{times[name].value_s[row]:.4g} s"
-    raise FileError([FileFault(int(cells.lines[row]), cells.position(name), name, what, shown)])
+    raise FileError([FileFault(int(cells.lines[row]), cells.position(name), name, what, shown, record=cells.record)])
 
 
 def _named(table: pd.DataFrame) -> bool:

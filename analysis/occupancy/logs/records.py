@@ -39,6 +39,8 @@ RARE = 0.01
 """From so large a share of the lines on, those of another form are a finding; half of them are a fault."""
 MANY_LINES = 100_000
 """Lines from which on it is not waited for the end to tell that half of them are no objects."""
+SPAN, OBJECT = "span", "object"
+"""What is counted in a JSON document, whose lines mean nothing."""
 UNLIKE = "lines of another form"
 NO_OBJECTS = "lines that are no JSON objects"
 _BEGIN_BYTES, _TRIED = 1 << 23, 100
@@ -142,7 +144,8 @@ def json_records(path: Path) -> Records:
         If half of the lines are no objects, or nothing is in them.
     """
     notes, findings = list[str](), list[LogFinding]()
-    if has_object_lines(path):
+    of_lines = has_object_lines(path)
+    if of_lines:
         objects, lines, other = _object_lines(content_of(path))
         form = form_of_object(objects[0])
         notes, findings = left_out(np.asarray(other, dtype=np.int64), len(lines) + len(other), NO_OBJECTS)
@@ -157,18 +160,18 @@ def json_records(path: Path) -> Records:
         lines = list(range(1, len(rows) + 1))
         findings += other_objects(len(known) - len(rows), form)
     if form != PLAIN:
-        served = [row for row in rows if answers_requests(row)]
-        services = sorted({str(row["service"]) for row in served})
+        served = [at for at, row in enumerate(rows) if answers_requests(row)]
+        services = sorted({str(rows[at]["service"]) for at in served})
         notes += notes_on_spans(len(rows), len(rows) - len(served), services)
-        rows = served or rows
-        lines = list(range(1, len(rows) + 1))
+        lines = [at + 1 for at in served or range(len(rows))]
+        rows = [rows[line - 1] for line in lines]
     if not rows:
         raise no_requests()
     if form != PLAIN:
-        return Records(record_cells(rows, lines), SPAN_TIMES[form], notes, findings)
-    cells = record_cells([dict(flat(row)) for row in rows], lines)
+        return Records(record_cells(rows, lines, record=SPAN), SPAN_TIMES[form], notes, findings)
+    cells = record_cells([dict(flat(row)) for row in rows], lines, record="" if of_lines else OBJECT)
     if not cells.names:
-        raise no_fields(rows[0], lines[0])
+        raise no_fields(rows[0], lines[0], cells.record)
     return Records(with_path(cells), json_form(cells.names), notes, findings)
 
 
@@ -190,7 +193,7 @@ def other_objects(lost: int, form: str) -> list[LogFinding]:
     return [LogFinding("objects of another form", lost, evidence, "left out")] if lost else []
 
 
-def no_fields(row: JsonObject, line: int) -> FileError:
+def no_fields(row: JsonObject, line: int, record: str) -> FileError:
     """Return the error of JSON whose requests have no field: perhaps they are in a list in it."""
     problem = (
         "should be a request with its times, in a list or one after another, or spans in resourceSpans (OTLP) or data "
@@ -199,10 +202,12 @@ def no_fields(row: JsonObject, line: int) -> FileError:
     lists = [name for name, value in row.items() if isinstance(value, list)]
     hint = f" (jq '.{lists[0]}' FILE writes its list alone)" if len(lists) == 1 and lists[0].isidentifier() else ""
     shown = f"an object that has only {', '.join(lists)[:60]}" if lists else "an object without a field"
-    return FileError([FileFault(line, 1, "object", problem, shown + hint)])
+    return FileError([FileFault(line, 1, "" if record else OBJECT, problem, shown + hint, record=record)])
 
 
-def record_cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = ()) -> FileCells:
+def record_cells(
+    rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequence[str] = (), *, record: str = ""
+) -> FileCells:
     """Return requests as cells, with a number for each.
 
     Parameters
@@ -210,10 +215,11 @@ def record_cells(rows: Sequence[JsonRecord], lines: Sequence[int], names: Sequen
     rows : the requests
     lines : (n,) numbers of theirs
     names : of the fields; none: those of the first requests
+    record : what the numbers count: `SPAN`, `OBJECT`; nothing: lines
     """
     fields = list(names) or list(dict.fromkeys(name for row in islice(rows, 10_000) for name in row))
     columns = {name: pd.Series([_cell(row.get(name)) for row in rows], dtype=object) for name in fields}
-    return FileCells(fields, columns, np.asarray(lines, dtype=np.int64))
+    return FileCells(fields, columns, np.asarray(lines, dtype=np.int64), record=record)
 
 
 def json_form(names: Sequence[str]) -> Times | None:

@@ -74,7 +74,7 @@ def span_row(span: JsonObject, about: JsonObject) -> JsonRecord:
     start, end = (_whole(span.get(f"{name}TimeUnixNano")) for name in ("start", "end"))
     return {
         "start_ns": start,
-        "duration_ns": None if start is None or not end else end - start,
+        "duration_ns": _duration(start, end),
         "span_id": span.get("spanId"),
         "name": span.get("name"),
         "service": about.get("service.name"),
@@ -142,8 +142,17 @@ def listed(holder: JsonObject, *names: str) -> Iterator[JsonObject]:
         yield from (item for item in inner if isinstance(item, Mapping)) if isinstance(inner, list) else ()
 
 
-def _whole(value: object) -> int | None:
+def _duration(start: int | str | None, end: int | str | None) -> int | str | None:
+    """Return the time between both ends of a span, None if one is not known, and an end that is no number as it is."""
+    if isinstance(end, str):
+        return end
+    return end - start if end and isinstance(start, int) else None
+
+
+def _whole(value: object) -> int | str | None:
+    """Return a whole number, None of nothing, and whatever else there is as text, which is a fault of the log."""
+    text = "" if value is None else str(value)
     try:
-        return int(str(value))
+        return int(text)
     except ValueError:
-        return None
+        return text or None

@@ -140,6 +140,18 @@ def test_a_bad_row_is_located(file, row, message):
     assert said(written(file, [*GOOD[:3], row, last, GOOD[4].replace("180", "240")])).splitlines()[0] == message
 
 
+def test_wrong_stamps_and_whole_columns_are_told_beside_wrong_cells(file):
+    rows = ["0,1,1,9,3,1,,0", "60,x,1,9,3,1,,0", "60,1,1,9,3,1,,0", "soon,1,1,9,3,9,,0", "240,1,1,9,3,9,,0"]
+    assert said(written(file, [HEADER, *rows, "300,1,1,9,3,1,,0", "365,1,1,9,3,9,,0"])).splitlines() == [
+        "1:6: l2_misses: should be at most l1_misses in total, 21, got 31",
+        "1:8: utilisation: should not be 0 in every interval: leave the column out, got zeros",
+        '3:2: requests_buy: should be a number, got "x"',
+        '4:1: start_s: should be there once, got "60"',
+        '5:1: start_s: should be a number, got "soon"',
+        '8:1: start_s: should start a whole number of intervals of 60 s after the one before, got "365"',
+    ]
+
+
 def test_columns_of_others_become_ours_and_the_rest_is_left_aside(file):
     others = [f"{30 * i},b,7,99,2,1,1" for i in range(3)]
     lines = [

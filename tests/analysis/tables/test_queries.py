@@ -23,6 +23,14 @@ def test_a_file_whose_name_reads_as_a_query_is_a_file(tmp_path, monkeypatch):
     assert source_of(name) == Path(name)
 
 
+@pytest.mark.parametrize("before", ["-- as this\n", "/* a\nb */ ", "-- select\n\n/**/(", "--\r\n"])
+def test_a_query_may_begin_with_comments(before):
+    text = f"{before}SELECT 1 AS job{')' * before.count('(')}"
+    assert source_of(text) == TableQuery(text)
+    assert cells_of(source_of(text)).names == ["job"]
+    assert source_of(f"{before}fleet.csv") == Path(f"{before}fleet.csv")
+
+
 def test_a_query_over_files_is_a_table(tmp_path):
     pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "one.parquet")
     pd.DataFrame(ROWS, columns=["svc", "cpu"]).to_parquet(tmp_path / "two.parquet")

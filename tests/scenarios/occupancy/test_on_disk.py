@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from analysis.occupancy.logs.log import LogOptions
 from analysis.occupancy.logs.portions import Sizes
 from analysis.occupancy.logs.reading import read_log
+from analysis.tables.faults import FileError
 from models.errors import WscError
 from models.queues.serve import serve
 from scenarios.commands.app import app
@@ -438,6 +439,15 @@ def of_no_kind(document: Document) -> None:
             span.pop("kind")
 
 
+def with_wrong_times(document: Document) -> None:
+    """The fourth span is part of a request."""
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans[1]["startTimeUnixNano"] = "soon"
+    spans[2]["endTimeUnixNano"] = "late"
+    spans[3]["kind"] = 3
+    spans[4]["endTimeUnixNano"] = "1"
+
+
 def of_two_services(document: Document) -> None:
     other = json.loads(FORMATS["OTLP"].write(workload(150)).replace("shop", "stock"))["resourceSpans"][0]
     other["scopeSpans"] = [{"spans": other["scopeSpans"][0]["spans"][120:]}]
@@ -479,6 +489,15 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     ),
     "OTLP that is broken": lambda: otlp(indent=1).replace('"kind": 2,', '"kind": 2', 70).replace("2\n", "2,\n", 69),
     "OTLP without a span": lambda: '{"resourceSpans": []}',
+    "OTLP with wrong times": lambda: otlp(with_wrong_times),
+    "an empty array": lambda: " [ ]\n",
+    "an array with wrong times": lambda: json.dumps(
+        [{"arrival_s": at, "departure_s": "soon" if at == 7 else at + 1} for at in range(40)], indent=1
+    ),
+    "Traefik whose first lines end in carriage returns": lambda: (
+        FORMATS["Traefik"].write(workload(200)).replace("\n", "\r", 100)
+    ),
+    "AWS whose lines end in carriage returns": lambda: FORMATS["AWS ALB"].write(workload(200)).replace("\n", "\r"),
     "Jaeger over lines": lambda: json.dumps(json.loads(FORMATS["Jaeger"].write(workload(120))), indent=2),
     "objects over lines": lambda: "\n".join(json.dumps(row, indent=2) for row in day()[:200].to_dict("records")),
     "one object": lambda: json.dumps({"arrival_s": 1.0, "departure_s": 2.0}, indent=1),
@@ -515,6 +534,22 @@ def test_documents_and_jobs_are_read_part_by_part_as_the_whole(name, tmp_path):
         except WscError as error:
             answers.append(str(error))
     assert answers[1:] == answers[:1] * 2
+
+
+def test_faults_of_json_documents_name_the_span_or_the_object(tmp_path):
+    """Lines of a document mean nothing, and spans of other kinds count."""
+    for name, record in (("OTLP with wrong times", "span"), ("an array with wrong times", "object")):
+        (tmp_path / "log").write_text(DOCUMENTS[name]())
+        with pytest.raises(FileError) as refused:
+            read_log(tmp_path / "log")
+        places = {"span": (2, 3, 5), "object": (8,)}[record]
+        assert [str(fault).split(":")[0] for fault in refused.value.faults] == [f"{record} {at}" for at in places]
+
+
+def test_lines_that_end_in_carriage_returns_are_lines(tmp_path):
+    for name in ("Traefik whose first lines end in carriage returns", "AWS whose lines end in carriage returns"):
+        (tmp_path / "log").write_text(DOCUMENTS[name](), newline="")
+        assert len(read_log(tmp_path / "log").table) == 200
 
 
 @pytest.mark.parametrize("name", MIXED)
