@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.profiling.frames import AnyInts
+from analysis.profiling.intervals import ClusteredProfile
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
 from analysis.profiling.row_groups import Numbering, SampleBatch, SampleFile, batches
 from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
 from analysis.profiling.storage import TAKEN, ProfileError
-from analysis.profiling.sums import frame, key_locations, name_processes, unrated
+from analysis.profiling.sums import frame, key_locations, name_processes, quoted, unrated
 from analysis.profiling.views import MOST_VALUE, Counts
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
@@ -31,7 +32,7 @@ _Reduced = tuple[AnyInts, AnyInts, Amounts]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedEntries:
-    """Sums of one part, in order of key and place: arrays of n entries."""
+    """Sums of one part: arrays of n entries, in order of key and place, or as `CountedSamples.raw` has them."""
 
     key: AnyInts
     """Row of `CountedSamples.keys`."""
@@ -65,19 +66,33 @@ class CountedSamples:
     """Samples by process and by place; sums are exact up to 2**53."""
 
     keys: pd.DataFrame
-    """(K,) of each process the query's dimensions, `samples`, and `scale`: events that a count of one stands for."""
+    """(K,) the query's dimensions of processes, `samples`, and `scale`: events that a count of one stands for; in order
+    of dimensions and scale."""
     places: pd.DataFrame
-    """(L,) the query's dimensions of locations."""
+    """(L,) the query's dimensions of locations, in order."""
     parts: int
     samples: int
     """Samples in all."""
     put: tuple[_PutAway, ...]
     shelf: Shelf
 
+    @property
+    def whole(self) -> bool:
+        """Whether each sample stands for its key's scale."""
+        return all(len(put.columns) == 3 for put in self.put)
+
+    def raw(self, part: int) -> CountedEntries:
+        """Return the entries of a part in no order, some pairs of key and place several times."""
+        if not self.put:
+            return CountedEntries(*np.zeros((2, 0), dtype=np.int32), *np.zeros((2, 0)))
+        key, place, *sums = (self._column(at, part) for at in range(len(self.put[0].columns)))
+        value = sums[0] * self.keys["scale"].to_numpy(np.float64)[key]
+        return CountedEntries(key, place, sums[-1].astype(np.float64), value)
+
     def entries(self, part: int) -> CountedEntries:
         """Return the entries of a part."""
         if not self.put:
-            return CountedEntries(*np.zeros((2, 0), dtype=np.int32), *np.zeros((2, 0)))
+            return self.raw(part)
         key, place = self._column(0, part), self._column(1, part)
         order = ordered(key, ordered(place, np.arange(len(place), dtype=np.int32)))
         key, place = key[order], place[order]
@@ -123,16 +138,17 @@ def count_samples(
         If samples lack a rate, or sums are too large.
     """
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS]
-    name_processes(cursor, query, [name for name in query.by if of_process(name)])
+    by_process = [name for name in query.by if of_process(name)]
+    name_processes(cursor, query, by_process)
     key_locations(cursor, query, by_location)
-    keys = frame(cursor, "SELECT * REPLACE (scale::DOUBLE AS scale) FROM named_processes")
-    cursor.execute("DROP TABLE named_processes")
-    process = keys.pop("process").to_numpy(np.int64)
-    places = frame(cursor, "SELECT * FROM location_keys ORDER BY lkey").drop(columns="lkey")
-    location = frame(cursor, f"SELECT location, lkey - {int(bool(by_location))} AS place FROM location_map")
+    process, keys = _keys(cursor, by_process)
+    places = frame(cursor, f"SELECT * FROM location_keys ORDER BY {quoted(*by_location) or 'lkey'}")
+    rank = np.empty(len(places) + 1, dtype=np.int32)
+    rank[places.pop("lkey")] = np.arange(len(places))
+    location = frame(cursor, "SELECT location, lkey FROM location_map")
     numberings = (
-        Numbering.of(process, np.arange(len(keys))),
-        Numbering.of(location["location"].to_numpy(np.int64), location["place"].to_numpy(np.int32)),
+        Numbering.of(*process),
+        Numbering.of(location["location"].to_numpy(np.int64), rank[location["lkey"]]),
     )
     del process, location
     amounts = ["count", TAKEN][: 1 + counts.taken]
@@ -151,8 +167,26 @@ def count_samples(
     return CountedSamples(keys, places, parts, int(totals[-1].sum()), put, shelf)
 
 
-def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the sums of each part by place and cluster, with the value of a dimension that each part has one of.
+def _keys(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> tuple[tuple[Ints, AnyInts], pd.DataFrame]:
+    """Return the numbers of `named_processes` and their keys, and these in order: processes of one scale are one.
+
+    Parameters
+    ----------
+    cursor : that has the table, which is dropped
+    by : dimensions
+    """
+    names = quoted(*by, "scale", "rated")
+    rows = frame(cursor, f"SELECT * REPLACE (scale::DOUBLE AS scale) FROM named_processes ORDER BY {names}")
+    cursor.execute("DROP TABLE named_processes")
+    process = rows.pop("process").to_numpy(np.int64)
+    new = np.ones(len(rows), dtype=np.bool_)
+    if len(rows):
+        new[1:] = np.any([(rows[name] != rows[name].shift()).to_numpy(np.bool_)[1:] for name in rows], axis=0)
+    return (process, np.cumsum(new, dtype=np.int32) - 1), rows[new].reset_index(drop=True)
+
+
+def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, ClusteredProfile]]:
+    """Yield each part by place and cluster, with the value of a dimension that each part has one of.
 
     Parameters
     ----------
@@ -160,17 +194,23 @@ def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterato
     apart, cluster : dimensions of processes
     """
     names, clusters = (pd.factorize(counted.keys[name], sort=True) for name in (apart, cluster))
-    (place,) = counted.places.columns
-    functions = pd.factorize(counted.places[place], sort=True)
     for part, name in enumerate(names[1]):
         entries = counted.entries(part).positive()
-        if not len(entries.key):
-            continue
-        pair = clusters[0][entries.key] * np.int64(len(functions[1])) + functions[0][entries.place]
-        pairs, code = np.unique(pair, return_inverse=True)
-        sums = {key: np.bincount(code, getattr(entries, key)) for key in ("samples", "value")}
-        function = pd.Categorical.from_codes(pairs % len(functions[1]), functions[1])
-        yield str(name), pd.DataFrame({place: function, cluster: clusters[1][pairs // len(functions[1])], **sums})
+        if len(entries.key):
+            code, place = clusters[0][entries.key], entries.place
+            sums = np.array([entries.samples, entries.value])
+            if not _rising(code, place):
+                order = ordered(code, ordered(place, np.arange(len(place), dtype=np.int32)))
+                code, place, sums = code[order], place[order], sums[:, order]
+                left = slice(add_equal(code, place, sums))
+                code, place, sums = code[left], place[left], sums[:, left]
+            yield str(name), ClusteredProfile.of_numbers(counted.places, (place, code), *sums)
+
+
+def _rising(first: AnyInts, second: AnyInts) -> bool:
+    """Return whether pairs of numbers are in order, each there once."""
+    above, same = first[1:] > first[:-1], first[1:] == first[:-1]
+    return bool((above | (same & (second[1:] > second[:-1]))).all())
 
 
 def _reduced(

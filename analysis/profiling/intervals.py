@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Profile, Query
 from analysis.profiling.regressions.coded import distinct, numbered
 from analysis.profiling.shelf import give_back_memory
@@ -92,6 +93,27 @@ class ClusteredProfile:
             samples.astype(np.float64),
             np.bincount(code, value, len(names)).astype(np.float64),
         )
+
+    @classmethod
+    def of_numbers(
+        cls, keys: pd.DataFrame, pairs: tuple[AnyInts, AnyInts], samples: Floats, value: Floats
+    ) -> "ClusteredProfile":
+        """Return what is in numbers already; keys and clusters without samples are left out.
+
+        Parameters
+        ----------
+        keys : names, in order
+        pairs : (rows,) places of keys and numbers of clusters, each pair once
+        samples, value : (rows,) above 0
+        """
+        key, cluster = pairs
+        total = np.bincount(key, value, len(keys))
+        order = np.argsort(-total, kind="stable")[: int((total > 0).sum())]
+        place = np.empty(len(keys), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        size = np.bincount(cluster, value)
+        number = np.cumsum(size > 0) - 1
+        return cls(keys.iloc[order], place[key], number[cluster], value, samples, size[size > 0].astype(np.float64))
 
     @property
     def total(self) -> float:

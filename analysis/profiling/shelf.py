@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from models.arrays import Floats
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _MOST_BYTES = 8_000_000
 """Bytes from which on they are in a file."""
@@ -60,6 +62,24 @@ class Shelf:
         count = (place.length if last is None else last) - first
         self._file.seek(place.at + first * kind.itemsize)
         return np.frombuffer(self._file.read(count * kind.itemsize), kind)
+
+
+def narrow(amounts: Floats) -> "np.ndarray[tuple[int], np.dtype[Any]]":
+    """Return whole numbers in the smallest type that holds them, other numbers as they are.
+
+    Parameters
+    ----------
+    amounts : 0 or more
+
+    Examples
+    --------
+    >>> narrow(np.array([1.0, 300.0])).dtype, narrow(np.array([0.5])).dtype
+    (dtype('uint16'), dtype('float64'))
+    """
+    most = float(amounts.max(initial=0.0))
+    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), None)
+    own = amounts if kind is None else amounts.astype(kind)
+    return own if kind is None or (own == amounts).all() else amounts
 
 
 def give_back_memory() -> None:

@@ -15,7 +15,7 @@ from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.regressions.coded import distinct, numbered
-from analysis.profiling.shelf import Shelf, give_back_memory
+from analysis.profiling.shelf import Shelf, give_back_memory, narrow
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.code.compiled import njit
 
@@ -43,7 +43,7 @@ _LASTING_PAIRS = 200
 
 
 @dataclass(slots=True)
-class _Spread:
+class Spread:
     """Sums over days by which the spread between machines is measured; arrays of one entry for each function."""
 
     square: Floats
@@ -63,6 +63,7 @@ class _Spread:
 
     @classmethod
     def of(cls, functions: int) -> Self:
+        """Return the sums of nothing yet."""
         return cls(*np.zeros((len(fields(cls)), functions)))
 
     def add_clumps(self, entries: tuple[AnyInts, AnyInts, Floats], visits: tuple[Ints, Floats]) -> None:
@@ -71,14 +72,37 @@ class _Spread:
         sums, squares = (np.bincount(stratum, amount).astype(np.float64) for amount in (size, size**2))
         _add_clumps(entries, visits, (sums, squares), (self.clumped, self.by_visit, self.largest))
 
-    def wider(self, functions: int) -> "_Spread":
+    def wider(self, functions: int) -> "Spread":
         """Return the sums with room for more functions."""
         more = np.zeros(functions - len(self.mean))
-        return _Spread(*(np.concatenate([getattr(self, part.name), more]) for part in fields(self)))
+        return Spread(*(np.concatenate([getattr(self, part.name), more]) for part in fields(self)))
+
+    def noise(self, large: Ints, lasting: float) -> Noise:
+        """Return the noise of some functions.
+
+        Parameters
+        ----------
+        large : (F,) their numbers
+        lasting : part of the variance that stays with the machine
+        """
+        mean, concentration = np.maximum(self.mean[large], 1e-300), self.concentration[large]
+        own = self.square[large] / np.maximum(self.pairs[large], 1e-300)
+        days, usual_count = mean**2 / np.maximum(concentration, 1e-300), concentration / mean
+        variance = smoothed(own, self.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
+        clumps = np.maximum(_beyond(own * usual_count, variance * usual_count, days), self._clumps(large, variance))
+        return Noise(variance * usual_count, lasting, clumps=clumps)
+
+    def _clumps(self, large: Ints, variance: Floats) -> Floats:
+        """Return (F,) dispersions of counts on visits beyond those of machines' variances of log shares."""
+        mean, by_visit = np.maximum(self.mean[large], 1e-300), self.by_visit[large]
+        own, usual_count = self.clumped[large] / mean, by_visit / mean
+        heavy = own > usual_count
+        own = np.where(heavy, np.maximum(own, self.largest[large] / _TAIL - 1.0), own)
+        return _beyond(own, variance * usual_count, mean**2 / np.maximum(by_visit, 1e-300))
 
 
 @dataclass(slots=True)
-class _Lasting:
+class Lasting:
     """Deviations of machines, day by day, of the pairs of function and stratum that are largest."""
 
     rows: list[pd.DataFrame] = field(default_factory=list)
@@ -206,7 +230,7 @@ class _Reading:
         self.numbers: AnyInts = np.zeros(0, dtype=np.int32)
         self.strata: dict[tuple[str, str, str], int] = {}
         self.machines: dict[object, int] = {}
-        self.spread, self.lasting = _Spread.of(0), _Lasting()
+        self.spread, self.lasting = Spread.of(0), Lasting()
         self.largest: set[int] = set()
         self.shelf, self.days = Shelf(), list[ShelvedDay]()
         self.value = self.total = np.zeros(0)
@@ -237,7 +261,7 @@ class _Reading:
             self.exposure,
             (value / np.maximum(total, 1.0))[large] * total.sum() / max(float(value.sum()), 1e-300),
             self.exposure.sum(axis=0),
-            self._noise(large),
+            self.spread.noise(large, self.lasting.share()),
             *self._geometries(),
             side_by_side=self.side_by_side,
             geometry_of=cache(partial(Geometry.of, self.by_machine, self.clock.day, self.clock.period)),
@@ -293,7 +317,7 @@ class _Reading:
         key = key[order]
         del order
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
-        self.days.append(ShelvedDay(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(_narrow(samples))))
+        self.days.append(ShelvedDay(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(narrow(samples))))
         self.spread = self.spread.wider(count)
         on_visits = np.bincount(together, own, len(visits)).astype(np.float64)
         self.spread.add_clumps((function, together[key], samples), (sizes[visits[:, 0], 0], on_visits))
@@ -376,24 +400,6 @@ class _Reading:
         mean = rows["share"] * rows["size"]
         strays = rows[["pair", "machine"]].assign(stray=rows["samples"] - mean, mean=mean)
         self.lasting.rows.append(strays)
-
-    def _noise(self, large: Ints) -> Noise:
-        spread = self.spread
-        mean, concentration = np.maximum(spread.mean[large], 1e-300), spread.concentration[large]
-        own = spread.square[large] / np.maximum(spread.pairs[large], 1e-300)
-        days, usual_count = mean**2 / np.maximum(concentration, 1e-300), concentration / mean
-        variance = smoothed(own, spread.pairs[large] / np.maximum(concentration, 1e-300) * days, usual_count)
-        clumps = np.maximum(_beyond(own * usual_count, variance * usual_count, days), self._clumps(large, variance))
-        return Noise(variance * usual_count, self.lasting.share(), clumps=clumps)
-
-    def _clumps(self, large: Ints, variance: Floats) -> Floats:
-        """Return (F,) dispersions of counts on visits beyond those of machines' variances of log shares."""
-        spread = self.spread
-        mean, by_visit = np.maximum(spread.mean[large], 1e-300), spread.by_visit[large]
-        own, usual_count = spread.clumped[large] / mean, by_visit / mean
-        heavy = own > usual_count
-        own = np.where(heavy, np.maximum(own, spread.largest[large] / _TAIL - 1.0), own)
-        return _beyond(own, variance * usual_count, mean**2 / np.maximum(by_visit, 1e-300))
 
 
 def _beyond(own: Floats, usual: Floats, units: Floats) -> Floats:
@@ -484,14 +490,6 @@ def _add_clumps(
         alone = share * (1.0 - share) * (every - squares / max(every, 1e-300))
         clumped[own] += square - 2.0 * share * cross + share**2 * squares - alone
         by_visit[own] += share**2 * squares
-
-
-def _narrow(samples: Floats) -> "np.ndarray[tuple[int], np.dtype[Any]]":
-    """Return whole numbers in the smallest type that holds them, other numbers as they are."""
-    most = float(samples.max(initial=0.0))
-    kind = next((kind for kind in (np.uint8, np.uint16, np.uint32) if most <= np.iinfo(kind).max), None)
-    own = samples if kind is None else samples.astype(kind)
-    return own if kind is None or (own == samples).all() else samples
 
 
 def _longer(values: Floats, rows: int) -> Floats:

@@ -77,8 +77,7 @@ def unsuited(
     if own not in DIMENSIONS or own in ("application", "function"):
         raise QueryError(f"across: should be another dimension than {own}")
     rows, total = [], 0.0
-    for name, part in database.clustered_apart(of_fleet(database, event, ("function",)), "application", own):
-        data = ClusteredProfile.of(part, own)
+    for name, data in database.clustered_apart(of_fleet(database, event, ("function",)), "application", own):
         total += data.total
         if not name.startswith("["):
             rows.append((name, data.total, *_differences(data), float(data.shares.max())))
@@ -104,6 +103,5 @@ def _differences(data: ClusteredProfile) -> tuple[int, float, float, float]:
     distance = 1.0 + np.bincount(data.cluster, apart, len(data.size))
     weight = data.size[used] / data.size[used].sum()
     mean = float(weight @ distance[used])
-    counts, place = np.unique(samples[used], return_inverse=True)
-    expected = float(weight @ np.array([expected_distance(shares, float(count)) for count in counts])[place])
+    expected = float(weight @ (expected_distance(shares, 1.0) * np.sqrt(1.0 / samples[used])))
     return int(used.sum()), mean, expected, math.sqrt(max(mean**2 - expected**2, 0.0))

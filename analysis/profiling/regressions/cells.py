@@ -112,6 +112,10 @@ class CostCells:
     """(F,) places of the functions."""
     count: Floats
     """(R,) samples."""
+    size: Floats
+    """(C,) samples of each cell."""
+    pairs: float
+    """What the squares of rows' strays from their cells are divided by for a variance between clusters."""
     scale: Floats
     """(R,) estimated events of the fleet that one of them stands for."""
     sampled: SparseSamples
@@ -126,20 +130,9 @@ class CostCells:
     """Variance of log odds between clusters that is usual in the application."""
 
     @property
-    def size(self) -> Floats:
-        """(C,) samples of each cell."""
-        return np.bincount(self.cell, self.count, len(self.tags)).astype(np.float64)
-
-    @property
     def place(self) -> Ints:
         """(R,) number of each row's block."""
         return self.block[self.unit]
-
-    @property
-    def pairs(self) -> float:
-        """What the squares of rows' strays from their cells are divided by for a variance between clusters."""
-        squares, cubes = (np.bincount(self.cell, self.count**power, len(self.tags)) for power in (2, 3))
-        return float((squares - 2 * cubes / self.size + squares**2 / self.size**2).sum())
 
     def parts(self) -> Iterator[slice]:
         """Yield functions, so many at a time that a dense array of them and all rows is small."""
@@ -175,30 +168,37 @@ def cells(table: pd.DataFrame, cluster: str) -> Iterator[CostCells]:
     ----------
     table : columns later, application, function (place), tags, the cluster, samples, value
     """
-    yield from cost_cells(coded(table, cluster))
+    functions = int(table["function"].max()) + 1 if len(table) else 0
+    yield from cost_cells(coded(table, cluster), functions)[0]
 
 
-def cost_cells(table: CodedTable) -> list[CostCells]:
-    """Return the cells of every application that was seen in both periods.
+def cost_cells(table: CodedTable, functions: int) -> tuple[list[CostCells], Floats]:
+    """Return the cells of every application that was seen in both periods, and (2, F) value of each function in them.
 
     Parameters
     ----------
     table : both periods
+    functions : F
     """
     keys, shelf, counted = table.keys, Shelf(), []
     tags = [name for name in TAGS if name in keys.columns]
     cell, combined = distinct(keys, ["application", "later", *tags])
+    combined = combined[["later", *tags]].astype(object)  # whose rows are quickly taken
+    periods = combined["later"].to_numpy(np.bool_)
+    value, later = np.zeros((2, functions)), keys["later"].to_numpy(np.int64)
     places = [name for name in _BLOCK if name in tags]
     blocks = distinct(combined, places)[0] if places else np.zeros(len(combined), dtype=np.int64)
     group = keys["group"].to_numpy(np.int64)
     for at, application in enumerate(table.applications):
-        here = slice(*table.first[at : at + 2].tolist())
+        here, entries = slice(*table.first[at : at + 2].tolist()), table.entries(at)
+        place = later[here][entries.key] * functions + entries.function
+        value += np.bincount(place, entries.value, 2 * functions).reshape(2, functions)
         first, last = int(cell[here].min()), int(cell[here].max())
-        about = combined.iloc[first : last + 1].reset_index(drop=True)
-        if about["later"].nunique() == 2:
+        if len(set(periods[first : last + 1].tolist())) == 2:
+            about = combined.iloc[first : last + 1].reset_index(drop=True)
             who = cell[here] - first, group[here]
             block = np.unique(blocks[first : last + 1], return_inverse=True)[1].astype(np.int64)
-            own = _counted(application, (about[["later", *tags]], block), who, table.entries(at), shelf)
+            own = _counted(application, (about, block), who, entries, shelf)
             counted += [own] if len(own.functions) else []
     moments = [_moments(own) for own in counted]
     together, apart = (sum(own[i] for own in moments) for i in (2, 3))
@@ -206,7 +206,7 @@ def cost_cells(table: CodedTable) -> list[CostCells]:
     return [
         replace(own, lasting=share * between, passing=(1.0 - share) * between, usual=usual)
         for own, (between, usual, _, _) in zip(counted, moments, strict=True)
-    ]
+    ], value
 
 
 def _counted(
@@ -237,6 +237,7 @@ def _counted(
     samples = entries.value[large] * (count / total)[row[large]]
     sampled = SparseSamples.of(row[large], column[large], samples, (len(first), len(functions)), shelf)
     none = np.zeros(len(functions))
+    size, squares, cubes = (np.bincount(cell, count**power, len(tags)).astype(np.float64) for power in (1, 2, 3))
     return CostCells(
         application,
         tags,
@@ -246,6 +247,8 @@ def _counted(
         block=block[cell][start],
         functions=functions,
         count=count,
+        size=size,
+        pairs=float((squares - 2 * cubes / size + squares**2 / size**2).sum()),
         scale=total / count,
         sampled=sampled,
         pooled=_pooled(sampled, count, block[cell]),
@@ -271,7 +274,9 @@ def members(group: Ints, groups: int) -> csr_array:
     group : (R,) number of each row's group
     groups : G
     """
-    return csr_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group)))
+    rows = ordered(group, np.arange(len(group), dtype=np.int32))
+    first = np.append(0, np.cumsum(np.bincount(group, minlength=groups))).astype(np.int32)
+    return csr_array((np.ones(len(group)), rows, first), shape=(groups, len(group)))
 
 
 def summed(member: csr_array, values: Floats) -> Floats:

@@ -145,20 +145,3 @@ def numbered(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
         key, size = key * wide + part, size * wide
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     return number.astype(np.int64), first.astype(np.int64)
-
-
-def totals(table: CodedTable, functions: int) -> Floats:
-    """Return (2, F) value of each function in the earlier period and in the later one.
-
-    Parameters
-    ----------
-    table : both periods
-    functions : F
-    """
-    sums = np.zeros((2, functions))
-    later = table.keys["later"].to_numpy(np.int64)
-    for at, first in enumerate(table.first[:-1].tolist()):
-        entries = table.entries(at)
-        place = later[first + entries.key] * functions + entries.function
-        sums += np.bincount(place, entries.value, 2 * functions).reshape(2, functions)
-    return sums

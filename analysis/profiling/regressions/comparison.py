@@ -19,7 +19,7 @@ from analysis.profiling.regressions.causes import (
     sums_of,
 )
 from analysis.profiling.regressions.cells import CostCells, cost_cells
-from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable, totals
+from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
 from analysis.statistics import NotEnoughDataError
@@ -169,11 +169,11 @@ class CostComparison:
         cluster : what was drawn
         """
         _refuse_few(table.keys, cluster)
-        rolled, all_cells = rolled_out(table.keys), cost_cells(table)
+        rolled, (all_cells, value) = rolled_out(table.keys), cost_cells(table, len(functions))
         all_sums = sums_of(all_cells, rolled)
         drifts = DriftBeside.of(all_cells, all_sums)
         fits = fitted(all_sums, len(functions), drifts.usual)
-        return cls(functions, totals(table, len(functions)), _Fitted(all_cells, all_sums, drifts, fits))
+        return cls(functions, value, _Fitted(all_cells, all_sums, drifts, fits))
 
     def alarms(self, criteria: AlarmCriteria | None = None) -> pd.DataFrame:
         """Return the functions that became more expensive; parameter and columns as of `alarms`."""

@@ -73,7 +73,7 @@ class _Exemplary:
     def of(cls, all_cells: Sequence[CostCells], function: int) -> Self:
         """Return that of a function; parameters as of `expected_factor`."""
         rows = rows_of(all_cells, function, observed=False)
-        blocks, block = len(rows.application), rows.block[rows.unit]
+        blocks, block = len(rows.application), rows.within
         base = np.zeros(blocks)
         base[block] = rows.expected
         side = 2 * block + (rows.later > 0)
@@ -102,17 +102,17 @@ class _Exemplary:
         square = self.apart[0] * alone + self.apart[1] * self.between[owner, None] * alone**2
         apart = np.bincount(owner, (square / both**2 - self.apart[0] / both).sum(axis=1))
         own = np.where(several, apart / np.where(several, self.pairs, 1.0), self.between)
-        inside = rows.count * ((self.usual * several)[owner] * both[:, 0])[rows.block][rows.unit]
-        support = np.bincount(owner[rows.block][rows.unit], (inside / (1.0 + inside)) ** 2)
+        inside = rows.count * ((self.usual * several)[owner] * both[:, 0])[rows.within]
+        support = np.bincount(rows.owner, (inside / (1.0 + inside)) ** 2)
         grown = (own * support + self.usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS)
         # What of the variance was the function's own beforehand stays so.
         grown = np.maximum(grown, self.between)
         exemplary = replace(
             rows,
             share=shares.ravel()[self.side],
-            expected=pooled[rows.block][rows.unit],
+            expected=pooled[rows.within],
             lasting=(self.lasting * grown)[owner][rows.block],
-            passing=((1.0 - self.lasting) * grown)[owner][rows.block][rows.unit],
+            passing=((1.0 - self.lasting) * grown)[rows.owner],
         )
         return exact_factor(exemplary, float(np.log(factor)), drift)
 

@@ -74,6 +74,10 @@ class FunctionRows:
     """(U,) variance of log odds between units."""
     passing: Floats
     """(N,) variance of log odds within units."""
+    within: Ints
+    """(N,) block of each row."""
+    owner: Ints
+    """(N,) application of each row."""
 
 
 def rows_of(all_cells: Sequence[CostCells], function: int, *, observed: bool = True) -> FunctionRows:
@@ -93,16 +97,20 @@ def rows_of(all_cells: Sequence[CostCells], function: int, *, observed: bool = T
     shares = expected
     if observed:
         shares = [cells.sampled.dense(slice(at, at + 1), len(cells.count))[:, 0] / cells.count for cells, at in pairs]
+    block = np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units)
+    unit = np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows)
     return FunctionRows(
         application=np.repeat(np.arange(len(all_cells)), blocks),
-        block=np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units),
-        unit=np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows),
+        block=block,
+        unit=unit,
         later=np.concatenate([cells.later for cells in all_cells]),
         count=np.concatenate([cells.count for cells in all_cells]),
         share=np.concatenate(shares),
         expected=np.concatenate(expected),
         lasting=np.repeat([cells.lasting[at] for cells, at in pairs], units),
         passing=np.repeat([cells.passing[at] for cells, at in pairs], rows),
+        within=block[unit],
+        owner=np.repeat(np.arange(len(all_cells)), rows),
     )
 
 
@@ -173,7 +181,6 @@ class Solver:
 
     def __init__(self, rows: FunctionRows, acts: Floats, drift: float) -> None:
         self.rows, self.acts, self.drift = rows, acts, drift
-        self.owner = rows.application[rows.block][rows.unit]
         self.everywhere = bool((acts == rows.later).all())
         """Whether the cause is the later period itself."""
         self.weight = self.load = self.shrinkage = self.precision = np.zeros(0)
@@ -219,7 +226,7 @@ class Solver:
         log = float((score - self.shift * self.common * pull).sum()) / information
         moved = self.shift * (pull - log * self.common)
         level = levels - log * self.acting - moved[rows.application] * self.period
-        return log, information, level[rows.block][rows.unit] + moved[self.owner] * rows.later
+        return log, information, level[rows.within] + moved[rows.owner] * rows.later
 
     def _projected(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the inverse covariance times (N,) values, levels projected out, and (B,) these levels."""
@@ -231,18 +238,18 @@ class Solver:
 
     def _product(self, left: Floats, right: Floats) -> Floats:
         """Return sums over rows of each application."""
-        return np.bincount(self.owner, left * right).astype(np.float64)
+        return np.bincount(self.rows.owner, left * right).astype(np.float64)
 
 
 def _freedom(rows: FunctionRows, acts: Floats, weight: Floats) -> float:
     """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
-    blocks, block = len(rows.application), rows.block[rows.unit]
-    load, inside = np.bincount(block, weight, blocks), np.bincount(block, weight * acts, blocks)
-    mixed = ((inside > 0) & (inside < load))[block]
+    acting = weight * acts
+    by_unit = [np.bincount(rows.unit, part, len(rows.block)) for part in (acting, weight - acting)]
+    within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
+    mixed = ((within > 0) & (without > 0))[rows.block]
     sides = []
-    for here in (mixed & (acts > 0), mixed & (acts <= 0)):
-        units = np.bincount(rows.unit[here], weight[here])
-        sides.append(float(units.sum() ** 2 / (units**2).sum()) if here.any() else 0.0)
+    for units in (part * mixed for part in by_unit):
+        sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
     if min(sides) <= 1.0:
         return PRIOR_CLUSTERS
     spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)

@@ -12,7 +12,7 @@ from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, edges, partly_named
 from analysis.profiling.regressions.comparison import CostComparison
-from analysis.profiling.shelf import Shelf, ShelfPlace
+from analysis.profiling.shelf import Shelf, ShelfPlace, narrow
 from analysis.profiling.symbolise import UNKNOWN
 from models.arrays import Ints
 
@@ -60,7 +60,10 @@ class _Piece:
     key: ShelfPlace
     location: ShelfPlace
     samples: ShelfPlace
-    value: ShelfPlace
+    value: ShelfPlace | None
+    """None: each sample stands for its key's scale."""
+    present: Ints
+    """Locations that there are."""
 
 
 class CostReader:
@@ -120,24 +123,31 @@ class CostReader:
         rows, samples, value = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0)]
         count = sum(map(len, self._keys))
         for part, name in enumerate(names):
-            entries = counted.entries(part).positive()
+            entries = (counted.raw if marks is None else counted.entries)(part).positive()
             if not len(entries.key):
                 continue
-            new = np.append(True, entries.key[1:] != entries.key[:-1])
-            start = np.flatnonzero(new)
-            own = (entries.samples, entries.value)
-            for sums, amounts in zip((samples, value), own, strict=True):
-                sums.append(np.add.reduceat(amounts, start))
-            rows.append(entries.key[start].astype(np.int64))
-            numbers = ((count - 1 + np.cumsum(new)).astype(np.int32), location[entries.place])
-            piece = _Piece(*(self._shelf.put(array) for array in (*numbers, *own)))
-            self._pieces.setdefault(name, []).append(piece)
-            count += len(start)
+            key = entries.key - entries.key.min()
+            here = np.flatnonzero(np.bincount(key))
+            number = np.zeros(int(here[-1]) + 1, dtype=np.int32)
+            number[here] = count + np.arange(len(here))
+            for sums, amounts in ((samples, entries.samples), (value, entries.value)):
+                sums.append(np.bincount(key, amounts)[here].astype(np.float64))
+            rows.append(here + entries.key.min())
+            self._pieces.setdefault(name, []).append(
+                _Piece(
+                    self._shelf.put(number[key]),
+                    self._shelf.put(location[entries.place]),
+                    self._shelf.put(narrow(entries.samples)),
+                    None if counted.whole else self._shelf.put(entries.value),
+                    np.flatnonzero(np.bincount(location[entries.place])),
+                )
+            )
+            count += len(here)
             if lacking.any():
                 self._unknown.append(_unknown(entries.at(lacking[entries.place]), keys, places))
             if marks is not None:
                 marks.add(entries)
-        table = keys.iloc[np.concatenate(rows)][[*_KEYS]]
+        table = keys.iloc[np.concatenate(rows)][[*_KEYS, "scale"]]
         self._keys.append(table.assign(samples=np.concatenate(samples), value=np.concatenate(value), later=later))
         return ReadSide(counted.samples, {} if marks is None else marks.machines())
 
@@ -150,6 +160,7 @@ class CostReader:
             If a side has samples of one machine alone.
         """
         keys = pd.concat(self._keys, ignore_index=True)
+        scale = keys.pop("scale").to_numpy(np.float64)
         blank = [name for name in TAGS if keys[name].isin(_NONE).all()]
         keys = keys.drop(columns=blank)
         group = pd.factorize(keys["machine"])[0].astype(np.int64)
@@ -162,24 +173,25 @@ class CostReader:
         present = np.zeros(len(unnamed.names), dtype=np.bool_)
 
         for application in applications:
-            (location,) = self._columns(application, "location")
-            present[unnamed.functions(application)[location]] = True
+            own = unnamed.functions(application)
+            for piece in self._pieces[application]:
+                present[own[piece.present]] = True
         sorted_names = sorted(np.flatnonzero(present).tolist(), key=lambda function: unnamed.names[function])
         rank = np.full(len(present), -1)
         rank[sorted_names] = np.arange(len(sorted_names))
 
         def entries(at: int) -> CostEntries:
-            key, location, samples, value = self._columns(applications[at], "key", "location", "samples", "value")
-            function = rank[unnamed.functions(applications[at])[location]]
-            return CostEntries(place[key] - first[at], function, samples, value)
+            own, parts = rank[unnamed.functions(applications[at])], []
+            for piece in self._pieces[applications[at]]:
+                key, location, samples = (self._shelf.get(part) for part in (piece.key, piece.location, piece.samples))
+                samples = samples.astype(np.float64)
+                value = samples * scale[key] if piece.value is None else self._shelf.get(piece.value)
+                parts.append((place[key], own[location], samples, value))
+            key, function, samples, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            return CostEntries(key - first[at], function, samples, value)
 
         functions = pd.Index([unnamed.names[function] for function in sorted_names])
         return CostComparison.of_coded(CodedTable(keys, applications, first, entries), functions)
-
-    def _columns(self, application: str, *names: str) -> list["np.ndarray[tuple[int], np.dtype[Any]]"]:
-        """Return arrays of an application's entries on both sides."""
-        pieces = self._pieces[application]
-        return [np.concatenate([self._shelf.get(getattr(piece, name)) for piece in pieces]) for name in names]
 
 
 def _programs(application: "pd.Series[str]", nameless: set[str]) -> "pd.Series[str]":

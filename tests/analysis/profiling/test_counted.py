@@ -37,6 +37,11 @@ def test_parts_have_the_sums_of_a_query(folders, monkeypatch, parts, pending):
         keys, places = samples.keys.iloc[entries.key], samples.places.iloc[entries.place]
         assert set(keys["machine"] % parts) <= {part}
         assert not pd.Series(zip(entries.key, entries.place, strict=True)).duplicated().any()
+        assert (np.diff(entries.key) >= 0).all()
+        raw = samples.raw(part)
+        for amounts in ("samples", "value"):
+            again = pd.Series(getattr(raw, amounts)).groupby([raw.key, raw.place]).sum()
+            assert again.tolist() == getattr(entries, amounts).tolist()
         named = {name: (keys if name in keys else places)[name].to_numpy() for name in BY}
         rows.append(pd.DataFrame({**named, "samples": entries.samples, "value": entries.value}))
     sums = pd.concat(rows).groupby(list(BY)).sum().sort_index()

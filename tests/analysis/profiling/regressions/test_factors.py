@@ -25,7 +25,8 @@ def rows(rng, factor, *, blocks=12, mean=40.0, between=0.0):
     seen = np.bincount(block, share * count) / np.bincount(block, count)
     expected = (seen + 0.001)[block] / 1.001
     zero, unit = np.zeros(len(block)), np.arange(len(block))
-    made = FunctionRows(np.zeros(blocks, int), block, unit, later, count, share, expected, zero + between, zero)
+    one = np.zeros(len(block), int)
+    made = FunctionRows(one[:blocks], block, unit, later, count, share, expected, zero + between, zero, block, one)
     return made, acts
 
 
@@ -73,7 +74,8 @@ def test_what_lasts_in_units_cancels_between_their_periods_and_not_between_units
     zero, count = np.zeros(40), rng.integers(3000, 9000, 40).astype(float)
     share = 0.1 * rng.lognormal(0.0, 0.05, 40)
     block = np.arange(20) % 2
-    made = FunctionRows(np.zeros(2, int), block, unit, later, count, share, zero + 0.1, np.full(20, 0.3), zero + 0.01)
+    one, lasting = np.zeros(40, int), np.full(20, 0.3)
+    made = FunctionRows(one[:2], block, unit, later, count, share, zero + 0.1, lasting, zero + 0.01, block[unit], one)
     for acts in (later, (unit < 10) * later, (unit < 10) * 1.0):
         found = factor_of(made, acts, 0.0)
         chance = expit(_solved_level(made, acts, found.log))
@@ -136,7 +138,17 @@ def test_degrees_of_freedom_are_welchs_and_those_of_the_smoothing():
     zero, unit = np.zeros(40), np.arange(40)
     acts, later = np.repeat([1.0, 0.0], [10, 30]), (unit < 20).astype(float)
     made = FunctionRows(
-        np.zeros(1, int), unit * 0, unit, later, zero + 500, zero + 0.1, zero + 0.1, zero + 0.02, zero + 0.01
+        np.zeros(1, int),
+        unit * 0,
+        unit,
+        later,
+        zero + 500,
+        zero + 0.1,
+        zero + 0.1,
+        zero + 0.02,
+        zero + 0.01,
+        unit * 0,
+        unit * 0,
     )
     welch = (1 / 10 + 1 / 30) ** 2 / (1 / (10**2 * 9) + 1 / (30**2 * 29))
     assert factor_of(made, acts, 0.0).freedom == pytest.approx(10 + welch, rel=1e-6)
