@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln
-from scipy.stats import binomtest, norm, t
+from scipy.stats import norm, t
 
 from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, contrast, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
@@ -148,59 +148,6 @@ def imbalance_before(case: Case) -> list[Finding] | str:
     what = f"machines with the feature were {prior.change:+.2%} from the others before they had it"
     remedy = "draw machines at random; if they were, adjust for the pre-period"
     return [Finding("imbalance_before", "error" if ratio > 1 else "warning", what, evidence, remedy)]
-
-
-def sample_ratio(case: Case) -> list[Finding] | str:
-    """Find that more or fewer machines have the feature than were planned, in all or on a platform.
-
-    Exact binomial tests of the machines of the study (racks, if whole racks were drawn), overall and by platform.
-    Without a planned share the platforms are compared with the share of all. It alarms at a chance of `ALPHA`.
-    """
-    table, planned = case.table, case.about.planned_share
-    platform, names = table.platforms()
-    needs = unmet(
-        (table.crossover, STEADY),
-        (
-            planned is None and len(names) == 1,
-            "planned_share among the facts about the experiment (YAML), or several values of platform",
-        ),
-    )
-    if needs:
-        return needs
-    unit, known = table.units(), table.ever | table.never
-    first = np.zeros(len(known), dtype=np.bool_)
-    first[np.unique(np.where(known, unit, -1), return_index=True)[1]] = True
-    first &= known
-    counts = [(name, first & (platform == k)) for k, name in enumerate(names)] if len(names) > 1 else []
-    if planned is not None and not isinstance(planned, Mapping):
-        counts.append(("all", first))
-    findings = []
-    for name, among in counts:
-        share = _planned(planned, str(name), float(table.ever[first].mean()))
-        n, having = int(among.sum()), int((among & table.ever).sum())
-        if share is None or not n:
-            continue
-        chance = float(min(binomtest(having, n, share).pvalue * len(counts), 1.0))
-        if chance <= ALPHA:
-            evidence = {
-                "machines": n,
-                "treated": having,
-                "treated_share": having / n,
-                "planned": share,
-                "chance": chance,
-            }
-            where = "all machines" if name == "all" else f"platform {name}"
-            what = f"{having} of {n} units have the feature in {where}; {share:.0%} were to have it"
-            remedy = "find out which machines are lost, and why; compare all that were drawn, as drawn"
-            findings.append(Finding("sample_ratio", "error", what, evidence, remedy))
-    return findings
-
-
-def _planned(planned: float | Mapping[str, float] | None, name: str, overall: float) -> float | None:
-    """Return the share planned for a platform; without a plan that of all machines."""
-    if planned is None:
-        return overall if 0 < overall < 1 else None
-    return planned.get(name) if isinstance(planned, Mapping) else planned
 
 
 _ALIKE, _OVER_TIME = 0.05, ("rows", "stayed")

@@ -23,6 +23,8 @@ _PART = 0.5
 _TINY = 1e-12
 _EXPECTED, _KNOWN = 0.9, 2.0
 """Share of false alarms for shifts in the direction of the feature's gain, and errors from which that is known."""
+_NORMAL = 1.96
+"""Errors in half of a 95% interval."""
 _WARNING = 2.0
 """Times `ALPHA`, the chance of a false warning: a part of the machines for a day is little to see."""
 
@@ -36,7 +38,8 @@ def early_feature(case: Case) -> list[Finding] | str:
     at the period where it is largest, is judged against draws of other machines (`_Scan.chance`). A feature that acts
     early acts as it does later, so most of the chance of a false alarm is for shifts in that direction, where it is
     known. An error has a chance of `ALPHA`, a warning of twice that. The shift must be `MATERIAL` half-widths of the
-    plain estimate. A feature that was active in all periods before the study cannot be seen.
+    plain estimate or of the gain over the past, whichever is narrower: an early feature moves only estimates that use
+    the past. A feature that was active in all periods before the study cannot be seen.
     """
     table, periods, plain = case.table, np.unique(case.table.period[~case.table.study]), case.plain
     needs = unmet(
@@ -60,11 +63,12 @@ def early_feature(case: Case) -> list[Finding] | str:
         if tail / part < chance:
             best, chance = at, tail / part
     apart = float(scan.shifts[best])
-    if chance > _WARNING * ALPHA or plain.half_widths(apart) < MATERIAL:
+    half_width = min(plain.half_width, _NORMAL * error) if error > 0 else plain.half_width
+    if chance > _WARNING * ALPHA or abs(apart) < MATERIAL * half_width:
         return []
     first = table.periods[list(by_start)[best]]
     evidence = {"shift": apart, "period": float(first), "chance": chance}
-    evidence["shift_in_half_widths"] = plain.half_widths(apart)
+    evidence["shift_in_half_widths"] = abs(apart) / half_width if half_width > 0 else 0.0
     what = (
         f"from period {first:g} on, before they are recorded to have the feature, machines move {apart:+.1%} against "
         "the others"

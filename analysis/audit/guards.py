@@ -7,7 +7,7 @@ chance.
 
 from collections.abc import Mapping
 
-from analysis.audit import arms, clocks, contamination, early_feature, intervals, recorded_feature, units
+from analysis.audit import arms, clocks, contamination, early_feature, intervals, recorded_feature, sample_ratio, units
 from analysis.audit.case import Guard
 
 GUARDS: Mapping[str, Guard] = {
@@ -24,7 +24,7 @@ GUARDS: Mapping[str, Guard] = {
     "early_feature": early_feature.early_feature,
     "contaminated_controls": contamination.contaminated_controls,
     "shifted_clocks": clocks.shifted_clocks,
-    "sample_ratio": arms.sample_ratio,
+    "sample_ratio": sample_ratio.sample_ratio,
     "whole_racks": intervals.whole_racks,
     "few_clusters": intervals.few_clusters,
     "heavy_tails": intervals.heavy_tails,

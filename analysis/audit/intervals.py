@@ -354,7 +354,7 @@ def false_positives(looks: int) -> float:
 
 
 _MUCH, _SOME = 0.25, 0.05
-"""Shares of the quota: uncovered so much is always told; so little never."""
+"""Shares of the quota: uncovered so much is always noted; so little never."""
 _LOST = 0.01
 _TOLD = 5
 """Machines of each arm from which on a job's noise is known well enough to be weighed by."""
@@ -364,8 +364,10 @@ def weights_renormalised(case: Case) -> list[Finding] | str:
     """Find jobs without data in one arm: reweighting the others changes what is estimated.
 
     How far: the spread of the jobs' own effects (DerSimonian and Laird 1986, with machines as clusters) times what
-    the weights of covered and uncovered jobs change by. Where that is little, a note says how much is covered;
-    `adjusted` has the spread in its error.
+    weights change by. Jobs that one arm lacks are missing by chance (else `missing_jobs` alarms), so the shift is a
+    random error, of which the standard deviation counts. Nobody knows why other jobs have no row at all: all of them
+    may be two standard deviations off. From `MATERIAL` half-widths on it warns, and if jobs without any row hold a
+    quarter of the quota; otherwise a note says how much is covered, since `adjusted` has the spread in its error.
     """
     plain, table = case.plain, case.table
     needs = unmet(
@@ -379,14 +381,13 @@ def weights_renormalised(case: Case) -> list[Finding] | str:
         return []
     spread = _spread(case)
     shares = table.quota / table.quota.sum() * (1 - table.unseen)
-    covers = shares[plain.comparable]
-    moved = (
-        float(np.sqrt((covers**2).sum() * (1 / plain.covered - 1) ** 2 + (shares[~plain.comparable] ** 2).sum()))
-        * spread
-    )
-    unknown, ratio = math.isnan(moved), 0.0 if math.isnan(moved) else plain.half_widths(2 * moved)
+    covers, lacking = shares[plain.comparable], shares[~plain.comparable]
+    by_chance = np.sqrt((covers**2).sum() * (lacking.sum() / plain.covered) ** 2 + (lacking**2).sum())
+    moved = (float(by_chance) + 2 * table.unseen) * spread
+    unknown, ratio = math.isnan(moved), 0.0 if math.isnan(moved) else plain.half_widths(moved)
     if uncovered <= _MUCH and ratio <= MATERIAL:
         return []
+    unexplained = table.unseen > _MUCH
     evidence = {"covered": plain.covered}
     evidence |= {} if unknown else {"spread_of_effects": spread, "moved": moved, "moved_in_half_widths": ratio}
     what = (
@@ -396,8 +397,7 @@ def weights_renormalised(case: Case) -> list[Finding] | str:
     remedy = (
         "keep the weights of the whole fleet, and estimate jobs that were not covered (shrunken post-stratification)"
     )
-    much = uncovered > _MUCH or ratio > MATERIAL or unknown
-    severity: Severity = "error" if ratio > 1 else "warning" if much else "note"
+    severity: Severity = "error" if ratio > 1 else "warning" if ratio > MATERIAL or unexplained else "note"
     return [Finding("weights_renormalised", severity, what, evidence, remedy)]
 
 

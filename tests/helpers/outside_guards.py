@@ -2,9 +2,9 @@
 
 Usage: python -m tests.helpers.outside_guards [--sets 504] [--seed 1] [--planted 50] [--only early_feature,spill_over]
 
-Nothing is wrong with the healthy experiments: machines were drawn at random, and intervals hold the truth. Counted are
-warnings and errors, of each guard, and data sets with any error. A planted fault has three strengths; counted are the
-data sets in which its guard gives a warning or an error. Each data set is a new fleet.
+Nothing is wrong with the healthy experiments: machines were drawn at random, as many as were planned, and intervals
+hold the truth. Counted are warnings and errors, of each guard, and data sets with any error. A planted fault has three
+strengths; counted are the data sets in which its guard gives a warning or an error. Each data set is a new fleet.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
+from analysis.audit.about import About
 from analysis.audit.case import examine
 from analysis.audit.guards import GUARDS
 from tests.helpers.outside_fleets import CONDITIONS, Condition, fleet
@@ -105,7 +106,8 @@ def findings(name, seed, number, guards=GUARDS):
     made = fleet(CONDITIONS[name], rng)
     table = pd.DataFrame(made.observed(made.assigned(rng)))
     table["domain"] = table["machine"] // (2 * CONDITIONS[name].racks)
-    return examine(table, pd.DataFrame(made.jobs), guards=guards).findings
+    about = About(selection="random", planned_share=CONDITIONS[name].treated / CONDITIONS[name].machines)
+    return examine(table, pd.DataFrame(made.jobs), about, guards=guards).findings
 
 
 def alarms(sets, seed=1, guards=GUARDS):

@@ -97,3 +97,56 @@ def test_what_cannot_be_seen_is_not_checked():
     assert not found(table.drop(columns=["domain", "rack"]), jobs, "spill_over")[1]
     assert not found(table[table["period"] > 0], jobs, "early_feature")[1]
     assert not found(table[table["period"] < 3], jobs, "vanished_machines")[1]
+
+
+def machines(count, gain, early, seed=2):
+    """Rows of one job on so many machines of three periods, a third of which gain in the last, and `early` before."""
+    rng = np.random.default_rng(seed)
+    period, machine = np.divmod(np.arange(3 * count), count)
+    having = machine % 3 == 0
+    value = 2.0 * np.exp(rng.normal(0, 0.05, count)[machine] + rng.normal(0, 0.02, 3 * count))
+    value *= 1.0 + having * (gain * (period == 2) + early * (period == 1))
+    table = {"period": period, "job": "a", "machine": machine, "weight": 1.0, "value": value}
+    return pd.DataFrame(table | {"treated": (having & (period == 2)).astype(int)})
+
+
+@pytest.mark.parametrize("gain", [0.05, -0.05])
+def test_early_gains_and_losses_are_seen_the_other_sign_is_less_likely(gain):
+    seen, against = (found(machines(90, gain, early), None, "early_feature")[0] for early in (gain, -gain))
+    assert [finding.severity for finding in seen] == ["error"]
+    assert seen[0].evidence["shift"] == pytest.approx(gain, abs=0.015)
+    assert np.sign(against[0].evidence["shift"]) == -np.sign(gain)
+    assert against[0].evidence["chance"] == pytest.approx(9 * seen[0].evidence["chance"])
+
+
+def test_many_machines_are_judged_by_the_normal_law_with_a_warning_before_an_error():
+    """3,000 machines: from no shift to a large one there is nothing, then a warning, then an error."""
+    severities = []
+    for early in np.arange(0.001, 0.005, 0.0002):
+        findings = found(machines(3000, 0.05, early), None, "early_feature")[0]
+        severities += [finding.severity for finding in findings] or ["none"]
+        for finding in findings:
+            assert (finding.severity == "error") == (finding.evidence["chance"] <= 0.002)
+            assert finding.evidence["chance"] <= 0.004
+    assert list(dict.fromkeys(severities)) == ["none", "warning", "error"]
+
+
+def test_the_normal_law_of_many_machines_is_that_of_draws():
+    """2,400 machines, 3,000 draws of 800 of them; steps of two periods."""
+    rng = np.random.default_rng(3)
+    step, first = rng.standard_t(5, size=(2, 2400)), np.arange(800)
+    step[0, first] += 0.09
+    scan = _Scan(tuple(_Steps(of - of.mean(), np.ones(2400)) for of in step), first, ((np.arange(2400), 800),), step[0])
+    scores, chance = scan.scores(0.5), scan.chance(0.5)[1]
+    sums = [scores[rng.permutation(2400)[:800]].sum(axis=0).max() for _ in range(3000)]
+    share = np.mean(np.array(sums) >= scores[first].sum(axis=0).max())
+    assert 0.01 < chance < 0.05
+    assert chance == pytest.approx(share, abs=4 * np.sqrt(share / 3000) + 0.05 * share)
+
+
+def test_a_shift_is_measured_against_the_gain_where_machines_differ_much():
+    """Machines differ by a factor of e: the plain estimate's half-width is beyond any shift."""
+    table = machines(90, 0.05, 0.05)
+    slow = np.exp(np.random.default_rng(1).normal(0, 1.0, 90))[table["machine"]]
+    ((finding,), _) = found(table.assign(value=table["value"] * slow), None, "early_feature")
+    assert finding.severity == "error"
