@@ -197,11 +197,14 @@ def judged(condition, rng):
     share = jobs["quota"] / jobs["quota"].sum()
     of_fleet = answer.fleet.assign(true=[float(share @ truth[:, int(name[1:])]) for name in answer.fleet["platform"]])
     true = [truth[job, int(name[1:])] for job, name in answer.jobs[["job", "platform"]].itertuples(index=False)]
-    return of_fleet, answer.jobs.assign(true=true)
+    return of_fleet, answer.jobs.assign(true=true, alike=answer.fleet["spread"].max() == 0)
 
 
 def summary(name, fleets, seed=1):
-    """Return coverage of the fleet's rate, of heavy, seen and unseen jobs, and how far the naive ratio is off."""
+    """Return coverage of the fleet's rate, of heavy, seen and unseen jobs, and how far the naive ratio is off.
+
+    `alike` is the share of fleets in which no spread between jobs is found; coverage in these stands beside.
+    """
     import pandas as pd
 
     answers = [judged(CONDITIONS[name], np.random.default_rng([seed, number])) for number in range(fleets)]
@@ -209,6 +212,7 @@ def summary(name, fleets, seed=1):
     held = (whole["low"] <= whole["true"]) & (whole["true"] <= whole["high"])
     of_jobs = (jobs["low"] <= jobs["true"]) & (jobs["true"] <= jobs["high"])
     heavy, unseen = jobs["quota_share"] >= 0.05, jobs["source"] == "not seen"
+    alike = whole["spread"] == 0
     return {
         "condition": name,
         "coverage": held.mean(),
@@ -220,6 +224,9 @@ def summary(name, fleets, seed=1):
         "jobs": of_jobs[~unseen].mean(),
         "heavy": of_jobs[heavy & ~unseen].mean(),
         "unseen": of_jobs[unseen].mean(),
+        "alike": alike.mean(),
+        "coverage_alike": held[alike].mean(),
+        "unseen_alike": of_jobs[unseen & jobs["alike"]].mean(),
         "share_unseen": (unseen * jobs["quota_share"]).sum() / jobs["quota_share"].sum(),
     }
 

@@ -1,6 +1,7 @@
 """`wsc rates`: tables and runs in, machines' worth out, everything that is wrong at once."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -177,3 +178,11 @@ def test_predictions_from_one_platform_are_told_as_those_of_jobs_that_ran_on_bot
     assert rates._from_all_origins(log, weight).tolist() == pytest.approx([0.25, 0.45, 0.35])
     alone = rates._from_all_origins(log, np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
     assert alone.tolist() == pytest.approx([0.2, 0.5, 0.35])
+
+
+@pytest.mark.parametrize(("jobs", "spread", "notes"), [(5, 0.0, 2), (5, 0.1, 1), (30, 0.0, 1), (1, 0.0, 1)])
+def test_few_jobs_without_a_spread_are_said_to_be_few(jobs, spread, notes):
+    row = {"platform": "new", "seen": 0.4, "jobs": jobs, "spread": spread}
+    told = list(rates._unseen(SimpleNamespace(fleet=pd.DataFrame([row])), predicted=False))
+    assert len(told) == notes
+    assert ("may be by chance" in told[-1]) == (notes == 2)
