@@ -226,6 +226,13 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(given, message):
         wsc.effect(small_table(), **given)
 
 
+def test_what_mends_a_table_is_said_as_an_argument():
+    with pytest.raises(
+        wsc.WscError, match=r'job: column is missing \(columns=\{"job": "EXPRESSION"\} makes it of yours\)'
+    ):
+        wsc.effect(small_table().rename(columns={"job": "service"}))
+
+
 LOG = pd.DataFrame({"arrival_s": [0.0, 1.0, 1.5], "departure_s": [2.0, 3.0, 4.0]})
 STACKS = EXAMPLES / "stacks.folded"
 PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")

@@ -12,7 +12,16 @@ from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from analysis.occupancy.likelihood import CLOSE_S, log_likelihood
 from analysis.occupancy.logs.hygiene import resolution_s
-from analysis.occupancy.trial import FIRST, STRANGE, CandidateTrial, RequestPairs, Served, tried
+from analysis.occupancy.trial import (
+    ACCEPTED,
+    ACCEPTED_ALONE,
+    FIRST_REQUESTS,
+    POOR_FIT,
+    CandidateTrial,
+    RequestPairs,
+    Served,
+    discriminate,
+)
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
@@ -248,9 +257,11 @@ def identify(
     own = [candidate for candidate in candidates if candidate.servers == number]
     if not simulate or number == 1 or not own:
         return judged
-    looking = [name for name, rules in POLICIES.items() if not rules.hidden and not (fine and rules.sliced)]
-    looking = [name for name in looking if POLICIES[name].order != "class" or classes is not None]
-    return _after_trial(RequestPairs(arrival_s, departure_s, classes, quantum_s, tick_s), own, judged, events, looking)
+    explaining = [name for name, rules in POLICIES.items() if not rules.hidden and not (fine and rules.sliced)]
+    explaining = [name for name in explaining if POLICIES[name].order != "class" or classes is not None]
+    return _after_trial(
+        RequestPairs(arrival_s, departure_s, classes, quantum_s, tick_s), own, judged, events, explaining
+    )
 
 
 def agreement(
@@ -355,12 +366,14 @@ def _judge(
 
 def _middle(log: RequestPairs) -> RequestPairs:
     """Return the requests of a log that are looked at first."""
-    rows, departure_s = _window(log.arrival_s, log.departure_s, pairs(log.arrival_s, log.departure_s), FIRST)
+    rows, departure_s = _window(log.arrival_s, log.departure_s, pairs(log.arrival_s, log.departure_s), FIRST_REQUESTS)
     classes = None if log.priority is None else log.priority[rows]
     return RequestPairs(log.arrival_s[rows], departure_s, classes, log.quantum_s, log.tick_s)
 
 
-def _trial(log: RequestPairs, own: list[_Candidate], judged: Identified, looking: list[PolicyName]) -> CandidateTrial:
+def _trial(
+    log: RequestPairs, own: list[_Candidate], judged: Identified, explaining: list[PolicyName]
+) -> CandidateTrial:
     """Return the trial of candidates on one number of servers, of random order and of the one that was judged best.
 
     If some requests do not decide it, those candidates that the log may be from are tried on all of them.
@@ -370,35 +383,36 @@ def _trial(log: RequestPairs, own: list[_Candidate], judged: Identified, looking
     sources += [(name, servers) for name in ON_ONE]
     if judged.policy is not None and judged.servers is not None and (judged.policy, judged.servers) not in sources:
         sources.append((judged.policy, judged.servers))
-    some = _middle(log)
-    trial = tried(some, sources, servers, looking)
+    middle = _middle(log)
+    trial = discriminate(middle, sources, servers, explaining)
     left = trial.in_question()
-    if trial.winner is None and len(some.arrival_s) < len(log.arrival_s) and len(left) > 1:
-        return tried(log, left, servers, looking)
+    if trial.winner is None and len(middle.arrival_s) < len(log.arrival_s) and len(left) > 1:
+        return discriminate(log, left, servers, explaining)
     return trial
 
 
 def _after_trial(
-    log: RequestPairs, own: list[_Candidate], judged: Identified, events: Pairs, looking: list[PolicyName]
+    log: RequestPairs, own: list[_Candidate], judged: Identified, events: Pairs, explaining: list[PolicyName]
 ) -> Identified:
     """Return what is judged of a log after the trial of its candidates, of which some are on the number in question."""
     if own[0].crowded >= CROWDED:
-        return _after(_trial(log, own, judged, looking), judged, own, events, log.tick_s)
+        return _judged_by_trial(_trial(log, own, judged, explaining), judged, own, events, log.tick_s)
     if judged.policy is None or judged.servers is None or judged.servers in {1, own[0].servers}:
         return judged
     # Hardly anybody waited on so many servers: any policy there stands for all.
     rivals: list[Served] = [(judged.policy, judged.servers), (own[0].policy, own[0].servers)]
-    return _not_told(tried(_middle(log), rivals, judged.servers, looking), judged, log.tick_s)
+    return _refused_by_trial(discriminate(_middle(log), rivals, judged.servers, explaining), judged, log.tick_s)
 
 
-def _after(
+def _judged_by_trial(
     trial: CandidateTrial, judged: Identified, own: list[_Candidate], events: Pairs, tick_s: float
 ) -> Identified:
     """Return what is judged of a log by such a trial."""
     servers, winner = own[0].servers, trial.winner
     if winner is not None and winner == (judged.policy, judged.servers):
         return judged
-    if winner is not None and winner[0] in ON_ONE and judged.policy is not None:
+    surely = tick_s > 0.0 or trial.sure
+    if winner is not None and winner[0] in ON_ONE and judged.policy is not None and surely:
         reason = (
             f"{judged.policy} is likeliest, but logs simulated under it do not look like this one: those in "
             f"{winner[0]} order do, of which the demands on {_count(servers)} cannot be known"
@@ -406,10 +420,10 @@ def _after(
         return replace(judged, policy=None, servers=None, reason=reason)
     best = next((candidate for candidate in own if winner is not None and candidate.policy == winner[0]), None)
     if best is None or not trial.sure or (tick_s == 0.0 and judged.policy is not None):
-        return _not_told(trial, judged, tick_s)
+        return _refused_by_trial(trial, judged, tick_s)
     findings = agreement(best.reconstruction, events, servers, tick_s)
     if _contradicted((best, findings)):
-        return _not_told(trial, judged, tick_s)
+        return _refused_by_trial(trial, judged, tick_s)
     others = [candidate for candidate in own if candidate is not best and not _same(candidate, best)]
     return replace(
         judged,
@@ -422,7 +436,7 @@ def _after(
     )
 
 
-def _not_told(trial: CandidateTrial, judged: Identified, tick_s: float) -> Identified:
+def _refused_by_trial(trial: CandidateTrial, judged: Identified, tick_s: float) -> Identified:
     """Return what is judged of a log that is not clearly like those simulated under one of the candidates.
 
     With exact stamps the likelihood decides unless the log is clearly another candidate's.
@@ -430,10 +444,10 @@ def _not_told(trial: CandidateTrial, judged: Identified, tick_s: float) -> Ident
     if judged.policy is None or judged.servers is None:
         return judged
     named = judged.policy, judged.servers
-    known = named in trial.candidates and not trial.beaten(named)
+    known = named in trial.candidates and not trial.beaten(named, ACCEPTED if tick_s > 0.0 else ACCEPTED_ALONE)
     if known and tick_s == 0.0:
         return judged
-    if known and trial.nearest == named and trial.unlike[trial.candidates.index(named)] <= STRANGE:
+    if known and trial.nearest == named and trial.distance[trial.candidates.index(named)] <= POOR_FIT:
         return judged
     nearest = next(candidate for candidate in (trial.nearest, *trial.candidates) if candidate != named)
     on = f"{nearest[0]} on {nearest[1]}" + (", rounded alike," if tick_s > 0 else "")

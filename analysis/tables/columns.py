@@ -315,8 +315,10 @@ def _numbers(given: pd.Series, text: pd.Series, wanted: Field, *, strict: bool) 
     else:
         value, units, bare = _plain(text), "", None
         if (np.isnan(value) & (text != "")).any():
+            text, separated = _without_separators(text)
             read = numbers(text)
             value, units, bare = read.value, _UNITS.get(read.scale or "", ""), read.bare
+            units = "; ".join(filter(None, (separated, units)))
     empty = (text == "").to_numpy()
     infinite = np.isinf(value) | (np.isnan(value) & text.str.lower().str.lstrip("+-").eq("nan").to_numpy())
     low = (value <= 0) if wanted.above_zero else (value < 0)
@@ -364,6 +366,22 @@ def _plain(text: pd.Series) -> Floats:
     return pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def _without_separators(text: pd.Series) -> tuple[pd.Series, str]:
+    """Return cells without the commas between thousands, and a note on them, if a point after them shows what they are.
+
+    Without a point ``1,234`` may be a number with a decimal comma.
+    """
+    grouped = text.str.fullmatch(_GROUPED)
+    pointed = grouped & text.str.contains(".", regex=False)
+    if not pointed.any() or text.str.fullmatch(r"[+-]?\d+,(\d{1,2}|\d{4,})").any():
+        return text, ""
+    example = text[pointed].iloc[0]
+    plain = example.replace(",", "")
+    return text.where(~grouped, text.str.replace(",", "")), f"commas stand between thousands: {example} is {plain}"
+
+
+_GROUPED = r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"
+"""A number with commas between thousands."""
 _EMPTY = ("", "nan", "NaN", "NA", "N/A", "n/a", "null", "None", "-", "inf", "-inf", "Infinity", "-Infinity")
 """Cells that say that there is no number, or none that is finite."""
 _UNITS = {
@@ -377,8 +395,6 @@ def _no_number(text: pd.Series, rows: Bools) -> str:
     sample = text[rows].head(100)
     if len(sample) and np.isfinite(times_s(sample)[0]).mean() > 0.5:
         return "should be a number, is a point in time (--period 1d makes periods of them)"
-    if len(sample) and sample.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+\.\d+").mean() > 0.5:
-        return "should be a number (of commas between thousands replace(column, ',', '')::double makes one)"
     if len(sample) and sample.str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+").mean() > 0.5:
         makes = "replace(column, ',', '')::double makes one if commas stand between thousands"
         return f"should be a number ({makes}, replace(column, ',', '.')::double if they are decimal)"

@@ -1,6 +1,7 @@
 """Arguments of calls from Python, which may be of any type: what each should be, and what was given instead."""
 
 import inspect
+import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,10 @@ from scenarios.views.numbers import closest
 
 _LATER: Final[Mapping[object, object]] = {"MetricName | None": MetricName | None}
 """Annotations that stand as texts where loading a type would take long; arguments of others are read by `table`."""
+_OPTION: Final = re.compile(
+    r"--column (?P<column>\w+)=(?P<made>'[^']*'|[^\s,;)]*)|(?P<name>--[a-z][a-z-]*)(?: (?P<value>\d\w*))?"
+)
+"""An option in a message: one that makes a column, or another with its value if that is a number and a unit."""
 _WORDS: Final[Mapping[object, str]] = {
     int: "a whole number",
     float: "a number",
@@ -182,7 +187,7 @@ def parts(argument: str, given: object) -> list[object]:
 
 
 def of_arguments(function: Callable[..., object], error: FaultsError) -> FaultsError:
-    """Return faults with those of options said of the arguments of the same name.
+    """Return faults with options as arguments of the same name, those that they are of and those that mend them.
 
     Examples
     --------
@@ -190,15 +195,32 @@ def of_arguments(function: Callable[..., object], error: FaultsError) -> FaultsE
     >>> raise of_arguments(regress, FaultsError([Fault("--at", 0, 0, "", "is needed")]))
     Traceback (most recent call last):
     scenarios.files.faults.FaultsError: at_s: is needed
+    >>> def effect(table: str, columns: Mapping[str, str], period: str | None = None) -> None: ...
+    >>> raise of_arguments(effect, FaultsError([Fault("", 0, 0, "job", "is missing (--column job=svc, --period 1d)")]))
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: job: is missing (columns={"job": "svc"}, period="1d")
     """
-    parameters = inspect.signature(function).parameters
+    parameters = set[str]()
+    for name, entry in inspect.signature(function).parameters.items():
+        inner = get_args(entry.annotation) if entry.kind is entry.VAR_KEYWORD else ()
+        parameters |= set(inspect.get_annotations(inner[0])) if inner else {name}
 
-    def said(fault: Fault) -> Fault:
-        option = fault.file.removeprefix("--").replace("-", "_")
-        name = next((name for name in (option, f"{option}_s") if name in parameters), "")
-        return replace(fault, file="", line=0, column=0, field=name) if fault.file.startswith("--") and name else fault
+    def argument(option: str) -> str:
+        plain = option.removeprefix("--").replace("-", "_")
+        return next((name for name in (plain, f"{plain}_s") if name in parameters), "")
 
-    return FaultsError(map(said, error.faults))
+    def mending(option: re.Match[str]) -> str:
+        if option["column"]:
+            return f'columns={{"{option["column"]}": "{option["made"]}"}}' if "columns" in parameters else option[0]
+        name, value = argument(option["name"]), option["value"]
+        return f'{name}="{value}"' if name and value else f"{name}=" if name else option[0]
+
+    def of_python(fault: Fault) -> Fault:
+        fault = replace(fault, problem=_OPTION.sub(mending, fault.problem), got=_OPTION.sub(mending, fault.got))
+        name = argument(fault.file) if fault.file.startswith("--") else ""
+        return replace(fault, file="", line=0, column=0, field=name) if name else fault
+
+    return FaultsError(map(of_python, error.faults))
 
 
 def known_names(function: Callable[..., object], given: Iterable[str], more: Iterable[str]) -> None:

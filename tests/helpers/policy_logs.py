@@ -2,8 +2,9 @@
 
 ``python -m tests.helpers.policy_logs 3 > identified.csv`` writes a row for each log of three repeats, ``python -m
 tests.helpers.policy_logs 3 2 8`` of 2 and 8 servers alone, ``python -m tests.helpers.policy_logs 3-4 2 8`` of the
-fourth and fifth repeat; ``python -m tests.helpers.policy_logs --table identified.csv`` prints the tables of
-docs/requests.md from it.
+fourth and fifth repeat; with ``--sample 200`` behind it only so many of them, drawn at random, in random order: if it
+is stopped before, what is there is a smaller sample. ``python -m tests.helpers.policy_logs --table identified.csv``
+prints the tables of docs/requests.md from it.
 
 The grid, written down before the first run:
 
@@ -121,19 +122,23 @@ def tables(file):
             print("| " + " | ".join((*map(str, key), *cells_)) + " |")
 
 
-def main(repeats, numbers=SERVERS):
-    """Print the rows of some repeats of the grid, or of some numbers of servers."""
+def main(repeats, numbers=SERVERS, sample=None):
+    """Print the rows of some repeats of the grid, or of some numbers of servers, or of a sample of these."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(COLUMNS)
-    for repeat in repeats:
-        for cell in cells(numbers):
-            out.writerow(asked(*cell, repeat))
-            sys.stdout.flush()
+    logs = [(*cell, repeat) for repeat in repeats for cell in cells(numbers)]
+    order = range(len(logs)) if sample is None else stream(0, "sample of policy logs").permutation(len(logs))[:sample]
+    for at in order:
+        out.writerow(asked(*logs[at]))
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--table":
         tables(sys.argv[2])
     else:
-        first, _, last = sys.argv[1].rpartition("-")
-        main(range(int(first), int(last) + 1) if first else range(int(last)), [*map(int, sys.argv[2:])] or SERVERS)
+        words = sys.argv[1:]
+        sample = int(words[words.index("--sample") + 1]) if "--sample" in words else None
+        first, _, last = words[0].rpartition("-")
+        numbers = [int(word) for word in words[1 : words.index("--sample") if sample else None]]
+        main(range(int(first), int(last) + 1) if first else range(int(last)), numbers or SERVERS, sample)

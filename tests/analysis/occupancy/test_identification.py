@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from analysis.occupancy import identification
 from analysis.occupancy.curve import pairs
 from analysis.occupancy.identification import agreement, identify
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from analysis.occupancy.likelihood import log_likelihood
+from analysis.occupancy.trial import CandidateTrial
 from models.queues.serve import serve
 from tests.helpers.policy_logs import simulated
 
@@ -67,6 +69,21 @@ def test_random_order_on_several_servers_is_taken_for_no_other_policy():
     found = identify(arrival, departure, expected_servers=4)
     assert (found.policy, found.servers) == (None, None)
     assert found.reason.startswith("ps is likeliest, but logs simulated under it do not look like this one: those in r")
+
+
+@pytest.mark.parametrize(
+    ("tick_s", "score", "distance", "policy"),
+    [(0.0, 0.65, 1.0, "ps"), (0.0, 0.75, 1.0, None), (0.0, 0.75, 2.0, None), (0.01, 0.65, 1.0, None)],
+)
+def test_with_exact_stamps_random_order_must_be_clearly_likelier(monkeypatch, tick_s, score, distance, policy):
+    """A bursty log of processor sharing was refused although its likelihood is right."""
+    places = np.array([[0.5, 1 - score], [score, 0.5]])
+    trial = CandidateTrial((("ps", 2), ("random", 2)), places, np.ones((2, 2)), np.array([1.5, distance]))
+    monkeypatch.setattr(identification, "discriminate", lambda *_: trial)
+    arrival, departure, _ = log("ps", 2, "exponential", 3)
+    if tick_s:
+        arrival, departure = (np.floor(stamps / tick_s) * tick_s for stamps in (arrival, departure))
+    assert identify(arrival, departure, expected_servers=2, tick_s=tick_s).policy == policy
 
 
 def test_classes_make_priority_a_candidate():

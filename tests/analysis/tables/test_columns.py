@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.tables.cells import name_of
-from analysis.tables.columns import Field, read_table
+from analysis.tables.columns import Field, read_rows, read_table
 from analysis.wsmeter.measurements import FileError, read_jobs, read_measurements, read_plan
 from analysis.wsmeter.plan import plan
 
@@ -130,10 +130,16 @@ def test_a_decimal_comma_is_no_number_and_its_remedy_is_there(file):
     )
 
 
-def test_commas_between_thousands_are_no_decimal_commas(file):
-    assert "(of commas between thousands replace(column, ',', '')::double" in said(
-        written(file, ["job;value", "a;1,234.5"])
+def test_a_point_after_commas_shows_that_they_stand_between_thousands(file):
+    rows = read_rows(
+        written(file, ["job;value", "a;1,234.5", "b;1,234,567", "c;-7"]), (Field("value", "real", signed=True),)
     )
+    assert rows.table["value"].tolist() == [1234.5, 1_234_567.0, -7.0]
+    assert rows.notes == ("value: commas stand between thousands: 1,234.5 is 1234.5",)
+
+
+def test_beside_a_decimal_comma_commas_are_not_between_thousands(file):
+    assert len(said(written(file, ["job;value", "a;1,234.5", "b;1,5", "c;2,5"])).splitlines()) == 3
 
 
 @pytest.mark.parametrize("unit", ["%", "ms"])

@@ -5,13 +5,16 @@ in 10,000 would call a formula that holds false.
 """
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from models.queues.mean_values import mean_values
 from models.queues.network import NetworkQueue, serve_network
 
+CIW = pd.read_csv(Path(__file__).parents[2] / "helpers" / "ciw_networks.csv")
 LEAST_RATIO = 5.7  # of t with 11 degrees of freedom at level 1e-4
 
 
@@ -104,6 +107,19 @@ def test_the_first_of_several_branches_without_queues_are_order_statistics(needs
     for stamps, settled in poisson(stations, 1.0, (1.0,) * 5 + (np.inf,), n=5_000):
         measured.append((stamps.end_s - stamps.arrival_s[0])[settled].mean())
     agree(measured, sum(1 / (5 - i) for i in range(needs)))
+
+
+@pytest.mark.parametrize("network", CIW["network"].unique())
+def test_every_request_leaves_every_station_when_ciw_says(network):
+    """Ciw shares nothing with us; `tests/helpers/ciw_departures.py` made the stamps."""
+    kinds = [station.split("_") for station in network.split()]
+    stations = [NetworkQueue(policy, int(k), (i - 1,) if i else ()) for i, (policy, k) in enumerate(kinds)]
+    stamps = CIW[CIW["network"] == network].drop(columns="network").pivot_table(index="station", columns="request")
+    came, demand, left = (stamps[name].to_numpy() for name in ("arrival_s", "demand_s", "departure_s"))
+    served = serve_network(stations, came[0], demand)
+    assert (came[0] < left[0] - 1.01 * demand[0]).mean() > 0.3, "hardly anybody waits"
+    np.testing.assert_allclose(served.arrival_s, came, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(served.departure_s, left, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
