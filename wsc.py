@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from scenarios.occupancy.occupancy import OccupancyConclusion
     from scenarios.papers.reproduce import Reproduced
     from scenarios.profiling.affinity import Assignment
+    from scenarios.profiling.calls import CallRows
     from scenarios.profiling.query import ProfileDifference, ProfileRows
     from scenarios.profiling.regress import Regression
     from scenarios.profiling.watch import ProfileWatch
@@ -1188,6 +1189,26 @@ class Profile:
 
         with _progress("reading profiles"):
             return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+
+    @_judged
+    def cumulative(
+        self, by: _Names = "function", where: Mapping[str, str] | None = None, top: _Count | None = 20
+    ) -> "CallRows":
+        """Return functions with all that they call, from call paths: ``wsc profile query --cumulative``."""
+        from scenarios.profiling.calls import cumulative
+        from scenarios.profiling.query import QueryOptions
+
+        with _progress("reading profiles"):
+            return cumulative(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+
+    @_judged
+    def callers(self, function: str, where: Mapping[str, str] | None = None, top: _Count | None = 20) -> "CallRows":
+        """Return who calls a function, from call paths: ``wsc profile query --callers``."""
+        from scenarios.profiling.calls import callers
+        from scenarios.profiling.query import QueryOptions
+
+        with _progress("reading profiles"):
+            return callers(self.paths, QueryOptions(where=_equal(where), top=top), function)
 
     @_judged
     def diff(

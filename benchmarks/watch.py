@@ -247,8 +247,9 @@ def judged(world: int, what: str, design: Design) -> Judged:
 def scored(truth: Sequence[Planted], alarms: Iterable[Alarm]) -> pd.DataFrame:
     """Return, by what was planted: worlds, how many were named, with the right cause first, and false alarms.
 
-    Named are regressions as growth, improvements as such, transients as transient; refactorings are false alarms if
-    one of their functions is said to have grown. Of other functions every growth or improvement is false.
+    Named are regressions as growth, improvements as such, transients as transient, if their start is said to be no more
+    than a day too early; refactorings are false alarms if one of their functions is said to have grown. Of other
+    functions every growth or improvement is false.
     """
     by_world: dict[int, list[Alarm]] = {}
     for alarm in alarms:
@@ -258,7 +259,11 @@ def scored(truth: Sequence[Planted], alarms: Iterable[Alarm]) -> pd.DataFrame:
     for planted in truth:
         own = by_world.get(planted.world, [])
         right = [
-            one for one in own if one.function == planted.function and one.kind == wanted.get(planted.what, "growth")
+            one
+            for one in own
+            if one.function == planted.function
+            and one.kind == wanted.get(planted.what, "growth")
+            and one.start >= planted.start - HOURS
         ]
         moved = [one for one in own if one.function in {planted.function, planted.partner} and one.kind == "growth"]
         named = bool(moved if planted.what == "refactoring" else right)
@@ -452,7 +457,7 @@ def draw(asked: argparse.Namespace) -> None:
     pd.DataFrame(truth).to_csv(asked.folder / "truth.csv", index=False)
 
 
-def _read(folder: Path) -> Iterator[tuple[int, pd.DataFrame, Floats]]:
+def files_of(folder: Path) -> Iterator[tuple[int, pd.DataFrame, Floats]]:
     """Yield world, tags and (functions, C, T) counts of each file."""
     for file in sorted(folder.glob("*.parquet")):
         rows = pd.read_parquet(file)
@@ -464,17 +469,24 @@ def _read(folder: Path) -> Iterator[tuple[int, pd.DataFrame, Floats]]:
         yield int(rows["world"].iloc[0]), first.reset_index(drop=True), counts
 
 
+def truth_of(folder: Path) -> list[Planted]:
+    """Return what was planted in the worlds of a folder."""
+    rows = pd.read_csv(folder / "truth.csv", keep_default_na=False).to_dict("records")
+    return [Planted(**{str(name): value for name, value in row.items()}) for row in rows]
+
+
 def run(asked: argparse.Namespace) -> None:
     """Write the alarms of this detector."""
-    alarms = [alarm for world, tags, counts in _read(asked.folder) for alarm in watched(world, tags, counts, Design())]
+    alarms = [
+        alarm for world, tags, counts in files_of(asked.folder) for alarm in watched(world, tags, counts, Design())
+    ]
     table = pd.DataFrame([asdict(alarm) for alarm in alarms], columns=list(Alarm.__dataclass_fields__))
     table.to_csv(asked.folder / "alarms.csv", index=False)
 
 
 def score(asked: argparse.Namespace) -> None:
     """Print a tool's alarms beside the truth."""
-    rows = pd.read_csv(asked.folder / "truth.csv", keep_default_na=False).to_dict("records")
-    truth = [Planted(**{str(name): value for name, value in row.items()}) for row in rows]
+    truth = truth_of(asked.folder)
     alarms = pd.read_csv(asked.alarms, keep_default_na=False).to_dict("records")
     table = scored(truth, [Alarm(**{str(name): value for name, value in row.items()}) for row in alarms])
     print(json.dumps(table.to_dict("index")) if asked.json else table.to_string())

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,9 @@ from scenarios.commands.options import Json, count, duration, share, written
 from scenarios.files.options import count_or_all, moment, refuse, typed
 from scenarios.profiling.regress import adjustment as adjustment_of
 from scenarios.profiling.regress import least_cost, least_growth
+
+if TYPE_CHECKING:
+    from scenarios.views.conclusion import Conclusion
 
 Profiles = Annotated[
     list[Path],
@@ -51,13 +54,27 @@ def query(
     top: Top = 20,
     since: Since = None,
     until: Until = None,
+    cumulative: Annotated[
+        bool, typer.Option("--cumulative", help="Functions with all that they call, from call paths.")
+    ] = False,
+    callers: Annotated[str | None, typer.Option(metavar="FUNCTION", help="Who calls this function.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows into this file, too.")] = None,
     json: Json = False,
 ) -> None:
     """Group samples by any dimensions and restrict the others; shares with 95% intervals."""
+    from scenarios.profiling import calls
     from scenarios.profiling import query as profile_query
 
     options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
-    answer(profile_query.query(paths, options), json)
+    if cumulative and callers is not None:
+        refuse("--callers", "is another question than --cumulative: leave one out", callers)
+    if callers is not None:
+        rows: Conclusion = calls.callers(paths, options, callers)
+    else:
+        rows = calls.cumulative(paths, options) if cumulative else profile_query.query(paths, options)
+    if csv is not None:
+        profile_query.write_csv(rows.frame(), csv)
+    answer(rows, json)
 
 
 @profile.command()
@@ -167,7 +184,9 @@ def import_(
 def export(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of profiled runs.")],
     *,
-    form: Annotated[Literal["pprof", "folded", "llvm"], typer.Option("--format", help="Format to write.")],
+    form: Annotated[
+        Literal["pprof", "folded", "speedscope", "llvm"], typer.Option("--format", help="Format to write.")
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")],
     event: Event = None,
     where: Where = None,

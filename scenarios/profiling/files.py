@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.profiling.formats.reading import Contents
     from analysis.profiling.formats.tables import FileTotal, ProfileStore
 
-FORMATS = ("pprof", "folded", "llvm")
+FORMATS = ("pprof", "folded", "speedscope", "llvm")
 """What profiles are exported as."""
 _LISTED = 12
 
@@ -317,7 +317,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     Parameters
     ----------
     runs : profile directories
-    form : pprof (both samples and values; weighted: values are shown first), folded or llvm (one image)
+    form : pprof (both samples and values; weighted: values are shown first), folded, speedscope or llvm (one image)
     out : the file, replaced when the new one is complete
     selection : what of it
 
@@ -648,6 +648,16 @@ def _folded(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], l
     return (line.encode(errors="replace") for line in folded_lines(profile, measure)), []
 
 
+def _speedscope(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+    from analysis.profiling.formats.speedscope import write_speedscope
+
+    at = [known.event for known in profile.measures].index(measure)
+    samples = [sample for sample in profile.samples if sample.amounts[at]]
+    stacks = ([profile.frames[frame] for frame in reversed(sample.stack)] for sample in samples)
+    weights = [sample.amounts[at] for sample in samples]
+    return [write_speedscope(measure, profile.measures[at].unit, stacks, weights)], []
+
+
 def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
     """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
     from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
@@ -667,5 +677,6 @@ def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], lis
 _WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[Iterable[bytes], list[str]]]] = {
     "pprof": _pprof,
     "folded": _folded,
+    "speedscope": _speedscope,
     "llvm": _llvm,
 }

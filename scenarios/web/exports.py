@@ -1,17 +1,17 @@
 """A profile as a file for other tools: pprof, folded stacks, speedscope; and the rows of a query as CSV."""
 
-import json
 from dataclasses import dataclass, replace
 
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.folded import write_folded
+from analysis.profiling.formats.foreign import Frame
 from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.formats.speedscope import write_speedscope
 from scenarios.web.calls import ROOTS
 from scenarios.web.listing import with_intervals
 from scenarios.web.parameters import Pairs, read
 from scenarios.web.site import ProfileSite
 
-_SPEEDSCOPE_UNITS = {"nanoseconds": "nanoseconds", "bytes": "bytes"}
 _MOST_PATHS = 200_000
 
 
@@ -47,29 +47,12 @@ def speedscope(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     request = read(pairs, site.default(ROOTS, stacks=True))
     query = replace(request.query, by=ROOTS)
     rows = site.database.apart(query, _MOST_PATHS, greatest=True)
-    number: dict[str, int] = {}
-    samples = [
-        [number.setdefault(name, len(number)) for name in (str(root), *path)]
-        for root, path in zip(rows[ROOTS[0]], rows["path"], strict=True)
-    ]
+    stacks = (
+        [Frame(str(name)) for name in (root, *path)] for root, path in zip(rows[ROOTS[0]], rows["path"], strict=True)
+    )
     weights = [int(value) for value in rows["value"]]
-    unit = _SPEEDSCOPE_UNITS.get(site.database.units().get(query.event, ""), "none")
-    profile = {
-        "type": "sampled",
-        "name": f"{site.name}: {query.event}",
-        "unit": unit,
-        "startValue": 0,
-        "endValue": sum(weights),
-        "samples": samples,
-        "weights": weights,
-    }
-    content = {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": [{"name": name} for name in number]},
-        "profiles": [profile],
-        "name": site.name,
-    }
-    written = json.dumps(content, separators=(",", ":")).encode()
+    unit = site.database.units().get(query.event, "")
+    written = write_speedscope(f"{site.name}: {query.event}", unit, stacks, weights)
     return ExportedFile(query.event, ".speedscope.json", "application/json", written)
 
 

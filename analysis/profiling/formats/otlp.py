@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Origin
+from analysis.profiling.formats.foreign import ForeignProfile, Frame, Loaded, Measure, Origin
 from analysis.profiling.formats.json_values import Object
 from analysis.profiling.formats.stack_sums import StackSums
 from analysis.profiling.formats.wire import Shape, Wire
@@ -48,7 +48,13 @@ _FIELDS: Mapping[str, Mapping[int, tuple[str, str, str]]] = {
         5: ("timestampsUnixNano", "fixeds", ""),
     },
     "stack": {1: ("locationIndices", _NS, "")},
-    "mapping": {4: ("filenameStrindex", _N, ""), 5: ("attributeIndices", _NS, "")},
+    "mapping": {
+        1: ("memoryStart", _N, ""),
+        2: ("memoryLimit", _N, ""),
+        3: ("fileOffset", _N, ""),
+        4: ("filenameStrindex", _N, ""),
+        5: ("attributeIndices", _NS, ""),
+    },
     "location": {1: ("mappingIndex", _N, ""), 2: ("address", _N, ""), 3: ("lines", _MS, "line")},
     "line": {1: ("functionIndex", _N, ""), 2: ("line", _N, "")},
     "function": {
@@ -305,7 +311,11 @@ class _OtlpReader:
             )
             first, at = self._number(function, "startLine"), self._number(line, "line")
             frames.append(Frame(name or system, image, build, file, _line(first), _line(at), address))
-        return frames or [Frame("", image, build, address=address)]
+        if frames:
+            return frames
+        start, end, offset = (self._number(of, key) for key in ("memoryStart", "memoryLimit", "fileOffset"))
+        part = Loaded(image, start=start, end=end, offset=offset)
+        return [Frame("", image, build, address=address, file_address=part.file_address(address))]
 
     def _attributes(self, item: Object) -> Iterator[tuple[str, str]]:
         for index in self._list(item, "attributeIndices"):

@@ -1,6 +1,7 @@
 """Profiles from and for other tools, through files."""
 
 import gzip
+import json
 
 import pandas as pd
 import pytest
@@ -120,6 +121,12 @@ def test_folded_stacks_hold_samples_or_values(tmp_path):
     assert out.read_text() == "[unknown] 1\nmain;copy 2\nmain;parse 4\nmain;parse;copy 3\n"
     export([run], "folded", out, cpu(where=("job=web",), weighted=True))
     assert out.read_text() == "[unknown] 70\nmain;copy 140\nmain;parse 280\nmain;parse;copy 210\n"
+    export([run], "speedscope", out, cpu(where=("job=web",), weighted=True))
+    content = json.loads(out.read_text())
+    names, (profile,) = [frame["name"] for frame in content["shared"]["frames"]], content["profiles"]
+    paths = {";".join(names[at] for at in path) for path in profile["samples"]}
+    assert paths == {"[unknown]", "main;copy", "main;parse", "main;parse;copy"}
+    assert sum(profile["weights"]) == profile["endValue"] == 700
 
 
 @pytest.mark.parametrize("form", ["pprof", "folded"])

@@ -2,14 +2,17 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling.query import QueryOptions, diff, query
 from scenarios.views.terminal import dumps, show
@@ -233,3 +236,35 @@ def test_how_a_file_was_understood_is_said_with_the_answer(tmp_path):
     assert [(row["function"], row["value"]) for row in answer["rows"]] == [("read", 12), ("[unknown]", 4)]
     assert answer["notes"][:2] == [two, nameless]
     assert diff([file], [file], QueryOptions(), (), ()).payload()["notes"][:2] == [two, nameless]
+
+
+def test_call_paths_are_asked_for_all_that_functions_call_and_for_callers(tmp_path):
+    """Sums by hand; `b` is once on each of two paths, though it calls itself."""
+    file, out = tmp_path / "s.folded", tmp_path / "rows.csv"
+    file.write_text("main;a;b 12\nmain;b;b 4\nmain 3\n")
+    answer = CliRunner().invoke(app, ["profile", "query", str(file), "--cumulative", "--csv", str(out), "--json"])
+    rows = json.loads(answer.stdout)["rows"]
+    assert [(row["function"], row["value"], row["own"]) for row in rows] == [
+        ("main", 19, 3),
+        ("b", 16, 16),
+        ("a", 12, 0),
+    ]
+    assert pd.read_csv(out)[["function", "value"]].to_numpy().tolist() == [["main", 19], ["b", 16], ["a", 12]]
+    answer = CliRunner().invoke(app, ["profile", "query", str(file), "--callers", "b", "--json"])
+    assert {row["caller"]: row["value"] for row in json.loads(answer.stdout)["rows"]} == {"a": 12, "main": 4, "b": 4}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--cumulative", "--by", "line"], "--by: call paths are of functions"),
+        (["--cumulative", "--callers", "f"], "--callers: is another question than --cumulative"),
+        (["--callers", "g"], 'unknown function "g"'),
+        (["--csv", "nowhere/rows.csv"], "--csv: cannot write nowhere/rows.csv"),
+    ],
+)
+def test_faulty_questions_to_call_paths_are_refused(tmp_path, words, problem):
+    file = tmp_path / "s.folded"
+    file.write_text("main;f 12\n")
+    answer = CliRunner().invoke(app, ["profile", "query", str(file), *words])
+    assert (answer.exit_code, problem in answer.stderr) == (2, True)

@@ -65,6 +65,22 @@ def test_what_the_runtime_writes_is_read():
     assert (profile.start_s, profile.length_s) == (1_700_000_000, 5)
 
 
+def test_addresses_are_places_in_the_files_that_were_mapped():
+    """Without names; one in 0x400000 to 0x500000, loaded from byte 0x1000 on, one outside; as 1.45.0 writes them."""
+    data = bytes.fromhex(
+        "0a11120f120d0a04080110021205080122010512570a000a0f0880808002108080c002188020200312001207080110a3828002120708"
+        "0110808080031a0022002a002a0773616d706c65732a05636f756e742a082f6f70742f6170702a046d61696e32003a003a040a020102"
+    )
+    inside, outside = read_otlp(data).frames
+    assert (inside.image, inside.address, inside.file_address) == ("/opt/app", 0x400123, 0x1123)
+    assert (outside.image, outside.address, outside.file_address) == ("/opt/app", 0x600000, -1)
+    content = json.loads(json.dumps(JSON))
+    mapping = {"memoryStart": "4194304", "memoryLimit": "5242880", "fileOffset": "4096"}
+    content["dictionary"] |= {"mappingTable": [{}, mapping]}
+    content["dictionary"]["locationTable"][1] = {"mappingIndex": 1, "address": "4194595"}
+    assert read_otlp_json(content).frames == (Frame("", address=0x400123, file_address=0x1123),)
+
+
 def test_json_is_read_with_numbers_written_as_texts():
     profile = read_otlp_json(JSON)
     assert profile.total("cpu") == 7
