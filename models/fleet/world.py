@@ -99,6 +99,8 @@ class Behaviour:
     """Share of jobs that serve requests; the rest are best-effort."""
     diurnal_amplitude: Share = 0.11
     """Median half-amplitude of the daily load swing of latency-critical jobs."""
+    day_load_log_sd: NonNegative = 0.0
+    """Spread of the load of a latency-critical job from day to day, independent between days, of mean 1."""
     spin_share: Share = 0.03
     """Median share of instructions spent spinning on locks on a fully busy machine."""
 

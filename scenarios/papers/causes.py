@@ -200,7 +200,12 @@ _VISITS: Final = (
     "where it takes four times the samples of each machine",
     (("profiling.collector.samples_per_s", 20.0),),
 )
-
+_DAYS: Final = (
+    "where the load of jobs that serve requests differs from day to day (a log-sd of 0.3 for 0)",
+    (("population.behaviour.day_load_log_sd", 0.3),),
+    "where it swings as much within each day (a half-amplitude of 0.42 for 0.11)",
+    (("population.behaviour.diurnal_amplitude", 0.42),),
+)
 _SUITED: Final = (
     "where jobs differ three times as much in which cores suit them",
     (("population.behaviour.core_trait_sd", 3.0),),
@@ -264,7 +269,7 @@ CAUSES: Final = (
     SuspectedCause("gwp/fig7", ("spread",), *_VISITS),
     SuspectedCause("gwp/fig5", ("gap_over_spread", "states_right"), *_STEEPER),
     SuspectedCause("gwp/affinity", ("gain",), *_SUITED),
-    SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation"), *_VISITS),
+    SuspectedCause("gwp/fig6b", ("memory_over_cycles", "cycles_instructions_correlation", "correlation_gap"), *_DAYS),
 )
 """Every cause that was thought of. Those of WSMeter and of cross-platform prediction were found by changing one thing
 after another in worlds 1 to 10; docs/papers.md says which explain as much in worlds 11 to 20, tried afterwards."""

@@ -251,19 +251,24 @@ def own_autocorrelation(world: World, lag_s: float) -> float:
 
 
 def load(world: World, jobs: Jobs) -> Floats:
-    """Return the load of each job relative to its mean: a cosine over the day.
+    """Return the load of each job relative to its mean: a cosine over the day, higher on some days than on others.
 
     Parameters
     ----------
-    world : horizon and epoch
-    jobs : half-amplitudes and peak hours
+    world : seed, horizon, epoch and the spread of days
+    jobs : half-amplitudes and peak hours, and which jobs serve requests: only their days differ
 
     Returns
     -------
     (epochs, J) array, dimensionless
     """
     hour = np.arange(world.epochs)[:, None] * (world.epoch_s / 3600.0)
-    return np.asarray(1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0)))
+    over_the_day = 1.0 + jobs.diurnal_amplitude * np.cos((hour - jobs.peak_hour) * (2 * np.pi / 24.0))
+    log_sd = world.population.behaviour.day_load_log_sd
+    day = (hour[:, 0] // 24.0).astype(np.int64)
+    draws = stream(world.seed, "load of days").standard_normal((day[-1] + 1, jobs.count))
+    of_days = np.where(jobs.latency_critical, np.exp(log_sd * draws - 0.5 * log_sd**2), 1.0)
+    return np.asarray(over_the_day * of_days[day])
 
 
 def settings_table(world: World) -> Records:

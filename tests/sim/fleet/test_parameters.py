@@ -40,3 +40,20 @@ def test_load_peaks_at_the_peak_hour_and_averages_to_one():
     np.testing.assert_allclose(factor.mean(axis=0), 1.0, rtol=1e-12)
     assert (factor.argmax(axis=0) == 9 * 12).all()
     np.testing.assert_allclose(factor.max(axis=0), 1.3)
+
+
+@pytest.mark.statistical
+def test_days_differ_in_the_load_of_jobs_that_serve_requests_and_of_no_others():
+    """Mean 1 and the spread asked for, within 4.5 standard errors each: 3 in 100,000 runs."""
+    year = replace(WORLD, horizon_s=365 * 86400.0, epoch_s=21600.0)
+    behaviour = replace(WORLD.population.behaviour, day_load_log_sd=0.3)
+    varied = replace(year, population=replace(WORLD.population, behaviour=behaviour))
+    jobs = build_jobs(year, build_machines(year))
+    ratio = (load(varied, jobs) / load(year, jobs)).reshape(365, 4, jobs.count)
+    np.testing.assert_allclose(ratio, ratio[:, :1].repeat(4, axis=1), rtol=1e-12)
+    of_days, serves = ratio[:, 0], jobs.latency_critical
+    assert 0 < serves.sum() < jobs.count
+    np.testing.assert_allclose(of_days[:, ~serves], 1.0, rtol=1e-12)
+    draws = of_days[:, serves]
+    assert abs(draws.mean() - 1) < 4.5 * np.sqrt(np.expm1(0.3**2) / draws.size)
+    assert np.log(draws).std() == pytest.approx(0.3, rel=4.5 / np.sqrt(2 * draws.size))
