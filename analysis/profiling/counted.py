@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.intervals import ClusteredProfile
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
 from analysis.profiling.row_groups import Numbering, SampleBatch, SampleFile, batches
 from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
@@ -185,15 +184,17 @@ def _keys(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> tuple[tuple[I
     return (process, np.cumsum(new, dtype=np.int32) - 1), rows[new].reset_index(drop=True)
 
 
-def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, ClusteredProfile]]:
-    """Yield each part by place and cluster, with the value of a dimension that each part has one of.
+def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the sums of each part by place and cluster, both categories, and what the part is of.
 
     Parameters
     ----------
     counted : of one dimension of places
-    apart, cluster : dimensions of processes
+    apart, cluster : dimensions of processes; each part has one value of the first
     """
     names, clusters = (pd.factorize(counted.keys[name], sort=True) for name in (apart, cluster))
+    (place_of,) = counted.places.columns
+    kinds = [pd.CategoricalDtype(known) for known in (counted.places[place_of], clusters[1])]
     for part, name in enumerate(names[1]):
         entries = counted.entries(part).positive()
         if len(entries.key):
@@ -204,7 +205,13 @@ def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterato
                 code, place, sums = code[order], place[order], sums[:, order]
                 left = slice(add_equal(code, place, sums))
                 code, place, sums = code[left], place[left], sums[:, left]
-            yield str(name), ClusteredProfile.of_numbers(counted.places, (place, code), *sums)
+            columns = (
+                pd.Categorical.from_codes(own, dtype=kind) for own, kind in zip((place, code), kinds, strict=True)
+            )
+            yield (
+                str(name),
+                pd.DataFrame(dict(zip((place_of, cluster, "samples", "value"), (*columns, *sums), strict=True))),
+            )
 
 
 def _rising(first: AnyInts, second: AnyInts) -> bool:

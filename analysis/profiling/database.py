@@ -43,7 +43,6 @@ from models.tables import TABLES
 
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
-    from analysis.profiling.intervals import ClusteredProfile
     from analysis.profiling.row_groups import SampleFile
 
 MEMORY_BYTES = 160_000_000
@@ -250,8 +249,8 @@ class Database:
 
     def clustered_apart(
         self, query: Query, apart: str, cluster: str = "machine"
-    ) -> "Iterator[tuple[str, ClusteredProfile]]":
-        """Yield a query's clusters for each value of a dimension of processes; one at a time is in memory.
+    ) -> "Iterator[tuple[str, pd.DataFrame]]":
+        """Yield what `clustered` returns for each value of a dimension of processes; one at a time is in memory.
 
         Parameters
         ----------
@@ -260,8 +259,9 @@ class Database:
 
         Yields
         ------
-        str, ClusteredProfile
-            The value, in order, and its samples by the query's dimension and cluster.
+        str, DataFrame
+            The value, in order; the query's dimension, the cluster, `samples`, `value` above 0, in no order that
+            matters.
 
         Raises
         ------

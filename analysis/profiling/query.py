@@ -14,8 +14,6 @@ from models.errors import WscError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.intervals import ClusteredProfile
-
 PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
     {
         "application": "program that ran: the job's name, [kernel] or [daemons]",
@@ -214,8 +212,8 @@ class Profile(Protocol):
 
     def clustered_apart(
         self, query: Query, apart: str, cluster: str = "machine"
-    ) -> "Iterator[tuple[str, ClusteredProfile]]":
-        """Yield a query's clusters for each value of another dimension of processes, in order of the values."""
+    ) -> "Iterator[tuple[str, pd.DataFrame]]":
+        """Yield what `clustered` returns for each value of another dimension of processes, in order of the values."""
         ...
 
     def callers(self, function: str, query: Query) -> "pd.DataFrame":

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from analysis.profiling.intervals import ClusteredProfile
 from analysis.profiling.query import Query, QueryError
 
 
@@ -34,13 +33,11 @@ class ProfileTable:
         """Return samples and value by the query's dimensions within each cluster."""
         return self.query(Query(query.event, (*query.by, cluster), query.where)).drop(columns="share")
 
-    def clustered_apart(
-        self, query: Query, apart: str, cluster: str = "machine"
-    ) -> Iterator[tuple[str, ClusteredProfile]]:
-        """Yield the clusters of each value of another dimension."""
+    def clustered_apart(self, query: Query, apart: str, cluster: str = "machine") -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield what `clustered` returns for each value of another dimension."""
         wide = self.clustered(Query(query.event, (apart, *query.by), query.where), cluster)
         for name, part in wide.groupby(apart, sort=True):
-            yield str(name), ClusteredProfile.of(part.drop(columns=apart), cluster)
+            yield str(name), part[part["value"] > 0].drop(columns=apart)
 
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Return caller, samples, value of a function by the query's dimensions; needs the column caller."""

@@ -77,7 +77,8 @@ def unsuited(
     if own not in DIMENSIONS or own in ("application", "function"):
         raise QueryError(f"across: should be another dimension than {own}")
     rows, total = [], 0.0
-    for name, data in database.clustered_apart(of_fleet(database, event, ("function",)), "application", own):
+    for name, part in database.clustered_apart(of_fleet(database, event, ("function",)), "application", own):
+        data = _clusters(part, own)
         total += data.total
         if not name.startswith("["):
             rows.append((name, data.total, *_differences(data), float(data.shares.max())))
@@ -90,6 +91,15 @@ def unsuited(
         default="",
     )
     return ranked(answer.assign(reason=reason), "excess", ["application"], top)
+
+
+def _clusters(part: pd.DataFrame, cluster: str) -> ClusteredProfile:
+    """Return the clusters of rows of one function and cluster each."""
+    function, own = (pd.Categorical(part[name]) for name in ("function", cluster))
+    sums = (part[name].to_numpy(np.float64) for name in ("samples", "value"))
+    return ClusteredProfile.of_numbers(
+        pd.DataFrame({"function": function.categories}), (function.codes, own.codes), *sums
+    )
 
 
 def _differences(data: ClusteredProfile) -> tuple[int, float, float, float]:
