@@ -28,7 +28,7 @@ Kind = Literal["finding", "check", "deviation"]
 Verdict = Literal["holds", "does not hold", "depends on the world"]
 KINDS: Final[Mapping[Kind, str]] = {
     "finding": "could fail in this world; put to rivals where the paper claims an advantage",
-    "check": "arithmetic on printed numbers, an identity, or a parameter of the world: fails only by a fault of ours",
+    "check": "arithmetic on printed numbers, an identity, or a parameter of the world: says nothing of a claim",
     "deviation": "a slip of the paper's own: what is printed does not follow from what is printed",
 }
 """The three kinds of criteria; the series of a bound begins with its kind and a colon."""

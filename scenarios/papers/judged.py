@@ -50,7 +50,7 @@ class CauseTrial:
         return self.without_cause.holds_in >= wanted > self.without_sham.holds_in
 
     def __str__(self) -> str:
-        verdict = "so this is the cause" if self.explains else "so this is not shown to be the cause"
+        verdict = "so this explains it in these worlds" if self.explains else "so this does not explain it"
         return (
             f"{self.here.name}: {self.cause}, it holds in {self.without_cause.holds_in} of {self.worlds} worlds"
             f"{_together(self.without_cause)}; {self.sham}, in {self.without_sham.holds_in}"
@@ -123,6 +123,11 @@ class JudgedRow:
     def holds(self) -> bool:
         """Whether the verdict is that it holds."""
         return self.verdict == "holds"
+
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return what the criteria of a number come to; None if it has none."""
+        verdicts = [criterion.verdict for criterion in self.criteria if criterion.name == name]
+        return overall(verdicts) if verdicts else None
 
     @property
     def held_in_first(self) -> bool:

@@ -106,7 +106,13 @@ class Reproduced(Conclusion):
     def frame(self) -> pd.DataFrame:
         """Return a row a number: row, number, published, measured, and whether its criterion holds, if it has one."""
         cells = [
-            (row.id, name, row.published.get(name), value, _holds(row, name))
+            (
+                row.id,
+                name,
+                row.published.get(name),
+                value,
+                None if (verdict := row.verdict_of(name)) is None else verdict == "holds",
+            )
             for row in self.rows
             for name, value in row.measured.items()
         ]
@@ -309,18 +315,11 @@ def _worlds(row: JudgedRow) -> list[str]:
     return told
 
 
-def _holds(row: JudgedRow, name: str) -> bool | None:
-    """Return whether the criteria of a number hold; None if it has none."""
-    verdicts = [criterion.holds for criterion in row.criteria if criterion.name == name]
-    return all(verdicts) if verdicts else None
-
-
 def beside_table(row: JudgedRow) -> Table:
     """Return published beside measured, with a word for the numbers that have bounds of their own."""
     heads = ("published", "measured")
-    words = {None: "", True: "holds", False: "does not hold"}
     cells = [
-        (name, f"{value:.4g}", f"{row.measured[name]:.4g}", words[_holds(row, name)])
+        (name, f"{value:.4g}", f"{row.measured[name]:.4g}", row.verdict_of(name) or "")
         for name, value in row.published.items()
     ]
     numbers = (False, True, True, False)

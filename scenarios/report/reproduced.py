@@ -63,7 +63,7 @@ def report(folder: Path, progress: Progress, runs: Path | None = None) -> Page:
     return Page(
         "reproduced papers",
         "Published figures and tables",
-        f"{first}{_where(answer)}. Every criterion was set before it was measured.",
+        f"{first}{_where(answer)}. Criteria are set before they are measured; the change log tells of exceptions.",
         facts,
         sections,
         [row.payload() for row in answer.rows],
@@ -118,14 +118,16 @@ def _sections(rows: Sequence[JudgedRow], drawn_now: Mapping[str, tuple[Figure, .
     """Yield what holds, paper by paper, and then every row."""
     for paper in dict.fromkeys(row.id.partition("/")[0] for row in rows):
         own = [row for row in rows if row.id.startswith(f"{paper}/")]
-        failing = [row.id.partition("/")[2] for row in own if not row.holds]
+        failing = [row.id.partition("/")[2] for row in own if row.verdict == "does not hold"]
+        divided = [row.id.partition("/")[2] for row in own if row.verdict == "depends on the world"]
         checks = [row.id.partition("/")[2] for row in own if not row.is_finding]
-        holding = len(own) - len(checks) - len({*failing} - {*checks})
+        holding = sum(row.holds and row.is_finding for row in own)
         says = f"{holding} of {len(own) - len(checks)} hold"
-        says += f"; not {', '.join(failing)}" if failing else ""
-        says += f"; only a check of the paper's own arithmetic: {', '.join(checks)}" if checks else ""
-        holds = holding > 0 if failing else len(own) > len(checks) or None
-        verdicts = (Verdict(paper, says, holds, "in part" if failing and holding else ""),)
+        says += f"; do not hold: {', '.join(failing)}" if failing else ""
+        says += f"; depend on the world: {', '.join(divided)}" if divided else ""
+        says += f"; with checks only, no findings: {', '.join(checks)}" if checks else ""
+        holds = holding > 0 if failing or divided else len(own) > len(checks) or None
+        verdicts = (Verdict(paper, says, holds, "in part" if (failing or divided) and holding else ""),)
         part = composed(f"{paper}: what holds", (_CITED[paper],), tables=(_overview(own),), verdicts=verdicts)
         yield replace(part, anchor=paper)
     for row in rows:
@@ -200,8 +202,6 @@ def _further(row: JudgedRow) -> Iterator[Table]:
 def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
     """Yield the printed numbers beside ours, and every criterion, with units and words of the published table."""
     known = _described(paper)
-    names = {criterion.name for criterion in row.criteria}
-    verdicts = {name: all(one.holds for one in row.criteria if one.name == name) for name in names}
     beside = [
         (
             Cell(known[name].words),
@@ -209,7 +209,7 @@ def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
             Cell(_measured(row.measured[name])),
             Cell(known[name].unit),
             Cell(known[name].place),
-            _holds(verdicts.get(name)),
+            _verdict(row.verdict_of(name)),
         )
         for name, value in row.published.items()
     ]
@@ -271,13 +271,13 @@ def _described(paper: pd.DataFrame) -> dict[str, _Described]:
     return described
 
 
-def _holds(holds: bool | None) -> Cell:
-    """Return whether a criterion holds; nothing where there is none."""
-    return {True: Cell("holds"), False: Cell("does not hold", "bad"), None: Cell("")}[holds]
+def _verdict(verdict: str | None) -> Cell:
+    """Return what the criteria of a number come to; nothing where there are none."""
+    return Cell(verdict or "", "" if verdict in {None, "holds"} else "bad")
 
 
 def _measured(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "not measured"
+    return "not measured" if math.isnan(value) else f"{value:.4g}"
 
 
 def _word(text: object) -> str:

@@ -54,6 +54,11 @@ def test_a_row_is_judged_on_the_worlds_that_are_there(tmp_path):
     ratio = next(criterion for criterion in ten.criteria if criterion.name == "platform_ratio")
     assert ratio.values == (1.0, 3.0) * 5
     assert ten.held_in_first is False
+    assert [ten.verdict_of(name) for name in ("platform_ratio", "workload_gap", "no such number")] == [
+        "depends on the world",
+        "holds",
+        None,
+    ]
     payload = ten.payload()
     assert payload["worlds"] == list(WORLDS)
     assert {criterion["kind"] for criterion in payload["criteria"]} == {"finding"}
@@ -89,7 +94,7 @@ def test_a_cause_that_is_removed_stands_beside_a_sham(tmp_path, counted):
     assert (*held, trial.worlds) == (10, 5, 5, 10)
     assert trial.explains
     assert "it holds in 10 of 10 worlds" in str(trial)
-    assert "so this is the cause" in str(trial)
+    assert "so this explains it in these worlds" in str(trial)
     assert len(counted) == 1 + 20
     counted.clear()
     assert judged(tmp_path, None).trials == row.trials
