@@ -16,6 +16,8 @@ _POWERS = (3, 9)
 """Powers of a unit's rank from the fastest, 0..1, by which slow ones are weighted: half at the slowest 21 and 7%."""
 _DRAWS, _MOST_UNITS, _UNLIKELY = 9_999, 2_000, 0.05
 """Draws of arms, and units from which, and chances above which, the normal law is good enough."""
+_DECIMALS = 9
+"""Of units' values before the study, relative to their jobs': what differs less is alike but for rounding."""
 _LEAST_VARIANCE = 3.0
 """Variance of a platform's count from which its square is nearly a chi-square."""
 _REMEDY = "find out which machines are lost, and why; compare all that were drawn, as drawn"
@@ -25,8 +27,8 @@ def sample_ratio(case: Case) -> list[Finding] | str:
     """Find that more or fewer machines have the feature than were planned: in all, on a platform, of slow or fast ones.
 
     Counted are machines of the study (racks, if whole racks were drawn). Where a share was planned: all of them, and
-    with weights for those that were slow or fast before the study, because machines that are lost are often slow
-    (`_Ranked`). Where there are several platforms: each by itself (exact binomial tests), and, if none is unlikely by
+    with weights for those whose values were low or high before the study, because machines that are lost are often slow
+    (`_unlikely`). Where there are several platforms: each by itself (exact binomial tests), and, if none is unlikely by
     itself, all beside each other (chi-square; Pearson 1900), without a planned share against the share of all. All
     together alarm at a chance of `ALPHA` (Bonferroni).
     """
@@ -78,21 +80,26 @@ def _off(ever: Bools, share: Floats, of: Bools, where: str, chance: float) -> Fi
 
 def _of_all(table: Audited, share: Floats, among: Bools, level: float) -> Iterator[Finding]:
     """Yield that too many or too few of all units have the feature, or of slow or fast ones."""
-    past = _past(table)
-    ranked = among & np.isfinite(past)
+    past = np.where(among, np.round(_past(table), _DECIMALS), np.nan)
+    ranked = np.isfinite(past)
     if ranked.sum() < _LEAST_UNITS:
         having, n = int((among & table.ever).sum()), int(among.sum())
         chance = float(binomtest(having, n, float(share[among].mean())).pvalue)
         if chance <= level:
             yield _off(table.ever, share, among, "in all machines", chance)
         return
-    place = np.flatnonzero(ranked)[np.argsort(past[ranked], kind="stable")]
-    side, chance = _unlikely(table.ever[place], share[place])
-    if chance <= level:
-        fifth = -(-len(place) // 5)
-        some = {-1: place[:fifth], 0: np.flatnonzero(among), 1: place[-fifth:]}[side]
-        where = {-1: "of the fifth slowest before the study", 0: "in all machines", 1: "of the fifth fastest before it"}
-        yield _off(table.ever, share, np.isin(np.arange(len(among)), some), where[side], chance)
+    side, chance = _unlikely(table.ever[among], share[among], past[among])
+    if chance > level:
+        return
+    fifth = -(-int(ranked.sum()) // 5)
+    if side < 0:
+        low = ranked & (past <= np.sort(past[ranked])[fifth - 1])
+        yield _off(table.ever, share, low, "of the fifth with the lowest values before the study", chance)
+    elif side > 0:
+        high = ranked & (past >= np.sort(past[ranked])[-fifth])
+        yield _off(table.ever, share, high, "of the fifth with the highest values before the study", chance)
+    else:
+        yield _off(table.ever, share, among, "in all machines", chance)
 
 
 def _past(table: Audited) -> Floats:
@@ -109,15 +116,20 @@ def _past(table: Audited) -> Floats:
     return np.asarray(total / np.where(count > 0, count, np.nan), dtype=np.float64)[unit]
 
 
-def _unlikely(ever: Bools, share: Floats) -> tuple[int, float]:
-    """Return where counts of units, slowest first, are furthest from the plan (-1 slow, 0 all, 1 fast), and the chance.
+def _unlikely(ever: Bools, share: Floats, past: Floats) -> tuple[int, float]:
+    """Return where counts of units are furthest from the plan (-1 low values, 0 all, 1 high ones), and the chance.
 
     Of units in all, and weighted by powers of their ranks from either end: the largest of these sums in standard
-    deviations, among so many draws of arms as planned, or by the normal law, times the number of sums.
+    deviations, among so many draws of arms as planned, or by the normal law, times the number of sums. Units without
+    a past (NaN) count in all alone; units alike before have the mean of their weights.
     """
-    rank = (np.arange(len(ever)) + 0.5) / len(ever)
-    columns = [np.ones(len(ever)), *((1.0 - rank) ** power for power in _POWERS), *(rank**power for power in _POWERS)]
-    weight = np.stack(columns, axis=1)
+    weight = np.column_stack([np.ones(len(ever)), np.zeros((len(ever), 2 * len(_POWERS)))])
+    ranked = np.flatnonzero(np.isfinite(past))
+    _, alike, count = np.unique(past[ranked], return_inverse=True, return_counts=True)
+    rank = (np.arange(len(ranked)) + 0.5) / len(ranked)
+    ends = [*((1.0 - rank) ** power for power in _POWERS), *(rank**power for power in _POWERS)]
+    for column, of_rank in enumerate(ends, 1):
+        weight[ranked, column] = (np.add.reduceat(of_rank, np.cumsum(count) - count) / count)[alike]
     weight /= np.sqrt(np.maximum((weight**2 * (share * (1.0 - share))[:, None]).sum(axis=0), ROUNDING))
     sizes = np.abs((ever - share) @ weight)
     at, size = int(sizes.argmax()), float(sizes.max())

@@ -43,7 +43,7 @@ def test_slow_machines_that_were_lost_are_missed_where_counts_alone_say_little()
     there = np.setdiff1d(np.arange(300), lost)
     assert binomtest(122, 272, 0.5).pvalue > 0.08
     ((finding),) = found(table(ever[there], speed=speed[there]), 0.5)
-    assert "fifth slowest before the study" in finding.what
+    assert "of the fifth with the lowest values before the study" in finding.what
     assert not found(table(ever, speed=speed), 0.5)
 
 
@@ -58,13 +58,16 @@ def test_the_chance_is_the_share_of_draws_as_planned_that_are_as_far_off(share):
     ever = rng.random(60) < share
     ever[:12] = True
     size = np.abs((ever - share) @ weights.T).max()
-    assert _unlikely(ever, np.full(60, share)) == (-1, pytest.approx((drawn >= size - 1e-9).mean(), abs=0.002))
+    assert _unlikely(ever, np.full(60, share), np.arange(60.0)) == (
+        -1,
+        pytest.approx((drawn >= size - 1e-9).mean(), abs=0.002),
+    )
 
 
 def test_counts_of_many_machines_are_judged_by_the_normal_law():
     ever = np.arange(3000) % 2 == 0
     ever[:300:6] = False
-    side, chance = _unlikely(ever, np.full(3000, 0.5))
+    side, chance = _unlikely(ever, np.full(3000, 0.5), np.arange(3000.0))
     assert side == -1
     assert chance < 0.01
 
@@ -86,5 +89,22 @@ def test_two_platforms_off_in_opposite_ways_are_seen_together():
 def test_as_planned_it_alarms_as_rarely_as_it_says():
     """200 draws of 100 machines at a chance of 5%: more than 23 alarms have one of 0.01%."""
     rng = np.random.default_rng(10)
-    alarms = sum(_unlikely(rng.random(100) < 0.3, np.full(100, 0.3))[1] <= 0.05 for _ in range(200))
+    alarms = sum(_unlikely(rng.random(100) < 0.3, np.full(100, 0.3), np.arange(100.0))[1] <= 0.05 for _ in range(200))
     assert alarms <= 23
+
+
+@pytest.mark.parametrize("alike", [0.3, 1.0])
+def test_machines_that_were_alike_before_have_no_order(alike):
+    """Of 200 machines in order of their names the first half has the feature, and the fastest are equally fast."""
+    ever, share = np.arange(200) < 100, np.full(200, 0.5)
+    past = np.where(np.arange(200) % 10 < 10 * alike, 1.0, np.random.default_rng(3).uniform(0.0, 1.0, 200))
+    assert _unlikely(ever, share, past)[1] > 0.05
+
+
+def test_machines_without_a_past_count_too():
+    """Of 60 machines with a past 30 have the feature, and of 75 new ones 70: half was planned."""
+    ever = np.concatenate([np.arange(60) % 2 == 0, np.arange(75) < 70])
+    rows = table(ever, periods=2)
+    rows = rows[(rows["machine"] < 60) | (rows["period"] == 1)]
+    ((finding),) = found(rows, 0.5)
+    assert "100 of 135 units have the feature in all machines; 50% were to have it" in finding.what
