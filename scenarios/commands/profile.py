@@ -58,7 +58,7 @@ def query(
         bool, typer.Option("--cumulative", help="Functions with all that they call, from call paths.")
     ] = False,
     callers: Annotated[str | None, typer.Option(metavar="FUNCTION", help="Who calls this function.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows into this file, too.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows shown into this file, too.")] = None,
     json: Json = False,
 ) -> None:
     """Group samples by any dimensions and restrict the others; shares with 95% intervals."""

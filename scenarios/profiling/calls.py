@@ -130,7 +130,7 @@ def _question(database: "Database", options: QueryOptions) -> Query:
     """Return the query by dimensions of processes alone, of an event with call paths."""
     having = database.with_stacks()
     if not having:
-        raise FaultsError([Fault("--cumulative", 0, 0, "", "no samples of this profile have call paths")])
+        raise FaultsError([Fault("", 0, 0, "", "no samples of this profile have call paths")])
     question = of_fleet(database, options.query(database.events()))[0]
     if options.event is None and question.event not in having:
         question = replace(question, event=usual_event(having))

@@ -88,7 +88,7 @@ def trace_rows(trace: JsonObject) -> Iterator[JsonRecord]:
     processes = trace.get("processes") or {}
     for span in listed(trace, "spans"):
         tags = {str(tag.get("key")): tag.get("value") for tag in listed(span, "tags")}
-        process = processes.get(span.get("processID")) if isinstance(processes, Mapping) else None
+        process = processes.get(str(span.get("processID"))) if isinstance(processes, Mapping) else None
         yield {
             "start_us": _whole(span.get("startTime")),
             "duration_us": _whole(span.get("duration")),

@@ -499,6 +499,9 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     ),
     "AWS whose lines end in carriage returns": lambda: FORMATS["AWS ALB"].write(workload(200)).replace("\n", "\r"),
     "Jaeger over lines": lambda: json.dumps(json.loads(FORMATS["Jaeger"].write(workload(120))), indent=2),
+    "Jaeger whose processes have lists for names": lambda: re.sub(
+        r'"processID": ?"[^"]*"', '"processID": ["p1"]', FORMATS["Jaeger"].write(workload(120))
+    ),
     "objects over lines": lambda: "\n".join(json.dumps(row, indent=2) for row in day()[:200].to_dict("records")),
     "one object": lambda: json.dumps({"arrival_s": 1.0, "departure_s": 2.0}, indent=1),
     "an array cut off": lambda: json.dumps(day()[:200].to_dict("records"), indent=1)[:-300],
