@@ -90,7 +90,7 @@ def test_everything_that_is_wrong_is_told_at_once(table, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda rows: rows.drop(columns="platform"), "platform: column is missing: --column platform=EXPRESSION"),
+        (lambda rows: rows.drop(columns="platform"), 'platform: column is missing: columns={"platform": "EXPRESSION"}'),
         (lambda rows: rows[rows["platform"] == "p0"], "platform: two platforms are needed, got p0"),
         (
             lambda rows: rows.assign(platform=["p0", "p1"] * (len(rows) // 2) + ["p0"] * (len(rows) % 2)),
