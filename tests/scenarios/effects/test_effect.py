@@ -779,7 +779,7 @@ def test_absolute_changes_of_means_are_told_by_that_line_too():
     assert answer.high - answer.low == pytest.approx((level.high - level.low) * unit, rel=0.2)
 
 
-@pytest.mark.parametrize(("switching", "instead"), [([0, 1, 0], "--column domain="), ([0, 0, 1], "design --domain")])
+@pytest.mark.parametrize(("switching", "instead"), [([0, 1, 0], 'columns={"domain"'), ([0, 0, 1], "design domain=")])
 def test_other_designs_are_told_what_to_do_in_place_of_domains(switching, instead):
     table, _ = disturbed()
     study = table[table["period"] == table["period"].max()]
@@ -828,7 +828,7 @@ def test_what_the_guard_of_spill_over_finds_its_remedy_answers():
         ),
         ((0.2, 0.8), {}, {"domain": "domain", "metric_kind": "p50"}, "needs 2 with everybody on and 2 with nobody on"),
         ((0.0, 1.0), {}, {"domain": "domain", "estimator": "cuped"}, "tells no total effect; adjusted does"),
-        ((0.0, 1.0), {}, {"domain": "domain", "cluster": "domain"}, "cluster: is left out beside --domain"),
+        ((0.0, 1.0), {}, {"domain": "domain", "cluster": "domain"}, "cluster: is left out beside domain="),
     ],
 )
 def test_what_tells_no_total_effect_is_refused(saturations, columns, options, fault):
