@@ -8,6 +8,7 @@ import typer
 
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, count, duration, share, written
+from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import count_or_all, moment, refuse, typed
 from scenarios.profiling.regress import adjustment as adjustment_of
 from scenarios.profiling.regress import least_cost, least_growth
@@ -64,6 +65,7 @@ def query(
     """Group samples by any dimensions and restrict the others; shares with 95% intervals."""
     from scenarios.profiling import calls
     from scenarios.profiling import query as profile_query
+    from scenarios.runs.table_files import irreplaceable, write_table
 
     options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
     if cumulative and callers is not None:
@@ -73,7 +75,10 @@ def query(
     else:
         rows = calls.cumulative(paths, options) if cumulative else profile_query.query(paths, options)
     if csv is not None:
-        profile_query.write_csv(rows.frame(), csv)
+        table = rows.frame()
+        if problem := irreplaceable(csv, [], list(table)):
+            raise FaultsError([Fault("", 0, 0, "csv", problem)])
+        write_table(table, csv, "csv")
     answer(rows, json)
 
 

@@ -23,12 +23,12 @@ from models.errors import ArgumentError
 from models.fleet.metrics import MetricName
 from scenarios.effects.domains import DomainPrice, past_in_domains
 from scenarios.effects.observations import POWER_DOMAIN, is_own, read_under
-from scenarios.effects.plan_files import unplannable, write_plan
 from scenarios.effects.recorded_past import in_words, recorded_past
 from scenarios.effects.simulated_past import simulated, simulated_periods
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
 from scenarios.files.loader import load
 from scenarios.files.schema import Scenario
+from scenarios.runs.table_files import irreplaceable, write_table
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.section import Block, Says, Section, note_lines, table
@@ -310,7 +310,7 @@ def design(
     if wrong := list(_unplannable(question)):
         raise FaultsError(wrong)
     read = [path for path in (*sources, jobs) if isinstance(path, Path)]
-    if question.assign is not None and (problem := unplannable(question.assign, read, COLUMNS)):
+    if question.assign is not None and (problem := irreplaceable(question.assign, read, COLUMNS)):
         raise FaultsError([Fault("", 0, 0, "assign", problem)])
     tables = [source for source in sources if not _is_scenario(source)]
     if not tables:
@@ -493,7 +493,7 @@ def _assigned(best: DesignPlan | None, question: DesignQuestion) -> str | None:
     """Write who gets the feature when; return the design, None if there is none to do it by."""
     if question.assign is None or best is None or not best.enough:
         return None
-    write_plan(assigned(best, question.seed), question.assign, "assign")
+    write_table(assigned(best, question.seed), question.assign, "assign")
     return best.rehearsal.design
 
 

@@ -19,9 +19,9 @@ from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.arrays import Ints
 from models.fleet.metrics import MetricName
 from scenarios.effects.observations import run_metric
-from scenarios.effects.plan_files import unplannable, write_plan
 from scenarios.effects.recorded_past import recorded_past
 from scenarios.files.faults import Fault, FaultsError, faults_in, shown
+from scenarios.runs.table_files import irreplaceable, write_table
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural, share, small_share
 from scenarios.views.section import Block, Cell, Says, Section, note_lines, table
@@ -297,7 +297,7 @@ def slots(
         if any(math.isnan(floor.half_widths[1]) for floor in floors):
             no_floor, floors = "values do not differ enough between machines for the pairs' errors", []
     if question.out is not None:
-        write_plan(_assignment(done, names), question.out, "out")
+        write_table(_assignment(done, names), question.out, "out")
     tell("estimating the noise floor", 1.0)
     return SlotsAnswer(question, done, names, left, tuple(floors), no_floor, tuple(notes))
 
@@ -350,7 +350,7 @@ def _wrong(sources: Sequence[Source], question: SlotsQuestion, jobs: Source | No
     read = [path for path in (*sources, jobs, question.previous) if isinstance(path, Path)]
     if question.out is not None and question.out == question.previous:
         read.remove(question.out)  # the new cut takes its place
-    if question.out is not None and (problem := unplannable(question.out, read, COLUMNS)):
+    if question.out is not None and (problem := irreplaceable(question.out, read, COLUMNS)):
         yield Fault("", 0, 0, "out", problem)
     for source in sources:
         if isinstance(source, Path) and not source.exists():

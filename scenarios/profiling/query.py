@@ -368,28 +368,6 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
     )
 
 
-def write_csv(rows: "pd.DataFrame", out: Path) -> None:
-    """Write rows into a file, which is there when it is whole.
-
-    Parameters
-    ----------
-    rows : of an answer
-    out : the file
-
-    Raises
-    ------
-    FaultsError
-        If it cannot be written.
-    """
-    from scenarios.runs.disk import whole
-
-    try:
-        with whole(out) as partial:
-            rows.to_csv(partial, index=False)
-    except OSError as error:
-        raise FaultsError([Fault("--csv", 0, 0, "", f"cannot write {out}: {error.strerror or error}")]) from None
-
-
 def diff(
     a: Sequence[Path], b: Sequence[Path], options: QueryOptions, where_a: Sequence[str], where_b: Sequence[str]
 ) -> ProfileDifference:

@@ -294,7 +294,9 @@ def test_a_file_that_is_no_former_plan_stays(table, tmp_path, name):
     before = file.read_bytes()
     result = invoke("design", table, "--detect", "2%", "--assign", file)
     assert result.exit_code == 2
-    assert result.output.startswith("--assign: is there and holds no former plan (machine, start_s, end_s, treated)")
+    assert result.output.startswith(
+        "--assign: is there and holds no former table of the kind (machine, start_s, end_s, treated)"
+    )
     assert file.read_bytes() == before
 
 

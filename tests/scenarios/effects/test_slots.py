@@ -223,5 +223,5 @@ def test_a_file_that_is_no_former_cut_is_left_alone(file, tmp_path):
     other.write_text("a,b\n1,2\n")
     result = invoke("slots", file, "--slots", 4, "--out", other)
     assert result.exit_code == 2
-    assert "--out: is there and holds no former plan (machine, slot)" in result.output
+    assert "--out: is there and holds no former table of the kind (machine, slot)" in result.output
     assert other.read_text() == "a,b\n1,2\n"

@@ -260,11 +260,16 @@ def test_call_paths_are_asked_for_all_that_functions_call_and_for_callers(tmp_pa
         (["--cumulative", "--by", "line"], "--by: call paths are of functions"),
         (["--cumulative", "--callers", "f"], "--callers: is another question than --cumulative"),
         (["--callers", "g"], 'unknown function "g"'),
-        (["--csv", "nowhere/rows.csv"], "--csv: cannot write nowhere/rows.csv"),
+        (["--csv", "nowhere/rows.csv"], "--csv: no folder nowhere"),
+        (["--csv", "s.folded"], "--csv: should end in .parquet or .csv"),
+        (["--csv", "s.csv"], "--csv: is there and holds no former table of the kind (function"),
     ],
 )
-def test_faulty_questions_to_call_paths_are_refused(tmp_path, words, problem):
+def test_faulty_questions_to_call_paths_are_refused(tmp_path, monkeypatch, words, problem):
     file = tmp_path / "s.folded"
     file.write_text("main;f 12\n")
+    (tmp_path / "s.csv").write_text("main;f 12\n")
+    monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, ["profile", "query", str(file), *words])
     assert (answer.exit_code, problem in answer.stderr) == (2, True)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"main;f 12\n"}

@@ -1,4 +1,4 @@
-"""Files of plans: tables by which machines are rolled out, which replace former plans and nothing else."""
+"""Files of answers, such as plans of roll-outs: they replace former ones and nothing else."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +10,18 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.runs.disk import unwritable, whole
 
 
-def unplannable(file: Path, read: Sequence[Path], columns: Sequence[str]) -> str:
-    """Return why a plan cannot be written there; empty: it may take the place of what is there.
+def irreplaceable(file: Path, read: Sequence[Path], columns: Sequence[str]) -> str:
+    """Return why a table cannot be written there; empty: it may take the place of what is there.
 
     Parameters
     ----------
     file : .csv or .parquet
     read : files that are read
-    columns : of such a plan
+    columns : of such a table
 
     Examples
     --------
-    >>> unplannable(Path("plan.csv"), [Path("plan.csv")], ("machine", "slot"))
+    >>> irreplaceable(Path("plan.csv"), [Path("plan.csv")], ("machine", "slot"))
     'would overwrite a file that is read, got plan.csv'
     """
     if problem := unwritable(file):
@@ -29,15 +29,15 @@ def unplannable(file: Path, read: Sequence[Path], columns: Sequence[str]) -> str
     if file.resolve() in {source.resolve() for source in read}:
         return f"would overwrite a file that is read, got {file}"
     former = not file.exists() or tuple(header_of(file)) == tuple(columns)
-    return "" if former else f"is there and holds no former plan ({', '.join(columns)}), got {file}"
+    return "" if former else f"is there and holds no former table of the kind ({', '.join(columns)}), got {file}"
 
 
-def write_plan(plan: pd.DataFrame, file: Path, argument: str) -> None:
-    """Write a plan, whole or not at all.
+def write_table(table: pd.DataFrame, file: Path, argument: str) -> None:
+    """Write a table, whole or not at all.
 
     Parameters
     ----------
-    plan : its rows
+    table : its rows
     file : .csv or .parquet
     argument : that named the file
 
@@ -49,9 +49,9 @@ def write_plan(plan: pd.DataFrame, file: Path, argument: str) -> None:
     try:
         with whole(file) as partial:
             if file.suffix == ".parquet":
-                plan.to_parquet(partial, index=False)
+                table.to_parquet(partial, index=False)
             else:
-                plan.to_csv(partial, index=False, lineterminator="\n")
+                table.to_csv(partial, index=False, lineterminator="\n")
     except OSError as error:
         problem = f"cannot write {file}: {error.strerror or error}"
         raise FaultsError([Fault("", 0, 0, argument, problem)]) from None
