@@ -76,7 +76,7 @@ def query(
         rows = calls.cumulative(paths, options) if cumulative else profile_query.query(paths, options)
     if csv is not None:
         table = rows.frame()
-        if problem := irreplaceable(csv, [], list(table)):
+        if problem := irreplaceable(csv, [], table.columns.tolist()):
             raise FaultsError([Fault("", 0, 0, "csv", problem)])
         write_table(table, csv, "csv")
     answer(rows, json)
