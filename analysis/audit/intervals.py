@@ -367,7 +367,8 @@ def weights_renormalised(case: Case) -> list[Finding] | str:
     weights change by. Jobs that one arm lacks are missing by chance (else `missing_jobs` alarms), so the shift is a
     random error, of which the standard deviation counts. Nobody knows why other jobs have no row at all: all of them
     may be two standard deviations off. From `MATERIAL` half-widths on it warns, and if jobs without any row hold a
-    quarter of the quota; otherwise a note says how much is covered, since `adjusted` has the spread in its error.
+    quarter of the quota; otherwise a note says how much is covered, since `adjusted` has the spread in its error. An
+    unknown spread is no warning: on machines too few for it, small jobs that one arm lacks are the rule.
     """
     plain, table = case.plain, case.table
     needs = unmet(
