@@ -187,6 +187,7 @@ def test_check_gives_faults_as_one_json_value_too(tmp_path):
         "field": "seed",
         "problem": "should be a whole number",
         "got": '"x"',
+        "record": "",
     }
 
 

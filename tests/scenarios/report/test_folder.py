@@ -161,7 +161,7 @@ def test_reproduced_rows_are_judged_again(tmp_path):
         (True, ""),
         (True, "in part"),
     ]
-    assert "rows on fewer worlds than planned. Every criterion" in page.said
+    assert "rows on fewer worlds than planned. Criteria are set before" in page.said
     for one in payload["payload"]:
         assert page.has_row(one["id"], ("" if one["finding"] else "check ") + one["verdict"])
     for row in ("wsmeter/table2", "occupancy/table1"):
