@@ -47,11 +47,11 @@ def sample_ratio(case: Case) -> list[Finding] | str:
     by_platform = _planned(planned, [str(name) for name in names], float(table.ever[first].mean()))
     share = by_platform[platform]
     among = first & np.isfinite(share)
-    level = ALPHA / ((planned is not None) + (len(names) > 1))
-    findings = list(_of_all(table, share, among, level)) if planned is not None and among.any() else []
+    counts = (planned is not None) + (len(names) > 1)
+    findings = list(_of_all(table, share, among, counts)) if planned is not None and among.any() else []
     if len(names) > 1:
         of_platforms = [among & (platform == k) for k in range(len(names))]
-        findings += _of_platforms(table.ever, share, [*map(str, names)], of_platforms, level)
+        findings += _of_platforms(table.ever, share, [*map(str, names)], of_platforms, counts)
     return findings
 
 
@@ -78,18 +78,19 @@ def _off(ever: Bools, share: Floats, of: Bools, where: str, chance: float) -> Fi
     return Finding("sample_ratio", "error", what, evidence, _REMEDY)
 
 
-def _of_all(table: Audited, share: Floats, among: Bools, level: float) -> Iterator[Finding]:
-    """Yield that too many or too few of all units have the feature, or of slow or fast ones."""
+def _of_all(table: Audited, share: Floats, among: Bools, counts: int) -> Iterator[Finding]:
+    """Yield that too many or too few of all units have the feature, or of slow or fast ones; one of so many counts."""
     past = np.where(among, np.round(_past(table), _DECIMALS), np.nan)
     ranked = np.isfinite(past)
     if ranked.sum() < _LEAST_UNITS:
         having, n = int((among & table.ever).sum()), int(among.sum())
-        chance = float(binomtest(having, n, float(share[among].mean())).pvalue)
-        if chance <= level:
+        chance = counts * float(binomtest(having, n, float(share[among].mean())).pvalue)
+        if chance <= ALPHA:
             yield _off(table.ever, share, among, "in all machines", chance)
         return
     side, chance = _unlikely(table.ever[among], share[among], past[among])
-    if chance > level:
+    chance *= counts
+    if chance > ALPHA:
         return
     fifth = -(-int(ranked.sum()) // 5)
     if side < 0:
@@ -144,15 +145,18 @@ def _unlikely(ever: Bools, share: Floats, past: Floats) -> tuple[int, float]:
     return side, (larger + 1) / (_DRAWS + 1)
 
 
-def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools], level: float) -> list[Finding]:
-    """Return platforms with too many or too few units, or that all are further apart than draws make them."""
+def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools], counts: int) -> list[Finding]:
+    """Return platforms with too many or too few units, or that all are further apart than draws make them.
+
+    Each half of this one of so many counts, the platforms by themselves and beside each other, has half of its chance.
+    """
     present = {name: units for name, units in zip(names, of, strict=True) if units.any()}
-    tests, findings = len(present), list[Finding]()
+    halves, findings = 2 * counts, list[Finding]()
     for name, units in present.items():
         having, n = int((units & ever).sum()), int(units.sum())
-        chance = float(binomtest(having, n, float(share[units].mean())).pvalue)
-        if chance <= level / 2 / tests:
-            findings.append(_off(ever, share, units, f"on platform {name}", min(2 * tests * chance, 1.0)))
+        chance = halves * len(present) * float(binomtest(having, n, float(share[units].mean())).pvalue)
+        if chance <= ALPHA:
+            findings.append(_off(ever, share, units, f"on platform {name}", chance))
     if findings:
         return findings
     off, variance = (
@@ -164,12 +168,12 @@ def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools],
     if len(off) < 2:
         return []
     size = float((off**2 / variance).sum() - off.sum() ** 2 / variance.sum())
-    chance = float(chi2.sf(size, len(off) - 1))
-    if chance > level / 2:
+    chance = halves * float(chi2.sf(size, len(off) - 1))
+    if chance > ALPHA:
         return []
     counted = [name for name, ok in zip(present, usable, strict=True) if ok]
     most, fewest = counted[int(off.argmax())], counted[int(off.argmin())]
-    evidence = {"chi_square": size, "platforms": float(len(off)), "chance": min(2 * chance, 1.0)}
+    evidence = {"chi_square": size, "platforms": float(len(off)), "chance": chance}
     what = (
         f"platforms are further apart than the plan: {off.max():+.0f} units with the feature on {most}, "
         f"{off.min():+.0f} on {fewest}"

@@ -74,6 +74,12 @@ def _unwritten(error: OSError) -> None:
     os._exit(2)
 
 
+def _is_comment(text: str) -> bool:
+    """Return whether an argument is a query that begins with a comment: no option has a blank or a line end there."""
+    name, line_end, _ = text.partition("\n")
+    return name.startswith("--") and (name[2:3].isspace() or bool(line_end and "=" not in name))
+
+
 def main() -> None:
     """Run the command `wsc`.
 
@@ -89,8 +95,7 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
     from scenarios.commands.app import app
 
-    # A query may begin with a comment, `-- as this`; no option has a blank there.
-    sys.argv[1:] = [f" {text}" if text[:2] == "--" and text[2:3].isspace() else text for text in sys.argv[1:]]
+    sys.argv[1:] = [f" {text}" if _is_comment(text) else text for text in sys.argv[1:]]
     try:
         app()
     except SystemExit as ending:  # libraries end with 1, which is an answer of some commands

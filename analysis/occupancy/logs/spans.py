@@ -1,5 +1,6 @@
 """Spans of tracers as requests: those of OTLP's JSON and of what Jaeger exports."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,6 +14,8 @@ OTLP, JAEGER_EXPORT, PLAIN, OTHER = "OTLP", "Jaeger", "", "other"
 """What an object holds: spans of either tracer, or one request; or anything that the objects before it do not hold."""
 _SERVER = (2, "2", "SPAN_KIND_SERVER")
 """The kind of a span that answers a request from outside (OTLP, enum SpanKind)."""
+_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+"""A time of a span, with the digits of the largest (fixed64)."""
 
 
 def form_of_object(record: JsonObject) -> str:
@@ -152,7 +155,4 @@ def _duration(start: int | str | None, end: int | str | None) -> int | str | Non
 def _whole(value: object) -> int | str | None:
     """Return a whole number, None of nothing, and whatever else there is as text, which is a fault of the log."""
     text = "" if value is None else str(value)
-    try:
-        return int(text)
-    except ValueError:
-        return text or None
+    return int(text) if _WHOLE.fullmatch(text) else text or None

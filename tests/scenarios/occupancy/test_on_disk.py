@@ -444,6 +444,8 @@ def with_wrong_times(document: Document) -> None:
     spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
     spans[1]["startTimeUnixNano"] = "soon"
     spans[2]["endTimeUnixNano"] = "late"
+    spans[5]["startTimeUnixNano"] = "1_600_000_000"
+    spans[6]["startTimeUnixNano"] = "9" * 5000
     spans[3]["kind"] = 3
     spans[4]["endTimeUnixNano"] = "1"
 
@@ -545,7 +547,7 @@ def test_faults_of_json_documents_name_the_span_or_the_object(tmp_path):
         (tmp_path / "log").write_text(DOCUMENTS[name]())
         with pytest.raises(FileError) as refused:
             read_log(tmp_path / "log")
-        places = {"span": (2, 3, 5), "object": (8,)}[record]
+        places = {"span": (2, 3, 5, 6, 7), "object": (8,)}[record]
         assert [str(fault).split(":")[0] for fault in refused.value.faults] == [f"{record} {at}" for at in places]
 
 
