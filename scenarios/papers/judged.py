@@ -15,6 +15,8 @@ from scenarios.views.conclusion import Payload
 
 EXPLAINED_FROM: Final = 0.8
 """Share of the worlds in which a criterion must hold once its cause is removed."""
+_COUNTS: Final[Mapping[int, str]] = {3: "three", 10: "ten"}
+"""Words for how many worlds rows are judged on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +142,31 @@ class JudgedRow:
         return self.worlds == self.planned
 
     @property
+    def scope(self) -> str:
+        """Of which worlds it is said, where some are not there that the verdict is about; empty if none lacks."""
+        if self.complete:
+            return ""
+        count = len(self.worlds)
+        which = f"world {self.worlds[0]}, one" if count == 1 else f"worlds {self.worlds[0]} to {self.worlds[-1]}"
+        return f"in {which} of {_COUNTS.get(len(self.planned), len(self.planned))}"
+
+    @property
     def word(self) -> str:
-        """The verdict in a word or two."""
-        return ("" if self.is_finding else "check ") + self.verdict
+        """The verdict in a word or two, and of which worlds it is said where some lack."""
+        return ("" if self.is_finding else "check ") + self.scoped
+
+    @property
+    def scoped(self) -> str:
+        """The verdict, and of which worlds it is said where some lack."""
+        return f"{self.verdict} {self.scope}".strip()
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints of the row."""
         return {
             "kind": "row",
             "id": self.id,
-            "holds": self.holds,
-            "verdict": self.verdict,
+            "holds": self.holds if self.complete else None,
+            "verdict": self.scoped,
             "finding": self.is_finding,
             "worlds": list(self.worlds),
             "planned_worlds": list(self.planned),

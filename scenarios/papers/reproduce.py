@@ -66,7 +66,8 @@ class Reproduced(Conclusion):
         """Return the verdict of a row, or how many findings of several hold."""
         if len(self.rows) == 1:
             return f"{self.rows[0].id} {self.rows[0].word}"
-        return self.counts()[0]
+        fewer = sum(not row.complete for row in self.rows)
+        return self.counts()[0] + (f", {fewer} of {len(self.rows)} rows on fewer worlds than planned" if fewer else "")
 
     def count(self, kind: Kind) -> Mapping[Verdict, int]:
         """Return how many criteria of a kind hold, depend on the world, and do not hold."""
@@ -104,7 +105,7 @@ class Reproduced(Conclusion):
         return [row.payload() for row in self.rows]
 
     def frame(self) -> pd.DataFrame:
-        """Return a row a number: row, number, published, measured, and whether its criterion holds, if it has one."""
+        """Return a row a number: row, number, published, measured, whether its criterion holds, and in which worlds."""
         cells = [
             (
                 row.id,
@@ -112,11 +113,12 @@ class Reproduced(Conclusion):
                 row.published.get(name),
                 value,
                 None if (verdict := row.verdict_of(name)) is None else verdict == "holds",
+                f"{len(row.worlds)} of {len(row.planned)}",
             )
             for row in self.rows
             for name, value in row.measured.items()
         ]
-        return pd.DataFrame(cells, columns=["row", "number", "published", "measured", "holds"])
+        return pd.DataFrame(cells, columns=["row", "number", "published", "measured", "holds", "worlds"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,8 @@ def _sections(rows: Sequence[JudgedRow], drawn_now: Mapping[str, tuple[Figure, .
         says += f"; do not hold: {', '.join(failing)}" if failing else ""
         says += f"; depend on the world: {', '.join(divided)}" if divided else ""
         says += f"; with checks only, no findings: {', '.join(checks)}" if checks else ""
+        fewer = sum(not row.complete for row in own)
+        says += f"; {fewer} of {len(own)} rows judged on fewer worlds than planned" if fewer else ""
         holds = holding > 0 if failing or divided else len(own) > len(checks) or None
         verdicts = (Verdict(paper, says, holds, "in part" if (failing or divided) and holding else ""),)
         part = composed(f"{paper}: what holds", (_CITED[paper],), tables=(_overview(own),), verdicts=verdicts)

@@ -49,7 +49,14 @@ def judged(tmp_path, count, explain=False):
 def test_a_row_is_judged_on_the_worlds_that_are_there(tmp_path):
     one = judged(tmp_path, 1)
     assert (one.worlds, one.complete, one.verdict) == ((1,), False, "does not hold")
+    assert one.word == one.payload()["verdict"] == "does not hold in world 1, one of ten"
+    assert one.payload()["holds"] is None
+    assert repr(Reproduced((one,))) == f"<Reproduced: {ROW} does not hold in world 1, one of ten>"
+    assert next(iter(Reproduced((one,)).section().blocks)).text.startswith("does not hold in world 1, one of ten  ")
+    assert set(Reproduced((one,)).frame()["worlds"]) == {"1 of 10"}
+    assert judged(tmp_path, 3).word == "depends on the world in worlds 1 to 3 of ten"
     ten = judged(tmp_path, 10)
+    assert (ten.word, ten.payload()["holds"]) == ("depends on the world", False)
     assert (ten.worlds, ten.complete, ten.verdict) == (WORLDS, True, "depends on the world")
     ratio = next(criterion for criterion in ten.criteria if criterion.name == "platform_ratio")
     assert ratio.values == (1.0, 3.0) * 5

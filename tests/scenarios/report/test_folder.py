@@ -164,6 +164,7 @@ def test_reproduced_rows_are_judged_again(tmp_path):
     assert "rows on fewer worlds than planned. Criteria are set before" in page.said
     for one in payload["payload"]:
         assert page.has_row(one["id"], ("" if one["finding"] else "check ") + one["verdict"])
+        assert one["verdict"].endswith(" in world 1, one of ten") == (one["planned_worlds"] != one["worlds"])
     for row in ("wsmeter/table2", "occupancy/table1"):
         for one in published(row).to_dict("records"):
             name = one["series"].partition(":")[2].replace("_", " ")
@@ -198,7 +199,9 @@ def test_the_page_of_all_rows_has_their_spread_over_kept_worlds_and_what_is_not_
     assert done.exit_code == 0, done.output
     page = Page((folder / "index.html").read_text(encoding="utf-8"))
     assert page.has_row("common share low", "0.15", "0.135 to 0.15", "1 of 3", "at least 0.15", "depends on the world")
-    assert page.has_row("Lee et al. 2018, Figure 4, section 3.2", "check depends on the world", "3 of 10")
+    assert page.has_row(
+        "Lee et al. 2018, Figure 4, section 3.2", "check depends on the world in worlds 1 to 3 of ten", "3 of 10"
+    )
     assert page.tags.count("img") == 1, "occupancy/fig2 is drawn from what is kept"
     assert page.has_row("gwp/fig7", "wsc reproduce gwp/fig7")
     assert {address[1:] for address in page.addresses if address.startswith("#")} <= page.anchors
