@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from analysis.effects.cells import JobMachineSums, of_machines
 from analysis.effects.estimators.adjusted import slopes_of
@@ -27,6 +28,8 @@ _MOST_LIFTED = 2.0
 _RIDGE = 1e-10
 _ALIKE = 1e-9
 _ROUNDING = 1e-12
+_AT_ONCE = 2**21
+"""So many numbers of sums are held at once, where domains are left out one after the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +109,7 @@ class ExposureEffect:
 
 
 class _Sums(NamedTuple):
-    """Sums of D domains and J jobs, by what instances count for."""
+    """Sums of D domains, or over all domains but each, and J jobs, by what instances count for."""
 
     weight: Floats
     """(D, J)"""
@@ -119,9 +122,13 @@ class _Sums(NamedTuple):
     xy: Floats
     """(D, J, K)"""
 
+    def without(self, left_out: Ints) -> Self:
+        """Return sums over all domains but each of these."""
+        return type(self)(*(part.sum(axis=0) - part[left_out] for part in self))
+
     def over(self) -> Floats:
         """Return 1 over the weight, 0 where what is left of it after a subtraction is rounding."""
-        enough = self.weight > _ROUNDING * max(float(self.weight.max()), 1e-300)
+        enough = self.weight > _ROUNDING * np.maximum(self.weight.max(axis=-1, keepdims=True), 1e-300)
         return np.divide(1.0, self.weight, out=np.zeros(self.weight.shape), where=enough)
 
 
@@ -235,29 +242,36 @@ class _Fit:
         """Fit by least squares within jobs; `wanted` are sums of exposures' coefficients, (P, E)."""
         rows = _rows(cells, domains, regressors)
         sums = _summed(cells, domains, rows)
-        total, where = _Sums(*(part.sum(axis=0) for part in sums)), _Places.of(cells, domains)
+        total, where = _Sums(*(part.sum(axis=0, keepdims=True) for part in sums)), _Places.of(cells, domains)
         combined = np.zeros((regressors.shape[1], len(wanted)))
         combined[: wanted.shape[1]] = wanted.T
-        counting = _counting(sums.weight, cells.weight)
+        count = len(domains.size)
+        counting = _counting(sums.weight, np.ones((1, count)), cells.weight)
         slopes, pull = _solved(total, counting, rows, combined, where.job)
         base = _level(cells, total, slopes)
-        whole, changes = pull / base, [slopes @ combined / base]
+        whole, changes = pull / base[:, None, None], [slopes @ combined / base[:, None]]
         marks, squares = [where.by_domain(whole)], np.zeros((2, len(wanted), 3))
-        squares[0] = where.squares(whole, rows.instances)
-        for left_out in range(len(domains.size)):
-            rest = _Sums(*(part - own[left_out] for part, own in zip(total, sums, strict=True)))
-            left = _counting(np.delete(sums.weight, left_out, axis=0), cells.weight)
+        squares[0] = where.squares(whole[0], rows.instances)
+        together = max(1, _AT_ONCE // max(sums.xx[0].size, whole.size))
+        for first in range(0, count, together):
+            left_out = np.arange(first, min(first + together, count))
+            rest, present = sums.without(left_out), (np.arange(count) != left_out[:, None]).astype(np.float64)
+            left = _counting(sums.weight, present, cells.weight)
             without, pull = _solved(rest, left, rows, combined, where.job)
-            base = _level(cells, rest, without)
-            changes.append(without @ combined / base)
-            moved = np.where(where.domain == left_out, 0.0, pull / base)
+            level = _level(cells, rest, without)
+            changes.append(without @ combined / level[:, None])
+            own = (where.domain == left_out[:, None])[:, None]
+            moved = np.where(own, 0.0, pull / level[:, None, None])
             marks.append(where.by_domain(moved))
-            squares[1] += where.squares(moved - whole, rows.instances)
-        residual = rows.y - rows.x @ slopes - (total.over() * (total.y - total.x @ slopes))[where.job]
+            squares[1] += where.squares(moved - whole, rows.instances).sum(axis=0)
+        mean = (total.over() * (total.y - total.x @ slopes[0]))[0]
+        residual = rows.y - rows.x @ slopes[0] - mean[where.job]
         alike, machines = where.correlation(residual, rows.by)
-        by = counting[where.job] * rows.by
+        by = counting[0, where.job] * rows.by
         variances, spread = where.working(residual, by, rows.instances)
-        return cls(np.array(changes), np.array(marks), squares, variances, spread, max(alike, 0.0), machines)
+        return cls(
+            np.concatenate(changes), np.concatenate(marks), squares, variances, spread, max(alike, 0.0), machines
+        )
 
     def part(self, number: int) -> EffectPart:
         """Return a change, with its jackknife error freed of its bias and Satterthwaite's degrees of freedom."""
@@ -280,19 +294,24 @@ class _Places:
     job: Ints
     of_machine: Ints
     """(M,) domains."""
+    to_domains: csr_array
+    """(D, C) ones where cells are."""
+    to_machines: csr_array
+    """(M, C)"""
 
     @classmethod
     def of(cls, cells: JobMachineSums, domains: Domains) -> Self:
         machine = np.repeat(np.arange(len(domains.domain)), np.diff(cells.start))
-        return cls(domains.domain[machine], machine, cells.job, domains.domain)
+        domain = domains.domain[machine]
+        return cls(domain, machine, cells.job, domains.domain, _ones(domain), _ones(machine, len(domains.domain)))
 
     def by_domain(self, values: Floats) -> Floats:
         """Return (…, D) sums of (…, C)."""
-        return _by(self.domain, values, int(self.of_machine.max()) + 1)
+        return _sums_by(self.to_domains, values)
 
     def by_machine(self, values: Floats) -> Floats:
         """Return (…, M) sums of (…, C)."""
-        return _by(self.machine, values, len(self.of_machine))
+        return _sums_by(self.to_machines, values)
 
     def squares(self, values: Floats, instances: Floats) -> Floats:
         """Return (…, 3) sums of squares of what units on domains, machines and cells of so many instances move."""
@@ -322,24 +341,31 @@ class _Places:
         variances = np.array([of_domain, of_machine, of_cell])
         if not variances.any():
             variances[0] = 1.0
-        weight = np.maximum(self.by_domain(by), 1e-300)
+        weight = self.by_domain(by)
         within = np.bincount(self.of_machine, self.by_machine(by) ** 2, len(weight))
         alone_in = self.by_domain(by**2 / np.maximum(instances, _ROUNDING))
-        return variances, variances[0] + (variances[1] * within + variances[2] * alone_in) / weight**2
+        own = variances[1] * within + variances[2] * alone_in
+        return variances, variances[0] + np.divide(own, weight**2, out=np.zeros(len(own)), where=weight > 0)
 
 
-def _by(place: Ints, values: Floats, count: int) -> Floats:
-    """Return (…, count) sums of (…, n) by their places."""
-    flat = values.reshape(-1, len(place))
-    sums = np.array([np.bincount(place, row, count) for row in flat], dtype=np.float64)
-    return sums.reshape(*values.shape[:-1], count)
+def _ones(place: Ints, count: int | None = None) -> csr_array:
+    """Return (count, n) ones where each of n is."""
+    shape = (int(place.max()) + 1 if count is None else count, len(place))
+    return csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
 
 
-def _level(cells: JobMachineSums, rest: _Sums, slopes: Floats) -> float:
-    """Return the fleet's level in which nobody has the feature, jobs by their quota."""
+def _sums_by(ones: csr_array, values: Floats) -> Floats:
+    """Return (…, count) sums of (…, n) where each of n is."""
+    sums = (ones @ values.reshape(-1, values.shape[-1]).T).T
+    return np.asarray(sums.reshape(*values.shape[:-1], ones.shape[0]), dtype=np.float64)
+
+
+def _level(cells: JobMachineSums, rest: _Sums, slopes: Floats) -> Floats:
+    """Return (D,) the fleet's levels in which nobody has the feature, jobs by their quota."""
     over = rest.over()
     weight = np.where(over > 0, cells.weight, 0.0)
-    return float((weight * over * (rest.y - rest.x @ slopes)).sum() / weight.sum())
+    mean = over * (rest.y - (rest.x @ slopes[:, :, None])[:, :, 0])
+    return np.asarray((weight * mean).sum(axis=1) / weight.sum(axis=1))
 
 
 class _Rows(NamedTuple):
@@ -367,8 +393,8 @@ def _rows(cells: JobMachineSums, domains: Domains, regressors: Floats) -> _Rows:
     return _Rows(per_instance[cells.job] * instances, np.where(usable[:, None], regressors, 0.0), y, instances)
 
 
-def _counting(weight: Floats, job: Floats) -> Floats:
-    """Return how many times as much jobs count for in a fit as their cells do, (J,).
+def _counting(weight: Floats, present: Floats, job: Floats) -> Floats:
+    """Return how many times as much jobs count for in fits as their cells do, (B, J).
 
     Jobs count by their quota, whatever domains are left, and those on few domains by more: of a contrast within a job
     whose D domains have the feature by chance, 1 − 1 / D is left.
@@ -376,11 +402,12 @@ def _counting(weight: Floats, job: Floats) -> Floats:
     Parameters
     ----------
     weight : (D, J) of domains
+    present : (B, D) 1 for domains that a fit has, else 0
     job : (J,) by quota
     """
-    total = weight.sum(axis=0)
-    over = np.divide(1.0, total, out=np.zeros(len(total)), where=total > _ROUNDING * max(float(job.max()), 1e-300))
-    alone = ((weight * over) ** 2).sum(axis=0)
+    total = present @ weight
+    over = np.divide(1.0, total, out=np.zeros(total.shape), where=total > _ROUNDING * max(float(job.max()), 1e-300))
+    alone = (present @ weight**2) * over**2
     return np.asarray(job * over * np.minimum(1.0 / np.maximum(1.0 - alone, 1e-9), _MOST_LIFTED))
 
 
@@ -406,12 +433,16 @@ def _summed(cells: JobMachineSums, domains: Domains, rows: _Rows) -> _Sums:
 
 
 def _solved(rest: _Sums, counting: Floats, rows: _Rows, combined: Floats, job: Ints) -> tuple[Floats, Floats]:
-    """Return slopes within jobs, (K,), and what a unit on each cell moves their sums by, (P, C)."""
+    """Return slopes within jobs, (D, K), and what a unit on each cell moves their sums by, (D, P, C)."""
     over = rest.over()
-    by, mean = counting * over, over[:, None] * rest.x
-    square = np.einsum("j,jkl->kl", counting, rest.xx) - np.einsum("j,jk,jl->kl", by, rest.x, rest.x)
-    value = counting @ rest.xy - np.einsum("j,jk,j->k", by, rest.x, rest.y)
-    square[np.diag_indices(len(square))] += _RIDGE * np.diag(square) + 1e-14
-    slopes, *pulls = np.linalg.solve(square, np.column_stack([value, combined])).T
-    along = np.array(pulls).T
-    return slopes, (counting[job] * rows.by * ((rows.x @ along) - (mean @ along)[job]).T)
+    by, mean = counting * over, over[:, :, None] * rest.x
+    across = (by[:, :, None] * rest.x).swapaxes(1, 2)
+    square = np.einsum("dj,djkl->dkl", counting, rest.xx) - across @ rest.x
+    value = np.einsum("dj,djk->dk", counting, rest.xy) - (across @ rest.y[:, :, None])[:, :, 0]
+    diagonal = np.arange(square.shape[1])
+    square[:, diagonal, diagonal] += _RIDGE * square[:, diagonal, diagonal] + 1e-14
+    right = np.broadcast_to(combined, (len(value), *combined.shape))
+    solution = np.linalg.solve(square, np.concatenate([value[:, :, None], right], axis=2))
+    along = solution[:, :, 1:].swapaxes(1, 2)
+    lines = along @ rows.x.T - (along @ mean.swapaxes(1, 2))[:, :, job]
+    return solution[:, :, 0], (counting[:, job] * rows.by)[:, None] * lines

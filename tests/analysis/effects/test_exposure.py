@@ -203,3 +203,16 @@ def test_total_effects_have_the_sign_that_machines_side_by_side_have_not():
     assert (whole_domains < 0).all()
     assert (exposure < 0).all()
     assert np.abs(np.mean(np.array([whole_domains, exposure]) - truths, axis=1)).max() < 0.005
+
+
+def test_a_machine_alone_in_its_domain_has_no_neighbours_and_spoils_nothing():
+    """It counts for nothing where neighbours do, and the interval of all others is what it is without it."""
+    rng, domain = stream(9, "alone"), np.repeat(np.arange(8), 4)
+    treated = rng.random(32) < np.repeat([0.0, 0.5, 1.0, 0.5, 0.0, 1.0, 0.5, 0.25], 4)
+    value = 1.0 + 0.01 * rng.normal(size=32) + 0.02 * treated
+    without = Exposure().parts(fleet_of(domain, treated, value), treated)
+    treated, value = np.append(treated, True), np.append(value, 1.5)
+    beside = Exposure().parts(fleet_of(np.append(domain, 8), treated, value), treated)
+    for part in ("total", "direct", "spill"):
+        assert np.isfinite(getattr(beside, part).freedom)
+        assert getattr(beside, part).change == pytest.approx(getattr(without, part).change, rel=0.2)
