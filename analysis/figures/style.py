@@ -22,11 +22,12 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, PercentFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 
 BLUE: Final = "#0072B2"
@@ -458,6 +459,10 @@ def colour_bar(figure: Figure, mapped: ScalarMappable, axes: Sequence[Axes], nam
         bar = figure.colorbar(mapped, ax=list(axes), pad=0.02, aspect=30)
     bar.set_label(name)
     bar.ax.tick_params(width=0.6, length=2.5)
+    if isinstance(mapped.norm, LogNorm):
+        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        bar.ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        bar.ax.yaxis.set_minor_locator(NullLocator())
 
 
 def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
@@ -471,6 +476,64 @@ def log_percent(axes: Axes, ticks: Sequence[float]) -> None:
     axes.set_yscale("log")
     axes.set_yticks(ticks, [f"{100 * tick:g}%" for tick in ticks])
     axes.minorticks_off()
+
+
+def minus(text: str) -> str:
+    """Return a text with the minus signs of print.
+
+    Examples
+    --------
+    >>> minus("published -1.2%")
+    'published −1.2%'
+    """
+    return text.replace(" -", " −")
+
+
+def plain_log(axes: Axes, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 of each decade.
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> _ = axes.plot([0.02, 0.3])
+    >>> plain_log(axes)
+    >>> axes.get_yscale()
+    'log'
+    """
+    axes.set_xscale("log") if which == "x" else axes.set_yscale("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    least, most = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if most < _DECADES * least else (1.0,)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+_DECADES: Final = 100.0
+"""How many times the least of an axis the most is, from which only powers of ten are marked."""
+
+
+def zoom_share(axes: Axes, name: str, step: float = 0.05, most: float = 1.01) -> None:
+    """Let an axis of shares begin close below what is drawn, and say so in its name.
+
+    Parameters
+    ----------
+    name : of the axis
+    step : the axis begins at a multiple of it
+    most : where the axis ends
+
+    Examples
+    --------
+    >>> _, (axes,) = panels()
+    >>> _ = axes.plot([0.81, 0.95])
+    >>> zoom_share(axes, "share of draws")
+    >>> axes.get_ylabel().splitlines(), round(float(axes.get_ylim()[0]), 2)
+    (['share of draws', '(axis from 75%)'], 0.75)
+    """
+    axes.autoscale_view()
+    lowest = float(axes.dataLim.y0)
+    start = max(0.0, step * math.floor(lowest / step - 0.5)) if math.isfinite(lowest) else 0.0
+    axes.set_ylim(start, most)
+    axes.set_ylabel(f"{name}\n(axis from {start:.0%})" if start else name)
 
 
 def whole_ticks(axes: Axes) -> None:

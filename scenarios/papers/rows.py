@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
+from inspect import signature
 from typing import Final
 
 import pandas as pd
@@ -13,8 +15,8 @@ from analysis.figures.criteria import COLUMNS, printed
 from models.errors import InputError
 from scenarios.papers.sources import Sources
 
-Draw = Callable[[pd.DataFrame, pd.DataFrame], Figure]
-"""From measured and printed numbers to the figure."""
+Draw = Callable[..., Figure]
+"""From measured and printed numbers to the figure; one with an argument `table` also takes the further numbers."""
 Pool = Callable[[Sequence[pd.DataFrame]], Mapping[str, float]]
 """From what was measured in every world to the rates of all their draws together, by the names of criteria."""
 Changed = tuple[tuple[str, object], ...]
@@ -92,12 +94,19 @@ class MeasuredRow(Row):
         paper = [printed(published(self.id))] if self.printed else []
         answer = self.measure(*self.given(sources), *paper)
         if isinstance(answer, Reproduction):
-            return replace(answer, draw=answer.draw or self.draw, note=answer.note or self.note)
+            draw = answer.draw or _with_table(self.draw, answer.table)
+            return replace(answer, draw=draw, note=answer.note or self.note)
         return Reproduction(answer, draw=self.draw, note=self.note)
 
     def given(self, sources: Sources) -> tuple[object, ...]:
         """Return what `measure` takes, beside what is printed."""
         return (sources,)
+
+
+def _with_table(draw: Draw | None, table: pd.DataFrame | None) -> Draw | None:
+    """Return a drawing that has the further numbers too, if it takes them."""
+    takes = draw is not None and "table" in signature(draw).parameters
+    return partial(draw, table=table) if draw is not None and takes else draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
 from scenarios.papers.reproduce import Reproduced, blocks, rejudged
-from scenarios.papers.rows import MeasuredRow, Reproduction, published
+from scenarios.papers.rows import Draw, Reproduction, published
 from scenarios.papers.worlds import RowWorld, kept_tables
 from scenarios.report.figures import drawn, saved
 from scenarios.report.page import Page
@@ -104,9 +104,10 @@ def _kept(known: Mapping[str, object], runs: Path) -> dict[str, tuple[Reproducti
 def _drawn(name: str, outcome: Reproduction) -> tuple[Figure, ...]:
     """Return the picture of a row that is drawn from its table alone."""
     row, measured = ROWS[name], outcome.measured
-    if not isinstance(row, MeasuredRow) or row.draw is None or measured.empty:
+    draw: Draw | None = getattr(row, "draw", None)
+    if draw is None or measured.empty:
         return ()
-    return (drawn(row.draw(measured, numbers_of(published(name))), row.what),)
+    return (drawn(draw(measured, numbers_of(published(name))), row.what),)
 
 
 def _pictures(file: Path) -> list[Path]:

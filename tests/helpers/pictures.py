@@ -1,9 +1,10 @@
 """What is wrong with a drawn figure, found in the picture itself: what is cut off, covered, unnamed or too small."""
 
 import itertools
+import re
 
 import numpy as np
-from matplotlib.collections import Collection
+from matplotlib.collections import Collection, LineCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
@@ -18,7 +19,7 @@ _PIXELS = 2.0
 def faults(figure):
     """Return what a reader would find wrong with a figure, in words; nothing if it is fit to print."""
     figure.draw_without_rendering()
-    found = [*_words(figure), *_overlaps(figure)]
+    found = [*_words(figure), *_ticks(figure), *_overlaps(figure)]
     for axes in figure.axes:
         if axes.axison:
             found += [*_cut_off(axes), *_unnamed(axes)]
@@ -58,6 +59,12 @@ def _named(axis):
     ticks = [pair for some, at in places for pair in zip(some, at, strict=False)]
     inside = [tick for tick, at in ticks if least - slack <= at <= most + slack]
     return [text for tick in inside for text in (tick.label1, tick.label2) if text.get_visible()]
+
+
+def _ticks(figure):
+    """Yield ticks that a reader has to multiply out."""
+    labels = [text.get_text() for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _named(axis)]
+    yield from (f"tick {label!r}" for label in labels if "times" in label)
 
 
 def _words(figure):
@@ -150,3 +157,39 @@ def _unnamed(axes):
         numbers = [tick for tick in ticks if tick.strip("−-%×$").replace(".", "").replace(",", "").isdigit()]
         if axis.get_visible() and numbers and not axis.get_label_text():
             yield f"{side} axis without a name: {axes.get_title()!r}, {', '.join(ticks)}"
+
+
+def not_drawn(figure, printed):
+    """Return the printed numbers that neither a mark of the paper nor any words of a figure show, whatever their sign.
+
+    Parameters
+    ----------
+    printed : series, value
+    """
+    shown = [*_in_words(figure), *_in_marks(figure)]
+    rows = zip(printed["series"], printed["value"], strict=True)
+    return [name for name, value in rows if not np.isclose(np.abs(shown), abs(value), rtol=0.005, atol=1e-9).any()]
+
+
+def _in_words(figure):
+    """Yield the numbers in a figure's words and legends, percentages as shares."""
+    words = [text.get_text() for text in texts(figure)]
+    words += [text.get_text() for legend in _legends(figure) for text in legend.get_texts()]
+    for digits, unit in re.findall(r"(\d[\d,]*\.?\d*)(%?)", " ".join(words)):
+        yield float(digits.replace(",", "").rstrip(".")) / (100.0 if unit else 1.0)
+
+
+def _in_marks(figure):
+    """Yield the places of what is drawn of the paper: points, lines, bars and bands, and the lengths of intervals."""
+    for axes in figure.axes:
+        inside = {id(part): bars.get_label() for bars in axes.containers for part in bars.get_children()}
+        for artist in axes.get_children():
+            if "published" not in str(inside.get(id(artist), artist.get_label())):
+                continue
+            if isinstance(artist, Line2D):
+                yield from np.ravel(artist.get_xydata())
+            elif isinstance(artist, Patch) and hasattr(artist, "get_height"):
+                x, y, width, height = artist.get_x(), artist.get_y(), artist.get_width(), artist.get_height()
+                yield from (width, height, x, y, x + width, y + height, x + width / 2, y + height / 2)
+            elif isinstance(artist, LineCollection):
+                yield from (np.ptp(segment, axis=0).max() / 2 for segment in artist.get_segments())

@@ -163,13 +163,34 @@ def _share_below(cells: pd.DataFrame, rival: str) -> float:
     return float((both[OURS] < both[rival]).mean())
 
 
-def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the distributions of the response-time error for each application and direction, with printed quantiles."""
-    figure, axes = style.panels(columns=3, share_y=True, height_inches=2.2)
+def fig5(measured: pd.DataFrame, published: pd.DataFrame, table: pd.DataFrame | None = None) -> Figure:
+    """Draw response-time errors as the paper does, below them those of its rivals, and mean response times.
+
+    Parameters
+    ----------
+    measured, published : series, x, value
+    table : median errors of all methods, of `by_direction`; no rivals without it
+    """
+    rivals = table is not None and len(table) > 0
+    figure, axes = style.panels(columns=4, rows=2 if rivals else 1, height_inches=2.3)
+    _distributions(figure, measured, published)
+    if table is not None and rivals:
+        figure.delaxes(axes[7])
+        grid = axes[3].get_gridspec()
+        if grid is not None:
+            axes[3].set_subplotspec(grid[:, 3])
+        _rivals(figure, table)
+    _mean_responses(figure, measured, published)
+    style.shared_legend(figure, columns=4)
+    return figure
+
+
+def _distributions(figure: Figure, measured: pd.DataFrame, published: pd.DataFrame) -> None:
+    """Draw the distributions of the error for each application and direction, with printed quantiles."""
     looks = zip(style.CYCLE, ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1))), strict=False)
     forms = dict(zip(DIRECTIONS, looks, strict=False))
     longest = 0.0
-    for panel, letter, (application, name) in zip(axes, "abc", APPLICATIONS.items(), strict=True):
+    for panel, letter, (application, name) in zip(figure.axes, "abc", APPLICATIONS.items(), strict=False):
         for (origin, target), (colour, form) in forms.items():
             shares, error = curve(measured, f"{application}_{origin}_to_{target}")
             text = f"{PLATFORM_NAMES[origin]} to {PLATFORM_NAMES[target]}"
@@ -181,14 +202,48 @@ def fig5(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             [0.0, p85, p85], [0.85, 0.85, 0.0], ":", color=style.INK, linewidth=1.2, label="published: 85% below"
         )
         ours = number(measured, f"median_piii_xeon_{application}")
-        title = f"({letter}) {name}: PIII to XEON {ours:.2f}\n(published {median:.2f})"
-        style.label(panel, "normalised error", "CDF" if panel is axes[0] else "", title)
+        title = f"({letter}) {name}\nPIII to XEON {ours:.2f}\n(published {median:.2f})"
+        style.label(panel, "normalised error", "CDF" if panel is figure.axes[0] else "", title)
         style.percent(panel)
-    for panel in axes:
-        panel.set_xlim(0.0, 1.03 * max(longest, 0.3))
+    for panel in figure.axes[: len(APPLICATIONS)]:
+        panel.set_xlim(0.0, 1.03 * max(longest, 0.31))
         panel.set_ylim(0.0, 1.03)
-    style.shared_legend(figure)
-    return figure
+        panel.tick_params(labelleft=panel is figure.axes[0])
+
+
+def _rivals(figure: Figure, table: pd.DataFrame) -> None:
+    """Draw the median error of each method in each direction, in the panels after the first four."""
+    names = {f"{origin}_to_{target}": (origin, target) for origin, target in DIRECTIONS}
+    places = np.arange(len(names), dtype=float)
+    looks = dict(zip(COLUMNS, zip((*style.CYCLE[:3], style.INK), style.MARKERS, strict=False), strict=True))
+    for panel, letter, (application, name) in zip(figure.axes[4:], "efg", APPLICATIONS.items(), strict=True):
+        errors = table[table["application"] == application]
+        for i, (method, (colour, marker)) in enumerate(looks.items()):
+            if method in errors and errors[method].notna().any():
+                at = places + 0.16 * (i - 1.5)
+                error = errors.set_index("direction")[method].reindex([*names])
+                panel.plot(at, error, marker, color=colour, markersize=3.5, label=HEADINGS[method])
+        ticks = [f"{PLATFORM_NAMES[origin]} to {PLATFORM_NAMES[target]}" for origin, target in names.values()]
+        panel.set_xticks(places, ticks, rotation=35, ha="right", rotation_mode="anchor", fontsize=style.LEAST_POINTS)
+        panel.set_xlim(-0.5, len(places) - 0.5)
+        if panel is not figure.axes[4]:
+            panel.sharey(figure.axes[4])
+        panel.tick_params(labelleft=panel is figure.axes[4])
+        style.label(panel, "", "median normalised error" if letter == "e" else "", f"({letter}) {name}: rivals")
+    style.from_zero(figure.axes[4])
+
+
+def _mean_responses(figure: Figure, measured: pd.DataFrame, published: pd.DataFrame) -> None:
+    """Draw RUBiS's mean response time on each platform beside the printed one, in the fourth panel."""
+    panel, platforms = figure.axes[3], ("piii", "pres", "xeon")
+    places = np.arange(len(platforms), dtype=float)
+    ours, paper = ([number(of, f"mean_response_{platform}") for platform in platforms] for of in (measured, published))
+    panel.bar(places - 0.2, ours, 0.36, color=style.SKY, label="mean response time")
+    style.published_bars(panel, places + 0.2, paper, 0.36, "published mean response time")
+    panel.set_xticks(places, [PLATFORM_NAMES[platform] for platform in platforms])
+    style.from_zero(panel)
+    words = ", ".join(f"{value:.3f}" for value in paper)
+    style.label(panel, "", "seconds", f"(d) RUBiS: mean response\npublished {words}")
 
 
 def measure_fig6(errors: pd.DataFrame) -> pd.DataFrame:
@@ -243,7 +298,7 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         panel.set_xlim(-0.6, len(places) - 0.4)
         words = f"published: network up to {ratio:g}× ours" if new else f"published: network within {gap:g} of ours"
         style.label(panel, "", "median normalised error" if panel is axes[0] else "", f"{title}\n{words}")
-    axes[0].set_yscale("log")
+    style.plain_log(axes[0])
     style.shared_legend(figure)
     return figure
 
@@ -284,6 +339,7 @@ def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     for panel, title in ((ours, "measured"), (paper, "published")):
         style.percent(panel, "x")
         style.label(panel, "median error of service time", "", title)
+    _say_printed(figure, measured, published)
     names = [PLATFORM_NAMES[TARGETS[int(target) - 1]] for target in at]
     ours.set_yticks(at, names)
     ours.set_ylim(max(at) + 0.6, min(at) - 0.6)
@@ -292,6 +348,21 @@ def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         panel.set_xlim(0.0, 1.05 * longest)
     style.shared_legend(figure)
     return figure
+
+
+def _say_printed(figure: Figure, measured: pd.DataFrame, published: pd.DataFrame) -> None:
+    """Add to the titles of measured and published errors the single numbers that the paper prints."""
+    forms = {
+        f"median_{OURS}": "our median {:.3f}",
+        f"largest_{OURS}": "at most {:.2f}",
+        f"best_{OURS}": "best on {:g} of 10",
+        "beats_benchmark": "better than the benchmark on {:g}",
+    }
+    known = {name: form for name, form in forms.items() if np.isfinite(number(published, name))}
+    for panel, table in zip(figure.axes, (measured, published), strict=True):
+        words = [form.format(number(table, name)) for name, form in known.items()]
+        lines = [panel.get_title(), ", ".join(words[:-1]), *words[-1:]]
+        panel.set_title("\n".join(line for line in lines if line), fontsize=style.FONT_POINTS)
 
 
 def draw_errors(table: pd.DataFrame, methods: Sequence[str]) -> Figure:

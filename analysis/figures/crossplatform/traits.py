@@ -96,14 +96,15 @@ def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     right.plot(hours, 1e-9 * np.asarray(instructions), color=style.RED, label="instructions (right)", **dots)
     for name, colour, text in _RATES:
         volume.plot(*curve(measured, name), color=colour, label=text, **dots)
-    style.from_zero(volume, right)
+    style.from_zero(volume)
+    style.from_zero(right, headroom=0.6)
     style.label(volume, "", "requests in an interval")
     volume.tick_params(labelbottom=False)
     low, high = (number(published, f"ratio_{end}") for end in ("low", "high"))
     style.published_line(ratio, low, name=f"published range, {low:g} to {high:g}")
     style.published_line(ratio, high, name="")
     ratio.plot(*curve(measured, "ratio"), color=style.BLUE, label="_measured", **dots)
-    ratio.set_yscale("log")
+    style.plain_log(ratio)
     style.label(ratio, "time (h)", "most popular type\nover the second")
     for panel in (volume, ratio):
         panel.set_xlim(0.0, max(hours))
@@ -172,7 +173,9 @@ def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         panel.loglog(size / 1024, printed, ":", base=2, color=style.INK, linewidth=1.4, label="published slope")
         panel.set_xticks([16, 256, 16384], ["16", "256", "16384"])
         panel.minorticks_off()
-        words = f"{name}: slope −{-slope:.2f} (published −{-paper:.2f})"
+        left, printed_left = (number(table, f"largest_residual_{application}") for table in (measured, published))
+        words = f"{name}: slope −{-slope:.2f} (published −{-paper:.2f})\n"
+        words += f"largest residual {left:.2f} (published {printed_left:.2f})"
         style.label(panel, "cache size (KB)", "misses per 10k instructions" if panel is axes[0] else "", words)
     style.shared_legend(figure)
     return figure

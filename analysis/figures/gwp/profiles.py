@@ -192,8 +192,12 @@ def draw_fig5(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
                 label=f"behaviour state {state + 1}",
             )
     right.set_xscale("log")
-    style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application by machine")
-    style.legend(right, above=True, columns=2)
+    style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application\nby machine")
+    for name, words in (("cluster_low", "measured clusters, mean"), ("cluster_high", "")):
+        right.axhline(
+            number(measured, name), color=style.INK, linestyle="--", linewidth=0.8, label=words or "_clusters"
+        )
+    style.shared_legend(figure, columns=4)
     return figure
 
 
@@ -330,16 +334,18 @@ def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> p
 
 
 def draw_fig7(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
-    """Draw CPI over the days, beside the printed interval."""
-    figure, (axes,) = style.panels(height_inches=2.4)
+    """Draw CPI over the days, near its mean and beside the printed interval: the level is the world's own."""
+    figure, (near, axes) = style.panels(columns=2, height_inches=2.4)
     low, high = (number(paper, f"cpi_{end}") for end in ("low", "high"))
     style.published_band(axes, low, high, f"published, {low:g} to {high:g}")
-    _course(axes, measured, "cpi", "cycles per instruction", around=_WINDOW)
-    axes.lines[0].set_label("measured")
+    for panel in (near, axes):
+        _course(panel, measured, "cpi", "cycles per instruction", around=_WINDOW)
+        panel.lines[0].set_label("measured")
     values = curve(measured, "cpi")[1]
     least, most = min(low, *values), max(high, *values)
     axes.set_ylim(least - 0.15 * (most - least), most + 0.15 * (most - least))
-    spread = f"measured {min(values):.3f} to {max(values):.3f}, within ±{number(measured, 'spread'):.1%} of the mean"
-    style.label(axes, "day", "cycles per instruction", spread)
-    style.legend(axes, above=True, columns=2)
+    spread = f"(a) {min(values):.3f} to {max(values):.3f}, ±{number(measured, 'spread'):.1%} of the mean"
+    style.label(near, "day", "cycles per instruction", spread)
+    style.label(axes, "day", "cycles per instruction", "(b) beside the published range")
+    style.shared_legend(figure)
     return figure

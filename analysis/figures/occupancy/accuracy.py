@@ -137,6 +137,12 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         _course(course, measured, prefix)
         style.label(course, "time (min)", "jobs present, N(t)", name)
         _errors(errors_at, measured, published, prefix)
+        errors_at.set_title(f"errors, {'(b)' if prefix else '(a)'}", fontsize=style.FONT_POINTS)
+    ends = [
+        [f"{number(table, f'utilisation_{end}'):.1%}" for end in ("low", "high")] for table in (measured, published)
+    ]
+    words = f"utilisation {ends[0][0]} to {ends[0][1]} (published {ends[1][0]} to {ends[1][1]})"
+    axes[0].set_title(f"{axes[0].get_title()}\n{words}", fontsize=style.FONT_POINTS)
     style.shared_legend(figure)
     return figure
 
@@ -151,6 +157,7 @@ def _course(panel: Axes, measured: pd.DataFrame, prefix: str) -> None:
     minutes = np.asarray(times) / 60
     panel.fill_between(minutes, fewest, most, step="post", color=style.SKY, linewidth=0, label="jobs, fewest to most")
     panel.set_ylim(0.0, 2.1 * float(np.max(most, initial=1.0)))
+    panel.set_xlim(0.0, 1.02 * float(np.max(minutes, initial=1.0)))
     right = style.right_axis(panel, "utilisation", style.BLUE)
     counted: dict[str, Any] = {"color": style.ORANGE, "markersize": 5, "markeredgewidth": 1.2}
     right.plot(minutes, series(measured, f"{prefix}counted")[1], "_", label="utilisation, counted", **counted)
@@ -170,9 +177,8 @@ def _errors(panel: Axes, measured: pd.DataFrame, published: pd.DataFrame, prefix
         of_short = [
             [number(table, f"normalised_error_{name}_short") for name in _QUANTILES] for table in (measured, published)
         ]
-        panel.plot(
-            of_short[0], [*_QUANTILES.values()], "D", color=style.RED, markersize=3.5, label="short demands, normalised"
-        )
+        look: dict[str, Any] = {"color": style.RED, "markersize": 4.0, "markeredgewidth": 1.0, "zorder": 6}
+        panel.plot(of_short[0], [*_QUANTILES.values()], "x", label="short demands, normalised", **look)
         style.published_points(panel, of_short[1], [*_QUANTILES.values()], style.RED, "published, short demands")
     style.published_line(panel, 0.01, "x", "published: within 1%")
     panel.set_xscale("log")

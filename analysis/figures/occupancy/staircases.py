@@ -159,7 +159,7 @@ def _staircase(name: str, occupancy: Curve) -> pd.DataFrame:
 
 def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the two staircases of four unit jobs."""
-    figure, axes = style.panels(columns=2, share_y=True, height_inches=2.0)
+    figure, axes = style.panels(columns=2, share_y=True, height_inches=2.4)
     for panel, k in zip(axes, (1, 2), strict=True):
         times, jobs = (np.asarray(side) for side in series(measured, f"jobs_k{k}"))
         names = ((0.0, float(k), style.SKY, "service time"), (float(k), np.inf, style.ORANGE, "queueing time"))
@@ -167,10 +167,12 @@ def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             _between(panel, times, jobs, (low, high), color=colour, name=name)
         panel.step(times, jobs, where="post", color=style.BLUE, linewidth=1.2, label="jobs present, N(t)")
         style.published_points(panel, *series(published, f"jobs_k{k}"))
-        areas = (
-            f"{number(measured, f'service_k{k}'):g} s of service, {number(measured, f'queueing_k{k}'):g} s of queueing"
-        )
-        style.label(panel, "time (s)", "" if panel is axes[1] else "jobs present", f"k = {k}: {areas}")
+        parts = {
+            name: [number(table, f"{name}_k{k}") for table in (measured, published)]
+            for name in ("service", "queueing", "response")
+        }
+        lines = [f"{name} {ours:g} s (published {paper:g} s)" for name, (ours, paper) in parts.items()]
+        style.label(panel, "time (s)", "" if panel is axes[1] else "jobs present", "\n".join([f"k = {k}", *lines]))
         panel.set_ylim(-0.15, 1.08 * UNIT_JOBS)
         panel.yaxis.set_major_locator(MaxNLocator(integer=True))
     style.shared_legend(figure)
@@ -195,9 +197,13 @@ def fig4(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     servers, to = number(measured, "servers"), number(measured, "to")
     _between(panel, times, jobs, (servers, to), color=style.ORANGE, name=f"between N = {servers:g} and N = {to:g}")
     area, less = number(measured, "area"), number(measured, "reduction")
+    shown = float(np.sum(np.clip(jobs - servers, 0.0, to - servers)[:-1] * np.diff(times)))
     more = f"{less / area - 1:.0%} more than the area" if area else "no area"
     printed = f"published and here: k = {number(published, 'servers'):g}, k' = {number(published, 'to'):g}"
-    title = f"whole run: area {area:,.0f} s, yet {less:,.0f} s less queueing ({more})\n{printed}"
+    title = (
+        f"area: {shown:,.0f} s in this stretch, {area:,.0f} s in the run;\n"
+        f"in the run queueing falls by {less:,.0f} s\n({more})\n{printed}"
+    )
     _finish(panel, times, jobs, (servers, to), title)
     return figure
 
@@ -211,11 +217,11 @@ def fig5(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
     _between(panel, times, jobs, (few, np.inf), color=style.SKY, name=f"queueing, k = {few}")
     later, left = (np.asarray(column) for column in series(measured, names[1]))
     inside = (later >= times[0]) & (later <= times[-1])
-    shading = {"color": style.ORANGE, "name": f"queueing, k' = {more}"}
-    _between(panel, later[inside], left[inside], (more, np.inf), **shading)
-    panel.step(
-        later[inside], left[inside], "--", where="post", color=style.RED, linewidth=0.8, label=f"N(t), k' = {more}"
+    upper = np.maximum(left[inside], more)
+    panel.fill_between(
+        later[inside], more, upper, step="post", color=style.ORANGE, linewidth=0, label=f"queueing, k' = {more}"
     )
+    panel.step(later[inside], left[inside], where="post", color=style.INK, linewidth=0.7, label=f"N(t), k' = {more}")
     _finish(panel, times, jobs, (few, more))
     return figure
 
@@ -238,6 +244,7 @@ def _finish(panel: Axes, times: Floats, jobs: Floats, levels: tuple[float, ...],
     for level, form in zip(levels, ("-", "--"), strict=False):
         panel.axhline(level, color=style.GREY, linestyle=form, linewidth=0.8, label=f"N = {level:g}")
     style.from_zero(panel)
+    panel.set_xlim(times[0], times[-1])
     panel.yaxis.set_major_locator(MaxNLocator(integer=True))
     style.label(panel, "time (s)", "jobs present", title)
     style.legend(panel, columns=2, above=True)

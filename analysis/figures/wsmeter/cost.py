@@ -51,9 +51,10 @@ def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             sizes, value = curve(measured, f"{name}_{which}")
             panel.plot(sizes, value, form, color=colour, linewidth=1.2, markersize=3, label=f"{which} of {draws}")
             world_bars(panel, sizes, measured, f"{name}_{which}")
-        style.from_zero(panel)
         style.percent(panel)
         style.label(panel, "machines in the test cluster", text, title)
+    style.zoom_share(axes[0], "quota covered", most=1.0)
+    style.from_zero(axes[1])
     style.shared_legend(figure)
     return figure
 
@@ -114,10 +115,11 @@ def _ratio(ours: Statistic, theirs: Statistic) -> Statistic:
 def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the margin over the cost, both axes logarithmic, with the printed margins."""
     figure, (axes,) = style.panels(height_inches=2.6)
+    covered = [number(table, "ideal_coverage") for table in (measured, published)]
     names = (
         ("baseline", "o-", style.ORANGE, "baseline"),
         ("wsmeter", "s-", style.BLUE, "WSMeter"),
-        ("ideal", "--", style.GREEN, f"ideal, {number(measured, 'ideal_coverage'):.1%} covered"),
+        ("ideal", "--", style.GREEN, f"ideal: {covered[0]:.1%} covered, published {covered[1]:.1%}"),
     )
     for name, form, colour, text in names:
         axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, linewidth=1.2, markersize=3, label=text)
@@ -129,7 +131,9 @@ def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     sizes, _ = curve(measured, "margin_baseline")
     axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
     style.log_percent(axes, [0.005, 0.01, 0.02, 0.05])
-    style.label(axes, "cost (machines)", "margin of error")
+    ideal, _ = curve(measured, "margin_ideal")
+    least = f"no ideal plan below {min(ideal):.0f} machines: it takes four instances of each job" if ideal else ""
+    style.label(axes, "cost (machines)", "margin of error", least)
     style.shared_legend(figure, columns=2)
     return figure
 

@@ -64,6 +64,9 @@ def fig8(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         maps.append(panel.hexbin(own, others, gridsize=24, cmap="cividis", mincnt=1, linewidths=0.1))
         value, low, high = statistic(measured, f"distance_correlation_{rank}")
         style.label(panel, f"IPC of Job {rank}", "", f"distance correlation\n{value:.3f} ({low:.3f} to {high:.3f})")
+    for panel in axes:
+        ends = [other.get_xlim() for other in axes]
+        panel.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     most = max(float(np.max(np.asarray(drawn.get_array()))) for drawn in maps)
     for drawn in maps:
         drawn.set_norm(LogNorm(1.0, max(most, 2.0)))
@@ -131,7 +134,7 @@ def _median_interval(measured: pd.DataFrame, resamples: int, seed: int) -> tuple
     return (float(low), float(high))
 
 
-def fig9(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
+def fig9(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the histograms of distance and Pearson correlation over the pairs of heavyweights."""
     figure, axes = style.panels(columns=2, share_y=True)
     names = (("distance", "distance correlation", (0.0, 1.0)), ("pearson", "Pearson's correlation", (-1.0, 1.0)))
@@ -147,6 +150,7 @@ def fig9(measured: pd.DataFrame, _published: pd.DataFrame) -> Figure:
         panel.set_xlim(ends)
         style.percent(panel)
     style.from_zero(*axes)
-    axes[0].set_ylabel(f"share of pairs of {number(measured, 'jobs'):.0f} jobs")
+    ours, paper = (number(table, "jobs") for table in (measured, published))
+    axes[0].set_ylabel(f"share of pairs of {ours:.0f} jobs\n(published {paper:.0f})")
     style.shared_legend(figure)
     return figure

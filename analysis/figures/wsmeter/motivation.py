@@ -39,14 +39,17 @@ def measure_fig1(halves: Halves) -> pd.DataFrame:
 
 
 def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the jobs' changes in falling order, and pies of the jobs that gain and lose, ours beside the printed one."""
-    figure, (axes, pies) = style.panels(columns=2, height_inches=2.1, widths=(1.6, 1.0))
+    """Draw the jobs' changes in falling order, pies of the jobs that gain and lose, and how many clearly do.
+
+    A change is clear beyond `CLEAR_SE` standard errors; the rest of the third pie may be noise.
+    """
+    figure, (axes, pies) = style.panels(columns=2, height_inches=2.4, widths=(1.4, 1.0))
     rank, change = (np.asarray(side) for side in curve(measured, "change"))
     axes.fill_between(rank, change, where=change > 0, color=style.BLUE, linewidth=0)
     axes.fill_between(rank, change, where=change < 0, color=style.ORANGE, linewidth=0)
     style.published_line(axes, number(published, "share_gaining"), "x", "published split")
-    limit = np.quantile(np.abs(change), 0.98) if len(change) else 1.0
-    style.zoom(axes, x=(0.0, 1.0), y=(-1.05 * limit, 1.05 * limit))
+    limit = 1.05 * float(np.max(np.abs(change), initial=0.01))
+    axes.set(xlim=(0.0, 1.0), ylim=(-limit, limit))
     style.percent(axes, "x")
     style.percent(axes)
     jobs = f"{number(measured, 'jobs'):,.0f}; published {number(published, 'jobs'):,.0f}+"
@@ -54,8 +57,9 @@ def fig1(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     style.legend(axes, above=True)
     for place, (name, table) in enumerate({"measured": measured, "published": published}.items()):
         _pie(pies, 2.4 * place, name, table)
+    _clear(pies, measured)
     pies.set_xlim(-1.3, 3.7)
-    pies.set_ylim(-1.3, 1.6)
+    pies.set_ylim(-4.5, 1.6)
     pies.set_axis_off()
     return figure
 
@@ -74,6 +78,27 @@ def _pie(axes: Axes, place: float, name: str, table: pd.DataFrame) -> None:
         text: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.LEAST_POINTS, "bbox": box}
         axes.text(place + at, 0.0, f"{share:.0%}\n{side}", **text)
     axes.text(place, 1.25, name, ha="center", fontsize=style.FONT_POINTS)
+
+
+def _clear(axes: Axes, measured: pd.DataFrame) -> None:
+    """Draw the shares of jobs that gain and lose beyond noise, and the rest, of jobs with instances enough to tell."""
+    clear = [statistic(measured, f"share_clear_{side}") for side in ("gains", "losses")]
+    if not np.isfinite([share.value for share in clear]).all():
+        return
+    shares = [clear[0].value, clear[1].value, max(0.0, 1.0 - clear[0].value - clear[1].value)]
+    look: dict[str, Any] = {"startangle": 90, "counterclock": False, "radius": 1.0, "center": (0.0, -3.1)}
+    wedges, _ = axes.pie(shares, colors=[style.BLUE, style.ORANGE, "#d9d9d9"], **look)[:2]
+    for wedge in wedges:
+        wedge.set(edgecolor="white", linewidth=0.6, label="_clear")
+    lines = [
+        f"{share.value:.1%} {side}\n({share.low:.1%} to {share.high:.1%})"
+        for side, share in zip(("gain", "lose"), clear, strict=True)
+    ]
+    rest = f"{shares[2]:.0%} may be noise"
+    text: dict[str, Any] = {"va": "center", "fontsize": style.LEAST_POINTS}
+    axes.text(1.25, -3.1, "\n".join([*lines, rest]), ha="left", **text)
+    words = f"beyond {CLEAR_SE:g} standard errors (20+ instances)"
+    axes.text(1.2, -1.75, words, ha="center", fontsize=style.FONT_POINTS)
 
 
 def measure_fig2(halves: Halves, min_instances: int = 200) -> pd.DataFrame:
@@ -119,22 +144,34 @@ def histograms(values: dict[str, Floats], bins: int = 30) -> list[pd.DataFrame]:
 
 def fig2(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw both jobs' histograms on the current and on the new WSC, with the printed change of the mean."""
-    figure, axes = style.panels(columns=2, height_inches=2.6)
     sides = {"gaining": "(a) gains", "losing": "(b) loses"}
-    for panel, (side, title) in zip(axes, sides.items(), strict=True):
+    drawn = [side for side in sides if curve(measured, f"current_{side}")[0]]
+    figure, axes = style.panels(columns=max(1, len(drawn)), height_inches=2.7)
+    for panel, side in zip(axes, drawn, strict=False):
         paper = number(published, f"change_{side}")
         _two_histograms(panel, measured, paper, f"_{side}")
         change = statistic(measured, f"change_{side}")
         ours = f"IPC {change.value:+.1%}, {change.low:+.1%} to {change.high:+.1%}"
-        if not np.isfinite(change.value):
-            ours = "none is clear here"
-            panel.set(xticks=[], yticks=[])
-            text = f"no job of {number(published, f'instances_{side}'):.0f} instances\nclearly does"
-            panel.text(0.5, 0.5, text, ha="center", va="center", fontsize=style.FONT_POINTS)
-        style.label(panel, "IPC of an instance", "share of instances", f"{title}: {ours}\npublished {paper:+.1%}")
+        title = (
+            f"{sides[side]}: {ours}\npublished {paper:+.1%}, {number(published, f'instances_{side}'):.0f}+ instances"
+        )
+        style.label(panel, "IPC of an instance\n(end bins hold all beyond)", "share of instances", style.minus(title))
         style.percent(panel)
-    style.shared_legend(figure)
+    if len(drawn) < len(sides):
+        _say_lacking(axes[0], published, {side: title for side, title in sides.items() if side not in drawn})
+    if not drawn:
+        axes[0].set_axis_off()
+    style.shared_legend(figure, columns=3 if len(drawn) > 1 else 2)
     return figure
+
+
+def _say_lacking(axes: Axes, published: pd.DataFrame, sides: dict[str, str]) -> None:
+    """Add to the title the sides of Figure 2 of which there is no job here, and what the paper prints of them."""
+    lines = [axes.get_title()]
+    for side, title in sides.items():
+        least, paper = number(published, f"instances_{side}"), number(published, f"change_{side}")
+        lines.append(style.minus(f"{title}: no job of {least:.0f}+ instances clearly\npublished {paper:+.1%}"))
+    axes.set_title("\n".join(lines).strip(), fontsize=style.FONT_POINTS)
 
 
 def _two_histograms(axes: Axes, measured: pd.DataFrame, paper: float, suffix: str = "") -> None:
@@ -176,7 +213,7 @@ def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     _two_histograms(axes, measured, paper)
     spread = f"σ {number(measured, 'cv'):.1%} of the mean (published {number(published, 'cv'):.0%})"
     title = f"IPC {number(measured, 'change'):+.1%} (published {paper:+.1%}), {spread}"
-    style.label(axes, "IPC of a machine", "share of machines", title)
+    style.label(axes, "IPC of a machine\n(end bins hold all beyond)", "share of machines", style.minus(title))
     style.percent(axes)
     style.shared_legend(figure, columns=2)
     return figure

@@ -72,7 +72,8 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     exponent = statistic(measured, "exponent")
     ours = f"−{exponent.value:.2f} (−{exponent.high:.2f} to −{exponent.low:.2f})"
     title = f"width falls as N to the {ours}; published −{paper:.2f}"
-    style.label(axes, "mean IPC of the sampled machines", "share of trials", title)
+    trials = f"share of {number(measured, 'trials'):,.0f} trials\n(published {number(published, 'trials'):,.0f})"
+    style.label(axes, "mean IPC of the sampled machines\n(end bins hold all beyond)", trials, title)
     style.percent(axes)
     style.shared_legend(figure, columns=2)
     return figure
@@ -125,16 +126,21 @@ def measure_fig11(
 def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw the distribution of standardised sample means of the heaviest jobs against the standard normal."""
     figure, axes = style.panels(columns=2, share_y=True)
-    grid = np.linspace(-3.5, 3.5, 141)
+    curves = [side for side in measured["series"].unique() if side.startswith("cdf_")]
+    drawn = measured[measured["series"].isin(curves)]
+    most = max(3.5, 1.05 * float(drawn["x"].abs().max()))
+    grid = np.linspace(-most, most, 141)
+    trials, of_all = len(curve(measured, curves[0])[0]) if curves else 0, number(measured, "trials")
     for panel, size in zip(axes, (20, 4), strict=True):
         panel.plot(grid, norm.cdf(grid), color=style.INK, linestyle=":", linewidth=1.2, label="published ideal: normal")
         for rank, (colour, form) in enumerate(zip(style.CYCLE, ("-", "--", "-.", "-"), strict=False), start=1):
             x, share = curve(measured, f"cdf_{rank}_{size}")
             panel.step(x, share, form, where="post", color=colour, linewidth=0.9, label=f"job {rank}")
-        distance = number(measured, f"distance_{size}")
-        style.label(panel, "standardised sample mean", "", f"N = {size}: largest distance {distance:.3f}")
-        style.zoom(panel, x=(-3.5, 3.5))
+        distance, high = (number(measured, f"distance{end}_{size}") for end in ("", "_high"))
+        words = f"in {of_all:,.0f} trials {distance:.3f} from normal (to {high:.3f})"
+        style.label(panel, "standardised sample mean", "", f"N = {size}\n{words}")
+        panel.set_xlim(-most, most)
         style.percent(panel)
-    axes[0].set_ylabel(f"share of {number(published, 'trials'):.0f} trials")
+    axes[0].set_ylabel(f"share of {trials} trials drawn\n(published {number(published, 'trials'):.0f})")
     style.shared_legend(figure, columns=5)
     return figure

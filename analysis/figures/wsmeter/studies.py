@@ -277,16 +277,31 @@ def _study(measured: pd.DataFrame, published: pd.DataFrame, change: str, margin:
     printed = [number(published, margin, size) for size in sizes]
     known = np.isfinite(printed)
     paper = np.full(int(known.sum()), number(published, change))
-    style.published_interval(examples, places[known] + 0.32, paper, np.asarray(printed)[known])
+    style.published_interval(examples, places[known] + 0.28, paper, np.asarray(printed)[known])
+    wider = np.array([number(published, f"{margin}_widened", size) for size in sizes])
+    if np.isfinite(wider).any():
+        style.published_interval(examples, places + 0.4, np.full(len(sizes), paper[0]), wider, "published, widened")
     examples.axhline(0, color=style.GREY, linewidth=0.8, label="current performance")
     style.percent(examples)
     style.label(examples, "machines (three draws of each size)", name, "(a) examples")
     _inclusion(draws, measured, published)
+    _also_printed(examples, measured, published, {"change_all": "all jobs", "change_machines": "machines", "cv": "σ"})
+    _also_printed(draws, measured, published, {"baseline_machines": "baseline machines"})
     for panel in (examples, draws):
         panel.set_xticks(places, [f"{size:.0f}" for size in sizes])
         panel.set_xlim(-0.5, len(sizes) - 0.5)
     style.shared_legend(figure, columns=4)
     return figure
+
+
+def _also_printed(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame, names: dict[str, str]) -> None:
+    """Add to a panel's title the single numbers that the paper prints too, ours beside them."""
+    printed = {name: words for name, words in names.items() if np.isfinite(number(published, name))}
+    for name, words in printed.items():
+        ours, paper = (number(table, name) for table in (measured, published))
+        form = "{:,.0f}" if paper > 1 else "{:.1%}"
+        line = f"{words} {form.format(ours)} (published {form.format(paper)})"
+        axes.set_title(f"{axes.get_title()}\n{line}", fontsize=style.FONT_POINTS)
 
 
 def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> None:
@@ -314,9 +329,9 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
         style.published_points(axes, [at for at, _ in known], [value for _, value in known], style.PURPLE, name="")
     axes.axhline(0.95, color=style.GREY, linestyle="--", linewidth=0.8, label="nominal 95%")
     axes.plot([], [], "D", color=style.INK, markerfacecolor="none", markersize=5.0, label="published")
-    axes.set_ylim(0.0, 1.06)
     style.percent(axes, decimals=0)
-    style.label(axes, "machines (all draws, 95% intervals)", "share of draws or quota", "(b) summary")
+    style.label(axes, "machines (all draws, 95% intervals)", "", "(b) summary")
+    style.zoom_share(axes, "draws or quota", most=1.02)
 
 
 def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:

@@ -82,19 +82,19 @@ def _spearman(x: Floats, y: Floats) -> Floats:
 
 def ipc_vs_throughput(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Draw every job's change of throughput over its change of IPC, one panel per feature."""
-    del published  # the paper prints words only: well correlated
+    del published  # the paper prints words only
     figure, axes = style.panels(columns=2, height_inches=2.4)
     for panel, (name, feature) in zip(axes, FEATURES.items(), strict=True):
         ipc, throughput = curve(measured, f"throughput_{name}")
         panel.plot(ipc, throughput, ".", color=style.BLUE, markersize=2.5, alpha=0.6, label="a job")
         ends = [np.min(ipc, initial=0.0), np.max(ipc, initial=0.0)]
-        panel.plot(ends, ends, ":", color=style.INK, linewidth=1.2, label="published: they go together")
+        panel.plot(ends, ends, "--", color=style.GREY, linewidth=0.8, label="equal changes, y = x")
         value, low, high = statistic(measured, f"rank_correlation_{name}")
         style.label(
             panel,
             "change of IPC",
             "change of throughput",
-            f"{feature}: rank correlation\n{value:.2f} ({low:.2f} to {high:.2f})",
+            f"{feature}: rank correlation\n{value:.2f} ({low:.2f} to {high:.2f})\npublished: “well correlated”",
         )
         style.percent(panel, "x", decimals=0)
         style.percent(panel, decimals=0)

@@ -4,28 +4,33 @@ import itertools
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.figures import style
-from analysis.figures.criteria import printed
+from analysis.figures.criteria import PRINTED, printed
 from analysis.figures.crossplatform.prediction import draw_table
 from analysis.figures.gwp.hot_functions import draw_query_view
 from analysis.figures.spread import with_spread
 from analysis.figures.world import services
 from scenarios.papers.catalogue import ROWS
-from scenarios.papers.rows import published
+from scenarios.papers.rows import Reproduction, published
 from tests.helpers import pictures
-from tests.helpers.drawn_tables import TABLES
+from tests.helpers.drawn_tables import FURTHER, TABLES
+
+IN_WORDS = ("rank_correlation",)
+"""Series of printed numbers that stand for words: the paper prints that they are well correlated."""
 
 
 def drawn(row):
     """Return the figure of a row in a made-up world, with a second world a tenth off."""
     draw = draw_table if row.startswith("crossplatform/table") else ROWS[row].draw
     table = TABLES[row]()
-    return draw(with_spread([table, table.assign(value=0.9 * table["value"])]), printed(published(row)))
+    further = {"table": FURTHER[row]()} if row in FURTHER else {}
+    return draw(with_spread([table, table.assign(value=0.9 * table["value"])]), printed(published(row)), **further)
 
 
 def test_every_row_that_is_drawn_is_drawn_here():
@@ -40,8 +45,38 @@ def test_a_figure_is_fit_to_print_and_shows_what_the_paper_prints(row):
     assert pictures.faults(figure) == []
     assert figure.dpi >= 200
     assert figure.get_figwidth() <= style.TEXT_INCHES
-    if len(printed(published(row), inputs=False)):
+    paper = printed(published(row), inputs=False)
+    if len(paper):
         assert pictures.published(figure)
+    if not row.startswith("world/"):  # whose facts are drawn as ratios
+        paper = paper[~paper["series"].str.startswith((PRINTED, *IN_WORDS))]
+        assert pictures.not_drawn(figure, paper) == []
+
+
+def test_the_bound_that_is_drawn_is_the_one_that_is_judged_by():
+    bounds = published("wsmeter/fig6").set_index("series")["value"]
+    lines = [line for axes in drawn("wsmeter/fig6").axes for line in axes.lines if "bound" in str(line.get_label())]
+    assert [line.get_ydata()[0] for line in lines] == [bounds["finding:deviation_from_20_percent"]]
+
+
+@pytest.mark.parametrize("lacking", [("losing",), ("gaining", "losing")])
+def test_a_side_without_a_job_leaves_no_empty_panel(lacking):
+    table = TABLES["wsmeter/fig2"]()
+    known = table[~table["series"].str.endswith(tuple(lacking))]
+    figure = ROWS["wsmeter/fig2"].draw(known, printed(published("wsmeter/fig2")))
+    assert len([axes for axes in figure.axes if axes.axison]) == 2 - len(lacking)
+    assert not pictures.faults(figure)
+    assert "published −1.2%" in figure.axes[0].get_title()
+
+
+def test_rivals_are_drawn_with_the_method_that_is_judged_against_them():
+    table = TABLES["crossplatform/fig5"]()
+    assert len(ROWS["crossplatform/fig5"].draw(table, printed(published("crossplatform/fig5"))).axes) == 4
+    row = replace(
+        ROWS["crossplatform/fig5"], measure=lambda _: Reproduction(table, table=FURTHER["crossplatform/fig5"]())
+    )
+    again = row.outcome(None).draw(table, printed(published("crossplatform/fig5")))
+    assert {"cycle scaling", "benchmark"} <= {text.get_text() for text in again.legends[0].get_texts()}
 
 
 def test_figures_of_more_than_their_table_are_fit_to_print():
