@@ -4,6 +4,7 @@ wsc reproduce wsmeter --worlds 10 --explain --json > wsmeter.json
 python docs/verdicts.py wsmeter.json crossplatform.json
 
 What was said of each row last is kept in docs/verdicts.json, so that one paper can be measured without the others.
+Without files the document is filled from there.
 """
 
 import argparse
@@ -68,9 +69,10 @@ def explanations(rows: Iterable[Told]) -> Iterator[str]:
     for row in rows:
         for trial in row["explanations"]:
             held = " | ".join(_held(trial, name) for name in ("", "cause_", "sham_"))
+            turned = f"{trial['turned']} of {trial['failing']}"
             says = "yes" if trial["explains"] else "no"
             names = f"`{row['id']}` `{trial['criterion']}`"
-            yield f"| {names} | {trial['cause']} | {trial['sham']} | {held} | {trial['worlds']} | {says} |"
+            yield f"| {names} | {trial['cause']} | {trial['sham']} | {held} | {turned} | {trial['worlds']} | {says} |"
 
 
 def _held(trial: Told, of: str) -> str:
@@ -116,15 +118,19 @@ def put(text: str, name: str, lines: Iterable[str]) -> str:
 def main() -> None:
     """Read what rows said and put it into the document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, help="what wsc reproduce --json printed")
+    parser.add_argument("files", nargs="*", type=Path, help="what wsc reproduce --json printed")
     rows = recorded(row for file in parser.parse_args().files for row in json.loads(file.read_text(encoding="utf-8")))
     RECORD.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
-    text = DOCUMENT.read_text(encoding="utf-8")
+    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8"), rows), encoding="utf-8")
+
+
+def filled(text: str, rows: Sequence[Told]) -> str:
+    """Return the document with what was said of rows in its tables."""
     tables = {"counts": counts(rows), "verdicts": map(row_line, rows)}
     tables |= {"explanations": explanations(rows), "populations": populations(rows)}
     for name, lines in tables.items():
         text = put(text, name, lines)
-    DOCUMENT.write_text(text, encoding="utf-8")
+    return text
 
 
 if __name__ == "__main__":

@@ -220,6 +220,13 @@ _STEEPER: Final = (
     (("profiling.programs.state_flattening", 0.25),),
 )
 
+_TROUGHS: Final = (
+    "where the rate in the troughs is halved (a twentieth of the peak's for a tenth)",
+    tuple((f"load.arrivals.load.{knot}.factor", 0.05) for knot in (2, 4, 6, 8)),
+    "where the rate in bursts is halved instead, so that there are none",
+    (("load.arrivals.bursts.factor", 1.0),),
+)
+
 CAUSES: Final = (
     SuspectedCause("wsmeter/fig1", ("share_clear_gains_low", "share_clear_losses_low"), *_ONDEMAND),
     SuspectedCause(
@@ -238,6 +245,7 @@ CAUSES: Final = (
     SuspectedCause("wsmeter/table1", ("margin_over_target", "machines_growth"), *_SAME_INPUT),
     SuspectedCause("wsmeter/table2-local", ("separation",), *_SAME_SERVICE),
     SuspectedCause("wsmeter/fig18", ("includes_new_widened_high",), *_ALONE),
+    SuspectedCause("occupancy/fig6", ("utilisation_low",), *_TROUGHS),
     SuspectedCause("crossplatform/fig3", ("largest_residual_max",), *_POWER_LAW),
     SuspectedCause("crossplatform/table2", ("lognormal_gain",), *_POWER_LAW),
     SuspectedCause("crossplatform/fig4", ("l2_misses_p90",), *_ALIKE),

@@ -14,7 +14,7 @@ from scenarios.papers.rows import Reproduction, Row, published
 from scenarios.views.conclusion import Payload
 
 EXPLAINED_FROM: Final = 0.8
-"""Share of the worlds in which a criterion must hold once its cause is removed."""
+"""Share of all worlds, and of those in which a criterion fails, in which it must be true once its cause is removed."""
 _COUNTS: Final[Mapping[int, str]] = {3: "three", 10: "ten"}
 """Words for how many worlds rows are judged on."""
 
@@ -23,9 +23,9 @@ _COUNTS: Final[Mapping[int, str]] = {3: "three", 10: "ten"}
 class CauseTrial:
     """What was thought to be the cause, removed; and something of like size, removed instead.
 
-    The cause explains a criterion that does not hold if without it the criterion holds in eight worlds of ten, in more
-    than as they are, and without the other it does not. Of a rate that the draws of all worlds give together the cause
-    explains that it does not hold if it holds without the cause, and not without the other.
+    The cause explains a criterion that does not hold if without it, and not as they are nor without the other, the
+    criterion is true in eight worlds of ten, and if eight of ten of the worlds in which it fails turn. A rate that the
+    draws of all worlds give together must besides hold without the cause, and not without the other.
     """
 
     here: Criterion
@@ -46,16 +46,27 @@ class CauseTrial:
     @property
     def explains(self) -> bool:
         """Whether the effect goes with the cause, and with nothing of like size."""
-        if self.here.pooled is not None:
-            return self.without_cause.holds and not self.without_sham.holds
-        wanted = max(EXPLAINED_FROM * self.worlds, self.here.holds_in + 1)
-        return self.without_cause.holds_in >= wanted > self.without_sham.holds_in
+        if self.here.pooled is not None and not (self.without_cause.holds and not self.without_sham.holds):
+            return False
+        wanted, others = EXPLAINED_FROM * self.worlds, max(self.here.holds_in, self.without_sham.holds_in)
+        return self.without_cause.holds_in >= wanted > others and self.turned >= EXPLAINED_FROM * self.failing
+
+    @property
+    def failing(self) -> int:
+        """In how many worlds the criterion fails as they are."""
+        return self.worlds - self.here.holds_in
+
+    @property
+    def turned(self) -> int:
+        """In how many of these it is true without the cause."""
+        pairs = zip(self.here.values, self.without_cause.values, strict=True)
+        return sum(self.here.keeps(without) and not self.here.keeps(as_is) for as_is, without in pairs)
 
     def __str__(self) -> str:
         verdict = "so this explains it in these worlds" if self.explains else "so this does not explain it"
         return (
             f"{self.here.name}: {self.cause}, it holds in {self.without_cause.holds_in} of {self.worlds} worlds"
-            f"{_together(self.without_cause)}; {self.sham}, in {self.without_sham.holds_in}"
+            f"{_together(self.without_cause)}, {self.turned} of the {self.failing} in which it fails; {self.sham}, in {self.without_sham.holds_in}"
             f"{_together(self.without_sham)}; as they are, in {self.here.holds_in}{_together(self.here)}: {verdict}"
         )
 
@@ -215,6 +226,8 @@ def _trial(trial: CauseTrial) -> Payload:
         "holds_in": trial.here.holds_in,
         "pooled": trial.here.pooled,
         "worlds": trial.worlds,
+        "failing": trial.failing,
+        "turned": trial.turned,
         "explains": trial.explains,
     }
 

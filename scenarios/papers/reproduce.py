@@ -244,7 +244,8 @@ def _population(row: JudgedRow, tables: Mapping[RowWorld, pd.DataFrame]) -> Othe
     verdict = None
     if changed:
         criteria = judge(changed, published(row.id), row_pool(ROWS[row.id], changed))
-        verdict = overall(criterion.verdict for criterion in criteria if criterion.kind == "finding")
+        findings = [criterion for criterion in criteria if criterion.kind == "finding"]
+        verdict = overall(criterion.verdict for criterion in findings or criteria)
     return OtherPopulation(choice.used, choice.reason, choice.other, verdict, len(changed))
 
 

@@ -124,20 +124,31 @@ def tried(here, without, sham, pooled=(None, None, None)):
         (0, 7, 2, False),
         (0, 10, 8, False),
         (0, 10, 7, True),
-        (8, 8, 2, False),  # no more than as they are
-        (8, 9, 8, True),
-        (8, 10, 9, False),
+        (3, 10, 3, True),
+        (5, 8, 5, False),  # three of five turn
+        (6, 10, 8, False),
+        (7, 9, 7, False),  # two of three turn
+        (7, 10, 7, True),
+        (8, 10, 3, False),  # eight of ten as they are: there is too little to turn
     ],
 )
 def test_a_cause_explains_if_the_effect_goes_with_it_and_with_nothing_else(here, without, sham, explains):
     assert tried(here, without, sham).explains is explains
 
 
-def test_of_a_rate_of_all_draws_the_rate_decides():
-    assert tried(8, 8, 8, (0.9, 1.1, 0.9)).explains
-    assert not tried(8, 10, 0, (0.9, 0.99, 0.9)).explains
-    assert not tried(8, 10, 8, (0.9, 1.1, 1.0)).explains
-    assert "(1.1 in all draws)" in str(tried(8, 8, 8, (0.9, 1.1, 0.9)))
+def test_only_worlds_that_failed_can_turn():
+    """Eight of ten without the cause: three of the five that failed, or all five and three that held."""
+    first = tried(5, 8, 0)
+    last = replace(first, here=replace(first.here, values=first.here.values[::-1]))
+    assert [(trial.turned, trial.failing, trial.explains) for trial in (first, last)] == [(3, 5, False), (5, 5, True)]
+
+
+def test_a_rate_of_all_draws_must_hold_too():
+    assert tried(2, 10, 2, (0.9, 1.1, 0.9)).explains
+    assert not tried(2, 10, 0, (0.9, 0.99, 0.9)).explains
+    assert not tried(2, 10, 2, (0.9, 1.1, 1.0)).explains
+    assert not tried(8, 8, 8, (0.9, 1.1, 0.9)).explains
+    assert "(1.1 in all draws), 8 of the 8 in which it fails" in str(tried(2, 10, 2, (0.9, 1.1, 0.9)))
 
 
 def test_every_cause_belongs_to_findings_of_its_row_and_can_be_asked():
