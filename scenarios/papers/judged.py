@@ -64,9 +64,10 @@ class CauseTrial:
 
     def __str__(self) -> str:
         verdict = "so this explains it in these worlds" if self.explains else "so this does not explain it"
+        turned = f"{self.turned} of the {self.failing} in which it fails"
         return (
             f"{self.here.name}: {self.cause}, it holds in {self.without_cause.holds_in} of {self.worlds} worlds"
-            f"{_together(self.without_cause)}, {self.turned} of the {self.failing} in which it fails; {self.sham}, in {self.without_sham.holds_in}"
+            f"{_together(self.without_cause)}, {turned}; {self.sham}, in {self.without_sham.holds_in}"
             f"{_together(self.without_sham)}; as they are, in {self.here.holds_in}{_together(self.here)}: {verdict}"
         )
 

@@ -16,6 +16,7 @@ ROWS = json.loads(verdicts.RECORD.read_text("utf-8"))
 CRITERIA = [(row["id"], criterion) for row in ROWS for criterion in row["criteria"]]
 TRIALS = [(row, trial) for row in ROWS for trial in row["explanations"]]
 SETTLED = {
+    ("wsmeter/fig7", "bias_z"): "random samples have no bias, whatever the machines",
     ("occupancy/tightness", "guarantee_share_max"): "an inequality that section 4.3 proves",
     ("gwp/sqrt-law", "exponent"): "random parts of any samples follow the law",
     ("gwp/sqrt-law", "constant_error"): "as above",
