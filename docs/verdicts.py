@@ -72,7 +72,8 @@ def explanations(rows: Iterable[Told]) -> Iterator[str]:
             turned = f"{trial['turned']} of {trial['failing']}"
             says = "yes" if trial["explains"] else "no"
             names = f"`{row['id']}` `{trial['criterion']}`"
-            yield f"| {names} | {trial['cause']} | {trial['sham']} | {held} | {turned} | {trial['worlds']} | {says} |"
+            sham = f"{trial['sham']} | {trial['sham_size']:.2g}"
+            yield f"| {names} | {trial['cause']} | {sham} | {held} | {turned} | {trial['worlds']} | {says} |"
 
 
 def _held(trial: Told, of: str) -> str:

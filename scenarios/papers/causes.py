@@ -4,6 +4,7 @@ A sentence about a cause is a hypothesis. It counts once the criterion holds in 
 not hold in worlds without something else (`judged.CauseTrial`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
@@ -25,6 +26,11 @@ class SuspectedCause:
     measured_as: str = ""
     """The criterion's number by a method without the cause, in the worlds as they are; empty where worlds change."""
 
+    @property
+    def sham_size(self) -> float:
+        """How far the sham moves what is simulated, as a share of how far removing the cause does."""
+        return SHAM_SIZES.get((self.row, self.criteria[0]), 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class PopulationChoice:
@@ -38,8 +44,8 @@ class PopulationChoice:
 _EVEN: Final = (
     "with 160 heavyweights for 40, so that each holds a quarter of what it held",
     (("population.heavyweights", 160),),
-    "with the spread of the light jobs' quota halved instead",
-    (("population.light_log_sd", 0.45),),
+    "with the spread of the light jobs' quota doubled instead",
+    (("population.light_log_sd", 1.8),),
 )
 _ALONE: Final = (
     "without what racks and machines share (conditions, neighbours in caches and memory)",
@@ -54,26 +60,32 @@ _ALONE: Final = (
     "without what instances of a job do not share (their input)",
     (("population.behaviour.input_log_sd", 0.0),),
 )
-_DEEPER: Final = ("with steps twice as deep instead (0.8 GHz for 0.4)", (("feature.governor.step_down_hz", 8.0e8),))
+_MEMORY_065, _MEMORY_09, _MEMORY_11 = (
+    (
+        f"where jobs differ more in how often they access memory (a log-sd of {spread:g} for 0.55)",
+        (("population.behaviour.memory_accesses_log_sd", spread),),
+    )
+    for spread in (0.65, 0.9, 1.1)
+)
 _ONDEMAND: Final = (
     "where the policy before slows a machine that has little to do, so that the new one also raises clocks",
     (("power.governor.policy", "ondemand"),),
-    *_DEEPER,
+    *_MEMORY_065,
 )
 _HALF_STALLED: Final = (
     "where the new policy slows every core that waits in half of its cycles (0.5 for 0.65)",
     (("feature.governor.stall_threshold", 0.5),),
-    *_DEEPER,
+    *_MEMORY_065,
 )
 _SAME_INPUT: Final = (
     "without what instances of a job do not share (their input)",
     (("population.behaviour.input_log_sd", 0.0),),
-    *_ALONE[:2],
+    *_MEMORY_09,
 )
 _OWN_INPUT: Final = (
     "where inputs of a job's instances differ three times as much",
     (("population.behaviour.input_log_sd", 0.5),),
-    *_ALONE[:2],
+    *_MEMORY_11,
 )
 _SAME_SERVICE: Final = (
     "where all instances of the service have the same input",
@@ -81,12 +93,16 @@ _SAME_SERVICE: Final = (
     "where hardware threads of a core do not slow each other",
     (("interference.smt", False),),
 )
+_SINGLY: Final = (
+    "where misses come one by one, as in the published equation, and do not overlap",
+    (("mechanisms.overlap", False),),
+)
 _PROCESSORS: Final = (
     "where no processor waits for lines that another has written, and no thread for its busy sibling",
     (("mechanisms.coherence", False), ("mechanisms.smt", False)),
-    "where the bus is never busy and all memory is as near",
-    (("mechanisms.bus", False), ("mechanisms.sockets", False)),
+    *_SINGLY,
 )
+_ONE_BY_ONE: Final = (*_SINGLY, *_PROCESSORS[:2])
 _SHEETS: Final = (
     "where processors are as their sheets say",
     (("mechanisms.departure", False),),
@@ -102,14 +118,7 @@ _BUS: Final = (
 _IDEAL: Final = (
     "where processors are as their sheets say, and wait neither for lines that others wrote nor for busy siblings",
     (("mechanisms.departure", False), ("mechanisms.coherence", False), ("mechanisms.smt", False)),
-    "where the bus is never busy, all memory is as near and mispredicted branches cost nothing",
-    (("mechanisms.bus", False), ("mechanisms.sockets", False), ("mechanisms.branches", False)),
-)
-_ONE_BY_ONE: Final = (
-    "where misses come one by one, as in the published equation, and do not overlap",
-    (("mechanisms.overlap", False),),
-    "where mispredicted branches cost nothing",
-    (("mechanisms.branches", False),),
+    *_SINGLY,
 )
 _POWER_LAW: Final = (
     "where the working sets of every type follow one power law",
@@ -139,8 +148,8 @@ _AS_WRITTEN: Final = tuple(
 _OFTEN_MISSED: Final = (
     "where requests miss caches 2.6 times as often",
     _OFTEN,
-    "where processors do what the published equation says and no more",
-    _AS_WRITTEN,
+    "where requests have half the instructions",
+    (("application.instructions_per_request", 4.0e6),),
 )
 _EQUATION: Final = (
     "where processors do what the published equation says and no more, and requests miss caches 2.6 times as often",
@@ -151,8 +160,7 @@ _EQUATION: Final = (
 _LINES: Final = (
     "where processors are as their sheets say, and do not wait for lines that others wrote",
     (("mechanisms.departure", False), ("mechanisms.coherence", False)),
-    "where the bus is never busy and all memory is as near",
-    (("mechanisms.bus", False), ("mechanisms.sockets", False)),
+    *_SINGLY,
 )
 _OFTEN_ALONE: Final = (
     "where requests miss caches 2.6 times as often, and no processor waits for lines that another has written",
@@ -281,6 +289,48 @@ CAUSES: Final = (
 )
 """Every cause that was thought of. Those of WSMeter and of cross-platform prediction were found by changing one thing
 after another in worlds 1 to 10; docs/papers.md says which explain as much in worlds 11 to 20, tried afterwards."""
+
+SHAM_SIZES: Final[Mapping[tuple[str, str], float]] = {
+    ("wsmeter/fig1", "share_clear_gains_low"): 0.95,
+    ("wsmeter/fig2", "instances_losing"): 0.95,
+    ("wsmeter/fig3", "change_low"): 3.1,
+    ("wsmeter/fig9", "share_small_distance_low"): 1.0,
+    ("wsmeter/fig12", "cost_growth_min4"): 1.0,
+    ("wsmeter/fig12", "margin_min20_max"): 1.0,
+    ("wsmeter/fig17", "excludes_current_high_25"): 0.74,
+    ("wsmeter/fig18", "includes_new_widened_high"): 3.1,
+    ("wsmeter/fig19", "excludes_current_low_400"): 0.95,
+    ("wsmeter/table1", "margin_over_target"): 1.0,
+    ("wsmeter/table2-local", "separation"): 1.9,
+    ("wsmeter/efficiency", "efficiency_low_min"): 1.0,
+    ("occupancy/fig6", "utilisation_low"): 0.82,
+    ("crossplatform/fig3", "largest_residual_max"): 1.4,
+    ("crossplatform/table2", "lognormal_gain"): 1.4,
+    ("crossplatform/fig4", "l2_misses_p90"): 2.5,
+    ("crossplatform/table4", "beats_benchmark"): 0.96,
+    ("crossplatform/table4", "third_share"): 1.1,
+    ("crossplatform/table5", "simulated_best"): 0.87,
+    ("crossplatform/table5", "third_share"): 1.3,
+    ("crossplatform/table6", "simulated_best"): 0.87,
+    ("crossplatform/table6", "third_share"): 1.4,
+    ("crossplatform/fig5", "piii_over_pres"): 0.05,
+    ("crossplatform/fig5", "below_cycles"): 1.0,
+    ("crossplatform/fig5", "below_benchmark"): 1.1,
+    ("crossplatform/fig6", "platform_ratio"): 1.4,
+    ("crossplatform/fig6", "workload_gap"): 1.7,
+    ("crossplatform/table7", "simulated_gain_over_benchmark"): 1.0,
+    ("crossplatform/table7", "simulated_rank_error"): 1.5,
+    ("crossplatform/fig7", "simulated_wrong_best"): 1.0,
+    ("crossplatform/fig7", "simulated_cycles_over_ours"): 15.0,
+    ("crossplatform/table8", "simulated_disagreement"): 1.3,
+    ("crossplatform/table8", "simulated_error_median"): 0.05,
+    ("gwp/fig5", "gap_over_spread"): 0.06,
+    ("gwp/fig6b", "memory_over_cycles"): 1.4,
+    ("gwp/fig7", "spread"): 1.0,
+    ("gwp/affinity", "gain"): 12.0,
+}
+"""Of a cause's first criterion: root mean squares of log ratios, in a small world of seed 1, of what
+`tests/helpers/change_sizes.py` measures. The collector of `gwp/fig7` takes four times the samples either way."""
 
 _COVERAGES: Final = "using 25∼50 machines [...] while covering 82%∼87% of the total CPU quota (6.3)"
 _POLICY: Final = "to measure the performance impact of a new feature (i.e., new DVFS policy) (2.1), the subject of 6.4"

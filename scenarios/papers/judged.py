@@ -15,6 +15,8 @@ from scenarios.views.conclusion import Payload
 
 EXPLAINED_FROM: Final = 0.8
 """Share of all worlds, and of those in which a criterion fails, in which it must be true once its cause is removed."""
+LIKE_SIZE: Final = 0.5
+"""A sham is of like size from this share of how far removing the cause moves what is simulated."""
 _COUNTS: Final[Mapping[int, str]] = {3: "three", 10: "ten"}
 """Words for how many worlds rows are judged on."""
 
@@ -25,7 +27,8 @@ class CauseTrial:
 
     The cause explains a criterion that does not hold if without it, and not as they are nor without the other, the
     criterion is true in eight worlds of ten, and if eight of ten of the worlds in which it fails turn. A rate that the
-    draws of all worlds give together must besides hold without the cause, and not without the other.
+    draws of all worlds give together must besides hold without the cause, and not without the other. A sham that moves
+    the world less than half as far as removing the cause does shows nothing.
     """
 
     here: Criterion
@@ -37,6 +40,8 @@ class CauseTrial:
     sham: str
     """In words: what it is without instead."""
     without_sham: Criterion
+    sham_size: float
+    """How far the sham moves what is simulated, as a share of how far removing the cause does."""
 
     @property
     def worlds(self) -> int:
@@ -46,6 +51,8 @@ class CauseTrial:
     @property
     def explains(self) -> bool:
         """Whether the effect goes with the cause, and with nothing of like size."""
+        if self.sham_size < LIKE_SIZE:
+            return False
         if self.here.pooled is not None and not (self.without_cause.holds and not self.without_sham.holds):
             return False
         wanted, others = EXPLAINED_FROM * self.worlds, max(self.here.holds_in, self.without_sham.holds_in)
@@ -65,10 +72,11 @@ class CauseTrial:
     def __str__(self) -> str:
         verdict = "so this explains it in these worlds" if self.explains else "so this does not explain it"
         turned = f"{self.turned} of the {self.failing} in which it fails"
+        without, sham, here = self.without_cause, self.without_sham, self.here
         return (
-            f"{self.here.name}: {self.cause}, it holds in {self.without_cause.holds_in} of {self.worlds} worlds"
-            f"{_together(self.without_cause)}, {turned}; {self.sham}, in {self.without_sham.holds_in}"
-            f"{_together(self.without_sham)}; as they are, in {self.here.holds_in}{_together(self.here)}: {verdict}"
+            f"{here.name}: {self.cause}, it holds in {without.holds_in} of {self.worlds} worlds{_together(without)}, "
+            f"{turned}; {self.sham} ({self.sham_size:.2g} of the size), in {sham.holds_in}{_together(sham)}; "
+            f"as they are, in {here.holds_in}{_together(here)}: {verdict}"
         )
 
 
@@ -221,6 +229,7 @@ def _trial(trial: CauseTrial) -> Payload:
         "cause_holds_in": trial.without_cause.holds_in,
         "cause_pooled": trial.without_cause.pooled,
         "sham": trial.sham,
+        "sham_size": trial.sham_size,
         "without_sham": list(trial.without_sham.values),
         "sham_holds_in": trial.without_sham.holds_in,
         "sham_pooled": trial.without_sham.pooled,
@@ -307,6 +316,7 @@ def trial(
         _again(row, criterion, without, by),
         cause.sham,
         _again(row, criterion, sham, criterion.name),
+        cause.sham_size,
     )
 
 

@@ -108,13 +108,13 @@ def test_a_cause_that_is_removed_stands_beside_a_sham(tmp_path, counted):
     assert len(counted) == 1
 
 
-def tried(here, without, sham, pooled=(None, None, None)):
+def tried(here, without, sham, pooled=(None, None, None), size=1.0):
     """Return a trial of a criterion that is true in so many of ten worlds, and at so high rates of all draws."""
     three = [
         Criterion("x", "at least", 1.0, "", tuple(float(world < true) for world in range(10)), pooled=rate)
         for true, rate in zip((here, without, sham), pooled, strict=True)
     ]
-    return CauseTrial(three[0], "without it", three[1], "without that", three[2])
+    return CauseTrial(three[0], "without it", three[1], "without that", three[2], size)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,10 @@ def tried(here, without, sham, pooled=(None, None, None)):
 )
 def test_a_cause_explains_if_the_effect_goes_with_it_and_with_nothing_else(here, without, sham, explains):
     assert tried(here, without, sham).explains is explains
+
+
+def test_a_sham_of_less_than_half_the_size_shows_nothing():
+    assert [tried(0, 10, 0, size=size).explains for size in (0.4, 0.5, 3.0)] == [False, True, True]
 
 
 def test_only_worlds_that_failed_can_turn():
