@@ -116,6 +116,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python benchmarks/otava.py .benchmarks/tuning .benchmarks/held_out
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/paper_causes.py crossplatform
+	$(BIN)/python -m tests.helpers.change_sizes
 	$(BIN)/python benchmarks/held_out.py
 	$(BIN)/python -m tests.helpers.outside_coverage --draws 4000
 	$(BIN)/python -m tests.helpers.outside_guards
