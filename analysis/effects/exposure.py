@@ -161,14 +161,19 @@ class Exposure:
     def parts(self, cells: JobMachineSums, treated: Bools) -> ExposureEffect:
         """Return the effect in its parts; NaN if all domains have the same share of machines with the feature.
 
+        Machines that are alone in their domain have no neighbours and count for nothing.
+
         Parameters
         ----------
         cells : of M machines
         treated : (M,)
         """
+        beside = np.bincount(cells.rack)[cells.rack] > 1
+        if not beside.all():
+            cells, treated = of_machines(cells, beside), treated[beside]
         domains = Domains(np.unique(cells.rack, return_inverse=True)[1], treated)
         unknown = EffectPart(np.nan, np.nan, np.nan)
-        if domains.alike or not treated.any():
+        if not treated.any() or domains.alike:
             return ExposureEffect(unknown, unknown, unknown)
         used = min(self.covariates, cells.x.shape[1], slopes_of(len(domains.size)))
         regressors = _regressors(cells, domains, used)
@@ -303,7 +308,8 @@ class _Places:
     def of(cls, cells: JobMachineSums, domains: Domains) -> Self:
         machine = np.repeat(np.arange(len(domains.domain)), np.diff(cells.start))
         domain = domains.domain[machine]
-        return cls(domain, machine, cells.job, domains.domain, _ones(domain), _ones(machine, len(domains.domain)))
+        sums = _ones(domain, len(domains.size)), _ones(machine, len(domains.domain))
+        return cls(domain, machine, cells.job, domains.domain, *sums)
 
     def by_domain(self, values: Floats) -> Floats:
         """Return (…, D) sums of (…, C)."""
@@ -348,10 +354,9 @@ class _Places:
         return variances, variances[0] + np.divide(own, weight**2, out=np.zeros(len(own)), where=weight > 0)
 
 
-def _ones(place: Ints, count: int | None = None) -> csr_array:
+def _ones(place: Ints, count: int) -> csr_array:
     """Return (count, n) ones where each of n is."""
-    shape = (int(place.max()) + 1 if count is None else count, len(place))
-    return csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=shape)
+    return csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=(count, len(place)))
 
 
 def _sums_by(ones: csr_array, values: Floats) -> Floats:

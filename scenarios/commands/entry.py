@@ -6,6 +6,7 @@ which `kill`, `timeout` and containers end processes; its status is 143.
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -74,10 +75,14 @@ def _unwritten(error: OSError) -> None:
     os._exit(2)
 
 
+_OPTION = re.compile(r"--[\w-]+=")
+"""What an option begins with whose value may have several lines."""
+
+
 def _is_comment(text: str) -> bool:
     """Return whether an argument is a query that begins with a comment: no option has a blank or a line end there."""
     name, line_end, _ = text.partition("\n")
-    return name.startswith("--") and (name[2:3].isspace() or bool(line_end and "=" not in name))
+    return name.startswith("--") and (name[2:3].isspace() or bool(line_end and not _OPTION.match(name)))
 
 
 def main() -> None:

@@ -142,7 +142,29 @@ def in_domains(read: Experiment, column: str, name: str) -> Experiment:
     except FaultsError as error:
         raise FaultsError(replace(fault, field="domain") for fault in error.faults) from None
     _refuse_alone(clustered.observations.table, column, source)
-    return replace(clustered, observations=replace(clustered.observations, cluster=column))
+    return _with_neighbours(replace(clustered, observations=replace(clustered.observations, cluster=column)), column)
+
+
+def _with_neighbours(read: Experiment, column: str) -> Experiment:
+    """Return an experiment without machines that are alone in their domain, and a note on them.
+
+    Such a one shows its own effect alone: it is no domain with everybody on.
+    """
+    rows = read.observations
+    beside = (rows.table.groupby("rack")["machine"].transform("nunique") > 1).to_numpy()
+    if beside.all():
+        return read
+    alone = rows.table.loc[~beside, "machine"].nunique()
+    verb = "is" if alone == 1 else "are"
+    note = f"{plural(alone, 'machine')} alone in a value of {column} {verb} left out: nobody is disturbed there"
+    few = replace(
+        rows,
+        table=rows.table[beside].reset_index(drop=True),
+        unusable=rows.unusable[beside],
+        amounts={name: wrong[beside] for name, wrong in rows.amounts.items()},
+        lines=None if rows.lines is None else rows.lines[beside],
+    )
+    return replace(read, observations=few, notes=(*read.notes, note))
 
 
 def domains_of(rows: pd.DataFrame) -> tuple[pd.Series, Domains]:

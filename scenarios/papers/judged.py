@@ -195,7 +195,7 @@ class JudgedRow:
             "measured": self.measured,
             "note": self.note,
             "table": list(self.table),
-            "criteria": [_payload(criterion) for criterion in self.criteria],
+            "criteria": [_payload(criterion, self.scope) for criterion in self.criteria],
             "printed_cells": self.printed_cells,
             "explanations": [_trial(trial) for trial in self.trials],
             "population": None if self.population is None else _population(self.population),
@@ -203,7 +203,7 @@ class JudgedRow:
         }
 
 
-def _payload(criterion: Criterion) -> Payload:
+def _payload(criterion: Criterion, scope: str) -> Payload:
     names = ("least", "lower_quartile", "median", "upper_quartile", "most")
     return {
         "name": criterion.name,
@@ -211,8 +211,8 @@ def _payload(criterion: Criterion) -> Payload:
         "relation": criterion.relation,
         "bound": criterion.bound,
         "measured": criterion.measured,
-        "holds": criterion.holds,
-        "verdict": criterion.verdict,
+        "holds": None if scope else criterion.holds,
+        "verdict": f"{criterion.verdict} {scope}".strip(),
         "holds_in": criterion.holds_in,
         "values": list(criterion.values),
         "spread": dict(zip(names, criterion.quartiles, strict=True)),

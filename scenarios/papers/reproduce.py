@@ -326,7 +326,7 @@ def beside_table(row: JudgedRow) -> Table:
         for name, value in row.published.items()
     ]
     numbers = (False, True, True, False)
-    return table(("", *heads, "") if cells else (), cells, numbers=numbers if cells else ())
+    return table(("", *heads, row.scope) if cells else (), cells, numbers=numbers if cells else ())
 
 
 def spread_table(row: JudgedRow) -> Table:

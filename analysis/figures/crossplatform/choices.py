@@ -180,7 +180,8 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     places = np.arange(len(TOP), dtype=float)
     ours = 1.0 - number(published, "right_published") / SUBSETS
     looks = zip(PAPERS.items(), (style.ORANGE, style.GREEN, style.BLUE), ("/////", "....", "\\\\\\\\\\"), strict=True)
-    for shift, ((method, name), colour, hatch) in zip((-0.3, -0.1, 0.1), looks, strict=True):
+    for shift, ((method, printed_name), colour, hatch) in zip((-0.3, -0.1, 0.1), looks, strict=True):
+        name = "the paper's method" if method == OURS else printed_name
         _wrong(figure, measured, SHORT[method], [*(places + shift)], colour=colour, name=name)
         best = ours if method == OURS else ours * number(published, f"times_{SHORT[method]}")
         both = number(published, f"wrong_{SHORT[method]}", 2)

@@ -14,7 +14,7 @@ OTLP, JAEGER_EXPORT, PLAIN, OTHER = "OTLP", "Jaeger", "", "other"
 """What an object holds: spans of either tracer, or one request; or anything that the objects before it do not hold."""
 _SERVER = (2, "2", "SPAN_KIND_SERVER")
 """The kind of a span that answers a request from outside (OTLP, enum SpanKind)."""
-_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_WHOLE = re.compile(r"\s*[-+]?[0-9]{1,20}\s*", re.ASCII)
 """A time of a span, with the digits of the largest (fixed64)."""
 
 
@@ -154,5 +154,5 @@ def _duration(start: int | str | None, end: int | str | None) -> int | str | Non
 
 def _whole(value: object) -> int | str | None:
     """Return a whole number, None of nothing, and whatever else there is as text, which is a fault of the log."""
-    text = "" if value is None else str(value)
+    text = "" if value is None else str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return int(text) if _WHOLE.fullmatch(text) else text or None

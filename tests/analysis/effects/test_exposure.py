@@ -205,14 +205,15 @@ def test_total_effects_have_the_sign_that_machines_side_by_side_have_not():
     assert np.abs(np.mean(np.array([whole_domains, exposure]) - truths, axis=1)).max() < 0.005
 
 
-def test_a_machine_alone_in_its_domain_has_no_neighbours_and_spoils_nothing():
-    """It counts for nothing where neighbours do, and the interval of all others is what it is without it."""
+def test_machines_alone_in_their_domains_count_for_nothing():
+    """Where all others have the same share, they tell nothing of neighbours either."""
     rng, domain = stream(9, "alone"), np.repeat(np.arange(8), 4)
     treated = rng.random(32) < np.repeat([0.0, 0.5, 1.0, 0.5, 0.0, 1.0, 0.5, 0.25], 4)
-    value = 1.0 + 0.01 * rng.normal(size=32) + 0.02 * treated
-    without = Exposure().parts(fleet_of(domain, treated, value), treated)
-    treated, value = np.append(treated, True), np.append(value, 1.5)
-    beside = Exposure().parts(fleet_of(np.append(domain, 8), treated, value), treated)
+    value, x = 1.0 + 0.01 * rng.normal(size=32) + 0.02 * treated, rng.normal(size=(32, 3))
+    more, having, values = np.append(domain, [8, 9]), np.append(treated, [True, False]), np.append(value, [1.5, 0.7])
+    without = Exposure(covariates=0).parts(fleet_of(domain, treated, value, x=x), treated)
+    beside = Exposure(covariates=0).parts(fleet_of(more, having, values, x=np.append(x, x[:2], axis=0)), having)
     for part in ("total", "direct", "spill"):
-        assert np.isfinite(getattr(beside, part).freedom)
-        assert getattr(beside, part).change == pytest.approx(getattr(without, part).change, rel=0.2)
+        assert getattr(beside, part) == pytest.approx(getattr(without, part), rel=1e-6)
+    having = np.append(np.arange(32) % 4 < 2, [True, False])
+    assert np.isnan(Exposure().parts(fleet_of(more, having, values), having).total.change)

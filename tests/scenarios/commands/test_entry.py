@@ -99,7 +99,12 @@ def test_an_output_that_nobody_reads_or_that_has_no_room_is_no_answer(command, l
 
 @pytest.mark.parametrize(
     ("text", "comment"),
-    [("-- as this\nSELECT 1", True), ("--note\nSELECT 1", True), ("--out", False), ("--where=a\nb", False)],
+    [
+        ("-- as this\nSELECT 1", True),
+        ("--note\nSELECT 1", True),
+        ("--where a = 2\nSELECT 1", True),
+        ("--where=a\nb", False),
+    ],
 )
 def test_a_query_that_begins_with_a_comment_is_no_option(text, comment):
     assert entry._is_comment(text) is comment

@@ -767,6 +767,23 @@ def test_without_whole_domains_the_total_effect_is_a_line_drawn_out(tmp_path):
     assert "a straight line through domains in which 20% to 80% of the machines have it" in output
 
 
+def test_machines_alone_in_a_domain_are_left_out_and_told():
+    """They are no domains with everybody on, nor do they make shares unlike."""
+    table, _ = disturbed((0.0, 1.0), domains=12)
+    whole = wsc.effect(table, domain="domain")
+    lone = table["machine"].isin(table.loc[table["treated"] == 1, "machine"].unique()[:2])
+    alone = table[lone].assign(
+        machine=lambda rows: 5000 + rows["machine"], instance=lambda rows: 9000 + rows["instance"]
+    )
+    answer = wsc.effect(pd.concat([table, alone.assign(domain=alone["machine"])]), domain="domain")
+    assert any("2 machines alone in a value of domain are left out" in note for note in answer.notes)
+    assert (answer.change, answer.spill_over.everybody) == pytest.approx((whole.change, whole.spill_over.everybody))
+    table, _ = disturbed((0.4,), domains=12)
+    alone = table[table["machine"] == table.loc[table["treated"] == 1, "machine"].iloc[0]]
+    with pytest.raises(WscError, match="have 40% of their machines with the feature"):
+        wsc.effect(pd.concat([table, alone.assign(machine=5000, instance=9000, domain=999)]), domain="domain")
+
+
 def test_absolute_changes_of_means_are_told_by_that_line_too():
     """In a unit a hundred times as large and 10 above it: the same line, so 100 times the change of the level."""
     table, truth = disturbed((0.2, 0.8), domains=20)
