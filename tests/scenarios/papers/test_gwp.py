@@ -153,6 +153,6 @@ def test_overhead_and_affinity_fail_where_nothing_is_at_stake():
         "share",
         "visited_share",
     ]
-    saved = {"gain": 0.11, "sampled_over_possible": 0.97}
+    saved = {"gain": 0.11, "sampled_over_possible": 0.97, "anneal_gap": 0.0}
     assert failing("gwp/affinity", numbers(**saved)) == []
     assert failing("gwp/affinity", numbers(**saved | {"gain": 0.043})) == ["gain"]
