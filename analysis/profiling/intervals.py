@@ -72,27 +72,15 @@ class ClusteredProfile:
         table = clustered if known.all() else clustered[known]
         del own, known
         number, keys = distinct(table, by)
-        code, names = pd.factorize(table[cluster], sort=True)
-        code = code.astype(np.int64, copy=False)
+        code = pd.factorize(table[cluster], sort=True)[0].astype(np.int64, copy=False)
         give_back_memory()
         pair, first = numbered([number, code])
         value, samples = (
-            np.bincount(pair, table[name].astype(np.float64), len(first)) for name in ("value", "samples")
+            np.bincount(pair, table[name].astype(np.float64), len(first)).astype(np.float64)
+            for name in ("value", "samples")
         )
         del pair
-        number, code = number[first], code[first]
-        total = np.bincount(number, value, len(keys))
-        order = np.argsort(-total, kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return cls(
-            keys.iloc[order].reset_index(drop=True),
-            place[number],
-            code,
-            value.astype(np.float64),
-            samples.astype(np.float64),
-            np.bincount(code, value, len(names)).astype(np.float64),
-        )
+        return cls.of_numbers(keys, (number[first], code[first]), samples, value)
 
     @classmethod
     def of_numbers(
@@ -113,7 +101,8 @@ class ClusteredProfile:
         place[order] = np.arange(len(order))
         size = np.bincount(cluster, value)
         number = np.cumsum(size > 0) - 1
-        return cls(keys.iloc[order], place[key], number[cluster], value, samples, size[size > 0].astype(np.float64))
+        keys = keys.iloc[order].reset_index(drop=True)
+        return cls(keys, place[key], number[cluster], value, samples, size[size > 0].astype(np.float64))
 
     @property
     def total(self) -> float:
