@@ -22,17 +22,19 @@ _MOST_STEPS, _SERIES, _LABELS = 28, 4, 8
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960.0, 190.0, 48.0, 8.0, 22.0
 _APART = frozenset({"visit", "process", "day"})
 """Dimensions that have no course over time, or are one."""
+_BAR = 3.0
+"""Half of the width of an interval that stands alone."""
 _HEADROOM = 1.6
 """The ends of intervals are drawn up to so many times the largest share."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareLine:
-    """One key over time: SVG's points of its line, of its band from low to high, and of each step with its words."""
+    """One key over time: SVG's points of its line, of its bands, one a run of known intervals, and of each step."""
 
     name: str
     line: str
-    band: str
+    bands: tuple[str, ...]
     dots: tuple[tuple[float, float, str], ...]
 
 
@@ -220,17 +222,28 @@ class _Scale:
 def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> ShareLine:
     """Return how the shares of one key are drawn."""
     own = shares[shares["name"] == name].sort_values("step")
-    line, upper, lower, dots = list[str](), list[str](), list[str](), list[tuple[float, float, str]]()
+    line, dots = list[str](), list[tuple[float, float, str]]()
+    runs: list[list[tuple[float, float, float]]] = [[]]
     for step, share, low, high in zip(
         *(own[column].tolist() for column in ("step", "share", "low", "high")), strict=True
     ):
         x = scale.x(scale.begin(step + 0.5))
         line.append(f"{x},{scale.y(share)}")
         if math.isfinite(low):
-            upper.append(f"{x},{scale.y(high)}")
-            lower.append(f"{x},{scale.y(low)}")
+            runs[-1].append((x, scale.y(high), scale.y(low)))
+        elif runs[-1]:
+            runs.append([])
         dots.append((x, scale.y(share), f"{moment_text(scale.begin(step))}: {name} {_share(share, low, high)}"))
-    return ShareLine(name, " ".join(line), " ".join([*upper, *reversed(lower)]), tuple(dots))
+    return ShareLine(name, " ".join(line), tuple(_band(run) for run in runs if run), tuple(dots))
+
+
+def _band(run: list[tuple[float, float, float]]) -> str:
+    """Return the band of steps that follow each other, as x, upper and lower end; a bar if it is a single step."""
+    if len(run) == 1:
+        ((x, upper, lower),) = run
+        run = [(x - _BAR, upper, lower), (x + _BAR, upper, lower)]
+    ends = [(x, upper) for x, upper, _ in run] + [(x, lower) for x, _, lower in reversed(run)]
+    return " ".join(f"{round(x, 1)},{y}" for x, y in ends)
 
 
 def _share(share: float, low: float, high: float) -> str:

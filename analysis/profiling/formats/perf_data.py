@@ -1,18 +1,13 @@
 """`perf.data` of Linux, read through `perf script` where perf is there."""
 
-import os
 import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 
 from analysis.profiling.formats.foreign import ForeignProfile
 from analysis.profiling.formats.perf_script import read_perf_script
-from analysis.tables.bytes import LARGEST_BYTES
+from analysis.profiling.formats.tools import text_by
 from analysis.tables.faults import refusal
 
 _MAGIC = (b"PERFILE2", b"2ELIFREP")
-_LONGEST_S = 600
 
 
 def is_perf_data(data: bytes) -> bool:
@@ -45,26 +40,4 @@ def read_perf_data(data: bytes, name: str = "perf.data") -> ForeignProfile:
             "should be read by perf, which is not here: perf script --header -i FILE > FILE.txt where it was recorded"
         )
         raise refusal(name, "file", advice, "perf.data")
-    with tempfile.TemporaryDirectory(prefix="wsc-perf-") as folder:
-        file, text = Path(folder, "perf.data"), Path(folder, "perf.txt")
-        file.write_bytes(data)
-        with text.open("wb") as out:
-            try:
-                done = subprocess.run(
-                    [perf, "script", "--header", "-i", str(file)],
-                    stdout=out,
-                    stderr=subprocess.PIPE,
-                    stdin=subprocess.DEVNULL,
-                    timeout=_LONGEST_S,
-                    check=False,
-                    env={**os.environ, "LC_ALL": "C", "PERF_PAGER": "cat", "DEBUGINFOD_URLS": ""},
-                )
-            except subprocess.TimeoutExpired:
-                raise refusal(name, "file", f"should be read by perf script in {_LONGEST_S} s", "more") from None
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").split("\n")
-            told = next((line.strip() for line in lines if line.strip()), str(done.returncode))
-            raise refusal(name, "file", "should be read by perf script", told)
-        if text.stat().st_size > LARGEST_BYTES:
-            raise refusal(name, "file", f"should be at most {LARGEST_BYTES} bytes of perf script", "more")
-        return read_perf_script(text.read_bytes(), name)
+    return read_perf_script(text_by([perf, "script", "--header", "-i"], data, name), name)

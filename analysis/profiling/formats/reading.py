@@ -13,6 +13,7 @@ from analysis.profiling.formats.cpu_profile import is_cpu_profile, read_cpu_prof
 from analysis.profiling.formats.firefox import is_firefox, read_firefox
 from analysis.profiling.formats.folded import is_folded, is_nearly_folded, read_folded
 from analysis.profiling.formats.foreign import ForeignProfile
+from analysis.profiling.formats.jfr import is_jfr, read_jfr
 from analysis.profiling.formats.json_values import Object, json_object
 from analysis.profiling.formats.legacy import is_legacy, read_legacy
 from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, read_otlp_json
@@ -27,17 +28,25 @@ from models.errors import InputError
 _HEAD_BYTES = 1 << 16
 _FIRST_LINES = 50
 _CONVERTERS = (
-    (b"FLR\x00", "a recording of the JVM", "jfrconv -o collapsed FILE FILE.folded (async-profiler)"),
     (b"Nettrace", "a trace of dotnet", "dotnet-trace convert --format Speedscope FILE"),
     (b"\x04\x08{", "a dump of Ruby's stackprof", "stackprof --stackcollapse FILE > FILE.folded"),
     (b"version: 1\ncreator: callgrind", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
     (b"# callgrind format", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
     (b"SIMPLEPERF", "of simpleperf", "simpleperf report-sample --show-callchain, or its stackcollapse.py"),
+    (b"\xff\xfe", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt"),
+    (b"\xfe\xff", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd", "zstd -d FILE"),
+    (b"\xfd7zXZ\x00", "packed by xz", "xz -d FILE"),
+    (b"BZh", "packed by bzip2", "bzip2 -d FILE"),
+    (b"PK\x03\x04", "packed by zip", "unzip FILE"),
+    (b"go 1.", "a trace of Go", "go tool trace -pprof=sync FILE > FILE.pb"),
+    (b"Flat profile:", "of gprof", "gprof2dot; pprof and folded stacks are read"),
+    (b"Analysis of sampling", "of macOS's sample", "stackcollapse-sample.awk FILE > FILE.folded (FlameGraph)"),
 )
 """How files of other formats begin, what they are, and what converts them."""
 _KNOWN = (
-    "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, gperftools, speedscope, cpuprofile or "
-    "Firefox"
+    "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, JFR, gperftools, speedscope, "
+    "cpuprofile or Firefox"
 )
 _TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
 
@@ -231,6 +240,7 @@ def _is_json(data: bytes) -> bool:
 _BY_CONTENT: tuple[tuple[Callable[[bytes], bool], Callable[[bytes, str], ForeignProfile]], ...] = (
     (is_cpu_profile, read_cpu_profile),
     (is_perf_data, read_perf_data),
+    (is_jfr, read_jfr),
     (_is_json, _of_json),
     (is_otlp, read_otlp),
 )

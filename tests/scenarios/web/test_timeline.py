@@ -64,4 +64,18 @@ def test_where_chance_cannot_be_judged_lines_have_no_bands(site, monkeypatch):
     monkeypatch.setattr("scenarios.web.timeline.without", lambda *_: "no intervals: nobody drew them")
     made = timeline(site, PageQuery(Query("cycles", ("application",))))
     assert made.lacking == "no intervals: nobody drew them"
-    assert all(course.band == "" for course in made.courses)
+    assert all(course.bands == () for course in made.courses)
+
+
+def test_no_band_reaches_over_a_step_whose_interval_is_unknown(site):
+    """Steps of an hour have a visit or none: one visit alone has no interval, and bands end beside it."""
+    query = Query("cycles", ("application",), (("collection", ("fleet",)),), since_s=0.0, until_s=86_400.0)
+    made = timeline(site, PageQuery(query))
+    alone = 0
+    for course in made.courses:
+        bands = [[float(point.split(",")[0]) for point in band.split()] for band in course.bands]
+        for x, _, says in course.dots:
+            within = any(min(band) <= x <= max(band) for band in bands)
+            assert within == ("(" in says), says
+            alone += not within
+    assert alone

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from analysis.profiling.formats import perf_data
+from analysis.profiling.formats import jfr, perf_data, tools
 from analysis.profiling.formats.reading import read_foreign
 from analysis.tables.faults import FileError
 
@@ -148,6 +148,58 @@ def test_perf_data_is_read_through_perf(tmp_path, monkeypatch):
     with pytest.raises(FileError, match="should be read by perf script, got no such event"):
         perf_data.read_perf_data(b"PERFILE2", "perf.data")
     perf.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(perf_data, "_LONGEST_S", 0.2)
+    monkeypatch.setattr(tools, "_LONGEST_S", 0.2)
     with pytest.raises(FileError, match=r"should be read by perf script in 0\.2 s"):
         perf_data.read_perf_data(b"PERFILE2", "perf.data")
+
+
+PRINTED = """jdk.ExecutionSample {
+  startTime = 02:14:30.972
+  sampledThread = "main" (javaThreadId = 1)
+  state = "STATE_RUNNABLE"
+  stackTrace = [
+    Busy.sum(int) line: 2
+    Busy.main(String[]) line: 6
+  ]
+}
+
+jdk.ExecutionSample {
+  startTime = 02:14:30.992
+  sampledThread = "pool 1" (javaThreadId = 2)
+  stackTrace = [
+    Handler1388.write(long, String)
+    ...
+  ]
+}
+
+jdk.ExecutionSample {
+  stackTrace = null
+}
+"""
+"""What `jfr print` of a JDK 17 says, shortened."""
+
+
+def test_recordings_of_the_jvm_are_read_through_jfr(tmp_path, monkeypatch):
+    """A `jfr` of the test's own prints three samples; it is given a name that ends in .jfr, as jfr wants."""
+    (tmp_path / "recording").write_bytes(b"FLR\0\0\2" + bytes(64))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileError, match=r"which is not here: jfrconv -o collapsed FILE FILE\.folded"):
+        read_foreign(tmp_path / "recording")
+    (tmp_path / "printed").write_text(PRINTED)
+    tool = tmp_path / "jfr"
+    tool.write_text(
+        f"#!/bin/sh\nfor file; do :; done\ncase $file in *.jfr) exec cat {tmp_path}/printed;; esac\nexit 1\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    profile = read_foreign(tmp_path / "recording")
+    assert stacks(profile) == {
+        "Busy.main(String[]);Busy.sum(int)": 1,
+        "Handler1388.write(long, String)": 1,
+        "[unknown]": 1,
+    }
+    assert [frame.line for frame in profile.frames] == [2, 6, 0, 0]
+    assert [dict(origin.labels) for origin in profile.origins] == [{"thread": "main"}, {"thread": "pool 1"}, {}]
+    assert profile.notes[0].startswith("1 sample with a stack that the JVM cut off")
+    with pytest.raises(FileError, match=r"should be at least one of jdk\.ExecutionSample, got none"):
+        jfr.read_jfr_text(b"")

@@ -93,7 +93,7 @@ def test_the_content_tells_the_format(file, kind):
         (PPROF + b"rest", "should be a whole gzip file"),
         (b"\x1f\x8b", "should be a whole gzip file"),
         (b"\x7fELF" + bytes(60), "should be a profile of a known format"),
-        (b"PK\x03\x04" + bytes(60), "should be a profile of a known format"),
+        (b"PK\x03\x04" + bytes(60), "is packed by zip, which is not read: unzip FILE"),
     ],
 )
 def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
@@ -108,7 +108,11 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
 @pytest.mark.parametrize(
     ("data", "converter"),
     [
-        (b"FLR\x00\x00\x02", "is a recording of the JVM, which is not read: jfrconv -o collapsed FILE FILE.folded"),
+        (b"\xff\xfem\x00", "is text in UTF-16, which is not read: iconv -f UTF-16 -t UTF-8 FILE > FILE.txt"),
+        (b"\x28\xb5\x2f\xfd\x00", "is packed by zstd, which is not read: zstd -d FILE"),
+        (b"BZh91AY&SY", "bzip2 -d FILE"),
+        (b"go 1.22 trace\x00", "go tool trace -pprof=sync FILE > FILE.pb"),
+        (b"Flat profile:\n\n", "is of gprof, which is not read"),
         (b"Nettrace\x14", "dotnet-trace convert --format Speedscope FILE"),
         (b"\x04\x08{\x0f", "stackprof --stackcollapse FILE > FILE.folded"),
         (b"version: 1\ncreator: callgrind-3.19.0\n", "gprof2dot or kcachegrind"),
