@@ -234,11 +234,21 @@ def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> ShareLine:
         elif runs[-1]:
             runs.append([])
         dots.append((x, scale.y(share), f"{moment_text(scale.begin(step))}: {name} {_share(share, low, high)}"))
-    return ShareLine(name, " ".join(line), tuple(_band(run) for run in runs if run), tuple(dots))
+    return ShareLine(name, " ".join(line), tuple(band_points(run) for run in runs if run), tuple(dots))
 
 
-def _band(run: list[tuple[float, float, float]]) -> str:
-    """Return the band of steps that follow each other, as x, upper and lower end; a bar if it is a single step."""
+def band_points(run: Sequence[tuple[float, float, float]]) -> str:
+    """Return SVG's points of the band over steps that follow each other; a bar if it is a single step.
+
+    Parameters
+    ----------
+    run : x, upper and lower end of each step, at least one, pixels
+
+    Examples
+    --------
+    >>> band_points([(10.0, 5.0, 8.0)])
+    '7.0,5.0 13.0,5.0 13.0,8.0 7.0,8.0'
+    """
     if len(run) == 1:
         ((x, upper, lower),) = run
         run = [(x - _BAR, upper, lower), (x + _BAR, upper, lower)]

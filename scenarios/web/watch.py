@@ -21,7 +21,7 @@ from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.regressions import around
 from scenarios.web.site import ProfileSite, WatchQuestion, WebPage
-from scenarios.web.timeline import ShareLine, moment_text
+from scenarios.web.timeline import ShareLine, band_points, moment_text
 
 PATH = "/watch"
 _BRIEF, _DRAWN = 8, 40
@@ -262,8 +262,7 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
         return round(_TOP + (_HEIGHT - _TOP) * (1.0 - min(ratio / highest, 1.0)), 1)
 
     at = [x(start_s + width_s / 2.0) for start_s, *_ in steps]
-    upper = [f"{place},{y(high)}" for place, (*_, high) in zip(at, steps, strict=True)]
-    lower = [f"{place},{y(low)}" for place, (_, _, low, _) in zip(at, steps, strict=True)]
+    band = band_points([(place, y(high), y(low)) for place, (_, _, low, high) in zip(at, steps, strict=True)])
     dots = tuple(
         (place, y(ratio), f"{moment_text(start_s)}: {ratio:.2f} × ({low:.2f} to {high:.2f})")
         for place, (start_s, ratio, low, high) in zip(at, steps, strict=True)
@@ -285,7 +284,7 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
         _WIDTH,
         _HEIGHT + _BOTTOM,
         _LEFT,
-        ShareLine(_name(change), line, " ".join([*upper, *reversed(lower)]), dots),
+        ShareLine(_name(change), line, (band,), dots),
         tuple((x(time_s), moment_text(time_s)) for time_s in _midnights(first_s, last_s)),
         tuple((y(ratio), f"{ratio:.2g} ×") for ratio in (0.0, 1.0, *([most] if most > 1.3 else []))),
         y(1.0),
