@@ -330,7 +330,8 @@ SHAM_SIZES: Final[Mapping[tuple[str, str], float]] = {
     ("gwp/affinity", "gain"): 12.0,
 }
 """Of a cause's first criterion: root mean squares of log ratios, in a small world of seed 1, of what
-`tests/helpers/change_sizes.py` measures. The collector of `gwp/fig7` takes four times the samples either way."""
+`tests/helpers/change_sizes.py` measures. Those of `gwp` were measured once, of `profiled_small`, which that
+command does not repeat; the collector of `gwp/fig7` takes four times the samples either way."""
 
 _COVERAGES: Final = "using 25∼50 machines [...] while covering 82%∼87% of the total CPU quota (6.3)"
 _POLICY: Final = "to measure the performance impact of a new feature (i.e., new DVFS policy) (2.1), the subject of 6.4"
