@@ -60,6 +60,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 """Restrictions: a dimension and its allowed values as text, all of which must hold."""
 
+NO_SAMPLES = "no event has samples: all counts are zero"
+"""What is wrong with any event where none has samples."""
 _MOST_LISTED = 12
 _LONGEST = 60
 
@@ -80,7 +82,7 @@ def usual_event(events: Collection[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """Return a line that says that a name is not known, with the nearest that are.
+    """Return a line that says that a name is not known, with the nearest that are; or that no event has samples.
 
     Parameters
     ----------
@@ -94,7 +96,11 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     'unknown event "cycels"; did you mean cycles?'
     >>> unknown("event", "x", ["cycles", "instructions"])
     'unknown event "x"; there are cycles, instructions'
+    >>> unknown("event", "cycles", [])
+    'no event has samples: all counts are zero'
     """
+    if kind == "event" and not known:
+        return NO_SAMPLES
     problem = f'unknown {kind} "{_printable(name)}"'
     near = difflib.get_close_matches(name, known, 3, 0.5)
     if near:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from analysis.profiling.query import DIMENSIONS, Query, QueryError, Where, parse_where, unknown, usual_event
+from analysis.profiling.query import (
+    DIMENSIONS,
+    NO_SAMPLES,
+    Query,
+    QueryError,
+    Where,
+    parse_where,
+    unknown,
+    usual_event,
+)
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.files.options import typed
@@ -461,8 +470,10 @@ def _all_dimensions(line: str) -> str:
 def _empty(database: "Database", question: Query, side: str = "") -> Fault:
     """Return why a question has no samples, and what there is."""
     starts, samples = database.table("visits")["start_s"], f"{side}leaves no samples of {question.event}"
-    if question.event not in database.events():
-        return Fault("--event", 0, 0, "", f"{side}no samples of it; there are {', '.join(database.events()) or 'none'}")
+    events = database.events()
+    if question.event not in events:
+        problem = f"no samples of it; there are {', '.join(events)}" if events else NO_SAMPLES
+        return Fault("--event", 0, 0, "", f"{side}{problem}")
     for option, time_s, outside in (
         ("--since", question.since_s, question.since_s is not None and not (starts >= question.since_s).any()),
         ("--until", question.until_s, question.until_s is not None and not (starts < question.until_s).any()),
@@ -475,7 +486,7 @@ def _empty(database: "Database", question: Query, side: str = "") -> Fault:
 
 
 def _apart(first: "Database", second: "Database") -> Fault:
-    of_a, of_b = (", ".join(database.events()) or "none" for database in (first, second))
+    of_a, of_b = (", ".join(database.events()) or "none, as all counts are zero" for database in (first, second))
     return Fault("--event", 0, 0, "", f"A and B share no event: A has {of_a}; B has {of_b}")
 
 

@@ -26,7 +26,7 @@ from analysis.tables.faults import Faults, plain
 
 _AT_ONCE = 20_000
 """Samples that are written at once."""
-_NEARLY = re.compile(r"[^;].*;.*\S +[-+]?[0-9]*\.?[0-9]+")
+_NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
 _LONGEST = 60
 _MOST_NUMBERS = 255
 _TWO = (BEFORE, AFTER)
@@ -51,7 +51,9 @@ def is_nearly_folded(line: str) -> bool:
     >>> is_nearly_folded("main;read -3"), is_nearly_folded("main.c:3; return -3;")
     (True, False)
     """
-    return _NEARLY.fullmatch(line.rstrip()) is not None
+    stack, _, number = line.rstrip().rpartition(" ")
+    caller, parted, function = stack.partition(";")
+    return bool(caller and parted and function.strip()) and _NEARLY.fullmatch(number) is not None
 
 
 def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:

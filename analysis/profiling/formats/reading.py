@@ -48,6 +48,8 @@ _KNOWN = (
     "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, JFR, gperftools, speedscope, "
     "cpuprofile or Firefox"
 )
+_MOST_CONTROLS = 0.1
+"""Share of other control characters in what may still be text, as of a name with a NUL."""
 _TEXT = frozenset((9, 10, 12, 13, 27)) | frozenset(range(32, 256))
 
 
@@ -82,17 +84,28 @@ def _read(data: bytes, name: str) -> ForeignProfile:
     for is_such, read in _BY_CONTENT:
         if is_such(data):
             return read(data, name)
-    head = data[:_HEAD_BYTES]
-    if not set(head) <= _TEXT:
+    if not set(data[:_HEAD_BYTES]) <= _TEXT:
         return _binary(data, name)
-    lines = head.decode(errors="replace").splitlines()[:_FIRST_LINES]
-    if is_legacy(lines):
-        return read_legacy(data, name)
-    if is_perf_script(lines):
-        return read_perf_script(data, name)
-    if any(is_folded(line) or is_nearly_folded(line) for line in lines):
-        return read_folded(data, name)
+    lines = _first_lines(data)
+    if (read_text := _reader_of_text(lines)) is not None:
+        return read_text(data, name)
     raise refusal(name, "file", f"should be a profile: {_KNOWN}", next((line for line in lines if line.strip()), ""))
+
+
+def _first_lines(data: bytes) -> list[str]:
+    """Return the lines that begin in the first 64 KiB; of one that is longer, its begin and its end."""
+    end = data.find(b"\n", _HEAD_BYTES)
+    last = data[_HEAD_BYTES : end if end >= 0 else len(data)][-_HEAD_BYTES:]
+    return (data[:_HEAD_BYTES] + last).decode(errors="replace").splitlines()[:_FIRST_LINES]
+
+
+def _reader_of_text(lines: list[str]) -> Callable[[bytes, str], ForeignProfile] | None:
+    """Return what reads a text of such first lines; None if they are of no format that is known."""
+    if is_legacy(lines):
+        return read_legacy
+    if is_perf_script(lines):
+        return read_perf_script
+    return read_folded if any(is_folded(line) or is_nearly_folded(line) for line in lines) else None
 
 
 def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:
@@ -255,14 +268,21 @@ _JSON_FORMATS = "OTLP, speedscope, Chrome (.cpuprofile, .heapprofile) or Firefox
 
 
 def _binary(data: bytes, name: str) -> ForeignProfile:
-    """Read what is not text: pprof's format, or nothing that is known."""
+    """Read what is not text: pprof's format, text with a few control characters, or nothing that is known."""
     from analysis.profiling.formats.pprof import read_pprof  # what is compiled loads Numba
 
     try:
         return read_pprof(data, name)
     except FileError as error:
         if all(fault.field in {"profile", "number"} for fault in error.faults):
+            read_text = _reader_of_text(_first_lines(data)) if _is_nearly_text(data[:_HEAD_BYTES]) else None
+            if read_text is not None:
+                return read_text(data, name)
             known = "should be a profile of a known format; as pprof's, "
             first = error.faults[0]
             raise refusal(name, "file", known + first.problem, first.got, byte=first.byte) from None
         raise
+
+
+def _is_nearly_text(head: bytes) -> bool:
+    return sum(byte not in _TEXT for byte in head) <= _MOST_CONTROLS * len(head)

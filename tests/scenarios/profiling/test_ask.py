@@ -93,6 +93,27 @@ def test_an_event_that_is_not_there_names_the_option(folded, arguments, refused)
     assert (ended.exit_code, ended.stderr.startswith(refused)) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query", "{}"),
+        ("query", "{}", "--event", "samples"),
+        ("stability", "{}"),
+        ("diff", "{}", "{}"),
+        ("regress", "{}", "--at", "1s"),
+        ("watch", "{}"),
+        ("export", "{}", "--format", "folded", "--out", "{}.f"),
+        ("ask", "{}", "shared"),
+    ],
+)
+def test_a_file_whose_counts_are_all_zero_is_named_so(tmp_path, arguments):
+    """All said: unknown event "cycles"; there are none."""
+    (tmp_path / "zero.folded").write_text("main;f 0\nmain;g 0\n")
+    assert run("import", tmp_path / "zero.folded", "--out", tmp_path / "made").exit_code == 0
+    ended = run(*(argument.format(tmp_path / "made") for argument in arguments))
+    assert (ended.exit_code, "all counts are zero" in ended.stderr) == (2, True), ended.stderr
+
+
 def test_where_no_code_is_shared_that_is_said(imported):
     assert "nothing found: nothing is run by two applications or more" in run("ask", imported, "shared").stdout
     told = "function: name one; no function is shared between applications"

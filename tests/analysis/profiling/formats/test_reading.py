@@ -27,8 +27,12 @@ FILES = {
     "plain pprof": gzip.decompress(PPROF),
     "folded": b"main;f 3\nmain;g 4\n",
     "folded with blanks": b"\n\nmain thing;operator () 7\r\n",
+    "folded with a NUL in a name": b"main;f\0x 3\nmain;g 4\n",
+    "folded with a first line over 64 KiB": b"main;" + b"f" * 70_000 + b" 3\nmain;g 4\n",
+    "folded with one line over 64 KiB": b";".join(b"frame%d" % number for number in range(16_000)) + b" 7",
     "gzipped folded": gzip.compress(b"main;f 7\n", mtime=0),
     "perf": b"sh 7 5.1: samples:\n\t4a1 f (/bin/a)\n\n" * 7,
+    "perf with a NUL in a name": b"sh\0 7 5.1: samples:\n\t4a1 f (/bin/a)\n\n" * 7,
     "gperftools": struct.pack("<11Q", 0, 3, 0, 10000, 0, 7, 1, 0x400010, 0, 1, 0),
 }
 
@@ -85,6 +89,7 @@ def test_the_content_tells_the_format(file, kind):
     [
         (b"", "should hold a profile, got an empty file"),
         (b"a;b +3\n", ":1: count: should be a number up to 9223372036854775807, after a blank, got +3"),
+        (b"f(a); " * 20_000, "should be a profile: pprof"),  # took minutes
         (b"hello world\n", "should be a profile: pprof, its older text formats, OTLP, folded stacks, perf script"),
         (bytes(range(256)), "should be a profile of a known format; as pprof's, "),
         (gzip.compress(b"", mtime=0), "should be a profile: "),
