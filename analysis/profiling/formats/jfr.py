@@ -1,8 +1,11 @@
 """Recordings of the JVM (JFR), read through `jfr print` where a JDK is."""
 
+import math
 import re
 import shutil
+import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 from analysis.profiling.formats.foreign import DEEPEST, UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.formats.stack_sums import StackSums
@@ -12,6 +15,9 @@ from analysis.tables.faults import plain, refusal
 _MAGIC = b"FLR\x00"
 _EVENT = "jdk.ExecutionSample"
 _LINE = re.compile(r"(?P<function>.+?)(?:\s+line: (?P<line>\d{1,9}))?")
+_CHUNK = struct.Struct(">4sHH6q")
+"""Head of a chunk: magic, version, bytes, places of constants and of what describes events, start and length in ns."""
+_NS = 1e9
 _THREAD = re.compile(r'sampledThread = "(?P<name>.*)"')
 
 
@@ -29,6 +35,7 @@ def is_jfr(data: bytes) -> bool:
 def read_jfr(data: bytes, name: str = "recording.jfr") -> ForeignProfile:
     """Read the samples of running Java code with the `jfr` of this machine; threads are the label `thread`.
 
+    Start and length are those of the recording, from the heads of its chunks (the JDK's `ChunkHeader.java`).
     Allocations and waits are not read, nor are samples of native code.
 
     Parameters
@@ -45,7 +52,24 @@ def read_jfr(data: bytes, name: str = "recording.jfr") -> ForeignProfile:
     if jfr is None:
         advice = "is a recording of the JVM, which jfr of a JDK reads, which is not here"
         raise refusal(name, "file", f"{advice}: jfrconv -o collapsed FILE FILE.folded (async-profiler)", "JFR")
-    return read_jfr_text(text_by([jfr, "print", "--stack-depth", str(DEEPEST), "--events", _EVENT], data, name), name)
+    text = text_by([jfr, "print", "--stack-depth", str(DEEPEST), "--events", _EVENT], data, name)
+    start_s, length_s = _span(data)
+    return replace(read_jfr_text(text, name), start_s=start_s, length_s=length_s)
+
+
+def _span(data: bytes) -> tuple[float, float]:
+    """Return when a recording began, in seconds since 1970, and over how long it is; NaN and 0 if chunks do not say."""
+    starts, ends, place, size = list[int](), list[int](), 0, _CHUNK.size
+    while place + _CHUNK.size <= len(data) and size >= _CHUNK.size:
+        magic, _, _, size, _, _, start_ns, length_ns, _ = _CHUNK.unpack_from(data, place)
+        if magic != _MAGIC or start_ns <= 0:
+            return math.nan, 0.0
+        starts.append(start_ns)
+        ends.append(start_ns + length_ns if length_ns > 0 else 0)
+        place += size
+    start_ns = min(starts, default=0)
+    length_ns = max(ends) - start_ns if all(ends) and starts else 0
+    return start_ns / _NS if starts else math.nan, length_ns / _NS
 
 
 def read_jfr_text(data: bytes, name: str = "recording.txt") -> ForeignProfile:

@@ -1,6 +1,8 @@
 """Profiles of speedscope, Chrome and Firefox."""
 
 import json
+import math
+import struct
 from collections import Counter
 
 import pytest
@@ -179,9 +181,16 @@ jdk.ExecutionSample {
 """What `jfr print` of a JDK 17 says, shortened."""
 
 
+def chunk(start_ns, length_ns):
+    """A chunk of a recording, without events: 68 bytes of head and 40 of what would be events."""
+    return struct.pack(">4sHHqqqqqqqI", b"FLR\0", 2, 1, 108, 68, 68, start_ns, length_ns, 0, 10**9, 2) + bytes(40)
+
+
 def test_recordings_of_the_jvm_are_read_through_jfr(tmp_path, monkeypatch):
     """A `jfr` of the test's own prints three samples; it is given a name that ends in .jfr, as jfr wants."""
-    (tmp_path / "recording").write_bytes(b"FLR\0\0\2" + bytes(64))
+    start_ns = 1_795_926_890_000_000_000
+    chunks = chunk(start_ns, 4 * 10**9), chunk(start_ns + 4 * 10**9, 25 * 10**8)
+    (tmp_path / "recording").write_bytes(b"".join(chunks))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileError, match=r"which is not here: jfrconv -o collapsed FILE FILE\.folded"):
         read_foreign(tmp_path / "recording")
@@ -201,5 +210,11 @@ def test_recordings_of_the_jvm_are_read_through_jfr(tmp_path, monkeypatch):
     assert [frame.line for frame in profile.frames] == [2, 6, 0, 0]
     assert [dict(origin.labels) for origin in profile.origins] == [{"thread": "main"}, {"thread": "pool 1"}, {}]
     assert profile.notes[0].startswith("1 sample with a stack that the JVM cut off")
+    assert (profile.start_s, profile.length_s, profile.span) == (1_795_926_890.0, 6.5, False)
+    (tmp_path / "recording").write_bytes(chunks[0] + chunk(start_ns + 4 * 10**9, 0))
+    unfinished = read_foreign(tmp_path / "recording")
+    assert (unfinished.start_s, unfinished.length_s) == (1_795_926_890.0, 0.0)
+    (tmp_path / "recording").write_bytes(chunk(0, 0))
+    assert math.isnan(read_foreign(tmp_path / "recording").start_s)
     with pytest.raises(FileError, match=r"should be at least one of jdk\.ExecutionSample, got none"):
         jfr.read_jfr_text(b"")
