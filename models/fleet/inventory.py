@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.concentration import COMMON_RATIO, WSMETER, expected_places, stretched_quota
-from models.fleet.processors import FACTORS, Loadings
+from models.fleet.processors import FACTORS, REFERENCE_WIDTH, Loadings
 from models.fleet.world import Population, Service, World
 from models.randomness import stream
 
@@ -131,6 +131,7 @@ class Jobs:
     instance_memory_bytes: Floats
     latency_critical: Bools
     core_cpi: Floats
+    """On the reference core, which retires four instructions a cycle at most."""
     memory_accesses_per_instruction: Floats
     working_set_bytes: Floats
     streaming_share: Floats
@@ -196,6 +197,7 @@ def build_jobs(world: World, machines: Machines) -> Jobs:
     order = np.argsort(-columns[0] * columns[1], kind="stable")
     names = [*drawn_names(population, world.seed), *(service.name for service in services)]
     arrays = {name: column[order] for name, column in zip(_ARRAYS, columns, strict=True)}
+    arrays["core_cpi"] = np.maximum(arrays["core_cpi"], 1.0 / REFERENCE_WIDTH)
     return Jobs(names=tuple(names[i] for i in order), **arrays)
 
 

@@ -8,6 +8,11 @@ core CPI is multiplied by exp(traits · loadings), so that the ratio of two core
 standard deviation that is the distance of their loadings: 0.04 from Haswell to Broadwell, 0.21 to Rome. The components
 are no single parts of a core: none correlates with a program's mispredicted branches by more than 0.5.
 
+Width. No hardware thread retires more instructions in a cycle than its core renames and dispatches, as the makers'
+optimisation manuals print it: 3 in the servers of 2008, 4 from Sandy Bridge to Cascade Lake and on Neoverse N1, 5 on
+Ice Lake, 6 since Golden Cove and from Zen 1 to Zen 4, 8 on Zen 5, Neoverse V1 and V2. A pair of instructions that a
+core fuses counts as one.
+
 Memories. A processor of several dies, or a machine of several processors, has a memory for each; an access to another
 one takes longer, and the links between them carry less than a memory does. Measured by Intel's latency checker on
 machines of two sockets (KU Leuven 2016-2023; FD.io CSIT 2018-2022): Haswell E5-2680 v3 and 2699 v3, Skylake 8180, Ice
@@ -33,6 +38,8 @@ FACTORS: Final = 3
 """Loadings of a core, and traits of a program."""
 PLAIN: Final[Loadings] = (0.0, 0.0, 0.0)
 """Loadings of a core of which nothing is known: those of Haswell, the reference of all core CPI."""
+REFERENCE_WIDTH: Final = 4
+"""Instructions that Haswell's core retires in a cycle at most."""
 WINDOW: Final = 192.0
 """Entries of Haswell's reorder buffer."""
 WINDOW_EXPONENT: Final = 0.25
@@ -120,6 +127,8 @@ class Processor:
     """Share of the theoretical bandwidth that the machine attains."""
     dies: int = 1
     """Of a processor, that have a memory each; 0: all processors reach one memory over front-side buses."""
+    width: int = REFERENCE_WIDTH
+    """Instructions that its core retires in a cycle at most."""
 
     @property
     def overlap_factor(self) -> float:
@@ -152,27 +161,27 @@ PROCESSORS: Final[Mapping[str, Processor]] = {
     "broadwell_2698v4": Processor(_BROADWELL, 192.0, _HASWELL_LINKS, _HASWELL_SHARES, 3.6e9),
     "skylake_6148": Processor(_SKYLAKE, 224.0, _SKYLAKE_LINKS, _SKYLAKE_SHARES, 3.7e9),
     "cascadelake_8280": Processor(_SKYLAKE, 224.0, _SKYLAKE_LINKS, _SKYLAKE_SHARES, 4.0e9),
-    "icelake_8380": Processor(_ICE_LAKE, 352.0, single_core_hz=3.4e9),
-    "sapphirerapids_8480": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.8e9, memory_j_per_byte=_DDR5),
-    "emeraldrapids_8592": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.9e9, memory_j_per_byte=_DDR5),
-    "graniterapids_6980p": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.9e9, memory_j_per_byte=_DDR5),
-    "sierraforest_6780e": Processor(_ICE_LAKE, 256.0, memory_j_per_byte=_DDR5),
+    "icelake_8380": Processor(_ICE_LAKE, 352.0, single_core_hz=3.4e9, width=5),
+    "sapphirerapids_8480": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.8e9, memory_j_per_byte=_DDR5, width=6),
+    "emeraldrapids_8592": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.9e9, memory_j_per_byte=_DDR5, width=6),
+    "graniterapids_6980p": Processor(_GRANITE_RAPIDS, 512.0, single_core_hz=3.9e9, memory_j_per_byte=_DDR5, width=6),
+    "sierraforest_6780e": Processor(_ICE_LAKE, 256.0, memory_j_per_byte=_DDR5, width=6),
     "naples_7601": Processor(
-        _ZEN_1, 192.0, shares=_ROME_SHARES, single_core_hz=3.2e9, attainable=0.67, dies=4
+        _ZEN_1, 192.0, shares=_ROME_SHARES, single_core_hz=3.2e9, attainable=0.67, dies=4, width=6
     ),
-    "rome_7742": Processor(_ZEN_2, 224.0, shares=_ROME_SHARES, single_core_hz=3.4e9, attainable=0.67),
-    "milan_7763": Processor(_ZEN_3, 256.0, shares=_ROME_SHARES, single_core_hz=3.5e9, attainable=0.67),
-    "genoa_9654": Processor(_ZEN_4, 320.0, _ICE_LAKE_LINKS, _ROME_SHARES, 3.7e9, _DDR5),
-    "bergamo_9754": Processor(_ZEN_4, 320.0, _ICE_LAKE_LINKS, _ROME_SHARES, 3.1e9, _DDR5),
-    "turin_9755": Processor(_ZEN_5, 448.0, _ICE_LAKE_LINKS, _ROME_SHARES, 4.1e9, _DDR5),
+    "rome_7742": Processor(_ZEN_2, 224.0, shares=_ROME_SHARES, single_core_hz=3.4e9, attainable=0.67, width=6),
+    "milan_7763": Processor(_ZEN_3, 256.0, shares=_ROME_SHARES, single_core_hz=3.5e9, attainable=0.67, width=6),
+    "genoa_9654": Processor(_ZEN_4, 320.0, _ICE_LAKE_LINKS, _ROME_SHARES, 3.7e9, _DDR5, width=6),
+    "bergamo_9754": Processor(_ZEN_4, 320.0, _ICE_LAKE_LINKS, _ROME_SHARES, 3.1e9, _DDR5, width=6),
+    "turin_9755": Processor(_ZEN_5, 448.0, _ICE_LAKE_LINKS, _ROME_SHARES, 4.1e9, _DDR5, width=8),
     "altra_q80_30": Processor(_NEOVERSE_V1, 128.0),
-    "graviton_4": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5),
-    "axion_c4a": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5),
-    "grace_superchip": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5),
-    "piii": Processor(_IVY_BRIDGE, 40.0, dies=0),
-    "pres": Processor(_ZEN_1, 126.0, dies=0),
-    "pd4": Processor(_ZEN_1, 126.0, dies=0),
-    "xeon_2h_2c_2p": Processor(_ZEN_1, 126.0, dies=0),
+    "graviton_4": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5, width=8),
+    "axion_c4a": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5, width=8),
+    "grace_superchip": Processor(_NEOVERSE_V1, 320.0, memory_j_per_byte=_DDR5, width=8),
+    "piii": Processor(_IVY_BRIDGE, 40.0, dies=0, width=3),
+    "pres": Processor(_ZEN_1, 126.0, dies=0, width=3),
+    "pd4": Processor(_ZEN_1, 126.0, dies=0, width=3),
+    "xeon_2h_2c_2p": Processor(_ZEN_1, 126.0, dies=0, width=3),
 }  # fmt: skip
 """Those of shipped platforms. Cores that were not measured: Sandy Bridge has the loadings of Ivy Bridge, Sapphire and
 Emerald Rapids those of Granite Rapids, all of Arm's those of Neoverse V1. For the servers of 2008 nothing was measured:

@@ -32,7 +32,7 @@ def balanced(day: Day, machines: Records, platforms: Records, core_cpi: Floats) 
     (epochs, J) array, relative to the job's mean load of an instance; (P, J) array, dimensionless
     """
     jobs = day.jobs
-    core_s = jobs.core_cpi * core_cpi / platforms["max_hz"][:, None]
+    core_s = np.maximum(jobs.core_cpi * core_cpi, platforms["least_cpi"][:, None]) / platforms["max_hz"][:, None]
     latency_s: Floats = platforms["latency_s"]
     overlap: Floats = platforms["overlap"]
     farther = latency_s / REFERENCE_LATENCY_S / overlap

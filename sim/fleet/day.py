@@ -375,7 +375,8 @@ def _platform_row(world: World, name: str) -> tuple[float, ...]:
         sheet.frequency_step_hz, sheet.llc_bytes, sheet.memory_latency_s,
         sheet.memory_bandwidth_bytes_per_s,
         its.attainable, sheet.idle_power_w,
-        *_division(world, sheet, its), *_watts(world, sheet, its), peak_w, overlap, world.power.cap_share * peak_w,
+        *_division(world, sheet, its), *_watts(world, sheet, its), peak_w, overlap, 1.0 / its.width,
+        world.power.cap_share * peak_w,
     )  # fmt: skip
 
 

@@ -273,7 +273,7 @@ def _load_up(host: EventHost, newcomers: int) -> float:
     settings, contention, platform = inputs.settings[0], conditions.contention, inputs.platforms[conditions.platform]
     _give_places(inputs, domain, host.local, conditions)
     core_cpi = inputs.core_cpi[conditions.platform]
-    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[host.epoch])
+    _behave(residents, core_cpi, platform, conditions.access, inputs.phase[host.epoch])
     if settings.best_effort_delay > 1.0:
         _hold_back(residents, settings.best_effort_delay)
     _guess(residents, contention, platform.max_hz)

@@ -208,14 +208,17 @@ def _wander(residents: Residents, rho: float, epoch: int) -> None:
 
 
 @njit(cache=False, borrows=True)
-def _behave(residents: Residents, core_cpi: Floats, overlap: float, access: float, phase: Floats) -> None:
-    """Set every resident's core CPI, memory accesses and overlap of this epoch, before its co-runners."""
+def _behave(residents: Residents, core_cpi: Floats, platform: np.record, access: float, phase: Floats) -> None:
+    """Set every resident's core CPI, memory accesses and overlap of this epoch, before its co-runners.
+
+    No behaviour retires more instructions in a cycle than the core is wide.
+    """
     hot, mark, n = residents
     for i in range(n):
         mood = phase[mark[JOB, i]] * max(LEAST_FACTOR, 1.0 + hot[NOISE_SD, i] * hot[WANDER, i])
-        hot[CORE_NOW, i] = hot[CORE, i] * core_cpi[mark[JOB, i]] * mood
+        hot[CORE_NOW, i] = max(platform.least_cpi, hot[CORE, i] * core_cpi[mark[JOB, i]] * mood)
         hot[ACCESS_NOW, i] = access * mood
-        hot[STALL_NOW, i] = hot[STALL, i] / overlap
+        hot[STALL_NOW, i] = hot[STALL, i] / platform.overlap
 
 
 @njit(cache=False, borrows=True)
@@ -585,7 +588,7 @@ def _step(inputs: Inputs, outputs: Outputs, domain: PowerDomain, local: int, epo
     newcomers = _give_places(inputs, domain, local, conditions)
     _wander(residents, inputs.settings[0].rho, epoch)
     core_cpi = inputs.core_cpi[conditions.platform]
-    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[epoch])
+    _behave(residents, core_cpi, platform, conditions.access, inputs.phase[epoch])
     if inputs.settings[0].best_effort_delay > 1.0:
         _hold_back(residents, inputs.settings[0].best_effort_delay)
     if newcomers:

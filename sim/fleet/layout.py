@@ -52,6 +52,7 @@ PLATFORM = np.dtype(
         ("memory_j_per_byte", np.float64),
         ("peak_w", np.float64),  # of the machine
         ("overlap", np.float64),  # misses at once relative to those of the jobs
+        ("least_cpi", np.float64),  # cycles per instruction of a thread alone on its core, at least
         ("limit_w", np.float64),  # power cap
     ]
 )

@@ -146,7 +146,7 @@ def _load_up(host: ServedHost, busy: float) -> float:
     inputs, domain, conditions, residents = host.inputs, host.domain, host.conditions, _residents(host)
     settings, contention, platform = inputs.settings[0], conditions.contention, inputs.platforms[conditions.platform]
     core_cpi = inputs.core_cpi[conditions.platform]
-    _behave(residents, core_cpi, platform.overlap, conditions.access, inputs.phase[0])
+    _behave(residents, core_cpi, platform, conditions.access, inputs.phase[0])
     if settings.best_effort_delay > 1.0:
         _hold_back(residents, settings.best_effort_delay)
     _guess(residents, contention, platform.max_hz)
@@ -259,7 +259,7 @@ def _alone_s(inputs: Inputs, domain: PowerDomain, conditions: OperatingCondition
     """Return the seconds per instruction of one request alone on the machine at its all-core turbo."""
     platform, hot = inputs.platforms[conditions.platform], domain.hot[0].copy()
     alone = Residents(hot, domain.mark[0], 1)
-    _behave(alone, inputs.core_cpi[conditions.platform], platform.overlap, conditions.access, inputs.phase[0])
+    _behave(alone, inputs.core_cpi[conditions.platform], platform, conditions.access, inputs.phase[0])
     _guess(alone, conditions.contention, platform.max_hz)
     _divide_cache(alone, conditions.contention, platform.threads)
     hot[USE, 0], hot[FREQUENCY, 0] = 1.0, platform.max_hz

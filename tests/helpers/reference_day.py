@@ -568,7 +568,8 @@ class ReferenceDay:
         shared *= max(0.2, 1 + given.machine_access_log_sd * host.wander)
         for one in host.here:
             mood = day.phase[epoch, one.job] * max(0.2, 1 + day.jobs.instance_log_sd[one.job] * one.wander)
-            one.core_now = one.core_cpi * self.core_factor(platform, one.job) * mood
+            wanted = one.core_cpi * self.core_factor(platform, one.job) * mood
+            one.core_now = max(wanted, 1 / processor(platform.name, {}).width)
             one.overlap_here = processor(platform.name, {}).overlap_factor if self.world.interference.windows else 1.0
             one.access_now = shared * mood
             if not one.critical:
@@ -614,7 +615,8 @@ class ReferenceDay:
         jobs, windows = self.day.jobs, self.world.interference.windows
         overlap = processor(platform.name, {}).overlap_factor if windows else 1.0
         memory_s = (jobs.reference_cpi[job] - jobs.core_cpi[job]) / 2.8e9 * platform.memory_latency_s / 90e-9 / overlap
-        core_s = jobs.core_cpi[job] * self.core_factor(platform, job) / platform.max_frequency_hz
+        core_cpi = max(jobs.core_cpi[job] * self.core_factor(platform, job), 1 / processor(platform.name, {}).width)
+        core_s = core_cpi / platform.max_frequency_hz
         return 1 / (core_s + memory_s)
 
     def ration(self, residents, threads):
