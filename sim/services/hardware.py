@@ -28,6 +28,8 @@ class Machine:
     threads_per_core: int
     core_cpi_factor: float
     """Core CPI relative to the reference core."""
+    least_cpi: float
+    """Cycles per instruction of a thread without stalls and siblings, at least."""
     branch_miss_cycles: float
     cache_bytes: Floats
     """(L,) what one cache of each level holds of the service's data."""
@@ -88,6 +90,7 @@ def _machine(sheet: Platform, world: ServiceWorld) -> Machine:
         cores=sheet.cores,
         threads_per_core=sheet.threads_per_core,
         core_cpi_factor=sheet.core_cpi_factor * (departs.core_cpi or cpi),
+        least_cpi=1.0 / its.width,
         branch_miss_cycles=sheet.branch_miss_cycles,
         cache_bytes=np.array([cache.size_bytes for cache in sheet.caches]) * _held(how, mechanisms, share),
         cache_cycles=np.array([cache.latency_cycles for cache in sheet.caches]) * np.exp(how.latency_log_sd * latency),

@@ -80,6 +80,7 @@ def set_up(activities: Activities, machine: Machine, mechanisms: Mechanisms, rat
     overlap = np.maximum(1.0, activities.overlap * machine.overlap_factor)
     branches = column(activities.branch_misses * machine.branch_miss_cycles, mechanisms.branches)
     core = activities.core_cpi * machine.core_cpi_factor * np.exp(activities.traits @ machine.loadings)
+    core = np.maximum(core, machine.least_cpi)
     mates = (machine.cache_cores - 1) * machine.threads_per_core * mechanisms.shared_cache
     siblings = (machine.threads_per_core - 1.0) * smt
     nodes = machine.nodes if mechanisms.sockets else MemoryNodes(1)

@@ -490,6 +490,12 @@ def test_a_request_suits_a_core_as_its_traits_meet_the_loadings():
         assert _cycles(service, _machine(name, NOTHING), NOTHING) == pytest.approx(core, rel=1e-6)
 
 
+def test_code_that_never_stalls_retires_what_its_core_is_wide():
+    for name, width in (("pd4", 3), ("haswell_2698v3", 4), ("turin_9755", 8)):
+        service, machine = _one_type(name, NOTHING, core_cpi=0.01, misses_per_instruction=1e-12)
+        assert _cycles(service, machine, NOTHING) == pytest.approx(1 / width, rel=1e-6)
+
+
 def test_a_core_with_a_larger_window_overlaps_more_misses():
     """Ice Lake's 352 entries to Haswell's 192: to the power of a quarter."""
     only = replace(NOTHING, cores=True, overlap=True)
