@@ -77,6 +77,7 @@ from analysis.occupancy.logs.spans import (
     lost_of,
     notes_on_spans,
     rows_of,
+    service_of,
 )
 from analysis.occupancy.logs.swf import job_lines, jobs_of, lines_of, never_ran, no_jobs, parallel_notes
 from analysis.occupancy.logs.time_cells import ZONELESS, PartTally, careful_columns
@@ -350,7 +351,7 @@ class PortionReader:
             numbered = enumerate(every, count + others + 1)
             lines = [number for number, span in numbered if not served or answers_requests(span)]
             batch = [every[line - 1 - count - others] for line in lines]
-            services |= {str(span["service"]) for span in batch if served}
+            services |= {service_of(span) for span in batch if served}
             count, others = count + len(batch), others + len(every) - len(batch)
             if batch:
                 cells = record_cells(batch, lines, names, record=SPAN)

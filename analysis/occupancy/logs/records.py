@@ -4,6 +4,7 @@ All become the cells of one table, whose columns carry the unit in their names, 
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -29,6 +30,7 @@ from analysis.occupancy.logs.spans import (
     lost_of,
     notes_on_spans,
     rows_of,
+    service_of,
 )
 from analysis.tables.bytes import salvaged, stream_of
 from analysis.tables.cells import FileCells
@@ -67,6 +69,8 @@ class Times(NamedTuple):
     """Fields that passed before the request went upstream."""
     marks: tuple[str, ...] = ()
     """Further fields by which the form is known."""
+    least: float = -math.inf
+    """The least stamp that is a number."""
 
     def fits(self, names: Sequence[str]) -> bool:
         """Return whether a record with these fields is of this form."""
@@ -85,8 +89,8 @@ JSON_FORMS = (
 )
 """Forms of JSON lines, known by their fields; the first that fits."""
 SPAN_TIMES = {
-    OTLP: Times("OTLP's JSON", "start_ns", False, "duration_ns", "ns"),
-    JAEGER_EXPORT: Times("Jaeger's JSON", "start_us", False, "duration_us", "us"),
+    OTLP: Times("OTLP's JSON", "start_ns", False, "duration_ns", "ns", least=1.0),
+    JAEGER_EXPORT: Times("Jaeger's JSON", "start_us", False, "duration_us", "us", least=1.0),
 }
 """Of spans, whose fields `spans` names."""
 _HAPROXY = (
@@ -161,7 +165,7 @@ def json_records(path: Path) -> Records:
         findings += other_objects(len(known) - len(rows), form)
     if form != PLAIN:
         served = [at for at, row in enumerate(rows) if answers_requests(row)]
-        services = sorted({str(rows[at]["service"]) for at in served})
+        services = sorted({service_of(rows[at]) for at in served})
         notes += notes_on_spans(len(rows), len(rows) - len(served), services)
         lines = [at + 1 for at in served or range(len(rows))]
         rows = [rows[line - 1] for line in lines]

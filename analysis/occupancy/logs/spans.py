@@ -108,6 +108,11 @@ def answers_requests(span: JsonRecord) -> bool:
     return bool(span["kind"] == "server")
 
 
+def service_of(span: JsonRecord) -> str:
+    """Return the name of a span's service, or that it has none: Jaeger's spans name a process that a trace may lack."""
+    return str(span["service"] or "one without a name")
+
+
 def notes_on_spans(spans: int, others: int, services: Sequence[str]) -> list[str]:
     """Return the notes on spans that were left out and on the services of those that were taken.
 

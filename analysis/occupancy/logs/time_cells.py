@@ -73,7 +73,7 @@ def careful_columns(
     faults = list(cells.faults)
     of_all = PartTally()
     for name in which.times():
-        least = 0.0 if name == which.duration else -np.inf
+        least = 0.0 if name == which.duration else form.least if form is not None else -np.inf
         columns[name], wrong = _checked(cells, name, least, options, tally or of_all, part=tally is not None)
         faults += wrong
     faults += of_all.faults()

@@ -450,10 +450,21 @@ def with_wrong_times(document: Document) -> None:
     spans[4]["endTimeUnixNano"] = "1"
 
 
+def with_early_starts(document: Document) -> None:
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans[1]["startTimeUnixNano"], spans[2]["startTimeUnixNano"] = "-5000000000", "0"
+
+
 def of_two_services(document: Document) -> None:
     other = json.loads(FORMATS["OTLP"].write(workload(150)).replace("shop", "stock"))["resourceSpans"][0]
     other["scopeSpans"] = [{"spans": other["scopeSpans"][0]["spans"][120:]}]
     document["resourceSpans"].append(other)
+
+
+def of_a_process_that_it_lacks() -> str:
+    document = json.loads(FORMATS["Jaeger"].write(workload(120)))
+    document["data"][0]["spans"][0]["processID"] = "p9"
+    return json.dumps(document)
 
 
 def of_a_wrong_resource(document: Document) -> None:
@@ -492,6 +503,8 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "OTLP that is broken": lambda: otlp(indent=1).replace('"kind": 2,', '"kind": 2', 70).replace("2\n", "2,\n", 69),
     "OTLP without a span": lambda: '{"resourceSpans": []}',
     "OTLP with wrong times": lambda: otlp(with_wrong_times),
+    "OTLP that began before 1970": lambda: otlp(with_early_starts),
+    "Jaeger of a process that it lacks": lambda: of_a_process_that_it_lacks(),
     "an empty array": lambda: " [ ]\n",
     "an array with wrong times": lambda: json.dumps(
         [{"arrival_s": at, "departure_s": "soon" if at == 7 else at + 1} for at in range(40)], indent=1
@@ -801,3 +814,14 @@ def test_the_command_reads_standard_input_on_disk(tmp_path):
     options = ["occupancy", "-", "--servers", "3", "--interval", "10s", "--on-disk", "--json"]
     done = json.loads(CliRunner().invoke(app, options, input=file.read_bytes()).stdout)
     assert (done["log"], done["requests"], len(done["intervals"])) == ("stdin", 200, 2)
+
+
+def test_a_span_begins_after_1970_and_one_of_no_process_is_told(tmp_path):
+    file = tmp_path / "log"
+    file.write_text(otlp(with_early_starts))
+    with pytest.raises(
+        WscError, match=r'span 2: start_ns: should be at least 1, as should 1 cell .*, got "-5000000000"'
+    ):
+        occupancy(file, QUERY, name="log")
+    file.write_text(of_a_process_that_it_lacks())
+    assert "services (one without a name, shop" in json.dumps(shown(occupancy(file, QUERY, name="log")), default=str)
