@@ -15,7 +15,7 @@ from analysis.tables.expressions import parsed
 from analysis.tables.recipe import AS_IT_IS, Recipe
 from models.errors import InputError
 from models.fleet.metrics import METRICS, MetricName
-from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources, strangers
+from scenarios.effects.observations import experiment, racks_wrong, read_about, repeated_sources
 from scenarios.effects.own_guards import GuardFunction, own_guards
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.views.conclusion import Conclusion, Payload
@@ -58,7 +58,7 @@ class AuditAnswer(Conclusion):
     metric: MetricName | None
     """Of runs; None of files."""
     notes: tuple[str, ...] = ()
-    """Which guards cannot look at such a metric."""
+    """What was read otherwise than it stands, or left out, and which guards cannot look at such a metric."""
 
     def brief(self) -> str:
         """Return the findings by severity, or that there are none."""
@@ -149,7 +149,7 @@ def audit(
         faults += racks_wrong(about, read.observations.table, about_files[0])
     if faults or read is None:
         raise FaultsError(faults)
-    notes = (*strangers(read.observations.table), *read.not_looking())
+    notes = (*read.notes, *read.not_looking())
     return AuditAnswer(read.audit(about, own=own), read.metric, notes)
 
 

@@ -116,6 +116,16 @@ def test_rows_with_amounts_that_cannot_be_used_are_findings_and_left_out(tmp_pat
     assert (payload["change"], payload["margin"]) == (whole["change"], whole["margin"])
 
 
+def test_cells_that_are_no_numbers_are_told_with_their_line(tmp_path):
+    frame = table().astype({"value": object})
+    frame.loc[4, "value"] = "slow"
+    written(tmp_path, frame)
+    conclusion = audit_of([tmp_path / "seen.csv"])
+    (note,) = conclusion.notes
+    assert note.endswith('seen.csv: value: 1 cell is no number, first in line 6: "slow"')
+    assert "unusable_values" in conclusion.brief()
+
+
 def test_no_cpu_time_is_a_time(tmp_path):
     frame = table(cpu_s=0.0)
     assert "unusable_values" not in {one["code"] for one in audit([written(tmp_path, frame)])["findings"]}
