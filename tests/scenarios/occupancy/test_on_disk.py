@@ -504,7 +504,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "OTLP without a span": lambda: '{"resourceSpans": []}',
     "OTLP with wrong times": lambda: otlp(with_wrong_times),
     "OTLP that began before 1970": lambda: otlp(with_early_starts),
-    "Jaeger of a process that it lacks": lambda: of_a_process_that_it_lacks(),
+    "Jaeger of a process that it lacks": of_a_process_that_it_lacks,
     "an empty array": lambda: " [ ]\n",
     "an array with wrong times": lambda: json.dumps(
         [{"arrival_s": at, "departure_s": "soon" if at == 7 else at + 1} for at in range(40)], indent=1
