@@ -170,7 +170,8 @@ def test_large_jobs_are_tuned_by_the_exponent_asked_for():
         jobs_of(populated(behaviour=replace(WORLD.population.behaviour, size_exponent=by))) for by in (0.0, -0.5)
     )
     expected = (plain.quota_vcpu / np.median(plain.quota_vcpu)) ** -0.5
-    np.testing.assert_allclose(tuned.core_cpi / plain.core_cpi, expected)
+    free = plain.core_cpi > 0.25  # the reference core retires four instructions a cycle at most
+    np.testing.assert_allclose(tuned.core_cpi[free], np.maximum(0.25, plain.core_cpi * expected)[free])
     accesses = tuned.memory_accesses_per_instruction / plain.memory_accesses_per_instruction
     np.testing.assert_allclose(accesses, expected)
 
