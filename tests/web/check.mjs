@@ -74,6 +74,8 @@ async function withScripts(options, suffix) {
     await shoot(page, `${path.split("?")[0].slice(1).replaceAll("/", "_") || "home"}${suffix}`);
   }
   await visit(page, "/callgraph");
+  const beyond = await page.locator(".drawing").evaluate((frame) => frame.scrollWidth - frame.clientWidth);
+  expect(beyond <= 0, `/callgraph${suffix}: opens ${beyond} pixels wider than its frame`);
   const edges = await page.locator(".graph g.edge").count();
   expect(edges > 0 && edges <= MOST_EDGES, `/callgraph: ${edges} edges drawn`);
   expect(await page.locator(".graph g.node text").count() > 0, "/callgraph: no labels drawn");
@@ -97,7 +99,9 @@ async function flameGraph() {
   expect((await page.locator(".says").textContent()).includes("of all"), "/flame: search says no share of all");
   expect(await asked(page, "find") === "a", "/flame: the search is not in the URL");
   const box = await page.locator(".canvas canvas").boundingBox();
-  const row = 28;
+  const row = await page.evaluate(() => Number(document.querySelector(".flame").dataset.row));
+  const high = await page.evaluate(() => document.querySelector(".spacer").clientHeight);
+  expect(row >= 72 || high > 900 - 170 - 60, `/flame: of a window of 900 pixels ${high} are used by rows of ${row}`);
   await page.mouse.move(box.x + 40, box.y + 1.5 * row);
   expect((await page.locator(".tip").textContent()).includes("95% interval"), "/flame: pointing at a frame says no interval");
   await page.mouse.click(box.x + 40, box.y + 1.5 * row);

@@ -2,20 +2,39 @@
 // Draws what a page holds as data: call graphs out of Graphviz's language; flame graphs are drawn by flame.js.
 // Every page is complete without this file: the same numbers stand in its tables.
 (() => {
+  const LEAST_SCALE = 0.85;
+  const LONGEST_LINE = 16;
+  const NODE_NAME = /(^ *n[0-9]+ \[label=")((?:[^"\\]|\\[^n])*)/gm;
+
+  // A name in lines, in Graphviz's language: broken behind what parts its words, and within long words.
+  function broken(name) {
+    const lines = [""];
+    for (const part of name.match(/(?:[^:./_<,\\]|\\.){1,16}[:./_<,]*|[:./_<,]+/g) || []) {
+      if (lines.at(-1) && (lines.at(-1) + part).length > LONGEST_LINE) lines.push("");
+      lines[lines.length - 1] += part;
+    }
+    return lines.join("\\n");
+  }
+
   async function drawCallGraph(place) {
     const viz = await Viz.instance();
-    const drawing = viz.renderSVGElement(place.querySelector("[data-dot]").textContent, { engine: "dot" });
+    const frame = place.querySelector(".drawing");
+    const source = place.querySelector("[data-dot]").textContent;
+    const laidOut = (text) => viz.renderSVGElement(text, { engine: "dot" });
+    const width = (svg) => svg.viewBox.baseVal.width;
+    let drawing = laidOut(source);
+    // Where letters would be too small to be read, names are broken into lines.
+    if (width(drawing) * LEAST_SCALE > frame.clientWidth) drawing = laidOut(source.replace(NODE_NAME, (_, begin, name) => begin + broken(name)));
     drawing.setAttribute("role", "img");
     drawing.setAttribute("aria-label", "Call graph; the tables below hold the same calls and functions");
-    const frame = place.querySelector(".drawing");
     frame.replaceChildren(drawing);
-    // It begins as wide as the window, but no larger than it was laid out, at the heaviest function's program.
-    const wide = drawing.viewBox.baseVal.width;
+    // It begins as wide as its frame, but not much larger than it was laid out, at the heaviest function's program.
+    const wide = width(drawing);
     const tall = drawing.viewBox.baseVal.height;
     let scale = 1;
     const zoom = (to) => {
       const before = scale;
-      scale = Math.min(4, Math.max(0.2, to));
+      scale = Math.min(4, Math.max(0.1, to));
       drawing.setAttribute("width", wide * scale);
       drawing.setAttribute("height", tall * scale);
       const part = scale / before;
@@ -23,7 +42,7 @@
       frame.scrollTop = (frame.scrollTop + frame.clientHeight / 2) * part - frame.clientHeight / 2;
     };
     const fit = () => Math.min(1.4, frame.clientWidth / wide);
-    zoom(Math.max(0.85, fit()));
+    zoom(fit());
     // Letters may be wider than those by which boxes were laid out.
     for (const text of drawing.querySelectorAll("g.node text")) {
       const box = text.parentNode.querySelector("polygon").getBBox().width - 10;

@@ -3,7 +3,8 @@
 // function. What is looked at (frame, search, colours) is in the URL; view and function are the server's.
 (() => {
   const LEAST_ROW = 20;
-  const MOST_ROW = 28;
+  const MOST_ROW = 72;
+  const LINE = 17; // Pixels of a line of text in a row.
   const ROOM = 170; // Pixels of the window that are left to what stands around the drawing.
   const SEVERAL = "several images";
   const PAD = 5;
@@ -21,16 +22,18 @@
   const percent = (part, whole, digits = 2) => `${(whole ? (100 * part) / whole : 0).toFixed(digits)}%`;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
+  const digits = (amount) => (amount < 1e4 ? amount.toPrecision(4) : Math.round(amount).toLocaleString("en"));
+
   function quantity(value, unit) {
     const [scale, symbol] = UNITS[unit] || [1, ""];
     let amount = value * scale;
-    for (const [size, name] of symbol === "s" ? TIMES : []) if (amount >= size) return `${(amount / size).toPrecision(4)} ${name}`;
+    for (const [size, name] of symbol === "s" ? TIMES : []) if (amount >= size) return `${digits(amount / size)} ${name}`;
     let prefix = 0;
     while (amount >= 1000 && prefix < PREFIXES.length - 1) {
       amount /= 1000;
       prefix += 1;
     }
-    return `${amount.toPrecision(4)} ${PREFIXES[prefix]}${symbol || " events"}`.replace("  ", " ");
+    return `${digits(amount)} ${PREFIXES[prefix]}${symbol || " events"}`.replace("  ", " ");
   }
 
   // Place of the last separator of a name that is in no bracket, or none.
@@ -234,11 +237,8 @@
         context.globalAlpha = faded ? 0.45 : 1;
         context.fillStyle = this.fill(frame);
         context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), this.row - 1);
-        const text = this.label(frame, span);
-        if (text) {
-          context.fillStyle = ink;
-          context.fillText(text, x + PAD, y + this.row / 2 + 1);
-        }
+        context.fillStyle = ink;
+        this.labels(frame, span).forEach((text, line, all) => context.fillText(text, x + PAD, y + this.middle(line, all.length)));
         if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span]);
       });
       context.globalAlpha = 1;
@@ -248,6 +248,7 @@
         context.strokeRect(x + 0.5, y + 1.5, Math.max(1, span - 2), this.row - 2);
       }
       this.place.dataset.frames = String(drawn);
+      this.place.dataset.row = String(this.row);
     }
 
     // Calls `each` with the frames of some rows that are wide enough to be seen.
@@ -267,13 +268,25 @@
       }
     }
 
-    // As much of a name as has room: all with its share, all, its last part, or its beginning.
-    label(frame, span) {
+    // Lines of text that have room in a frame: its name, in a high row also its share and what is known of that.
+    labels(frame, span) {
       const room = Math.floor((span - 2 * PAD) / this.letter);
-      if (room < 3) return "";
-      const { name } = frame;
-      const long = `${name} ${percent(frame.value, this.whole)}`;
-      if (long.length <= room) return long;
+      if (room < 3) return [];
+      const share = percent(frame.value, this.whole);
+      const most = Math.floor(this.row / LINE);
+      if (most === 1) return [this.named(`${frame.name} ${share}`.length <= room ? `${frame.name} ${share}` : frame.name, room)];
+      const known = typeof frame.low === "number" ? `${percent(frame.low, 1)} to ${percent(frame.high, 1)}` : "";
+      const more = [share, known, quantity(frame.value, this.answer.unit)].filter((text) => text && text.length <= room);
+      return [this.named(frame.name, room), ...more].slice(0, most);
+    }
+
+    // Where the middle of a line of so many is in its row.
+    middle(line, lines) {
+      return this.row / 2 + 1 + (line - (lines - 1) / 2) * LINE;
+    }
+
+    // As much of a name as has room: all, its last part, or its beginning.
+    named(name, room) {
       if (name.length <= room) return name;
       const at = lastOutside(name, "::");
       const short = at > 0 ? `…${name.slice(at + 2)}` : name;
@@ -622,10 +635,11 @@
       const height = this.rows.length * this.row + 2;
       const parts = [];
       this.boxes(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span) => {
-        const text = this.label(frame, span);
+        const lines = this.labels(frame, span).map((text, line, all) =>
+          `<text x="${(x + PAD).toFixed(1)}" y="${(frame.row * this.row + this.middle(line, all.length) + 4).toFixed(1)}">${escaped(text)}</text>`);
         const title = escaped([frame.name, ...this.describe(frame)].join("\n"));
         parts.push(`<g><title>${title}</title><rect x="${x.toFixed(1)}" y="${frame.row * this.row + 1}" width="${Math.max(0.6, span - 1).toFixed(1)}" height="${this.row - 1}" fill="${this.fill(frame)}"/>` +
-          `${text ? `<text x="${(x + PAD).toFixed(1)}" y="${(frame.row + 0.5) * this.row + 5}">${escaped(text)}</text>` : ""}</g>`);
+          `${lines.join("")}</g>`);
       });
       const style = getComputedStyle(this.place);
       return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
