@@ -1,5 +1,6 @@
 """The landing page: what this fleet is, what is alarming, what changed, and the way to each question."""
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from analysis.profiling.fleet_samples import visits_of_fleet
+from analysis.profiling.query import Query
 from models.arrays import DAY_S
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.conclusion import Payload
@@ -20,6 +22,7 @@ from scenarios.web.timeline import SharesOverTime, timeline
 from scenarios.web.watch import AlarmingView, alarming
 
 _HOME_ROWS, _CHANGES = 8, 10
+_DIMENSIONS, _TABLES = ("application", "function", "image", "machine"), 2
 _VERSIONS = ("compiler", "kernel", "platform")
 QUESTIONS = (
     (
@@ -85,11 +88,12 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
     query = replace(site.default(), event=event)
     events, samples = _events(site)
     words = event_name(event)
+    parting = _parting(site, query)
     tops = tuple(
         listed(
             site, PageQuery(replace(query, by=(by,)), top=_HOME_ROWS), f"{words} by {by}", intervals=True, samples=False
         )
-        for by in ("application", "function")
+        for by in parting
     )
     _, value = site.database.total(query)
     view = HomeView(
@@ -101,10 +105,16 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
         counted=events,
         alarming=alarming(site),
         changes="/changes" if first_and_last_day(site, query)["a"] else "",
-        course=timeline(site, PageQuery(replace(query, by=("application",)))),
+        course=timeline(site, PageQuery(replace(query, by=parting[:1]))),
         scenario=site.scenario,
     )
     return WebPage("home.html", "Fleet profile", view)
+
+
+def _parting(site: ProfileSite, query: Query) -> tuple[str, ...]:
+    """Return the two dimensions that the first page shows: those with one value alone say nothing."""
+    several = (name for name in _DIMENSIONS if len(site.database.query(replace(query, by=(name,)), 2)) > 1)
+    return tuple(itertools.islice(several, _TABLES)) or _DIMENSIONS[1:2]
 
 
 def facts(site: ProfileSite) -> list[tuple[str, str]]:

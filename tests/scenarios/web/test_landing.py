@@ -1,5 +1,7 @@
 """The landing page, and the page of what changed."""
 
+from dataclasses import replace
+
 import pytest
 
 from analysis.profiling.formats.foreign import Frame, Measure
@@ -63,6 +65,20 @@ def test_an_import_has_a_landing_page(tmp_path):
     assert "not known" in text
     assert ask(pages, "/query").status == 200
     assert "one day alone" in words(harmless(ask(pages, "/changes")))
+
+
+def test_one_application_alone_is_no_course(tmp_path):
+    """The first page drew its share, 100% at any time; what parts the profile is its functions and their images."""
+    for number, counts in enumerate(((7, 3), (5, 5), (2, 8))):
+        stacks = [((Frame(name, image),), (count,)) for name, image, count in zip("fg", "ab", counts, strict=True)]
+        profile = replace(profile_of([Measure("samples")], stacks), start_s=3600.0 * (1 + number))
+        (tmp_path / f"{number}.pb.gz").write_bytes(write_pprof(profile))
+    import_files(sorted(tmp_path.glob("*.gz")), tmp_path / "made")
+    page = harmless(ask(application(tmp_path / "made"), "/"))
+    assert "samples by application" not in page.said
+    assert "samples by function" in page.said
+    assert "samples by image" in page.said
+    assert all(f"{name} {share}" in words(page) for name, share in (("f", "70.00%"), ("f", "20.00%"), ("g", "80.00%")))
 
 
 def test_a_profile_of_one_day_says_so(pages, monkeypatch):
