@@ -36,12 +36,16 @@ def read_cpuprofile(content: Object, name: str = "a.cpuprofile") -> ForeignProfi
     """
     nodes = _nodes(field(content, "nodes", list, name), name)
     start, end = field(content, "startTime", float, name), field(content, "endTime", float, name)
-    sums = StackSums(name, 2)
+    amounts: dict[int, list[int]] = {}
     for number, duration in _samples(content, nodes, float(start), float(end), name):
-        if number not in nodes:
+        if not typed(number, int) or number not in nodes:
             raise refusal(name, "samples", "should be ids of nodes", number)
-        stack = _stack(nodes, number, name)
-        sums.add(stack, (1, round(duration * _US)))
+        own = amounts.setdefault(number, [0, 0])
+        own[0] += 1
+        own[1] += round(duration * _US)
+    sums, frames = StackSums(name, 2), dict[int, list[Frame]]()
+    for number, own in amounts.items():
+        sums.add(_stack(nodes, frames, number, name), own)
     if not sums.sums:
         raise refusal(name, "samples", "should be at least one", "none")
     return ForeignProfile(
@@ -117,7 +121,10 @@ def _samples(
     return [(number, max(after - time, 0.0)) for number, time, after in zip(samples, times, ends, strict=True)]
 
 
-def _stack(nodes: dict[int, tuple[Any, int | None]], number: int, name: str) -> list[Frame]:
+def _stack(
+    nodes: dict[int, tuple[Any, int | None]], frames: dict[int, list[Frame]], number: int, name: str
+) -> list[Frame]:
+    """Return the frames of a node and of its callers; those of a node are read once, into `frames`."""
     stack: list[Frame] = []
     at: int | None = number
     for _ in range(len(nodes) + 1):
@@ -126,7 +133,9 @@ def _stack(nodes: dict[int, tuple[Any, int | None]], number: int, name: str) -> 
         if at not in nodes:
             raise refusal(name, "parent", "should be the id of a node", at)
         node, caller = nodes[at]
-        stack += _frames(node, name)
+        if at not in frames:
+            frames[at] = _frames(node, name)
+        stack += frames[at]
         at = caller
     raise refusal(name, "nodes", "should not be their own callers", number)
 

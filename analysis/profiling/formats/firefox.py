@@ -92,21 +92,29 @@ class _ThreadReader:
         """Add the thread's samples."""
         stacks = self.samples.get("stack", [])
         weights = self.samples.get("weight") or []
+        counts: dict[int, int] = {}
         for at, stack in enumerate(stacks):
             if stack is not None:
                 weight = weights[at] if at < len(weights) else 1
                 count = weight if typed(weight, int) else 1
-                if count > 0:
-                    sums.add(self._stack(stack), (count, count * interval_ns), self.origin)
+                place(self.stacks.get("frame", []), stack, "stack", self.name)
+                counts[stack] = counts.get(stack, 0) + max(count, 0)
+        known: dict[int, Frame] = {}
+        for stack, count in counts.items():
+            if count:
+                sums.add(self._stack(stack, known), (count, count * interval_ns), self.origin)
 
-    def _stack(self, at: object) -> list[Frame]:
+    def _stack(self, at: object, known: dict[int, Frame]) -> list[Frame]:
+        """Return the frames of a stack; each is read once, into `known`."""
         prefixes, frames = self.stacks.get("prefix", []), self.stacks.get("frame", [])
         path: list[Frame] = []
         while at is not None:
             frame = place(frames, at, "stack", self.name)
             if len(path) > len(frames):
                 raise refusal(self.name, "stackTable", "should not be its own caller", at)
-            path.append(self._frame(frame))
+            if not typed(frame, int) or frame not in known:
+                known[frame] = self._frame(frame)
+            path.append(known[frame])
             at = place(prefixes, at, "prefix", self.name)
         return path
 

@@ -9,6 +9,7 @@ from analysis.tables.faults import refusal
 LARGEST_JSON_BYTES = 1 << 26
 """Largest JSON that is read, as its values take some ten times its size in memory."""
 Object = Mapping[str, Any]
+_LARGEST_NUMBER = 10**100
 _T = TypeVar("_T")
 _WORDS: Mapping[type, str] = {
     dict: "an object",
@@ -79,10 +80,18 @@ def field(item: object, key: str, kind: type[_T], name: str, default: _T | None 
 
 
 def typed(value: object, kind: type) -> bool:
-    """Return whether a value has a type; true and false are no numbers."""
+    """Return whether a value has a type; true and false are no numbers, nor are what doubles may not hold in products.
+
+    Examples
+    --------
+    >>> typed(3, float), typed(True, float), typed(10**400, float), typed(10**400, int)
+    (True, False, False, True)
+    """
     if isinstance(value, bool):
         return False
-    return isinstance(value, (int, float) if kind is float else kind)
+    if kind is float:
+        return isinstance(value, int | float) and not abs(value) > _LARGEST_NUMBER
+    return isinstance(value, kind)
 
 
 def place(table: Sequence[_T], at: object, what: str, name: str) -> _T:

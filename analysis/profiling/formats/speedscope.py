@@ -1,8 +1,10 @@
 """Speedscope's JSON: sampled and evented profiles of one file, each a thread."""
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.formats.json_values import Object, field, place, typed
@@ -37,16 +39,13 @@ def read_speedscope(content: Object, name: str = "speedscope.json") -> ForeignPr
         raise refusal(name, "unit", "should be one of all profiles", ", ".join(sorted(units)) or "no profile")
     unit = units.pop()
     sampled = any(field(profile, "type", str, name) == "sampled" for profile in profiles)
-    weighted = [
-        (stack, weight, _origin(profile, len(profiles), name))
-        for profile in profiles
-        for stack, weight in _weighted(profile, frames, name)
-    ]
-    measure, scale = _measure(unit, whole=all(float(weight).is_integer() for _, weight, _ in weighted))
+    whole = all(float(weight).is_integer() for profile in profiles for weight in _weights(profile, name))
+    measure, scale = _measure(unit, whole=whole)
     sums = StackSums(name, 1 + sampled)
-    for stack, weight, origin in weighted:
-        amount = round(weight * scale)
-        sums.add(stack, (1, amount) if sampled else (amount,), origin)
+    for profile in profiles:
+        origin = _origin(profile, len(profiles), name)
+        for stack, amounts in _summed(profile, frames, name, scale):
+            sums.add(stack, amounts if sampled else amounts[1:], origin)
     if not sums.sums:
         raise refusal(name, "samples", "should be at least one", "none")
     measures = (Measure("samples"), measure) if sampled else (measure,)
@@ -67,45 +66,97 @@ def _origin(profile: object, profiles: int, name: str) -> Origin:
     return Origin(labels=(("profile", called),)) if profiles > 1 and called else Origin()
 
 
-def _weighted(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+def _weights(profile: object, name: str) -> Iterator[float]:
+    """Yield the weights of samples, or for how long the stacks between events were open."""
     kind = field(profile, "type", str, name)
     if kind == "sampled":
-        yield from _sampled(profile, frames, name)
+        yield from _weights_of_samples(profile, name)
     elif kind == "evented":
-        yield from _evented(profile, frames, name)
+        before = field(profile, "startValue", float, name, 0.0)
+        for event in field(profile, "events", list, name):
+            at = field(event, "at", float, name)
+            yield at - before
+            before = at
+        yield field(profile, "endValue", float, name, before) - before
     else:
         raise refusal(name, "type", "should be sampled or evented", kind)
 
 
-def _sampled(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+def _summed(profile: object, frames: list[Frame], name: str, scale: int) -> Iterator[tuple[list[Frame], list[int]]]:
+    """Yield stacks, the frame sampled first, with how many samples or times each has, and their weight."""
+    if field(profile, "type", str, name) == "evented":
+        yield from _evented(profile, frames, name, scale)
+        return
+    samples, weights = field(profile, "samples", list, name), _weights_of_samples(profile, name)
+    for sample, weight in zip(samples, weights, strict=True):
+        stack = sample if isinstance(sample, list) else [sample]
+        yield [place(frames, at, "samples", name) for at in reversed(stack)], [1, round(weight * scale)]
+
+
+def _weights_of_samples(profile: object, name: str) -> list[float]:
     samples, weights = field(profile, "samples", list, name), field(profile, "weights", list, name)
     if len(samples) != len(weights):
         raise refusal(name, "weights", f"should be {len(samples)}, one a sample", len(weights))
-    for sample, weight in zip(samples, weights, strict=True):
+    for weight in weights:
         if not typed(weight, float) or not math.isfinite(weight):
             raise refusal(name, "weights", "should be numbers", weight)
-        stack = sample if isinstance(sample, list) else [sample]
-        yield [place(frames, at, "samples", name) for at in reversed(stack)], weight
+    return weights
 
 
-def _evented(profile: object, frames: list[Frame], name: str) -> Iterator[tuple[list[Frame], float]]:
+@dataclass(slots=True)
+class _OpenedStacks:
+    """Stacks as they are opened, each a frame on the stack below it, however often it is opened again; −1 is none."""
+
+    frame: list[int] = dataclasses.field(default_factory=list)
+    below: list[int] = dataclasses.field(default_factory=list)
+    amounts: list[list[int]] = dataclasses.field(default_factory=list)
+    number: dict[tuple[int, int], int] = dataclasses.field(default_factory=dict)
+
+    def opened(self, stack: int, frame: int) -> int:
+        """Return the stack with a frame on another."""
+        number = self.number.setdefault((stack, frame), len(self.frame))
+        if number == len(self.frame):
+            self.frame.append(frame)
+            self.below.append(stack)
+            self.amounts.append([0, 0])
+        return number
+
+    def add(self, stack: int, amount: int) -> None:
+        """Add a time over which a stack was open."""
+        self.amounts[stack][0] += 1
+        self.amounts[stack][1] += amount
+
+    def path(self, stack: int) -> Iterator[int]:
+        """Yield the frames of a stack, the last opened first."""
+        while stack >= 0:
+            yield self.frame[stack]
+            stack = self.below[stack]
+
+
+def _evented(profile: object, frames: list[Frame], name: str, scale: int) -> Iterator[tuple[list[Frame], list[int]]]:
     """Yield what stacks were open, and for how long: frames open (O) and close (C) at times."""
-    stack: list[Frame] = []
+    stacks, stack = _OpenedStacks(), -1
     before = field(profile, "startValue", float, name, 0.0)
     for event in field(profile, "events", list, name):
         kind, at = field(event, "type", str, name), field(event, "at", float, name)
         if not math.isfinite(at) or at < before:
             raise refusal(name, "at", f"should not be before {before}", at)
-        if stack and at > before:
-            yield stack[::-1], at - before
-        before, frame = at, place(frames, field(event, "frame", int, name), "frame", name)
+        if stack >= 0 and at > before:
+            stacks.add(stack, round((at - before) * scale))
+        before, frame = at, field(event, "frame", int, name)
+        place(frames, frame, "frame", name)
         if kind == "O":
-            stack.append(frame)
-        elif kind != "C" or not stack or stack.pop() != frame:
+            stack = stacks.opened(stack, frame)
+        elif kind == "C" and stack >= 0 and frames[stacks.frame[stack]] == frames[frame]:
+            stack = stacks.below[stack]
+        else:
             raise refusal(name, "events", "should open (O) a frame, or close (C) the last that is open", kind)
     end = field(profile, "endValue", float, name, before)
-    if stack and end > before:
-        yield stack[::-1], end - before
+    if stack >= 0 and end > before:
+        stacks.add(stack, round((end - before) * scale))
+    for number, amounts in enumerate(stacks.amounts):
+        if amounts[0]:
+            yield [frames[at] for at in stacks.path(number)], amounts
 
 
 def _frame(frame: object, name: str) -> Frame:

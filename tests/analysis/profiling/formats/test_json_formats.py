@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -59,6 +60,20 @@ def test_evented_profiles_of_speedscope_count_from_event_to_event(read):
     assert stacks(profile) == {"a": 7, "a;b": 3}
     halves = {"type": "sampled", "unit": "none", "samples": [[0]], "weights": [0.5]}
     assert [measure.unit for measure in read(speedscope(halves)).measures] == ["count", "millionths"]
+
+
+def test_a_deep_stack_is_built_once_however_often_it_is_seen(read):
+    """A small file took 23 GB: 16,000 frames, 100 times each with one of two more; the sums need 32,002 frames."""
+    deep = [{"type": "O", "frame": at % 2, "at": 0} for at in range(16_000)]
+    leaves = [
+        {"type": kind, "frame": at % 2, "at": at + later} for at in range(100) for kind, later in (("O", 0), ("C", 1))
+    ]
+    tracemalloc.start()
+    profile = read(speedscope({"type": "evented", "unit": "none", "events": [*deep, *leaves]}))
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sorted((len(sample.stack), sample.amounts) for sample in profile.samples) == [(16_001, (50,))] * 2
+    assert highest < 10e6
 
 
 def node(number, name, children=(), **more):
@@ -120,6 +135,18 @@ def test_profiles_of_firefox_are_read_as_the_browser_and_as_its_profiler_write_t
         ),
         (speedscope({"type": "sampled", "samples": [[0]], "weights": []}), "weights: should be 1, one a sample, got 0"),
         (speedscope({"type": "sampled", "samples": [[0]], "weights": [-1]}), "value: should be from 0"),
+        (
+            speedscope({"type": "sampled", "samples": [[0]], "weights": [10**400]}),
+            "weights: should be numbers, got 1000",
+        ),
+        (
+            speedscope({"type": "sampled", "unit": "seconds", "samples": [[0]], "weights": [1e305]}),
+            "weights: should be numbers, got 1e+305",
+        ),
+        (
+            speedscope({"type": "evented", "events": [{"type": "O", "frame": 0, "at": 10**400}]}),
+            "at: should be a number, got 1000",
+        ),
         (speedscope({"type": "evented", "events": [{"type": "C", "frame": 0, "at": 1}]}), "events: should open (O)"),
         ({"nodes": [node(1, "f", [1])], "startTime": 0, "endTime": 1, "samples": [1], "timeDeltas": [1]}, "callers"),
         (
