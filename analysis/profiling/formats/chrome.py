@@ -105,9 +105,9 @@ def _samples(
     samples, deltas = field(content, "samples", list, name, []), field(content, "timeDeltas", list, name, [])
     if not samples:
         hits = [(number, field(node, "hitCount", int, name, 0)) for number, (node, _) in nodes.items()]
-        mean = max(end - start, 0.0) / max(sum(count for _, count in hits), 1)
         if sum(count for _, count in hits) > 10**7:
             raise refusal(name, "hitCount", "should be at most 10000000 in all", "more")
+        mean = max(end - start, 0.0) / max(sum(count for _, count in hits), 1)
         return [(number, mean) for number, count in hits for _ in range(count)]
     if len(deltas) != len(samples):
         raise refusal(name, "timeDeltas", f"should be {len(samples)}, one a sample", len(deltas))

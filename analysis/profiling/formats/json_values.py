@@ -80,17 +80,17 @@ def field(item: object, key: str, kind: type[_T], name: str, default: _T | None 
 
 
 def typed(value: object, kind: type) -> bool:
-    """Return whether a value has a type; true and false are no numbers, nor are what doubles may not hold in products.
+    """Return whether a value has a type; true, false, NaN and what overflows doubles in products are no numbers.
 
     Examples
     --------
-    >>> typed(3, float), typed(True, float), typed(10**400, float), typed(10**400, int)
-    (True, False, False, True)
+    >>> typed(3, float), typed(True, float), typed(10**400, float), typed(float("nan"), float), typed(10**400, int)
+    (True, False, False, False, True)
     """
     if isinstance(value, bool):
         return False
     if kind is float:
-        return isinstance(value, int | float) and not abs(value) > _LARGEST_NUMBER
+        return isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER
     return isinstance(value, kind)
 
 

@@ -147,6 +147,11 @@ def test_profiles_of_firefox_are_read_as_the_browser_and_as_its_profiler_write_t
             speedscope({"type": "evented", "events": [{"type": "O", "frame": 0, "at": 10**400}]}),
             "at: should be a number, got 1000",
         ),
+        ({"meta": {"interval": math.nan}, "threads": [{}]}, "interval: should be a number, got nan"),
+        (
+            {"nodes": [node(1, "f", hitCount=10**400)], "startTime": 0, "endTime": 10},
+            "hitCount: should be at most 10000000 in all, got more",
+        ),
         (speedscope({"type": "evented", "events": [{"type": "C", "frame": 0, "at": 1}]}), "events: should open (O)"),
         ({"nodes": [node(1, "f", [1])], "startTime": 0, "endTime": 1, "samples": [1], "timeDeltas": [1]}, "callers"),
         (
