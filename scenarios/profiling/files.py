@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from analysis.profiling.formats.reading import Contents
     from analysis.profiling.formats.tables import FileTotal, ProfileStore
 
+    _Reader = Callable[[ForeignProfile, Origin], str]
+
 FORMATS = ("pprof", "folded", "speedscope", "llvm")
 """What profiles are exported as."""
 _LISTED = 12
@@ -158,7 +160,8 @@ def import_files(
     machines : of the fleet that those of the files were drawn from at random, one profile each; none: nobody drew
     equal_lengths : of drawn machines, whether all were profiled equally long, where the files do not say how long
     append : whether files are added to those of an earlier import, if `out` is there; it must not be there otherwise
-    machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`
+    machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`; where
+        nothing is given, as in the import before
     binaries : programs, libraries and debug files that name the addresses of files without symbols
     source_root : folder in which the source files lie whose text is kept beside the profile
     source_links : ``URL`` or ``PREFIX=URL`` of repositories to which pages link: see `links.parse_link`; those of
@@ -193,12 +196,13 @@ def import_files(
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
     _refuse_there(out, append)
-    machine, service = _source("--machine-from", machine_from), _source("--service-from", service_from)
+    _sources(machine_from, service_from)
     sampled = _binaries(binaries)
     with alone(out, progress) as locked:
         _refuse_there(out, append)
         record = _recorded(out)
-        files = _Files(record.files, machine, service, _beside(out))
+        machine_from, service_from = machine_from or record.machine_from, service_from or record.service_from
+        files = _Files(record.files, *_sources(machine_from, service_from), _beside(out))
         if sampled:
             files.look_up(paths, sampled, progress)
         files.read(paths, out, progress)
@@ -223,6 +227,8 @@ def import_files(
                 equal_lengths=record.equal_lengths or equal_lengths,
                 spans=record.spans or any(profile.span for profile in files.outlines),
                 links=record.links,
+                machine_from=machine_from,
+                service_from=service_from,
             )
             if record.drawn_from is not None:
                 rows = ImportedRows(store, earlier, Recount.of_files(tables))
@@ -246,7 +252,11 @@ def _refuse_there(out: Path, append: bool) -> None:
         raise FaultsError([Fault("--out", 0, 0, "", f"is already there: {out}; --append adds files to it")])
 
 
-def _source(option: str, source: str | None) -> "Callable[[ForeignProfile, Origin], str] | None":
+def _sources(machine_from: str | None, service_from: str | None) -> "tuple[_Reader | None, _Reader | None]":
+    return _source("--machine-from", machine_from), _source("--service-from", service_from)
+
+
+def _source(option: str, source: str | None) -> "_Reader | None":
     """Return what reads the machine or the service of a file, or nothing."""
     from analysis.profiling.formats.origins import reader_of
 

@@ -54,6 +54,9 @@ class ImportRecord:
     spans: bool = False
     links: dict[str, str] = field(default_factory=dict)
     """Prefix of source files to the template of their addresses in a repository."""
+    machine_from: str | None = None
+    """What says a file's machine, as `origins.reader_of` takes it; none: the file itself."""
+    service_from: str | None = None
 
     def linked(self, links: Mapping[str, str]) -> "ImportRecord":
         """Return it with other links beside its own, of which those with an empty template are left out."""

@@ -115,6 +115,17 @@ def test_machines_and_services_come_from_labels_or_names(tmp_path):
         assert problem in str(caught.value)
 
 
+def test_added_files_have_their_machines_and_services_from_where_the_earlier_ones_have_them(tmp_path):
+    """Those that were added without the options were of no machine and of the service of their image."""
+    for name, value in (("web1-search.pb", 3), ("web2-search.pb", 4), ("web1-cart.pb", 5)):
+        write(tmp_path, name, value)
+    made = tmp_path / "made"
+    import_files([tmp_path / "web1-search.pb"], made, machine_from="{}-*.pb", service_from="*-{}.pb")
+    import_files(sorted(tmp_path.glob("*.pb")), made, append=True)
+    assert sorted(shares(made, "application")) == [["cart", 5], ["search", 7]]
+    assert sorted(value for _, value in shares(made, "machine")) == [4, 8]
+
+
 def many(folder):
     """Six files of unlike periods, events, labels and depths, of which one is a copy and one is broken."""
     measures = [Measure("samples"), Measure("cpu", "ns", 10)], [Measure("cpu", "ns", 15)], [Measure("alloc", "bytes")]
