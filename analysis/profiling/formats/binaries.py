@@ -110,6 +110,8 @@ def _told(binary: Binary, count: int, mine: Sequence[Frame], unnamed: Mapping[Fr
         ids = ", ".join(sorted(others))
         return f"{binary.path}: not used: its build id is {binary.build_id}, that of the profile's {ids}"
     images = sorted({PurePath(frame.image).name for frame in unnamed if frame.image})
+    if name in images:
+        return f"{binary.path}: not used: the profile does not say from which bytes of {name} its places were loaded"
     known = f"they are of {', '.join(images[:_LISTED])}" if images else "there is none, or none says of what"
     return f"{binary.path}: not used: no place without symbols is of an image {name}; {known}"
 

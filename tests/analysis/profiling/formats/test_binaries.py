@@ -97,6 +97,15 @@ def test_another_build_is_not_used(folder):
     assert "no place without symbols is of an image spin; they are of elsewhere" in symbolised([other], [binary])[1][0]
 
 
+def test_places_without_a_place_in_the_file_are_told(folder):
+    """The note said that no place is of an image spin, and that they are of spin."""
+    binary, profile = read_binary(folder / "spin"), read_cpu_profile((folder / "cpu.prof").read_bytes())
+    frames = tuple(frame._replace(image="/usr/bin/spin", build_id="", file_address=-1) for frame in profile.frames)
+    _, notes = symbolised([replace(profile, frames=frames)], [binary])
+    problem = "not used: the profile does not say from which bytes of spin its places were loaded"
+    assert notes == [f"{binary.path}: {problem}"]
+
+
 def test_names_that_are_there_stay(folder):
     profile = read_cpu_profile((folder / "cpu.prof").read_bytes())
     (named,), _ = symbolised([profile], [read_binary(folder / "spin")])
