@@ -52,19 +52,20 @@ def _epoch_s(run: Run) -> float:
 _BEHAVIOUR = "population.behaviour"
 _OTHERS = ("broadwell_2698v4", "skylake_6148", "rome_7742")
 _ONE = {"fleet.platforms.haswell_2698v3": 1.0, **dict.fromkeys(f"fleet.platforms.{name}" for name in _OTHERS)}
+_JOBS_ALIKE = {f"{_BEHAVIOUR}.overlap_log_sd": 0.2, f"{_BEHAVIOUR}.memory_accesses_log_sd": 0.3}
 CAUSES = (
     Cause(
         "cpi_intraclass_correlation",
         MIXED,
         _spread,
-        {f"{_BEHAVIOUR}.input_log_sd": 1.0},
-        {f"{_BEHAVIOUR}.instance_log_sd": 0.12, f"{_BEHAVIOUR}.job_log_sd": 0.16},
+        {**_JOBS_ALIKE, f"{_BEHAVIOUR}.input_log_sd": 2.0},
+        _JOBS_ALIKE,
     ),
     Cause(
         "cpi_cv_between_jobs",
         MIXED,
         _spread,
-        {f"{_BEHAVIOUR}.overlap_log_sd": 0.2, f"{_BEHAVIOUR}.memory_accesses_log_sd": 0.3},
+        _JOBS_ALIKE,
         {f"{_BEHAVIOUR}.core_cpi_log_sd": 0.2},
     ),
     Cause(
