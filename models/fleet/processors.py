@@ -8,10 +8,10 @@ core CPI is multiplied by exp(traits · loadings), so that the ratio of two core
 standard deviation that is the distance of their loadings: 0.04 from Haswell to Broadwell, 0.21 to Rome. The components
 are no single parts of a core: none correlates with a program's mispredicted branches by more than 0.5.
 
-Width. No hardware thread retires more instructions in a cycle than its core renames and dispatches, as the makers'
-optimisation manuals print it: 3 in the servers of 2008, 4 from Sandy Bridge to Cascade Lake and on Neoverse N1, 5 on
-Ice Lake, 6 since Golden Cove and from Zen 1 to Zen 4, 8 on Zen 5, Neoverse V1 and V2. A pair of instructions that a
-core fuses counts as one.
+Width. No hardware thread retires more instructions in a cycle than its core renames and dispatches operations, as the
+makers' optimisation guides give it: 3 on the Pentium III and Pentium 4, 4 from Sandy Bridge to Cascade Lake and on
+Neoverse N1, 5 on Ice Lake, 6 since Golden Cove, on Crestmont and from Zen 1 to Zen 4 (of instructions 5 were measured
+on Zen 1: Fog), 8 on Zen 5, Neoverse V1 and V2. An instruction is taken for one operation.
 
 Memories. A processor of several dies, or a machine of several processors, has a memory for each; an access to another
 one takes longer, and the links between them carry less than a memory does. Measured by Intel's latency checker on
@@ -39,7 +39,7 @@ FACTORS: Final = 3
 PLAIN: Final[Loadings] = (0.0, 0.0, 0.0)
 """Loadings of a core of which nothing is known: those of Haswell, the reference of all core CPI."""
 REFERENCE_WIDTH: Final = 4
-"""Instructions that Haswell's core retires in a cycle at most."""
+"""Instructions that a thread of Haswell's core retires in a cycle at most."""
 WINDOW: Final = 192.0
 """Entries of Haswell's reorder buffer."""
 WINDOW_EXPONENT: Final = 0.25
@@ -128,7 +128,7 @@ class Processor:
     dies: int = 1
     """Of a processor, that have a memory each; 0: all processors reach one memory over front-side buses."""
     width: int = REFERENCE_WIDTH
-    """Instructions that its core retires in a cycle at most."""
+    """Instructions that a thread of its core retires in a cycle at most."""
 
     @property
     def overlap_factor(self) -> float:

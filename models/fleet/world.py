@@ -53,7 +53,7 @@ class Behaviour:
 
     core_cpi: Positive = 0.88
     """Median cycles per instruction without last-level-cache misses and `inner_miss_cycles`, alone on a core; no job
-    has less than 0.25 with both, as the reference core retires four instructions a cycle."""
+    has less than 0.25 with `inner_miss_cycles`, as the reference core retires four instructions a cycle at most."""
     core_cpi_log_sd: NonNegative = 0.54
     """Spread of `core_cpi` between jobs."""
     memory_accesses_per_instruction: Positive = 0.0128
@@ -118,9 +118,9 @@ class Service:
     """How many instances run."""
     quota_vcpu: Positive
     """CPU quota of one instance, in hardware threads."""
-    core_cpi: Positive
-    """Cycles per instruction without last-level-cache misses, alone on a core; at least 0.25, as the reference core
-    retires four instructions a cycle."""
+    core_cpi: Annotated[float, Ge(0.25)]
+    """Cycles per instruction without last-level-cache misses, alone on a core; the reference core retires four
+    instructions a cycle at most."""
     memory_accesses_per_instruction: NonNegative
     """Memory accesses per instruction at the reference cache share."""
     working_set_bytes: Positive = 3.0e6

@@ -589,7 +589,8 @@ def _doubtful(about: Responses, servers: int) -> Iterator[LogFinding]:
     busy = about.total_s / (servers * about.length_s) if about.length_s > 0 else 1.0
     if 0 < busy < _IDLE:
         evidence = f"all responses together keep {counted(servers, 'server')} busy for {busy:.2g} of the time at most"
-        yield LogFinding("hardly any load", about.known, evidence, f"kept: {_ASKED} Or do stamps stand far apart?")
+        done = f"kept: {_ASKED} Or does a stamp stand far from the others?"
+        yield LogFinding("hardly any load", about.known, evidence, done)
 
 
 def _length_s(log: Cleaned) -> float:

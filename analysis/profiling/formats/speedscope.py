@@ -67,17 +67,19 @@ def _origin(profile: object, profiles: int, name: str) -> Origin:
 
 
 def _weights(profile: object, name: str) -> Iterator[float]:
-    """Yield the weights of samples, or for how long the stacks between events were open."""
+    """Yield the weights of samples, or for how long stacks were open between events."""
     kind = field(profile, "type", str, name)
     if kind == "sampled":
         yield from _weights_of_samples(profile, name)
     elif kind == "evented":
-        before = field(profile, "startValue", float, name, 0.0)
+        before, depth = field(profile, "startValue", float, name, 0.0), 0
         for event in field(profile, "events", list, name):
             at = field(event, "at", float, name)
-            yield at - before
-            before = at
-        yield field(profile, "endValue", float, name, before) - before
+            if depth:
+                yield at - before
+            before, depth = at, depth + (1 if field(event, "type", str, name) == "O" else -1)
+        if depth:
+            yield field(profile, "endValue", float, name, before) - before
     else:
         raise refusal(name, "type", "should be sampled or evented", kind)
 

@@ -168,6 +168,13 @@ def test_a_contradiction_between_files_is_told_where_the_blamed_value_stands(tmp
     assert list(map(str, faults_of("day.yaml"))) == ["base.yaml:1:10: epoch_s: should divide horizon_s = 86400, got 7"]
 
 
+def test_a_service_that_no_core_is_wide_enough_for_is_a_fault_with_its_place(tmp_path):
+    service = "{name: shop, instances: 4, quota_vcpu: 2.0, core_cpi: 0.1, memory_accesses_per_instruction: 0.001}"
+    (tmp_path / "shop.yaml").write_text(f"extends: small\npopulation:\n  services: [{service}]\n")
+    with pytest.raises(FaultsError, match=r":3:68: population.services.0.core_cpi: should be at least 0.25, got"):
+        load(str(tmp_path / "shop.yaml"))
+
+
 def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
     (tmp_path / "day.yaml").write_bytes(b"description: caf\xe9\n")
     assert faults_of(str(tmp_path / "day.yaml"))[0].problem == "cannot be read: is not UTF-8"

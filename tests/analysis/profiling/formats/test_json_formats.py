@@ -52,6 +52,16 @@ def test_sampled_profiles_of_speedscope_are_samples_and_time(read):
     assert (profile.frames[0].file, profile.frames[0].line) == ("b.c", 7)
 
 
+def test_time_in_which_no_stack_is_open_makes_no_fractions(read):
+    listed = [{"type": "O", "frame": 0, "at": 1.5}, {"type": "C", "frame": 0, "at": 3.5}]
+    for start in (0.0, 0.5):
+        profile = read(
+            speedscope({"type": "evented", "unit": "none", "startValue": start, "endValue": 5.25, "events": listed})
+        )
+        assert [measure.unit for measure in profile.measures] == ["count"]
+        assert stacks(profile) == {"a": 2}
+
+
 def test_evented_profiles_of_speedscope_count_from_event_to_event(read):
     """a from 0 to 10, b inside from 2 to 5: 3 of a;b, 7 of a."""
     events = [("O", 0, 0), ("O", 1, 2), ("C", 1, 5), ("C", 0, 10)]
