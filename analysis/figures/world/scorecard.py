@@ -22,6 +22,7 @@ _LETTER_INCHES: Final = 0.045
 """What a letter of a slanted label adds to the height."""
 _LEAST_INCHES: Final = 2.4
 _TITLE_CHARACTERS: Final = 36
+_ALIKE: Final = 1.01
 _LINES: Final = ("-", "--", ":")
 
 
@@ -90,6 +91,9 @@ def curves(rows: pd.DataFrame) -> Figure:
             above.plot(of["machines"], of["margin"], **look)
             below.plot(of["machines"], of["power"], **look)
         above.set_yscale("log")
+        low, high = above.get_ylim()
+        if high < _ALIKE * low:  # margins that are alike but for rounding leave an axis without a height
+            above.set_ylim(low / _ALIKE, high * _ALIKE)
         below.axhline(NOMINAL, color=style.GREY, linewidth=0.6)
         sizes = sorted(set(rows.loc[rows["design"] == design, "machines"]))
         for panel in (above, below):
