@@ -172,6 +172,7 @@ def test_large_jobs_are_tuned_by_the_exponent_asked_for():
     expected = (plain.quota_vcpu / np.median(plain.quota_vcpu)) ** -0.5
     free = plain.core_cpi > 0.25  # the reference core retires four instructions a cycle at most
     np.testing.assert_allclose(tuned.core_cpi[free], np.maximum(0.25, plain.core_cpi * expected)[free])
+    assert min(plain.core_cpi.min(), tuned.core_cpi.min()) == 0.25
     accesses = tuned.memory_accesses_per_instruction / plain.memory_accesses_per_instruction
     np.testing.assert_allclose(accesses, expected)
 
