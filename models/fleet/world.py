@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen, Predicate
 from models.code.parts import is_part
 from models.fleet.concentration import QuotaClasses
 from models.fleet.metrics import MetricName
+from models.fleet.processors import REFERENCE_WIDTH
 from models.platforms import Platform, Sheet, machines_of, sheets_of
 
 Share = Annotated[float, Ge(0), Le(1)]
@@ -118,7 +119,7 @@ class Service:
     """How many instances run."""
     quota_vcpu: Positive
     """CPU quota of one instance, in hardware threads."""
-    core_cpi: Annotated[float, Ge(0.25)]
+    core_cpi: Annotated[float, Ge(1.0 / REFERENCE_WIDTH)]
     """Cycles per instruction without last-level-cache misses, alone on a core; the reference core retires four
     instructions a cycle at most."""
     memory_accesses_per_instruction: NonNegative
