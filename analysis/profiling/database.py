@@ -20,6 +20,7 @@ from analysis.profiling.query import (
     LOCATION_DIMENSIONS,
     Query,
     QueryError,
+    UnknownValueError,
     dimension,
     is_label,
     of_process,
@@ -496,7 +497,10 @@ class Database:
         QueryError, ProfileError
             As `stacks` does, and if there is no such function.
         """
-        self._check(Query(query.event).restricted("function", function))
+        try:
+            self._check(Query(query.event).restricted("function", function))
+        except UnknownValueError as error:
+            raise QueryError(str(error)) from None
         by_process = replace(query, by=tuple(filter(of_process, query.by)))
         return self._of_stacks(
             f"callers {function}", by_process, lambda cursor, sums: paths.callers(cursor, sums, function), None
@@ -583,13 +587,14 @@ class Database:
         if not any(query.event in database.units() for database in searched):
             known = sorted({event for database in searched for event in database.events()})
             faults += [] if query.event in known else [unknown("event", query.event, known)]
+        values_only = not faults
         for name, values in query.where:
             missing = set.intersection(*(database._missing(name, values) for database in searched))
             if missing:
                 known = sorted({near for database in searched for near in database.values(name)})
                 faults += [unknown(name, value, known) for value in values if value in missing]
         if faults:
-            raise QueryError("\n".join(faults))
+            raise (UnknownValueError if values_only else QueryError)("\n".join(faults))
 
     def _missing(self, name: str, values: tuple[str, ...]) -> set[str]:
         """Return which of the values a dimension does not have."""

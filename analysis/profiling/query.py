@@ -23,7 +23,7 @@ PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
         "build": "build identifier of the main binary; [none] without one",
         "kernel": "version of the operating-system kernel",
         "platform": "platform of the machine at the time",
-        "machine": "machine",
+        "machine": "machine: its name where an import knows it, else its number",
         "datacentre": "data centre",
         "collection": "collection of visits: fleet, or the name of an application-specific profile",
         "day": "day of the visit: 0, 1, 2, …",
@@ -68,6 +68,10 @@ _LONGEST = 60
 
 class QueryError(WscError):
     """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
+
+
+class UnknownValueError(QueryError):
+    """A restriction is by values that a dimension does not have."""
 
 
 def usual_event(events: Collection[str]) -> str:

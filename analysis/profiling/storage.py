@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.profiling.import_record import FILE as RECORD
+from analysis.profiling.import_record import ImportFolderError, ImportRecord
 from models.errors import WscError
 from models.tables import SCHEMAS, TABLES
 
@@ -66,6 +68,11 @@ class Folder:
     def labelled(self) -> bool:
         """Whether there is a table of labels."""
         return self.file("labels").is_file()
+
+    @property
+    def record(self) -> ImportRecord | None:
+        """What is said of the files that were imported into it; none: no files were."""
+        return ImportRecord.read(self.path) if (self.path / RECORD).is_file() else None
 
     def ranges(self, table: str) -> dict[str, Range]:
         """Return the ranges of a table's integer columns, as its footer says.
@@ -129,10 +136,11 @@ def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
 def identity(folders: Iterable[Folder]) -> Identity:
     """Return what changes when a file of the profile does or goes; asked before every answer."""
     files = []
+    names = [*(f"{table}.parquet" for table in (*_TABLES, "labels")), RECORD]
     for folder in folders:
         place = os.path.abspath(folder.path)
-        for table in (*_TABLES, "labels"):
-            file = f"{place}/{table}.parquet"
+        for name in names:
+            file = f"{place}/{name}"
             with suppress(OSError):
                 state = os.stat(file)
                 files.append((file, state.st_size, state.st_mtime_ns))
@@ -195,6 +203,10 @@ def _faults(folder: Folder) -> Iterator[str]:
             yield from _table_faults(folder.file(table), [(column.name, column.type) for column in TABLES[table]])
     if folder.labelled:
         yield from _table_faults(folder.file("labels"), [(field.name, field.type) for field in LABELS])
+    try:
+        _ = folder.record
+    except ImportFolderError as error:
+        yield str(error)
 
 
 def _table_faults(file: Path, columns: Sequence[tuple[str, pa.DataType]]) -> Iterator[str]:

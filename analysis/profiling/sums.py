@@ -23,7 +23,7 @@ SQL: Mapping[str, str] = MappingProxyType(
         "build": "coalesce(b.build_id, '[none]')",
         "kernel": "v.kernel",
         "platform": "v.platform",
-        "machine": "v.machine::BIGINT",
+        "machine": "v.named_machine",
         "datacentre": "v.datacentre",
         "collection": "v.collection",
         "day": "floor(v.start_s / 86400)::BIGINT",

@@ -295,6 +295,7 @@ def _inside(inner: Range, outer: Range) -> bool:
 def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
     """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
     parts: dict[str, list[str]] = {table: [] for table in NEEDED}
+    machines = _named_machines(connection, folders)
     parts["labels"] = ["SELECT -1 AS process, '' AS key, '' AS value WHERE false"]
     for number, (folder, shift) in enumerate(zip(folders, shifts(connection, folders), strict=True)):
         if folder.labelled:
@@ -304,9 +305,31 @@ def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folde
             columns = [_shifted(column.name, _IDS[table], shift) for column in TABLES[table]]
             if table == "samples":
                 columns.append(TAKEN if TAKEN in folder.columns(table) else f"count AS {TAKEN}")
-            parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {table}_{number}")
+            source = f"{table}_{number}"
+            if table == "visits":
+                columns.append(f"{machines[number]} AS named_machine")
+                source += f" LEFT JOIN machine_names_{number} USING (machine)"
+            parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {source}")
     for table, selects in parts.items():
         connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
+
+
+def _named_machines(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[str]:
+    """Make a table of the names of each folder's machines, and return what each says of a machine.
+
+    That is its number, unless an import names machines of any folder; where it names others it is its number in
+    brackets.
+    """
+    records = [folder.record for folder in folders]
+    for number, record in enumerate(records):
+        names = record.names if record is not None else {}
+        connection.execute(
+            f"CREATE TABLE machine_names_{number} AS SELECT unnest(?)::BIGINT AS machine, unnest(?)::VARCHAR AS name",
+            [list(names), list(names.values())],
+        )
+    if not any(record is not None and record.machines for record in records):
+        return ["machine::BIGINT"] * len(records)
+    return ["machine::VARCHAR" if record is None else "coalesce(name, '[' || machine || ']')" for record in records]
 
 
 def shifts(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[dict[str, int]]:

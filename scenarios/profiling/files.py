@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.profiling.import_record import ImportFolderError, ImportRecord
 from models.errors import InputError, WscError
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.profiling.query import matching
+from scenarios.profiling.query import known_values, matching
 from scenarios.runs.disk import alone, hidden, whole
 from scenarios.runs.rundir import FolderError, make_folder
 from scenarios.views.conclusion import Conclusion, Payload
@@ -20,7 +21,7 @@ from scenarios.views.terminal import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.formats.appending import ImportedRows, ImportRecord
+    from analysis.profiling.formats.appending import ImportedRows
     from analysis.profiling.formats.binaries import Binary
     from analysis.profiling.formats.foreign import ForeignProfile, Frame, Origin
     from analysis.profiling.formats.reading import Contents
@@ -184,7 +185,7 @@ def import_files(
     ...     import_files([file], Path(folder) / "made").totals[0].value
     12
     """
-    from analysis.profiling.formats.appending import EarlierImport, ImportedRows, ImportRecord, appended
+    from analysis.profiling.formats.appending import EarlierImport, ImportedRows, appended
     from analysis.profiling.formats.fleet import Recount
     from analysis.profiling.formats.sources import with_sources
 
@@ -313,8 +314,6 @@ def _binaries(paths: Sequence[Path]) -> list["Binary"]:
 
 def _recorded(out: Path) -> "ImportRecord":
     """Return what a folder says of the files that were imported into it; nothing of one that is not there."""
-    from analysis.profiling.formats.appending import ImportFolderError, ImportRecord
-
     try:
         return ImportRecord.read(out) if out.exists() else ImportRecord()
     except ImportFolderError as error:
@@ -349,7 +348,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         problem = "is a folder" if out.is_dir() else f"no folder {out.parent}"
         raise FaultsError([Fault("--out", 0, 0, "", problem, shown(str(out)))])
     where = parse_where(selection.where)
-    with Database(runs) as database:
+    with Database(runs) as database, known_values():
         events = database.events()
         event = selection.event or usual_event(events)
         if event not in events:

@@ -13,6 +13,7 @@ from analysis.profiling.query import (
     NO_SAMPLES,
     Query,
     QueryError,
+    UnknownValueError,
     Where,
     parse_where,
     unknown,
@@ -301,8 +302,25 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
             folders.append(Path(folder))
             if notes is not None:
                 notes += told
-        with Database(folders) as database:
+        with Database(folders) as database, known_values():
             yield database
+
+
+@contextmanager
+def known_values(option: str = "--where") -> Iterator[None]:
+    """Say which option restricts by values that a profile does not have.
+
+    Examples
+    --------
+    >>> with known_values("--where-a"):
+    ...     raise UnknownValueError('unknown machine "web"; did you mean web1?')
+    Traceback (most recent call last):
+    scenarios.files.faults.FaultsError: --where-a: unknown machine "web"; did you mean web1?
+    """
+    try:
+        yield
+    except UnknownValueError as error:
+        raise FaultsError([Fault(option, 0, 0, "", line) for line in str(error).splitlines()]) from None
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -409,7 +427,11 @@ def diff(
         question = options.query(shared)
         of_a, again_a = of_fleet(first, replace(question, where=(*question.where, *parse_where(where_a))))
         of_b, again_b = of_fleet(second, replace(question, where=(*question.where, *parse_where(where_b))))
-        sides = QuerySide(of_a, Total(*first.total(of_a, second))), QuerySide(of_b, Total(*second.total(of_b, first)))
+        with known_values("--where or --where-a"):
+            side_a = QuerySide(of_a, Total(*first.total(of_a, second)))
+        with known_values("--where or --where-b"):
+            side_b = QuerySide(of_b, Total(*second.total(of_b, first)))
+        sides = side_a, side_b
         empty = [
             _empty(database, side.query, name)
             for database, side, name in zip((first, second), sides, ("A: ", "B: "), strict=True)

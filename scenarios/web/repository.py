@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.profiling.formats.appending import ImportFolderError, ImportRecord
 from analysis.profiling.formats.links import HEAD, link_to, revision_label, template_of
+from analysis.profiling.import_record import ImportFolderError, ImportRecord
 from analysis.profiling.query import LABEL, Query
 from models.errors import InputError
 from scenarios.views.section import Cell, Table

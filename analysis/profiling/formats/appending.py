@@ -1,11 +1,9 @@
 """Profiles that are added to a folder of imported ones: what is there stays, and what is there already is left out."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +15,8 @@ from analysis.profiling.formats.fleet import Recount
 from analysis.profiling.formats.stores import SAMPLES
 from analysis.profiling.formats.tables import NAMES, ProfileStore
 from analysis.profiling.storage import TAKEN
-from models.errors import WscError
 from models.tables import SCHEMAS
 
-_FILE = "import.json"
 _LARGE = ("samples", "stacks")
 """Tables that are read and written in parts."""
 _SHIFTED = {
@@ -33,53 +29,6 @@ _SHIFTED = {
     "labels": ("process",),
 }
 """Columns that number what earlier imports numbered, too; −1 stays what it is."""
-
-
-class ImportFolderError(WscError):
-    """A folder is not one that files were imported into."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportRecord:
-    """What a folder of imported files says of how it was made."""
-
-    files: dict[str, str] = field(default_factory=dict)
-    """Digest of each file's content to its collection."""
-    machines: dict[str, int] = field(default_factory=dict)
-    """Name of each machine that has one to its number."""
-    origin_s: float | None = None
-    """From when times count, in seconds since 1970; none: no file said when it was taken."""
-    drawn_from: int | None = None
-    equal_lengths: bool = False
-    spans: bool = False
-    links: dict[str, str] = field(default_factory=dict)
-    """Prefix of source files to the template of their addresses in a repository."""
-    machine_from: str | None = None
-    """What says a file's machine, as `origins.reader_of` takes it; none: the file itself."""
-    service_from: str | None = None
-
-    def linked(self, links: Mapping[str, str]) -> "ImportRecord":
-        """Return it with other links beside its own, of which those with an empty template are left out."""
-        return replace(self, links={prefix: url for prefix, url in (self.links | dict(links)).items() if url})
-
-    def write(self, folder: Path) -> None:
-        """Write it into a folder."""
-        (folder / _FILE).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, folder: Path) -> "ImportRecord":
-        """Return that of a folder.
-
-        Raises
-        ------
-        ImportFolderError
-            If there is none.
-        """
-        try:
-            content: Any = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-            return cls(**content)
-        except (OSError, ValueError, TypeError):
-            raise ImportFolderError(f"is no folder that files were imported into: {folder}") from None
 
 
 def digest_of(path: Path) -> str:

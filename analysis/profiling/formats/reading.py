@@ -21,6 +21,7 @@ from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
 from analysis.profiling.formats.tables import ProfileStore, refuse_large, uncounted, write_rows, write_tables
+from analysis.profiling.import_record import ImportRecord
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
 from models.errors import InputError
@@ -158,6 +159,7 @@ def write_profile(paths: Sequence[Path], folder: Path) -> list[str]:
         notes += [(profile.name, note) for note in notes_of(profile)]
     write_tables(store.small(store.collections()), folder)
     write_rows(store.samples.batches(store.events), store.stacks.batches(), folder, taken=store.samples.taken)
+    ImportRecord(machines=store.numbered_machines(), origin_s=store.origin_s).write(folder)
     return [*copies, *joined_notes(notes)]
 
 

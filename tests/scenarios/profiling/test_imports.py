@@ -1,6 +1,7 @@
 """Labels as dimensions, files that are added or left out, and machines named by labels or by files' names."""
 
 import json
+import re
 import weakref
 from threading import Event, Thread
 
@@ -17,8 +18,10 @@ from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import Contents, read_all
 from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
+from analysis.profiling.storage import ProfileError
 from scenarios.files.faults import FaultsError
-from scenarios.profiling.files import export, import_files
+from scenarios.profiling.files import ExportSelection, export, import_files
+from scenarios.profiling.query import QueryOptions, diff, query
 from scenarios.web.application import application
 from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.web_pages import ask, harmless
@@ -298,3 +301,55 @@ def test_only_a_folder_of_imported_files_is_added_to(tmp_path):
         import_files([file], tmp_path / "made")
     with pytest.raises(FaultsError, match="is no folder that files were imported into"):
         import_files([file], tmp_path, append=True)
+
+
+def test_machines_of_an_import_go_by_their_names(tmp_path):
+    """Answers had numbers, whose names stood in import.json alone; machines without a name keep them, in brackets."""
+    files = [write(tmp_path, f"{name}.pb", 10 * at) for at, name in enumerate(("web-1", "web-2", "db-1"), 1)]
+    import_files(files[:2], tmp_path / "made", machine_from="{}.pb")
+    made = [tmp_path / "made"]
+    assert shares(made[0], "machine") == [["web-2", 20], ["web-1", 10]]
+    assert shares(made[0], "function", (("machine", ("web-2",)),)) == [["f", 20]]
+    with Database(made) as database:
+        assert database.values("machine") == ["web-1", "web-2"]
+        assert database.table("visits")["machine"].tolist() == [0, 1]
+    rows = query(made, QueryOptions(by="machine,function", where=("machine=web-1,web-2",)))
+    assert rows.payload()["rows"][0] | {"share": 0} == {
+        "machine": "web-2",
+        "function": "f",
+        "samples": 2,
+        "value": 20,
+        "share": 0,
+    }
+    for name, near in (("web-3", "did you mean web-2 or web-1?"), ("0", "there are web-1, web-2")):
+        with pytest.raises(FaultsError, match=rf'^--where: unknown machine "{name}"; {re.escape(near)}$'):
+            query(made, QueryOptions(where=(f"machine={name}",)))
+        with pytest.raises(FaultsError, match=rf'--where-a: unknown machine "{name}"; '):
+            diff(made, made, QueryOptions(), (f"machine={name}",), ("machine=web-1",))
+        with pytest.raises(FaultsError, match=rf'^--where: unknown machine "{name}"; '):
+            export(made, "folded", tmp_path / "x", ExportSelection(where=(f"machine={name}",)))
+    page = harmless(ask(application(made[0]), "/query?by=machine&where=machine%3Dweb-1"))
+    assert "web-1" in page.said
+    assert ask(application(made[0]), "/flame.json?by=machine&where=machine%3Dweb-2").json()["value"] == 20
+    import_files(files[2:], tmp_path / "none")
+    with Database([*made, tmp_path / "none"]) as database:
+        table = database.query(Query("cpu", ("machine",)))
+        assert table["machine"].tolist() == ["[0]", "web-2", "web-1"]
+    assert shares(tmp_path / "none", "machine") == [[0, 30]]
+
+
+def test_one_machine_has_one_name_in_two_imports(tmp_path):
+    for at, names in enumerate((("web1", "web2"), ("web2", "web1"))):
+        files = [write(tmp_path, f"{name}-{at}.pb", 10 * (number + 2 * at)) for number, name in enumerate(names, 1)]
+        import_files(files, tmp_path / str(at), machine_from="{}-*.pb")
+    with Database([tmp_path / "0", tmp_path / "1"]) as database:
+        table = database.query(Query("cpu", ("machine",)))
+    assert table[["machine", "value"]].to_numpy().tolist() == [["web1", 10 + 40], ["web2", 20 + 30]]
+
+
+@pytest.mark.parametrize("content", ["{", '{"machines": {"a": "b"}}', '{"machines": []}', '{"origin_s": "now"}'])
+def test_a_damaged_record_of_an_import_is_a_fault(tmp_path, content):
+    import_files([write(tmp_path, "a.pb", 10)], tmp_path / "made")
+    (tmp_path / "made" / "import.json").write_text(content)
+    with pytest.raises(ProfileError, match="made"):
+        Database([tmp_path / "made"])

@@ -5,11 +5,11 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from analysis.profiling.formats.appending import ImportRecord
 from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.links import link_to, parse_link
 from analysis.profiling.formats.sources import MOST_BYTES, with_sources
 from analysis.profiling.formats.tables import to_tables, write_tables
+from analysis.profiling.import_record import ImportRecord
 from models.errors import InputError
 from scenarios.commands.app import app
 from scenarios.web import annotation
