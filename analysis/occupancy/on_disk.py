@@ -35,6 +35,7 @@ from analysis.occupancy.logs.hygiene import (
     row_digests,
     surely_copies,
     tick_of,
+    timeless,
 )
 from analysis.occupancy.logs.log import LogFinding, LogOptions
 from analysis.occupancy.logs.portions import Sizes
@@ -91,6 +92,7 @@ class _Parts:
     def __init__(self, folder: Path, edges: NDArray[np.float64 | np.uint64], dtype: np.dtype[np.void]) -> None:
         self.edges, self.dtype = np.unique(edges), dtype
         self.files = [folder / str(at) for at in range(len(self.edges) + 1)]
+        self.timeless = 0
         folder.mkdir()
 
     def add(self, key: NDArray[np.float64 | np.uint64], rows: NDArray[np.void]) -> None:
@@ -391,7 +393,7 @@ class _Disk:
         identity = self._identity()
         naming = self.spool.naming
         left_out, others = repeat_findings(identity.copies, identity.certain, naming == "request", naming == "id")
-        findings = [*left_out, *self.spool.cancelled.findings()]
+        findings = [*timeless(self.stamped.timeless), *left_out, *self.spool.cancelled.findings()]
         if identity.certain and self.spool.moved:
             self.arrivals = self._without_copies()
         facts, repair = self._repair(identity.certain > 0 and not self.spool.moved, findings)
@@ -456,6 +458,7 @@ class _Disk:
             here = ~(np.isnan(chunk.came) & np.isnan(chunk.left))
             if np.isnan(chunk.came[here]).any():
                 self._refuse_unseen()
+            parts.timeless += int(np.count_nonzero(~here))
             parts.add((chunk.stamp if by_stamp and chunk.stamp is not None else chunk.came)[here], rows[here])
         return parts
 

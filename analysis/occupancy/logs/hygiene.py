@@ -204,12 +204,13 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     if servers < 1:
         raise InputError(f"servers must be at least 1, got {servers}")
     rows = log[["arrival_s", "departure_s"]].notna().any(axis=1)
-    log = log[rows] if not rows.all() else log
+    without = timeless(int(np.count_nonzero(~rows)))
+    log = log[rows] if without else log
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     tick_s = max(resolution_s, tick_of(came, left))
     requests, cancelled = served(log) if "cancelled" in log else (log, [])
     requests, findings, alike = _once(requests, tick_s)
-    findings += cancelled
+    findings = [*without, *findings, *cancelled]
     came, left = (requests[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
     if np.isnan(came).all() or np.isnan(left).all():
         raise InputError(f"the log has no {'arrivals' if np.isnan(came).all() else 'departures'}")
@@ -221,6 +222,11 @@ def clean(log: pd.DataFrame, servers: int, resolution_s: float = 0.0) -> Cleaned
     told = tuple(_told(made, servers, tick_s))
     findings = [*findings, *made.findings]
     return replace(made, findings=(*findings, *alike, *told), repaired=sum(finding.count for finding in findings))
+
+
+def timeless(count: int) -> list[LogFinding]:
+    """Return the finding of so many rows that tell neither when a request came nor when it left."""
+    return [LogFinding("rows without times", count, "neither an arrival nor a departure", "left out")] if count else []
 
 
 def might_repeat(arrival_s: Floats, departure_s: Floats) -> bool:

@@ -825,3 +825,15 @@ def test_a_span_begins_after_1970_and_one_of_no_process_is_told(tmp_path):
         occupancy(file, QUERY, name="log")
     file.write_text(of_a_process_that_it_lacks())
     assert "services (one without a name, shop" in json.dumps(shown(occupancy(file, QUERY, name="log")), default=str)
+
+
+@pytest.mark.parametrize("answer", [occupancy, occupancy_on_disk])
+@pytest.mark.parametrize("cell", ["", "nan"])
+def test_rows_without_times_are_left_out_and_told(tmp_path, answer, cell):
+    rows = day(50)
+    lines = [f"{row.arrival_s},{row.departure_s}" for row in rows.itertuples()]
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join(["arrival_s,departure_s", *lines[:20], f"{cell},{cell}", *lines[20:]]))
+    told = answer(file, QUERY, name="log")
+    assert told.requests == len(rows)
+    assert ("rows without times", 1) in [(finding.name, finding.count) for finding in told.findings]
