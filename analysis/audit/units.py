@@ -347,8 +347,11 @@ def _unusable(case: Case, bad: Bools, lacking: str, remedy: str) -> list[Finding
     shares = [_share(bad, arm & study) for arm in (~treated, treated)]
     worst = max(float(bad.mean()), *shares)
     severity: Severity = "note" if worst <= _FEW else "error" if worst > 10 * _FEW else "warning"
+    count, elsewhere = int(bad.sum()), int((bad & ~study).sum())
     of_arms = f"{shares[1]:.1%} of the treated, {shares[0]:.1%} of others"
-    count = int(bad.sum())
+    if elsewhere:
+        outside = "outside the periods that are compared"
+        of_arms = f"{elsewhere} of them {outside}; in these {of_arms}" if elsewhere < count else f"all {outside}"
     what = f"{count} row{'s have' if count > 1 else ' has'} {lacking}: {of_arms}"
     evidence = {"rows": count, "share": float(bad.mean()), "treated": shares[1], "untreated": shares[0]}
     return [Finding("unusable_values", severity, what, evidence, remedy)]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.audit.case import Case
-from analysis.audit.units import unit_change, units_between_jobs
+from analysis.audit.units import unit_change, units_between_jobs, unusable_values
 from analysis.effects.observations import FlaggedRows
 
 PAST, STUDY = 3, 4
@@ -125,3 +125,20 @@ def test_jobs_within_a_hundred_times_of_each_other_are_in_one_unit():
         assert len(found) == count
     assert found[0].severity == "warning"
     assert "101 times apart: b has 50.0% of the quota and counts for 99.0% of the change" in found[0].what
+
+
+@pytest.mark.parametrize(
+    ("periods", "told"),
+    [
+        ([0], "all outside the periods that are compared"),
+        ([0, PAST], "10 of them outside the periods that are compared; in these 0.0% of the treated, 0.9% of others"),
+        ([PAST], "rows have no value or weight above 0: 0.0% of the treated, 0.9% of others"),
+    ],
+)
+def test_values_that_lack_before_the_feature_are_no_share_of_an_arm(periods, told):
+    table = fleet(np.random.default_rng(7))
+    for period in periods:
+        rows = table.index[(table["period"] == period) & (table["treated"] == 0)]
+        others = ((table["treated"] == 0) & (table["period"] >= PAST)).sum()
+        table.loc[rows[: 10 if period < PAST else round(others / 100)], "value"] = np.nan
+    assert told in unusable_values(Case.of(FlaggedRows.of(table)))[0].what
