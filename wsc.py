@@ -1239,11 +1239,10 @@ class Profile:
         self, event: str | None = None, since_s: float | None = None, until_s: float | None = None
     ) -> "ProfileWatch":
         """Return what changed over time, when, and what it goes with: ``wsc profile watch``."""
-        from analysis.profiling.changes.reading import WatchSpan
-        from scenarios.profiling.watch import watch
+        from scenarios.profiling.watch import WatchedTime, watch
 
         with _progress("reading profiles"):
-            return watch(self.paths, event, span=WatchSpan(since_s, until_s))
+            return watch(self.paths, event, span=WatchedTime(since_s, until_s))
 
 
 def _profiles(argument: str, given: object) -> tuple[Path, ...]:

@@ -26,7 +26,7 @@ from analysis.profiling.query import (
     of_process,
     unknown,
 )
-from analysis.profiling.storage import NEEDED, Identity, find, identity
+from analysis.profiling.storage import NEEDED, Identity, find, identity, origin_of
 from analysis.profiling.sums import (
     PROCESSES,
     Sums,
@@ -104,6 +104,11 @@ class Database:
     def identity(self) -> Identity:
         """Path, bytes and time of last change of every file; answers hold as long as it stays the same."""
         return self._identity
+
+    @property
+    def origin_s(self) -> float | None:
+        """From when times count, in seconds since 1970; none: a simulated run, or files that do not say it."""
+        return self._origin_s
 
     def events(self) -> list[str]:
         """Return the events that have samples, in alphabetical order."""
@@ -543,6 +548,7 @@ class Database:
     def _open(self) -> None:
         self._folders = find(self.paths)
         self._identity = identity(self._folders)
+        self._origin_s = origin_of(self._folders)
         self._connection = views.connect(self._folders, self._memory_bytes, self._threads)
         with views.understood(self._named):
             self._counts = views.counts(self._connection, self._folders)

@@ -133,6 +133,15 @@ def find(paths: Sequence[Path]) -> tuple[Folder, ...]:
     return folders
 
 
+def origin_of(folders: Sequence[Folder]) -> float | None:
+    """Return from when the times of several folders count together, in seconds since 1970.
+
+    That is the earliest of their beginnings; None: one has none, as of a simulated run.
+    """
+    origins = [None if (record := folder.record) is None else record.origin_s for folder in folders]
+    return min((origin for origin in origins if origin is not None), default=None) if None not in origins else None
+
+
 def identity(folders: Iterable[Folder]) -> Identity:
     """Return what changes when a file of the profile does or goes; asked before every answer."""
     files = []

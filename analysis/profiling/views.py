@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from analysis.profiling.query import QueryError
-from analysis.profiling.storage import NEEDED, TAKEN, Folder, ProfileError, Range
+from analysis.profiling.storage import NEEDED, TAKEN, Folder, ProfileError, Range, origin_of
 from models.tables import TABLES
 
 MOST_VALUE = 10**37
@@ -295,7 +295,7 @@ def _inside(inner: Range, outer: Range) -> bool:
 def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> None:
     """Make one view of each table over all folders; numbers of later folders are shifted past the earlier ones'."""
     parts: dict[str, list[str]] = {table: [] for table in NEEDED}
-    machines = _named_machines(connection, folders)
+    machines, origin_s = _named_machines(connection, folders), origin_of(folders)
     parts["labels"] = ["SELECT -1 AS process, '' AS key, '' AS value WHERE false"]
     for number, (folder, shift) in enumerate(zip(folders, shifts(connection, folders), strict=True)):
         if folder.labelled:
@@ -307,6 +307,10 @@ def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folde
                 columns.append(TAKEN if TAKEN in folder.columns(table) else f"count AS {TAKEN}")
             source = f"{table}_{number}"
             if table == "visits":
+                later_s = (
+                    0.0 if origin_s is None or folder.record is None else (folder.record.origin_s or 0.0) - origin_s
+                )
+                columns = [f"start_s + {later_s!r} AS start_s" if name == '"start_s"' else name for name in columns]
                 columns.append(f"{machines[number]} AS named_machine")
                 source += f" LEFT JOIN machine_names_{number} USING (machine)"
             parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {source}")

@@ -9,7 +9,7 @@ import typer
 from scenarios.commands.guard import answer, guard
 from scenarios.commands.options import Json, count, duration, share, written
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.options import count_or_all, moment, refuse, typed
+from scenarios.files.options import count_or_all, moment_or_point, refuse, typed
 from scenarios.profiling.regress import adjustment as adjustment_of
 from scenarios.profiling.regress import least_cost, least_growth
 
@@ -33,8 +33,12 @@ Event = Annotated[
     str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, or the first of a profile without them.")
 ]
 Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
-Since = Annotated[float | None, written(moment, "TIME", help="Visits from this time on, such as 2d or 36h.")]
-Until = Annotated[float | None, written(moment, "TIME", help="Visits before this time.")]
+_POINT = "of imported files also such as 2026-05-01T12:00Z (UTC without a zone)"
+Since = Annotated[
+    float | None,
+    written(moment_or_point, "TIME", help=f"Visits from this time on, such as 2d or 36h; {_POINT}."),
+]
+Until = Annotated[float | None, written(moment_or_point, "TIME", help="Visits before this time.")]
 profile = typer.Typer(
     name="profile",
     add_completion=False,
@@ -278,7 +282,8 @@ def regress(
     ] = None,
     *,
     at: Annotated[
-        float | None, written(moment, "TIME", help="Time that splits one run into before and after, such as 7d.")
+        float | None,
+        written(moment_or_point, "TIME", help=f"Time that splits one run into before and after, such as 7d; {_POINT}."),
     ] = None,
     event: Event = None,
     min_factor: Annotated[
@@ -342,10 +347,9 @@ def watch(
 ) -> None:
     """Find what changed over time, when, and with which revision, compiler, kernel, platform or data centre."""
     from analysis.profiling.changes.detection import WatchCriteria
-    from analysis.profiling.changes.reading import WatchSpan
     from scenarios.profiling import watch as profile_watch
 
     criteria = WatchCriteria(false_alarms, min_factor, min_cost)
-    concluded = profile_watch.watch(paths, event, criteria, WatchSpan(since, until, bin_s))
+    concluded = profile_watch.watch(paths, event, criteria, profile_watch.WatchedTime(since, until, bin_s))
     answer(concluded, json)
     raise typer.Exit((2 if concluded.lacking else 1 if concluded.alarms else 0) if fail else 0)

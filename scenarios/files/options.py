@@ -4,8 +4,10 @@ Each reader takes the option's name and its text, and raises a `FaultsError` tha
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from models.errors import ArgumentError
@@ -22,6 +24,9 @@ _UNITS_S = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "ms": 1
 _UNITS_HZ = {"ghz": 1e9, "mhz": 1e6, "hz": 1.0}
 """Units of clocks, the longest first."""
 _LEAST_HZ, _MOST_HZ = 1e6, 1e11
+_DATED = re.compile(r"\d{4}-\d\d-\d\d|\d{8}T")
+"""How a point in time begins."""
+_EPOCH = datetime(1970, 1, 1)
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
@@ -250,6 +255,70 @@ def moment(option: str, text: str) -> float:
     if not 0 <= value < math.inf:
         refuse(option, "should be a time such as 36h, 2d or 86400 (seconds)", text)
     return value
+
+
+class PointInTime(float):
+    """Seconds since 1970, where other times count from the beginning of what is looked at."""
+
+
+def moment_or_point(option: str, text: str) -> float:
+    """Return seconds since the start, written as a `duration`, or a point in time in ISO 8601, UTC without a zone.
+
+    Examples
+    --------
+    >>> moment_or_point("--since", "2d"), moment_or_point("--since", "1970-01-02T02:00+01:00")
+    (172800.0, 90000.0)
+    """
+    value = _seconds(text)
+    if 0 <= value < math.inf:
+        return value
+    import pandas as pd
+
+    from analysis.tables.quantities import times_s
+
+    (since_1970_s,), _ = times_s(pd.Series([text.strip()]))
+    if not (_DATED.match(text.strip()) and math.isfinite(since_1970_s)):
+        kinds = "36h, 2d or 86400 (seconds), or for imported files such as 2026-05-01T12:00Z"
+        refuse(option, f"should be a time such as {kinds}", text)
+    return PointInTime(since_1970_s)
+
+
+def time_since(option: str, time: float | None, origin_s: float | None) -> float | None:
+    """Return a time in seconds since the start.
+
+    Parameters
+    ----------
+    option : that says it
+    time : as `moment_or_point` reads it
+    origin_s : the start, in seconds since 1970; None: it has no place in the calendar
+
+    Examples
+    --------
+    >>> time_since("--at", PointInTime(90000.0), 86400.0), time_since("--at", 7.0, None)
+    (3600.0, 7.0)
+    """
+    if not isinstance(time, PointInTime):
+        return time
+    if origin_s is None:
+        only = "only imported files that say when they were taken have a calendar"
+        refuse(option, f"should be a time from the beginning, such as 36h or 2d: {only}", time_text(time, 0.0))
+    return time - origin_s
+
+
+def time_text(time_s: float, origin_s: float | None) -> str:
+    """Return the text that one would type for a time since a start: a point in time where that is known.
+
+    Examples
+    --------
+    >>> time_text(5400.0, None), time_text(5400.0, 86400.0), time_text(5400.5, 86400.0)
+    ('90min', '1970-01-02T01:30Z', '1970-01-02T01:30:00.500Z')
+    """
+    if origin_s is None:
+        return typed("TIME", time_s)
+    milliseconds = round(1e3 * (origin_s + time_s))
+    stamp = _EPOCH + timedelta(milliseconds=milliseconds)
+    unit = "milliseconds" if milliseconds % 1_000 else "seconds" if milliseconds % 60_000 else "minutes"
+    return f"{stamp.isoformat(timespec=unit)}Z"
 
 
 def typed(metavar: str, value: object) -> str:

@@ -131,7 +131,7 @@ def _question(database: "Database", options: QueryOptions) -> Query:
     having = database.with_stacks()
     if not having:
         raise FaultsError([Fault("", 0, 0, "", "no samples of this profile have call paths")])
-    question = of_fleet(database, options.query(database.events()))[0]
+    question = of_fleet(database, options.query(database.events(), database.origin_s))[0]
     if options.event is None and question.event not in having:
         question = replace(question, event=usual_event(having))
     if question.event not in having:

@@ -21,7 +21,7 @@ from analysis.profiling.query import (
 )
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.options import typed
+from scenarios.files.options import time_since, time_text
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, interval, listed, plural, share
@@ -240,14 +240,14 @@ class QueryOptions:
     event: str | None = None
     """Event; cycles without it, or the profile's first event if it has no cycles."""
     since_s: float | None = None
-    """Visits from this time on."""
+    """Visits from this time on; of imported files perhaps a point in time."""
     until_s: float | None = None
     """Visits before this time."""
     top: int | None = 20
     """Rows that are told; none: all."""
 
-    def query(self, events: Sequence[str]) -> Query:
-        """Return the query, given the events that there are.
+    def query(self, events: Sequence[str], origin_s: float | None = None) -> Query:
+        """Return the query, given the events that there are, and from when times count, in seconds since 1970.
 
         Raises
         ------
@@ -269,12 +269,14 @@ class QueryOptions:
             faults.append(Fault("--top", 0, 0, "", "top should be from 1", str(self.top)))
         where = _read("--where", lambda: parse_where(self.where), faults) or ()
         _read("--by", lambda: Query(by=by), faults)
-        if self.since_s is not None and self.until_s is not None and self.until_s <= self.since_s:
-            should = f"until should be after since, {typed('TIME', self.since_s)}"
-            faults.append(Fault("--until", 0, 0, "", should, typed("TIME", self.until_s)))
+        since_s = _read("--since", lambda: time_since("--since", self.since_s, origin_s), faults)
+        until_s = _read("--until", lambda: time_since("--until", self.until_s, origin_s), faults)
+        if since_s is not None and until_s is not None and until_s <= since_s:
+            should = f"until should be after since, {time_text(since_s, origin_s)}"
+            faults.append(Fault("--until", 0, 0, "", should, time_text(until_s, origin_s)))
         if faults:
             raise FaultsError(faults)
-        return Query(self.event or usual_event(events), by, where, self.since_s, self.until_s)
+        return Query(self.event or usual_event(events), by, where, since_s, until_s)
 
 
 @contextmanager
@@ -368,7 +370,7 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
     """
     of_files: list[str] = []
     with opened(paths, of_files) as database:
-        question, again = of_fleet(database, options.query(database.events()))
+        question, again = of_fleet(database, options.query(database.events(), database.origin_s))
         table = database.query(question, options.top)
         total = Total(*database.total(question))
         if not total.samples:
@@ -424,9 +426,9 @@ def diff(
         shared = [event for event in first.events() if event in second.events()]
         if not shared:
             raise FaultsError([_apart(first, second)])
-        question = options.query(shared)
+        question, question_b = (options.query(shared, database.origin_s) for database in (first, second))
         of_a, again_a = of_fleet(first, replace(question, where=(*question.where, *parse_where(where_a))))
-        of_b, again_b = of_fleet(second, replace(question, where=(*question.where, *parse_where(where_b))))
+        of_b, again_b = of_fleet(second, replace(question_b, where=(*question.where, *parse_where(where_b))))
         with known_values("--where or --where-a"):
             side_a = QuerySide(of_a, Total(*first.total(of_a, second)))
         with known_values("--where or --where-b"):
@@ -501,8 +503,10 @@ def _empty(database: "Database", question: Query, side: str = "") -> Fault:
         ("--until", question.until_s, question.until_s is not None and not (starts < question.until_s).any()),
     ):
         if outside:
-            span = f"{starts.min() / DAY_S:.2f}d to {starts.max() / DAY_S:.2f}d"
-            return Fault(option, 0, 0, "", f"{samples}: visits are from {span}", typed("TIME", time_s))
+            ends, origin_s = (float(starts.min()), float(starts.max())), database.origin_s
+            first, last = (f"{end / DAY_S:.2f}d" if origin_s is None else time_text(end, origin_s) for end in ends)
+            problem = f"{samples}: visits are from {first} to {last}"
+            return Fault(option, 0, 0, "", problem, time_text(time_s or 0.0, origin_s))
     told = "; ".join(f"{name}={','.join(values)}" for name, values in question.where)
     return Fault("--where" if told else "--since and --until", 0, 0, "", samples, told)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.files.faults import Fault, FaultsError
-from scenarios.files.options import number, one_of, share
+from scenarios.files.options import number, one_of, share, time_since
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.section import Says, Section, Table, note_lines
 from scenarios.views.tables import of_rows
@@ -147,7 +147,7 @@ def _blamed(row: Mapping[Hashable, object]) -> str:
 def regress(
     before: Path | Sequence[Path],
     after: Path | Sequence[Path] | None = None,
-    at_s: float | None = None,
+    at: float | None = None,
     event: str | None = None,
     criteria: "AlarmCriteria | None" = None,
 ) -> Regression:
@@ -157,7 +157,7 @@ def regress(
     ----------
     before : profile directories, files of other tools, folders of such files, or patterns of their names
     after : the later ones; none: the same, which then needs a time
-    at_s : visits before that time are `before`, those from then on `after`
+    at : visits before that time are `before`, those from then on `after`
     event : what is compared; none: cycles, or the first event of a profile that has no cycles
     criteria : when a change is worth an alarm
 
@@ -175,20 +175,21 @@ def regress(
     from analysis.profiling.regressions.reading import CostReader
     from scenarios.profiling.query import opened
 
-    if at_s is None and after is None:
+    if at is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
-    reader, sides = CostReader(told_apart=at_s is None), []
+    reader, sides = CostReader(told_apart=at is None), []
     notes: list[str] = []
-    for side, folder, span_s in (("before", before, (None, at_s)), ("after", after or before, (at_s, None))):
+    for side, folder in (("before", before), ("after", after or before)):
         with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
-            events = database.events()
+            events, at_s = database.events(), time_since("--at", at, database.origin_s)
+            span_s = (at_s, None) if side == "after" else (None, at_s)
             event = event or usual_event(events)
             if event not in events:
                 raise QueryError(f"{side}: {unknown('event', event, events)}")
             sides.append(reader.add(database, event, span_s, later=side == "after"))
         if not sides[-1].samples:
             raise QueryError(f"{side}: the event {event} has no samples")
-    if at_s is None:
+    if at is None:
         _refuse_shared(*sides)
     comparison = reader.comparison()
     regression = compare(event or "cycles", sides, comparison, criteria or AlarmCriteria())

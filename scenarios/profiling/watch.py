@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError, shown
-from scenarios.files.options import typed
+from scenarios.files.options import time_since, time_text, typed
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
 from scenarios.views.section import Says, Section, Table, note_lines, says
@@ -29,6 +29,23 @@ _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
 FACTORS_END = 64.0
 """Largest growth that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTime:
+    """The time that is looked at, before it is known from when a profile's times count."""
+
+    since: float | None = None
+    """Seconds since the beginning, or a point in time."""
+    until: float | None = None
+    width_s: float = 3600.0
+
+    def span(self, origin_s: float | None) -> "WatchSpan":
+        """Return it in seconds since the beginning, which is at `origin_s` seconds since 1970, or nowhere."""
+        from analysis.profiling.changes.reading import WatchSpan
+
+        since_s = time_since("--since", self.since, origin_s)
+        return WatchSpan(since_s, time_since("--until", self.until, origin_s), self.width_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,8 @@ class ProfileWatch(Conclusion):
     lacking: str = ""
     """Why nothing could be compared; empty: something was."""
     notes: tuple[str, ...] = ()
+    origin_s: float | None = None
+    """From when times count, in seconds since 1970; none: a simulated run, or files that do not say it."""
 
     @property
     def alarms(self) -> tuple[WatchedChange, ...]:
@@ -196,13 +215,14 @@ class ProfileWatch(Conclusion):
             "detectable": [asdict(size) for size in self.detectable],
             "lacking": self.lacking,
             "notes": list(self.notes),
+            **({} if self.origin_s is None else {"origin_s": self.origin_s}),
         }
 
     def section(self) -> Section:
         """Return what became more expensive, what could have been found, and what else changed."""
         blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}")]
         blocks += [] if self.lacking else [Says(self.could_find())]
-        blocks += [_table(self.changes)] if self.changes else []
+        blocks += [_table(self.changes, self.origin_s)] if self.changes else []
         blocks += says(self.others())
         return Section("", (*blocks, *note_lines(self.notes)))
 
@@ -266,7 +286,7 @@ def _upwards(factor: float) -> str:
     return f"{math.ceil(factor * 10**digits - 1e-9) / 10**digits:g}"
 
 
-def _table(changes: Iterable[WatchedChange]) -> Table:
+def _table(changes: Iterable[WatchedChange], origin_s: float | None) -> Table:
     """Return changes with times, what they go with, factors and costs."""
     import pandas as pd
 
@@ -274,8 +294,8 @@ def _table(changes: Iterable[WatchedChange]) -> Table:
         {
             "function": f"{change.function}{' with callees' * change.with_callees}",
             "change": change.kind,
-            "since": typed("TIME", change.since_s),
-            "until": "the end" if change.until_s is None else typed("TIME", change.until_s),
+            "since": time_text(change.since_s, origin_s),
+            "until": "the end" if change.until_s is None else time_text(change.until_s, origin_s),
             "goes_with": change.goes_with(),
             "factor": change.by(),
             "low": change.low,
@@ -294,7 +314,7 @@ def watch(
     paths: Sequence[Path],
     event: str | None = None,
     criteria: "WatchCriteria | None" = None,
-    span: "WatchSpan | None" = None,
+    span: "WatchedTime | None" = None,
 ) -> ProfileWatch:
     """Return what changed in a profile over time: what grew, what it goes with, and what could have been found.
 
@@ -316,7 +336,7 @@ def watch(
 
     notes: list[str] = []
     with opened(list(paths), notes) as database:
-        answer = watch_database(database, event, criteria, span)
+        answer = watch_database(database, event, criteria, (span or WatchedTime()).span(database.origin_s))
     return replace(answer, notes=(*dict.fromkeys(notes), *answer.notes))
 
 
@@ -349,7 +369,7 @@ def watch_database(
     events = database.events()
     event = event or usual_event(events)
     faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
-    faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"))
+    faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"), database.origin_s)
     if faults:
         raise FaultsError(faults)
     watched = watched_of(database, event, criteria, span)
@@ -368,7 +388,8 @@ def watch_database(
         detectable=tuple(_growth(series, criteria, watched.tests)),
         probability=PROBABILITY,
         lacking=_lacking(series),
-        notes=(*_without_symbols(changed), *_limits(watched, event)),
+        notes=(*_without_symbols(changed, database.origin_s), *_limits(watched, event)),
+        origin_s=database.origin_s,
     )
 
 
@@ -380,27 +401,29 @@ def _growth(series: "CountSeries", criteria: "WatchCriteria", tests: int) -> "Se
     return usual or detectable(series, criteria, tests, _LARGER)
 
 
-def span_faults(span: "WatchSpan", start_s: "Floats") -> "Iterator[Fault]":
+def span_faults(span: "WatchSpan", start_s: "Floats", origin_s: float | None = None) -> "Iterator[Fault]":
     """Yield what is wrong with the time that is looked at.
 
     Parameters
     ----------
     span : time that is looked at
     start_s : when visits began
+    origin_s : from when times count, in seconds since 1970; None: unknown
     """
     from analysis.profiling.changes.series import MOST_BINS, Clock, least_width_s, repeats_daily
 
     def fault(argument: str, problem: str, value_s: float) -> Fault:
-        return Fault("", 0, 0, argument, problem, shown(typed("TIME", value_s)))
+        text = typed("TIME", value_s) if argument == "bin_s" else time_text(value_s, origin_s)
+        return Fault("", 0, 0, argument, problem, shown(text))
 
     if not len(start_s):
         return
     since_s, until_s, width_s = span.since_s, span.until_s, span.width_s
-    first, last = (typed("TIME", float(end)) for end in (start_s.min(), start_s.max()))
+    first, last = (time_text(float(end), origin_s) for end in (start_s.min(), start_s.max()))
     if since_s is not None and since_s > start_s.max():
         yield fault("since", f"should be at most {last}, when the last visit began", since_s)
     if until_s is not None and since_s is not None and until_s <= since_s:
-        yield fault("until", f"should be after since, {typed('TIME', since_s)}", until_s)
+        yield fault("until", f"should be after since, {time_text(since_s, origin_s)}", until_s)
     elif until_s is not None and until_s <= start_s.min():
         yield fault("until", f"should be after {first}, when the first visit began", until_s)
     inside = start_s[span.holds(start_s)]
@@ -431,13 +454,13 @@ def _lacking(series: "CountSeries") -> str:
     return ""
 
 
-def _without_symbols(changes: Iterable[WatchedChange]) -> Iterator[str]:
+def _without_symbols(changes: Iterable[WatchedChange], origin_s: float | None) -> Iterator[str]:
     """Yield how samples without symbols changed: these are of no function, but show that a build's are missing."""
     from analysis.profiling.symbolise import UNKNOWN
 
     for change in changes:
         if change.function == UNKNOWN and not change.with_callees:
-            when = f"from {typed('TIME', change.since_s)} on"
+            when = f"from {time_text(change.since_s, origin_s)} on"
             cause = f", {change.causes[0].words()}" if change.causes else ""
             many = change.by() if change.factor is None else f"{change.factor:.2g} × as many"
             yield f"samples without symbols: {many} {when}{cause}; their functions are unknown"

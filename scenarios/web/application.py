@@ -22,7 +22,7 @@ from scenarios.views.conclusion import Payload
 from scenarios.web import annotation, calls, choices, exports, findings, flames, landing, listing, regressions, watch
 from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
-from scenarios.web.parameters import Pairs, RefusedError
+from scenarios.web.parameters import Pairs, RefusedError, in_seconds
 from scenarios.web.site import HERE, ProfileSite, WebPage
 from scenarios.web.workers import BusyError, PageWorkers
 
@@ -117,7 +117,7 @@ def _page(site: ProfileSite, workers: PageWorkers, build: Build) -> Endpoint:
     """Return the endpoint of a page; what it cannot answer becomes a page that says why."""
 
     def make(request: Request) -> Response:
-        page = build(site, _pairs(request))
+        page = build(site, _pairs(site, request))
         return HTMLResponse(site.render(page), page.status)
 
     return _safely(workers, make, lambda problems, status: _error(site, problems, status))
@@ -127,7 +127,7 @@ def _json(site: ProfileSite, workers: PageWorkers, build: BuildJson) -> Endpoint
     """Return the endpoint of JSON."""
 
     def make(request: Request) -> Response:
-        return JSONResponse(build(site, _pairs(request)))
+        return JSONResponse(build(site, _pairs(site, request)))
 
     return _safely(workers, make, lambda problems, status: JSONResponse({"problems": problems}, status))
 
@@ -136,7 +136,7 @@ def _file(site: ProfileSite, workers: PageWorkers, build: BuildFile) -> Endpoint
     """Return the endpoint of a file that is downloaded; what it cannot answer becomes a page that says why."""
 
     def make(request: Request) -> Response:
-        file = build(site, _pairs(request))
+        file = build(site, _pairs(site, request))
         name = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in file.stem) + file.suffix
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(file.content, media_type=file.media_type, headers=headers)
@@ -190,9 +190,10 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _pairs(request: Request) -> Pairs:
-    """Return the parameters of the query and of the path."""
+def _pairs(site: ProfileSite, request: Request) -> Pairs:
+    """Return the parameters of the query, points in time as seconds since the beginning, and of the path."""
     own = [(name, value) for name, value in request.query_params.multi_items() if name != findings.PATH]
+    own = in_seconds(own, site.database.origin_s)
     return [*own, *((findings.PATH, str(value)) for value in request.path_params.values())]
 
 

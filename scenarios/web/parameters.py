@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ import numpy as np
 from analysis.profiling.query import Query, QueryError
 from models.errors import WscError
 from scenarios.files.faults import FaultsError
-from scenarios.files.options import moment
+from scenarios.files.options import PointInTime, moment, moment_or_point, time_since
 
 _T = TypeVar("_T")
 _D = TypeVar("_D")
@@ -20,6 +21,7 @@ Restrictions = tuple[tuple[str, tuple[str, ...]], ...]
 MOST_ROWS = 10_000
 """Rows of a table, at most."""
 _LONGEST, _MOST_VALUES, _MOST_KEYS = 500, 100, 5
+_TIMES, _SIDES = frozenset({"since", "until", "at"}), frozenset({"a", "b"})
 _FIELDS = frozenset({"event", "by", "where", "since", "until", "top"})
 
 
@@ -124,6 +126,48 @@ def read(pairs: Pairs, default: Query | None = None, top: int = 50, more: Collec
     if problems or query is None:
         raise RefusedError(problems)
     return PageQuery(query, rows, {name: values[name][0] for name in more if name in values})
+
+
+def in_seconds(pairs: Pairs, origin_s: float | None) -> list[tuple[str, str]]:
+    """Return parameters whose points in time are seconds since the beginning, which is the earliest of them.
+
+    Parameters
+    ----------
+    pairs : name and value of each parameter
+    origin_s : the beginning, in seconds since 1970; None: it has no place in the calendar
+
+    Examples
+    --------
+    >>> in_seconds([("since", "1970-01-02T01:00"), ("a", "until=2d"), ("b", "since=1970-01-03")], 86400.0)
+    [('since', '3600'), ('a', 'until=2d'), ('b', 'since=86400')]
+    """
+    told, problems = list[tuple[str, str]](), list[str]()
+    for name, value in pairs:
+        time_of, equals, text = value.partition("=") if name in _SIDES else (name, "", value)
+        time = _point(text) if time_of in _TIMES else None
+        if time is None:
+            told.append((name, value))
+            continue
+        seconds = value_of(time_of, {time_of: text}, partial(_since, time, origin_s), None, problems)
+        told.append((name, f"{time_of if equals else ''}{equals}{max(seconds or 0.0, 0.0):.15g}"))
+    if problems:
+        raise RefusedError(problems)
+    return told
+
+
+def _since(time: PointInTime, origin_s: float | None, option: str, _: str) -> float | None:
+    return time_since(option, time, origin_s)
+
+
+def _point(text: str) -> PointInTime | None:
+    """Return the point in time that a text is; none: it is another time, or none at all."""
+    if not text[:1].isdigit() or len(text) > _LONGEST:
+        return None
+    try:
+        time = moment_or_point("", text)
+    except FaultsError:
+        return None
+    return time if isinstance(time, PointInTime) else None
 
 
 def gather(pairs: Pairs, known: Collection[str], problems: list[str]) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 import json
 import re
 import weakref
+from dataclasses import replace
 from threading import Event, Thread
 
 import pandas as pd
@@ -19,7 +20,9 @@ from analysis.profiling.formats.reading import Contents, read_all
 from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
+from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
+from scenarios.files.options import PointInTime
 from scenarios.profiling.files import ExportSelection, export, import_files
 from scenarios.profiling.query import QueryOptions, diff, query
 from scenarios.web.application import application
@@ -353,3 +356,107 @@ def test_a_damaged_record_of_an_import_is_a_fault(tmp_path, content):
     (tmp_path / "made" / "import.json").write_text(content)
     with pytest.raises(ProfileError, match="made"):
         Database([tmp_path / "made"])
+
+
+def timed(folder, name, value, start_s):
+    path = folder / name
+    profile = profile_of([Measure("cpu", "ns", 10)], [((Frame("f"), Frame("main")), (value,))])
+    path.write_bytes(write_pprof(replace(profile, start_s=start_s)))
+    return path
+
+
+MAY_S = 1777593600.0
+"""2026-05-01T00:00Z."""
+
+
+def test_times_of_an_import_may_be_points_in_time(tmp_path, capsys):
+    """Without a zone they are UTC; answers about imports tell such, no offsets."""
+    hours = {"a.pb": 6, "b.pb": 12, "c.pb": 30}
+    files = [timed(tmp_path, name, 10 * hour, MAY_S + 3600 * hour) for name, hour in hours.items()]
+    import_files(files, tmp_path / "made")
+    for since, until, value in (
+        ("2026-05-01T12:00Z", None, 120 + 300),
+        ("2026-05-01 14:00+02:00", "2026-05-02", 120),
+        ("2026-05-01T13:00+02:00", "30h", 120),
+        ("12h", "2026-05-02T06:00:00Z", 120),
+        (None, "2026-05-01T12:00", 60),
+    ):
+        ends = [option for pair in (("--since", since), ("--until", until)) if pair[1] for option in pair]
+        for paths in ([tmp_path / "made"], files):
+            code, printed = run(["profile", "query", *map(str, paths), "--json", *ends], capsys)
+            assert code == 0
+            assert json.loads(printed)["total"]["value"] == value
+    made = str(tmp_path / "made")
+    for options, problem in (
+        (
+            ["--since", "2026-05-09"],
+            "--since: leaves no samples of cpu: visits are from 2026-05-01T06:00Z to 2026-05-02T06:00Z, "
+            'got "2026-05-09T00:00Z"',
+        ),
+        (["--since", "2d", "--until", "2026-05-02"], "--until: until should be after since, 2026-05-03T00:00Z"),
+        (["--since", "2026-05-32"], "--since: should be a time such as 36h, 2d or 86400 (seconds), or for imported"),
+        (["--until", "nan"], "--until: should be a time such as"),
+        (["--until", "May"], "--until: should be a time such as"),
+    ):
+        code, printed = run(["profile", "query", made, *options], capsys)
+        assert code == 2
+        assert problem.replace('"', "") in printed.replace('"', "")
+    pages = application(tmp_path / "made")
+    assert ask(pages, "/flame.json?since=2026-05-01T12:00Z&until=2026-05-02").json()["value"] == 120
+    for path in (
+        "/watch?since=2026-05-01T12:00Z",
+        "/diff?a=until=2026-05-02&b=since=2026-05-02T00:00",
+        "/query?until=2d",
+    ):
+        assert ask(pages, path).status == 200
+    code, printed = run(["profile", "watch", made, "--since", "2026-06-01"], capsys)
+    assert code == 2
+    assert "should be at most 2026-05-02T06:00Z, when the last visit began, got" in printed
+
+
+def test_points_in_time_of_several_imports_are_those_of_one_calendar(tmp_path):
+    """Each counts from its own first day; together they count from the earliest."""
+    for name, day in (("late", 4), ("early", 1)):
+        file = timed(tmp_path, f"{name}.pb", 10 * day, MAY_S + 86400 * day + 3600)
+        import_files([file], tmp_path / name)
+    both = [tmp_path / "late", tmp_path / "early"]
+    with Database(both) as database:
+        assert database.origin_s == MAY_S + 86400
+        assert database.table("visits")["start_s"].tolist() == [3 * 86400 + 3600, 3600]
+    point = PointInTime(MAY_S + 2 * 86400)
+    assert query(both, QueryOptions(since_s=point)).total.value == 40
+    assert query(both, QueryOptions(until_s=point)).total.value == 10
+    changed = diff(both[:1], both[1:], QueryOptions(until_s=PointInTime(MAY_S + 5 * 86400)), (), ())
+    assert (changed.a.total.value, changed.b.total.value) == (40, 10)
+
+
+@pytest.mark.parametrize("command", ["query --since", "query --until", "watch --until", "regress --at"])
+def test_a_profile_without_a_calendar_has_no_points_in_time(tmp_path, capsys, command):
+    import_files([write(tmp_path, "a.pb", 10)], tmp_path / "made")
+    for folder in (tmp_path / "made", simulated(tmp_path / "run")):
+        name, option = command.split()
+        code, printed = run(["profile", name, str(folder), option, "2026-05-01T12:00Z"], capsys)
+        assert code == 2
+        assert f"{option}: should be a time from the beginning, such as 36h or 2d: only imported files" in printed
+
+
+def test_a_page_of_a_profile_without_a_calendar_has_no_points_in_time(tmp_path):
+    for path, option in (("/query?since=2026-05-01", "since"), ("/diff?a=until=2026-05-01", "until")):
+        answer = ask(application(simulated(tmp_path / option)), path)
+        assert answer.status == 400
+        assert f"{option}: should be a time from the beginning, such as 36h or 2d" in answer.text
+
+
+def simulated(folder):
+    """Return a folder of a profile that no file was imported into."""
+    folder.mkdir()
+    write_tables(to_tables([read_pprof(labelled((30, {})))]), folder)
+    return folder
+
+
+def run(arguments, capsys):
+    """Return the exit status of a command, and what it prints."""
+    with pytest.raises(SystemExit) as ended:
+        app(arguments, prog_name="wsc")
+    printed = capsys.readouterr()
+    return ended.value.code, printed.out + printed.err

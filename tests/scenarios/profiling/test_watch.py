@@ -10,11 +10,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.profiling.changes.detection import WatchCriteria
-from analysis.profiling.changes.reading import WatchSpan
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
-from scenarios.profiling.watch import watch
+from scenarios.profiling.watch import WatchedTime, watch
 from scenarios.views.terminal import dumps, show
 from tests.helpers import small_profile
 from tests.helpers.drawn_profiles import GROWN, write
@@ -65,7 +64,7 @@ def test_samples_without_symbols_are_no_function_that_grew(tmp_path):
     assert not answer.alarms
     (note,) = (note for note in answer.notes if "symbols" in note)
     assert note.startswith("samples without symbols: ")
-    assert "from 1d on" in note
+    assert "from 2024-10-05T00:00Z on" in note
 
 
 def test_functions_that_got_a_name_did_not_grow(tmp_path):
@@ -120,7 +119,7 @@ def test_payload_and_frame_say_the_same(grown):
 def test_the_criteria_decide(grown):
     assert not watch([grown], "cpu", WatchCriteria(min_factor=15.0)).changes
     assert not watch([grown], "cpu", WatchCriteria(min_cost=0.5)).changes
-    first = watch([grown], "cpu", span=WatchSpan(until_s=86400.0))
+    first = watch([grown], "cpu", span=WatchedTime(until=86400.0))
     assert not first.changes
     assert first.lacking == "one bin; at least two are needed"
 
@@ -133,9 +132,18 @@ def command(*arguments):
     ("options", "refused"),
     [
         (["--event", "cycels"], '--event: unknown event "cycels"; there are cpu, samples'),
-        (["--since", "3d"], '--since: should be at most 1451min, when the last visit began, got "3d"'),
-        (["--until", "0s"], '--until: should be after 0s, when the first visit began, got "0s"'),
-        (["--since", "1d", "--until", "12h"], '--until: should be after since, 1d, got "12h"'),
+        (
+            ["--since", "3d"],
+            '--since: should be at most 2024-10-05T00:11Z, when the last visit began, got "2024-10-07T00:00Z"',
+        ),
+        (
+            ["--until", "0s"],
+            '--until: should be after 2024-10-04T00:00Z, when the first visit began, got "2024-10-04T00:00Z"',
+        ),
+        (
+            ["--since", "1d", "--until", "12h"],
+            '--until: should be after since, 2024-10-05T00:00Z, got "2024-10-04T12:00Z"',
+        ),
         (["--bin", "5h"], '--bin: should divide a day, such as 1h, 90min or 6h, or be a number of days, got "5h"'),
         (["--bin", "36h"], '--bin: should divide a day, such as 1h, 90min or 6h, or be a number of days, got "36h"'),
         (["--bin", "1s"], '--bin: should be at least 24s, so that there are at most 4,000 bins, got "1s"'),
@@ -151,7 +159,7 @@ def test_all_options_that_do_not_fit_are_refused_at_once(healthy):
 
 
 def test_the_width_that_a_refusal_names_is_taken(healthy):
-    assert watch([healthy], "cpu", span=WatchSpan(width_s=24.0)).bins <= 4_000
+    assert watch([healthy], "cpu", span=WatchedTime(width_s=24.0)).bins <= 4_000
 
 
 def test_where_nothing_can_be_compared_that_is_said_and_fails(healthy):
@@ -167,7 +175,7 @@ def test_where_nothing_can_be_compared_that_is_said_and_fails(healthy):
 
 
 def test_where_no_function_is_small_what_could_be_found_is_said_of_larger_ones(tmp_path):
-    answer = watch([small_profile.write(tmp_path / "small")], "cycles", span=WatchSpan(width_s=86400.0))
+    answer = watch([small_profile.write(tmp_path / "small")], "cycles", span=WatchedTime(width_s=86400.0))
     assert (answer.bins, answer.lacking) == (4, "")
     [size] = answer.detectable
     assert (size.share, size.functions) == (0.1, 8)
@@ -183,7 +191,7 @@ def test_few_visits_that_vary_much_are_no_changes(tmp_path, seed):
 
 
 def test_bins_of_days_say_that_hours_are_not_compared(grown):
-    answer = watch([grown], "cpu", span=WatchSpan(width_s=86400.0))
+    answer = watch([grown], "cpu", span=WatchedTime(width_s=86400.0))
     assert "bins are as wide as a day: hours of the day are not compared" in answer.notes
     assert [change.function for change in answer.changes] == [f"f{GROWN}"]
 
