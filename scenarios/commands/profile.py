@@ -137,6 +137,14 @@ def import_(
     service_from: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="The same for the service (application).")
     ] = None,
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Table of the files in place of FILE…: file, perhaps machine, service, start (ISO 8601, UTC without a "
+            "zone, or seconds since 1970) and duration_s; other columns are labels.",
+        ),
+    ] = None,
     binary: Annotated[
         list[Path] | None,
         typer.Option(
@@ -168,6 +176,8 @@ def import_(
     """Read profiles of other tools into a folder that every other command takes."""
     if equal_lengths and drawn_from is None:
         refuse("--equal-lengths", "is for --drawn-from, which is not given", "--equal-lengths")
+    if files and manifest is not None:
+        refuse("--manifest", "names the files: leave FILE… out", str(files[0]))
     from scenarios.profiling import files as profile_files
     from scenarios.views.terminal import progress
 
@@ -181,6 +191,7 @@ def import_(
             append=append,
             machine_from=machine_from,
             service_from=service_from,
+            manifest=manifest,
             binaries=binary or (),
             source_root=source_root,
             source_links=source_link or (),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.profiling.formats.appending import ImportedRows
     from analysis.profiling.formats.binaries import Binary
     from analysis.profiling.formats.foreign import ForeignProfile, Frame, Origin
+    from analysis.profiling.formats.manifest import ManifestEntry
     from analysis.profiling.formats.reading import Contents
     from analysis.profiling.formats.tables import FileTotal, ProfileStore
 
@@ -144,6 +145,7 @@ def import_files(
     append: bool = False,
     machine_from: str | None = None,
     service_from: str | None = None,
+    manifest: Path | None = None,
     binaries: Sequence[Path] = (),
     source_root: Path | None = None,
     source_links: Sequence[str] = (),
@@ -163,6 +165,8 @@ def import_files(
     append : whether files are added to those of an earlier import, if `out` is there; it must not be there otherwise
     machine_from, service_from : what says the machine and the service of a file: see `origins.reader_of`; where
         nothing is given, as in the import before
+    manifest : a table of further files, which says where and when each was taken: see `manifest.read_manifest`; what it
+        says counts more than what the options say
     binaries : programs, libraries and debug files that name the addresses of files without symbols
     source_root : folder in which the source files lie whose text is kept beside the profile
     source_links : ``URL`` or ``PREFIX=URL`` of repositories to which pages link: see `links.parse_link`; those of
@@ -174,7 +178,7 @@ def import_files(
         If there is no file, `out` is there or cannot be made, an option is wrong, or the files are no small sample of
         the fleet: too many, of lengths that differ and are not known, or that differ and are said to be equal.
     ValueError
-        With every fault of the files, if none can be read.
+        With every fault of the files, if none can be read; with every fault of the manifest.
 
     Examples
     --------
@@ -190,9 +194,9 @@ def import_files(
     from analysis.profiling.formats.sources import with_sources
 
     later = append and out.exists() and bool(source_links or source_root is not None)
-    if not paths and not later:
+    if not paths and manifest is None and not later:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
-    paths = [file for path in paths for file in ([path] if path.exists() else matching(path) or [path])]
+    paths, entries = _named(paths, manifest)
     links = _links(source_links)
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
@@ -203,7 +207,7 @@ def import_files(
         _refuse_there(out, append)
         record = _recorded(out)
         machine_from, service_from = machine_from or record.machine_from, service_from or record.service_from
-        files = _Files(record.files, *_sources(machine_from, service_from), _beside(out))
+        files = _Files(record.files, *_sources(machine_from, service_from), _beside(out), entries)
         if sampled:
             files.look_up(paths, sampled, progress)
         files.read(paths, out, progress)
@@ -246,6 +250,27 @@ def import_files(
         else:
             lengths = earlier.rows() if earlier is not None else {}
         return Imported(out, files.totals, lengths, notes)
+
+
+def _named(paths: Sequence[Path], manifest: Path | None) -> "tuple[list[Path], dict[Path, ManifestEntry]]":
+    """Return the files of paths, patterns and a manifest, and what this says of its own."""
+    entries = _manifest(manifest)
+    return [
+        *(file for path in paths for file in ([path] if path.exists() else matching(path) or [path])),
+        *entries,
+    ], entries
+
+
+def _manifest(path: Path | None) -> "dict[Path, ManifestEntry]":
+    """Return what a manifest says of files; nothing without one."""
+    from analysis.profiling.formats.manifest import read_manifest
+
+    if path is None:
+        return {}
+    if not path.is_file():
+        problem = "should be a table of files, not a folder" if path.is_dir() else "is not there"
+        raise FaultsError([Fault("--manifest", 0, 0, "", problem, shown(str(path)))])
+    return read_manifest(path)
 
 
 def _refuse_there(out: Path, append: bool) -> None:
@@ -468,6 +493,8 @@ class _Files:
     service: "Callable[[ForeignProfile, Origin], str] | None"
     folder: Path
     """Where the shelf's file is, without a name."""
+    manifest: "Mapping[Path, ManifestEntry]" = field(default_factory=dict)
+    """What is said of files besides."""
     names: "dict[Frame, list[Frame]]" = field(default_factory=dict)
     """What binaries name frames without a function."""
     digests: list[str] = field(default_factory=list)
@@ -517,11 +544,12 @@ class _Files:
         for number, path in enumerate(paths):
             if progress is not None:
                 progress("reading", number / len(paths))
-            profile = self._read(path)
+            entry = self.manifest.get(path)
+            profile = self._read(path, entry)
             if profile is None:
                 continue
             try:
-                self._add(profile)
+                self._add(profile, entry)
             except FileError as error:
                 refused.append(error)
             except OSError as error:
@@ -537,7 +565,7 @@ class _Files:
         faults = [f"left out: {_first_of(error)}" for error in self.faults]
         return [*self.left_out, *faults, *self.copies, *joined_notes(self.remarks), *self.told]
 
-    def _read(self, path: Path) -> "ForeignProfile | None":
+    def _read(self, path: Path, entry: "ManifestEntry | None") -> "ForeignProfile | None":
         """Return a file's profile; nothing where it is left out."""
         from analysis.profiling.formats.appending import digest_of
         from analysis.profiling.formats.reading import read_foreign
@@ -551,7 +579,7 @@ class _Files:
             if digest in self.imported:
                 self.left_out.append(f"{path}: left out: it was imported before, as {self.imported[digest]}")
                 return None
-            profile = read_foreign(path)
+            profile = read_foreign(path) if entry is None else entry.of(read_foreign(path))
             refuse_large(profile)
         except (ValueError, OSError) as error:
             self.faults.append(error)
@@ -562,14 +590,16 @@ class _Files:
         self.digests.append(digest)
         return profile
 
-    def _add(self, profile: "ForeignProfile") -> None:
+    def _add(self, profile: "ForeignProfile", entry: "ManifestEntry | None") -> None:
         """Add a file to the store, and remember what it is told of."""
         from analysis.profiling.formats.binaries import with_names
         from analysis.profiling.formats.origins import located
         from analysis.profiling.formats.reading import notes_of
         from analysis.profiling.formats.tables import totals
 
-        profile = with_names(located(profile, self.machine, self.service), self.names)
+        machine = None if entry is not None and entry.machine else self.machine
+        service = None if entry is not None and entry.service else self.service
+        profile = with_names(located(profile, machine, service), self.names)
         self.store.add(profile)
         self.totals += totals(profile)
         self.remarks += [(profile.name, note) for note in notes_of(profile)]
