@@ -18,6 +18,7 @@ from models.platforms import Platform, Sheet, machines_of, sheets_of
 
 Share = Annotated[float, Ge(0), Le(1)]
 Positive = Annotated[float, Gt(0)]
+CoreCpi = Annotated[float, Ge(1.0 / REFERENCE_WIDTH)]
 NonNegative = Annotated[float, Ge(0)]
 Count = Annotated[int, Ge(1), Le(1_000_000_000)]
 Jobs = Annotated[int, Ge(0), Le(1_000_000)]
@@ -119,7 +120,7 @@ class Service:
     """How many instances run."""
     quota_vcpu: Positive
     """CPU quota of one instance, in hardware threads."""
-    core_cpi: Annotated[float, Ge(1.0 / REFERENCE_WIDTH)]
+    core_cpi: CoreCpi
     """Cycles per instruction without last-level-cache misses, alone on a core; the reference core retires four
     instructions a cycle at most."""
     memory_accesses_per_instruction: NonNegative

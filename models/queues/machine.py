@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, MinLen
 
-from models.fleet.world import FORBID, Forbid, Governor, Interference, NonNegative, Positive, Share, Steps
+from models.fleet.world import FORBID, CoreCpi, Forbid, Governor, Interference, NonNegative, Positive, Share, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,9 @@ class RequestBehaviour:
 
     __pydantic_config__: ClassVar[Forbid] = FORBID
 
-    core_cpi: Positive = 1.42
-    """Cycles per instruction without last-level-cache misses, alone on a core."""
+    core_cpi: CoreCpi = 1.42
+    """Cycles per instruction without last-level-cache misses, alone on a core; the reference core retires four
+    instructions a cycle at most."""
     memory_accesses_per_instruction: NonNegative = 0.0112
     """Memory accesses per instruction at the reference cache share."""
     working_set_bytes: Positive = 3.0e6

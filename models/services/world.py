@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from models.fleet.world import FORBID, Count, Forbid, NonNegative, Positive, Share
+from models.fleet.world import FORBID, CoreCpi, Count, Forbid, NonNegative, Positive, Share
 from models.platforms import Frequency, Platform, Sheet, sheets_of
 from models.queues.world import LONGEST_S
 from models.services.clocks import at_clocks
@@ -34,7 +34,7 @@ class Application:
     """Spread of instructions per request between types."""
     request_cv: NonNegative = 0.4
     """Coefficient of variation of the instructions of requests of one type (gamma)."""
-    core_cpi: Positive = 0.85
+    core_cpi: CoreCpi = 0.85
     """Median cycles per instruction on the reference core (Haswell), every access a hit in the first-level cache and no
     branch mispredicted."""
     core_cpi_log_sd: NonNegative = 0.15

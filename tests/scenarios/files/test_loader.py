@@ -329,3 +329,11 @@ def test_long_values_are_shortened():
 def test_every_kind_of_scenario_has_another_digest_when_a_value_of_its_own_changes(name, path, value):
     as_it_is, changed = load(name), load(name, [Override(path, value, "test")])
     assert digest(as_it_is) != digest(changed)
+
+
+@pytest.mark.parametrize(
+    ("base", "field"), [("queue_on_machine", "machine.requests.core_cpi"), ("cross_rubis", "application.core_cpi")]
+)
+def test_requests_that_no_core_is_wide_enough_for_are_a_fault(base, field):
+    with pytest.raises(FaultsError, match=rf"--set: {field}: should be at least 0\.25, got 0\.1"):
+        load(base, settings([f"{field}=0.1"]))
