@@ -11,6 +11,7 @@ from analysis.profiling.fleet_samples import visits_of_fleet
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query, QueryError
 from models.arrays import DAY_S, HOUR_S
+from scenarios.files.options import time_text
 from scenarios.profiling.intervals import CLUSTER, LEVEL, drawn, without
 from scenarios.views.section import Table, table
 from scenarios.web.charts import OTHER
@@ -48,6 +49,8 @@ class SharesOverTime:
     since_s: float
     until_s: float
     step_s: float
+    origin_s: float | None
+    """From when times count, in seconds since 1970; none: unknown."""
     courses: tuple[ShareLine, ...]
     series: tuple[str, ...]
     x_labels: tuple[tuple[float, str], ...]
@@ -95,7 +98,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
     shares = site.once(("shares over time", whole, tuple(names)), shares_of)
     largest = float(shares["share"].max()) or 1.0
     highest = _round_above(min(float(shares[["share", "high"]].max().max()), _HEADROOM * largest))
-    scale = _Scale(since_s, since_s + steps * step_s, step_s, highest)
+    scale = _Scale(since_s, since_s + steps * step_s, step_s, highest, site.database.origin_s)
     bare = replace(request, query=whole)
     return SharesOverTime(
         _WIDTH,
@@ -104,9 +107,10 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
         scale.since_s,
         scale.until_s,
         step_s,
+        scale.origin_s,
         tuple(_course(name, shares, scale) for name in names),
         tuple(names),
-        tuple((scale.x(time_s), moment_text(time_s)) for time_s in _ticks(scale)),
+        tuple((scale.x(time_s), scale.text(time_s)) for time_s in _ticks(scale)),
         tuple((scale.y(part * highest), f"{100 * part * highest:.3g}%") for part in (0.0, 0.5, 1.0)),
         scale.chosen(query),
         _presets(bare, path, scale, float(starts["start_s"].max())),
@@ -199,6 +203,7 @@ class _Scale:
     until_s: float
     step_s: float
     most: float
+    origin_s: float | None
 
     def x(self, time_s: float) -> float:
         part = (time_s - self.since_s) / (self.until_s - self.since_s)
@@ -209,6 +214,9 @@ class _Scale:
 
     def begin(self, step: float) -> float:
         return self.since_s + step * self.step_s
+
+    def text(self, time_s: float) -> str:
+        return moment_text(time_s, self.origin_s)
 
     def chosen(self, query: Query) -> tuple[float, float] | None:
         """Return left end and width of a query's times; none if it is about all."""
@@ -233,7 +241,7 @@ def _course(name: str, shares: pd.DataFrame, scale: _Scale) -> ShareLine:
             runs[-1].append((x, scale.y(high), scale.y(low)))
         elif runs[-1]:
             runs.append([])
-        dots.append((x, scale.y(share), f"{moment_text(scale.begin(step))}: {name} {_share(share, low, high)}"))
+        dots.append((x, scale.y(share), f"{scale.text(scale.begin(step))}: {name} {_share(share, low, high)}"))
     return ShareLine(name, " ".join(line), tuple(band_points(run) for run in runs if run), tuple(dots))
 
 
@@ -261,23 +269,43 @@ def _share(share: float, low: float, high: float) -> str:
     return f"{100 * share:.2f}%{limits}"
 
 
-def moment_text(time_s: float) -> str:
-    """Return a time in words: day, and hour if it is no midnight.
+def moment_text(time_s: float, origin_s: float | None) -> str:
+    """Return a time in words: day, and hour if it is no midnight; as the terminal does where that has a calendar.
+
+    Parameters
+    ----------
+    time_s : since the beginning
+    origin_s : the beginning, in seconds since 1970; None: it has no place in the calendar
 
     Examples
     --------
-    >>> moment_text(86400.0), moment_text(90000.0), moment_text(86400.0 * 1.5 + 900)
+    >>> moment_text(86400.0, None), moment_text(90000.0, None), moment_text(86400.0 * 1.5 + 900, None)
     ('day 1', 'day 1 01:00', 'day 1 12:15')
+    >>> moment_text(90000.0, 1777593600.0)
+    '2026-05-02T01:00Z'
     """
+    if origin_s is not None:
+        return time_text(time_s, origin_s)
     day, rest = divmod(round(time_s), round(DAY_S))
     return f"day {day}" + (f" {rest // 3600:02d}:{rest % 3600 // 60:02d}" if rest else "")
+
+
+def most_labels(origin_s: float | None) -> int:
+    """Return how many times at most stand below a chart: points in time are long.
+
+    Examples
+    --------
+    >>> most_labels(None), most_labels(0.0)
+    (8, 4)
+    """
+    return _LABELS if origin_s is None else _LABELS // 2
 
 
 def _ticks(scale: _Scale) -> list[float]:
     """Return times to be labelled: midnights where there are several, else steps."""
     span_s = scale.until_s - scale.since_s
     pitch = DAY_S if span_s >= 3 * DAY_S else scale.step_s
-    pitch *= max(1, -(-math.floor(span_s / pitch) // _LABELS))
+    pitch *= max(1, -(-math.floor(span_s / pitch) // most_labels(scale.origin_s)))
     first = math.ceil(scale.since_s / pitch) * pitch
     count = max(0, math.ceil((scale.until_s - first) / pitch))
     return [first + index * pitch for index in range(count)]
@@ -307,5 +335,5 @@ def _table(shares: pd.DataFrame, names: Sequence[str], scale: _Scale) -> Table:
     columns = zip(*(shares[name].tolist() for name in ("step", "name", "share", "low", "high")), strict=True)
     cells = {(step, name): _share(share, low, high) for step, name, share, low, high in columns}
     steps = sorted({step for step, _ in cells})
-    rows = [[moment_text(scale.begin(step)), *(cells[step, name] for name in names)] for step in steps]
+    rows = [[scale.text(scale.begin(step)), *(cells[step, name] for name in names)] for step in steps]
     return table(["from", *names], rows, "Shares over time, with 95% intervals")

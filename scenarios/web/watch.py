@@ -21,12 +21,12 @@ from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.regressions import around
 from scenarios.web.site import ProfileSite, WatchQuestion, WebPage
-from scenarios.web.timeline import ShareLine, band_points, moment_text
+from scenarios.web.timeline import ShareLine, band_points, moment_text, most_labels
 
 PATH = "/watch"
 _BRIEF, _DRAWN = 8, 40
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960.0, 120.0, 48.0, 8.0, 22.0
-_MOST_RATIO, _LABELS = 1.25, 8
+_MOST_RATIO = 1.25
 """Ends of intervals are drawn up to so many times the largest ratio."""
 _USUAL = {
     name: options.typed(metavar, getattr(WatchCriteria(), name))
@@ -109,7 +109,8 @@ def watch(site: ProfileSite, pairs: Pairs) -> WebPage:
         value_of("until", written, options.moment, None, problems),
     )
     start_s = visits_of_fleet(site.database)["start_s"].to_numpy("float64")
-    problems += [f"{fault.field}: {fault.problem}, got {fault.got}" for fault in span_faults(span, start_s)]
+    faults = span_faults(span, start_s, site.database.origin_s)
+    problems += [f"{fault.field}: {fault.problem}, got {fault.got}" for fault in faults]
     if problems:
         raise RefusedError(problems)
     question = WatchQuestion(event, criteria, span)
@@ -179,8 +180,8 @@ def _looked_at(site: ProfileSite, page: PageQuery, question: WatchQuestion) -> T
         "event": question.event,
         "visits": len(visits),
         "machines": int(visits["machine"].nunique()),
-        "from": moment_text(float(first)) if len(visits) else "",
-        "to": moment_text(float(last)) if len(visits) else "",
+        "from": moment_text(float(first), site.database.origin_s) if len(visits) else "",
+        "to": moment_text(float(last), site.database.origin_s) if len(visits) else "",
     }
     return of_frame(pd.DataFrame([row]), "What is looked at", {"event": lambda _: page.url("/query")})
 
@@ -209,8 +210,8 @@ def _listed(
         {
             "function": _name(change),
             **({"change": _VERBS[change.kind]} if kinds else {}),
-            "since": moment_text(change.since_s),
-            **({"until": "the end" if change.until_s is None else moment_text(change.until_s)} if until else {}),
+            "since": moment_text(change.since_s, answer.origin_s),
+            **({"until": _until(change, answer.origin_s) or "the end"} if until else {}),
             "goes with": change.goes_with(),
             "factor": change.by(),
             "interval": change.between(),
@@ -264,15 +265,16 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
     at = [x(start_s + width_s / 2.0) for start_s, *_ in steps]
     band = band_points([(place, y(high), y(low)) for place, (_, _, low, high) in zip(at, steps, strict=True)])
     dots = tuple(
-        (place, y(ratio), f"{moment_text(start_s)}: {ratio:.2f} × ({low:.2f} to {high:.2f})")
+        (place, y(ratio), f"{moment_text(start_s, answer.origin_s)}: {ratio:.2f} × ({low:.2f} to {high:.2f})")
         for place, (start_s, ratio, low, high) in zip(at, steps, strict=True)
     )
     line = " ".join(f"{place},{height}" for place, height, _ in dots)
     since = x(change.since_s)
+    midnights = _midnights(first_s, last_s, most_labels(answer.origin_s))
     until = x(last_s if change.until_s is None else change.until_s)
     table = pd.DataFrame(
         {
-            "from": [moment_text(start_s) for start_s, *_ in steps],
+            "from": [moment_text(start_s, answer.origin_s) for start_s, *_ in steps],
             "factor": [ratio for _, ratio, _, _ in steps],
             "interval": [f"{low:.3g} to {high:.3g}" for _, _, low, high in steps],
         }
@@ -280,12 +282,12 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
     return ChangeChart(
         _place(answer, change),
         f"{_name(change)}: {_VERBS[change.kind]}",
-        _in_words(change),
+        _in_words(change, answer.origin_s),
         _WIDTH,
         _HEIGHT + _BOTTOM,
         _LEFT,
         ShareLine(_name(change), line, (band,), dots),
-        tuple((x(time_s), moment_text(time_s)) for time_s in _midnights(first_s, last_s)),
+        tuple((x(time_s), moment_text(time_s, answer.origin_s)) for time_s in midnights),
         tuple((y(ratio), f"{ratio:.2g} ×") for ratio in (0.0, 1.0, *([most] if most > 1.3 else []))),
         y(1.0),
         (since, round(max(2.0, until - since), 1)),
@@ -293,15 +295,20 @@ def _chart(answer: ProfileWatch, change: WatchedChange) -> ChangeChart:
     )
 
 
-def _in_words(change: WatchedChange) -> str:
+def _until(change: WatchedChange, origin_s: float | None) -> str:
+    """Return when a change was over; empty: it lasts."""
+    return "" if change.until_s is None else moment_text(change.until_s, origin_s)
+
+
+def _in_words(change: WatchedChange, origin_s: float | None) -> str:
     """Return a change in a sentence or three."""
-    until = "" if change.until_s is None else f" to {moment_text(change.until_s)}"
+    until = _until(change, origin_s)
     factor = change.by() if change.factor is None else f"{change.factor:.3g} × (95% interval {change.between()})"
     cost = f"{'costs' if change.cost >= 0 else 'saves'} {100 * abs(change.cost):.3g}% of all events"
     goes = change.goes_with()
     parts = [
-        f"From {moment_text(change.since_s)}{until}: {factor}; it {cost}",
-        f"it could be told from {moment_text(change.reported_s)} on",
+        f"From {moment_text(change.since_s, origin_s)}{' to ' * bool(until)}{until}: {factor}; it {cost}",
+        f"it could be told from {moment_text(change.reported_s, origin_s)} on",
         *([f"goes with {goes}"] if goes and change.kind != "shift" else []),
         *([f"cost moved {goes}"] if goes and change.kind == "shift" else []),
         *([f"its callers {', '.join(change.callers)} changed with it"] if change.callers else []),
@@ -309,7 +316,7 @@ def _in_words(change: WatchedChange) -> str:
     return "; ".join(parts) + "."
 
 
-def _midnights(first_s: float, last_s: float) -> list[float]:
-    """Return midnights to be labelled, or the first time."""
+def _midnights(first_s: float, last_s: float, most: int) -> list[float]:
+    """Return about so many midnights at most to be labelled, or the first time."""
     days = range(math.ceil(first_s / DAY_S), math.ceil(last_s / DAY_S))
-    return [day * DAY_S for day in days[:: max(1, -(-len(days) // _LABELS))]] or [first_s]
+    return [day * DAY_S for day in days[:: max(1, -(-len(days) // most))]] or [first_s]

@@ -101,6 +101,7 @@
       });
     };
     const moment = (time) => {
+      if ("origin" in place.dataset) return new Date(1000 * (Number(place.dataset.origin) + time)).toISOString().replace(":00.000Z", "Z");
       const minutes = Math.round((time % 86400) / 60);
       const clock = [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, "0")).join(":");
       return `day ${Math.floor(time / 86400)}${minutes ? ` ${clock}` : ""}`;

@@ -1,13 +1,20 @@
 """The course of a query over time."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query
+from scenarios.profiling.files import import_files
+from scenarios.web.application import application
 from scenarios.web.parameters import PageQuery
 from scenarios.web.site import ProfileSite
 from scenarios.web.timeline import timeline
+from tests.helpers.foreign_profiles import Frame, Measure, profile_of
 from tests.helpers.web_pages import ask, expected, harmless
 
 
@@ -79,3 +86,19 @@ def test_no_band_reaches_over_a_step_whose_interval_is_unknown(site):
             assert within == ("(" in says), says
             alone += not within
     assert alone
+
+
+def test_the_course_of_an_import_has_points_in_time(site, tmp_path):
+    """That of a profile without a calendar counts days, and tells a script no beginning."""
+    profile = profile_of([Measure("cpu", "ns", 10)], [((Frame("f"), Frame("main")), (30,))])
+    for day in range(5):
+        (tmp_path / f"{day}.pb").write_bytes(write_pprof(replace(profile, start_s=(20_000 + day) * 86400.0)))
+    import_files(sorted(tmp_path.glob("*.pb")), tmp_path / "made")
+    page = ask(application(tmp_path / "made"), "/query").text
+    assert ">2024-10-04T00:00Z</text>" in page
+    assert "<title>2024-10-05T00:00Z: f 100.00%" in page
+    assert f'data-origin="{20_000 * 86400.0}"' in page
+    assert not re.search(r"day \d", page)
+    made = timeline(site, PageQuery(Query("cycles", ("application",))))
+    assert made.x_labels[1][1] == "day 1"
+    assert made.origin_s is None

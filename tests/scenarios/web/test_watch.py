@@ -1,6 +1,7 @@
 """The page of changes over time says what `wsc profile watch` does; it is worked out once and kept with the profile."""
 
 import os
+import re
 import time
 
 import numpy as np
@@ -68,8 +69,16 @@ def test_the_page_says_what_the_command_says_and_the_landing_page_the_same(grown
     (change,) = concluded.changes
     for text in (concluded.verdict(), concluded.could_find(), *concluded.notes):
         assert text[1:] in words(page)
-    for text in (NAME, "day 1", f"{change.factor:.4g}", f"{change.low:.3g} to {change.high:.3g}", f"{change.cost:.2%}"):
+    for text in (
+        NAME,
+        "2024-10-05T00:00Z",
+        f"{change.factor:.4g}",
+        f"{change.low:.3g} to {change.high:.3g}",
+        f"{change.cost:.2%}",
+    ):
         assert text in page.said
+    assert "From 2024-10-05T00:00Z: " in words(page)
+    assert not re.search(r"day \d", words(page))
     assert f"its callers {change.callers[0]} changed with it" in words(page)
     home = harmless(ask(pages, "/"))
     assert concluded.verdict()[1:] in words(home)
@@ -110,7 +119,7 @@ def test_criteria_are_taken_as_the_command_takes_them_and_all_faults_are_told_at
     for name in ("event", "min_factor", "min_cost", "false_alarms", "since", "until", "top"):
         assert f"{name}: " in answer.text
     late = ask(pages, "/watch?since=1d&until=12h")
-    assert (late.status, "until: should be after since, 1d, got" in late.text) == (400, True)
+    assert (late.status, "until: should be after since, 2024-10-05T00:00Z, got" in late.text) == (400, True)
     assert len(asked) == 1
 
 
