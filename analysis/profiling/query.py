@@ -106,12 +106,29 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     if kind == "event" and not known:
         return NO_SAMPLES
     problem = f'unknown {kind} "{_printable(name)}"'
-    near = difflib.get_close_matches(name, known, 3, 0.5)
-    if near:
-        return f"{problem}; did you mean {' or '.join(map(_printable, near))}?"
+    if near := did_you_mean(name, known):
+        return f"{problem}; {near}"
     listed = ", ".join(map(_printable, known[:_MOST_LISTED])) or "none"
     more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
     return f"{problem}; there are {listed}{more}"
+
+
+def did_you_mean(name: str, known: Sequence[str], likeness: float = 0.5) -> str:
+    """Return which known names are like another, as a question; empty: none is.
+
+    Parameters
+    ----------
+    name : as it was written
+    known : the names that would do
+    likeness : from 0 to 1, `difflib`'s ratio, that they have at least
+
+    Examples
+    --------
+    >>> did_you_mean("machne", ["machine", "service"]), did_you_mean("rack", ["machine"])
+    ('did you mean machine?', '')
+    """
+    near = difflib.get_close_matches(name, known, 3, likeness)
+    return f"did you mean {' or '.join(map(_printable, near))}?" if near else ""
 
 
 def is_label(name: str) -> bool:

@@ -196,7 +196,7 @@ def import_files(
     later = append and out.exists() and bool(source_links or source_root is not None)
     if not paths and manifest is None and not later:
         raise FaultsError([Fault("FILE", 0, 0, "", "should be at least one")])
-    paths, entries = _named(paths, manifest)
+    paths, entries, of_columns = _named(paths, manifest)
     links = _links(source_links)
     if source_root is not None and not source_root.is_dir():
         raise FaultsError([Fault("--source-root", 0, 0, "", f"should be a folder: {source_root}")])
@@ -211,7 +211,7 @@ def import_files(
         if sampled:
             files.look_up(paths, sampled, progress)
         files.read(paths, out, progress)
-        store, notes = files.store, files.all_notes()
+        store, notes = files.store, [*of_columns, *files.all_notes()]
         if not locked:
             notes.append(f"the file system of {out} has no locks: of two imports at once one may be lost")
         earlier = EarlierImport.read(out) if out.exists() else None
@@ -252,21 +252,19 @@ def import_files(
         return Imported(out, files.totals, lengths, notes)
 
 
-def _named(paths: Sequence[Path], manifest: Path | None) -> "tuple[list[Path], dict[Path, ManifestEntry]]":
-    """Return the files of paths, patterns and a manifest, and what this says of its own."""
-    entries = _manifest(manifest)
-    return [
-        *(file for path in paths for file in ([path] if path.exists() else matching(path) or [path])),
-        *entries,
-    ], entries
+def _named(paths: Sequence[Path], manifest: Path | None) -> "tuple[list[Path], dict[Path, ManifestEntry], list[str]]":
+    """Return the files of paths, patterns and a manifest, what this says of its own, and notes on it."""
+    entries, notes = _manifest(manifest)
+    files = [file for path in paths for file in ([path] if path.exists() else matching(path) or [path])]
+    return [*files, *entries], entries, notes
 
 
-def _manifest(path: Path | None) -> "dict[Path, ManifestEntry]":
-    """Return what a manifest says of files; nothing without one."""
+def _manifest(path: Path | None) -> "tuple[dict[Path, ManifestEntry], list[str]]":
+    """Return what a manifest says of files, and notes on it; nothing without one."""
     from analysis.profiling.formats.manifest import read_manifest
 
     if path is None:
-        return {}
+        return {}, []
     if not path.is_file():
         problem = "should be a table of files, not a folder" if path.is_dir() else "is not there"
         raise FaultsError([Fault("--manifest", 0, 0, "", problem, shown(str(path)))])

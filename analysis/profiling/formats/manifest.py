@@ -1,7 +1,7 @@
 """A manifest: a table that says where and when each of several files of profiles was taken."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.formats.foreign import ForeignProfile
-from analysis.profiling.query import LABEL
+from analysis.profiling.query import LABEL, did_you_mean
 from analysis.tables.cells import FileCells, cells_of
 from analysis.tables.faults import FileError, FileFault
 from analysis.tables.quantities import times_s
@@ -19,6 +19,8 @@ _FILE, _MACHINE, _SERVICE, _START, _DURATION = KNOWN = ("file", "machine", "serv
 """Columns that are no labels."""
 _LEAST_S = 1e8
 """Smaller numbers are no seconds since 1970 at which anybody profiled."""
+_MISTYPED = 0.8
+"""Likeness of names from which on one may be meant for another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class ManifestEntry:
         return profile if math.isnan(self.length_s) else replace(profile, length_s=self.length_s, span=False)
 
 
-def read_manifest(path: Path) -> dict[Path, ManifestEntry]:
-    """Return what a table says of each file that it names, in its order.
+def read_manifest(path: Path) -> tuple[dict[Path, ManifestEntry], list[str]]:
+    """Return what a table says of each file that it names, in its order, and notes on its columns.
 
     Its columns are `file` (relative to the table) and perhaps `machine`, `service`, `start` (ISO 8601, UTC without a
     zone, or seconds since 1970) and `duration_s`; every other column is a label. An empty cell says nothing.
@@ -79,8 +81,9 @@ def read_manifest(path: Path) -> dict[Path, ManifestEntry]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.pb").write_text(""), (Path(folder) / "m.csv").write_text("file,rack\\na.pb,r2\\n")
-    ...     [(file.name, entry.labels) for file, entry in read_manifest(Path(folder) / "m.csv").items()]
-    [('a.pb', (('rack', 'r2'),))]
+    ...     entries, notes = read_manifest(Path(folder) / "m.csv")
+    >>> [(file.name, entry.labels) for file, entry in entries.items()], notes
+    ([('a.pb', (('rack', 'r2'),))], ['column rack became label label.rack'])
     """
     cells = cells_of(path)
     if not cells.faults:
@@ -94,7 +97,7 @@ def read_manifest(path: Path) -> dict[Path, ManifestEntry]:
     if faults:
         raise FileError(faults, str(path))
     keys = [name for name in texts if name not in KNOWN]
-    return {
+    entries = {
         file: ManifestEntry(
             texts[_MACHINE].iloc[row] if _MACHINE in texts else "",
             texts[_SERVICE].iloc[row] if _SERVICE in texts else "",
@@ -104,6 +107,27 @@ def read_manifest(path: Path) -> dict[Path, ManifestEntry]:
         )
         for row, file in enumerate(files)
     }
+    return entries, label_notes(cells.names)
+
+
+def label_notes(names: Sequence[str]) -> list[str]:
+    """Return which columns became labels without being called such, and what the mistyped ones may be meant for.
+
+    Examples
+    --------
+    >>> label_notes(["file", "machne", "rack", "label.team"])
+    ['columns machne, rack became labels label.machne, label.rack', 'column machne: did you mean machine?']
+    """
+    labels = [name for name in names if name not in KNOWN and not name.startswith(LABEL)]
+    if not labels:
+        return []
+    several, called = "s" * (len(labels) > 1), ", ".join(f"{LABEL}{name}" for name in labels)
+    absent = [name for name in KNOWN if name not in names]
+    meant = {name: did_you_mean(name.lower(), absent, _MISTYPED) for name in labels}
+    return [
+        f"column{several} {', '.join(labels)} became label{several} {called}",
+        *(f"column {name}: {question}" for name, question in meant.items() if question),
+    ]
 
 
 def _of_header(cells: FileCells) -> Iterator[FileFault]:

@@ -52,12 +52,35 @@ def test_a_manifest_says_where_and_when_files_were_taken(tmp_path):
         "day/three.pb,web-1,cart,2026-05-01 10:00+02:00,20.5,r1,shop",
     )
     made = tmp_path / "made"
-    import_files([], made, manifest=table)
+    assert import_files([], made, manifest=table).notes[0] == "column rack became label label.rack"
     assert shares(made, "machine") == {"web-1": 80, "web-2": 30}
     assert shares(made, "application") == {"search": 60, "cart": 50}
     assert shares(made, "label.rack") == {"r1": 80, "r2": 30}
     assert shares(made, "label.team") == {"core": 30, "": 30, "shop": 50}
     assert visits(made) == ([[6 * 3600.0, 10.0], [2 * 3600.0, 0.0], [8 * 3600.0, 20.5]], MAY_S)
+
+
+def test_columns_that_became_labels_are_told_and_what_they_may_be_meant_for(tmp_path):
+    """A mistyped column was a label without a word."""
+    write(tmp_path, "a.pb", 10)
+    for header, notes in (
+        ("file,machine", []),
+        ("file,label.machne", []),
+        ("file,machine,Machines,label.x", ["column Machines became label label.Machines"]),
+        (
+            "file,Machne,rack,device,strat,durations",
+            [
+                "columns Machne, rack, device, strat, durations became labels label.Machne, label.rack, label.device, "
+                "label.strat, label.durations",
+                "column Machne: did you mean machine?",
+                "column strat: did you mean start?",
+                "column durations: did you mean duration_s?",
+            ],
+        ),
+    ):
+        table = manifest(tmp_path, header, "a.pb" + ",x" * header.count(","))
+        told = import_files([], tmp_path / header, manifest=table).notes
+        assert [note for note in told if note.startswith("column")] == notes
 
 
 def test_a_manifest_counts_more_than_the_options(tmp_path):
