@@ -20,7 +20,7 @@ from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, re
 from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
-from analysis.profiling.formats.tables import ProfileStore, refuse_large, uncounted, write_rows, write_tables
+from analysis.profiling.formats.tables import ProfileStore, refuse_large, totals, uncounted, write_rows, write_tables
 from analysis.profiling.import_record import ImportRecord
 from analysis.tables.bytes import content_of
 from analysis.tables.faults import FileError, refusal
@@ -200,7 +200,7 @@ def digest_of_content(profile: ForeignProfile) -> bytes:
 
 def notes_of(profile: ForeignProfile) -> tuple[str, ...]:
     """Return what a reader should know about how a file was understood."""
-    return (*profile.notes, *_amounts(profile))
+    return (*profile.notes, *_amounts(profile), *([] if _counts(profile) else ["no samples: all counts are zero"]))
 
 
 def joined_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
@@ -226,6 +226,12 @@ def _amounts(profile: ForeignProfile) -> list[str]:
     """Return a note on the events whose samples the file does not count."""
     events = uncounted(profile)
     return [f"{', '.join(events)}: amounts without a count of samples: each record counts as one"] if events else []
+
+
+def _counts(profile: ForeignProfile) -> bool:
+    """Return whether any event of a file has a sample or a value."""
+    samples = SampleTable.of(profile.samples)
+    return any(map(samples.total, range(len(profile.measures)))) or any(total.samples for total in totals(profile))
 
 
 def _refuse_others(data: bytes, name: str) -> None:

@@ -209,6 +209,16 @@ def test_a_file_that_cannot_be_read_is_told_and_left_out(tmp_path):
         import_files([bad], tmp_path / "other")
 
 
+def test_files_whose_counts_are_all_zero_are_told(tmp_path, capsys):
+    """The import said nothing, and a query that there are no samples."""
+    files = [write(tmp_path, name, value) for name, value in (("a.pb", 0), ("b.pb", 10), ("c.pb", 0))]
+    zero = "no samples: all counts are zero"
+    assert [note for note in import_files(files[1:2], tmp_path / "b").notes if zero in note] == []
+    assert f"{files[0]}: {zero}" in import_files(files[:2], tmp_path / "ab").notes
+    assert run(["profile", "import", *map(str, files[::2]), "--out", str(tmp_path / "ac")], capsys)[1].count(zero) == 1
+    assert "all counts are zero" in run(["profile", "query", str(tmp_path / "ac")], capsys)[1]
+
+
 def test_an_import_can_be_added_to_and_repeated(tmp_path):
     """In two steps as in one: equal sums, a collection a file, a number a machine; a repetition changes nothing."""
     files = [write(tmp_path, f"{name}.pb", 10 * (at + 1)) for at, name in enumerate("abcd")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure
+from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import Contents, joined_notes, notes_of, read_all, read_foreign
@@ -224,7 +224,8 @@ def test_a_copy_is_left_out_and_a_like_profile_of_another_time_is_not():
 
 
 def test_a_note_of_many_files_is_said_once():
-    profiles = [ForeignProfile((Measure("heap", "bytes"),), name=f"{at}.pb", notes=("no times",)) for at in range(3)]
+    profile = profile_of([Measure("heap", "bytes")], [((Frame("f"),), (30,))])
+    profiles = [replace(profile, name=f"{at}.pb", notes=("no times",)) for at in range(3)]
     amounts = "heap: amounts without a count of samples: each record counts as one"
     notes = [(profile.name, note) for profile in profiles for note in notes_of(profile)]
     assert joined_notes(notes) == ["0.pb and 2 more files: no times", f"0.pb and 2 more files: {amounts}"]
