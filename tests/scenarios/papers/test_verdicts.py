@@ -109,12 +109,14 @@ def test_prose_says_how_many_findings_hold_and_how_many_are_explained():
     assert f"{says} and {left} are not" in papers
     assert f"Of {total.total()} findings {total['holds']} hold" in changes
     assert f"now {explained} of the {failing} that do not hold or depend on the world are" in changes
-    of = [count(paper) for paper in ("wsmeter/", "occupancy/", "crossplatform/")]
+    of = [count(paper) for paper in ("wsmeter/", "occupancy/", "crossplatform/", "gwp/")]
     assert [one.total() - one["holds"] for one in of][1] == 1
     readme = re.sub(r"\]\([^)]*\)|\[", "", text("README.md"))
     assert f"WSMeter's {of[0].total()} findings {of[0]['holds']} hold" in readme
     assert f"operational laws' {of[1].total()} all but one" in readme
     assert f"cross-platform prediction's {of[2].total()} only {of[2]['holds']}" in readme
+    assert of[3].total() - of[3]["holds"] == 7
+    assert f"of profiling's {of[3].total()} all but seven" in readme
 
 
 def test_prose_names_what_is_not_explained():
