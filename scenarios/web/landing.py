@@ -18,7 +18,7 @@ from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import first_and_last_day, listed, marked, unit_of, with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather
 from scenarios.web.site import ProfileSite, WebPage
-from scenarios.web.timeline import SharesOverTime, timeline
+from scenarios.web.timeline import SharesOverTime, moment_text, timeline
 from scenarios.web.watch import AlarmingView, alarming
 
 _HOME_ROWS, _CHANGES = 8, 10
@@ -97,7 +97,7 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
     )
     _, value = site.database.total(query)
     view = HomeView(
-        sentence=_sentence(fleet, samples, len(site.events)),
+        sentence=_sentence(fleet, samples, len(site.events), site.database.origin_s),
         facts=facts(site),
         event=words,
         says=f"{event_quantity(value, event, unit_of(site, event))} in the fleet",
@@ -183,10 +183,11 @@ def _compared(rows: pd.DataFrame, key: str, days: Mapping[str, str], title: str,
     return marked(rows, with_interval(of_frame(shown, title, {key: link}, bar="")))
 
 
-def _sentence(fleet: pd.DataFrame, samples: int, events: int) -> str:
+def _sentence(fleet: pd.DataFrame, samples: int, events: int, origin_s: float | None) -> str:
     """Return in a line what was profiled."""
-    days = sorted(set((fleet["start_s"] // DAY_S).astype(int)))
-    time = f"on day {days[0]}" if len(days) == 1 else f"from day {days[0]} to day {days[-1]}"
+    ends_s = fleet["start_s"].agg(["min", "max"]) // DAY_S * DAY_S
+    first, last = (moment_text(float(day_s), origin_s).removesuffix("T00:00Z") for day_s in ends_s)
+    time = f"on {first}" if first == last else f"from {first} to {last}"
     platforms, places = (len(set(fleet[name].astype(str)) - {""}) for name in ("platform", "datacentre"))
     of = f" of {plural(platforms, 'platform')}" * bool(platforms) + f" in {plural(places, 'data centre')}" * bool(
         places

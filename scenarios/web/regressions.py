@@ -17,6 +17,7 @@ from scenarios.views.tables import Row, beside, of_frame
 from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.site import ProfileSite, WebPage
+from scenarios.web.timeline import moment_text
 
 _SHOWN = ["function", "goes with", "factor", "interval", "cost_share", "p_value"]
 _BOTH_SIDES = frozenset({"application", "platform", "datacentre"})
@@ -36,9 +37,9 @@ class RegressView:
     event: str
     texts: Mapping[str, str]
     """Criteria as they were written."""
-    days: list[int]
-    """Days between which visits can be parted."""
-    day: int
+    days: dict[int, str]
+    """Days between which visits can be parted, with their names."""
+    day: str
     """The first."""
     span: list[str]
     alarms: Table | None = None
@@ -72,12 +73,14 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
         raise RefusedError(problems)
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
+    origin_s = site.database.origin_s
+    days = {int(day): _day(float(day), origin_s) for day in np.unique(start)}
     view = RegressView(
         at=texts_given.get("at", ""),
         event=event,
         texts=texts,
-        days=sorted(set(start.tolist()))[1:],
-        day=int(start.min()),
+        days=dict(list(days.items())[1:]),
+        day=next(iter(days.values())),
         span=_span(visits["start_s"]),
     )
     if at_s is None:
@@ -99,14 +102,14 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
         cells = tuple(Cell("flame graph", href=flames(row)) for row in rows.to_dict("records"))
         return beside(table, "see", cells)
 
-    at = at_s / DAY_S
+    when = _day(at_s / DAY_S, origin_s)
     view = replace(
         view,
-        sides=of_frame(_sides(visits, at), "What is compared"),
-        alarms=linked(regression.alarms, f"Functions that became more expensive at day {at:g}"),
+        sides=of_frame(_sides(visits, at_s, when), "What is compared"),
+        alarms=linked(regression.alarms, f"Functions that became more expensive at {when}"),
         verdict=regression.verdict(),
         could_find=regression.could_find(),
-        improvements=linked(regression.improvements, f"Functions that became cheaper at day {at:g}"),
+        improvements=linked(regression.improvements, f"Functions that became cheaper at {when}"),
         cheaper=regression.cheaper(),
     )
     return WebPage("regress.html", "Regressions", view)
@@ -153,13 +156,18 @@ def _span(start_s: "pd.Series[float]") -> list[str]:
     return [*words, f"{(first + last) / 2:.6g}d"] if words[0] != words[1] else []
 
 
-def _sides(visits: pd.DataFrame, at: float) -> pd.DataFrame:
+def _day(day: float, origin_s: float | None) -> str:
+    """Return a time by its day, which may have a fraction, or as a point in time where that is known."""
+    return f"day {day:g}" if origin_s is None else moment_text(day * DAY_S, origin_s).removesuffix("T00:00Z")
+
+
+def _sides(visits: pd.DataFrame, at_s: float, when: str) -> pd.DataFrame:
     """Return the visits and machines of both sides."""
-    late = visits["start_s"] >= at * DAY_S
+    late = visits["start_s"] >= at_s
     sides = visits.groupby(late)["machine"].agg(["size", "nunique"]).sort_index()
     return pd.DataFrame(
         {
-            "side": [f"{'from' if after else 'before'} day {at:g}{' on' if after else ''}" for after in sides.index],
+            "side": [f"{'from' if after else 'before'} {when}{' on' if after else ''}" for after in sides.index],
             "visits": sides["size"].to_numpy(),
             "machines": sides["nunique"].to_numpy(),
         }

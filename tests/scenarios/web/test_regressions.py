@@ -95,12 +95,12 @@ def test_a_day_that_parts_nothing_is_refused(pages):
     assert "/regress" in harmless(ask(pages, "/")).all("a", "href")
 
 
-def days(folder, starts):
+def days(folder, starts, machines=10):
     """The page of an import of files that began at these days, without a time."""
     for at, day in enumerate(starts):
         file = replace(profile_of([Measure("samples")], [((Frame("f", "a"),), (30 + at,))]), start_s=day * 86400.0)
         (folder / f"{at}.pb.gz").write_bytes(write_pprof(file))
-    import_files(sorted(folder.glob("*.pb.gz")), folder / "made", machines=10)
+    import_files(sorted(folder.glob("*.pb.gz")), folder / "made", machines=machines)
     return " ".join("".join(harmless(ask(application(folder / "made"), "/regress")).said).split())
 
 
@@ -115,3 +115,13 @@ def test_a_time_within_the_only_day_is_named_and_taken(tmp_path):
     said = days(tmp_path, [20_000, 20_000, 20_000.5, 20_000.5])
     (time,) = re.findall(r"a time between them, such as (\S+), sets", said)
     assert ask(application(tmp_path / "made"), f"/regress?at={time}").status == 200
+
+
+def test_days_of_an_import_have_dates(tmp_path):
+    said = days(tmp_path, [20_000] * 5 + [20_001.5] * 5, 100)
+    assert "before and after 2024-10-05" in said
+    pages = application(tmp_path / "made")
+    assert "profiled from 2024-10-04 to 2024-10-05 by 10 visits" in " ".join(ask(pages, "/").text.split())
+    sides = ask(pages, "/regress?at=1.5d").text
+    assert "before 2024-10-05T12:00Z" in sides
+    assert not re.findall("day 1.*", sides)
