@@ -33,7 +33,7 @@ Event = Annotated[
     str | None, typer.Option(metavar="EVENT", help="Event; by default cycles, or the first of a profile without them.")
 ]
 Top = Annotated[int | None, written(count_or_all, "N", help="Rows to print, or all.")]
-_POINT = "of imported files also such as 2026-05-01T12:00Z (UTC without a zone)"
+_POINT = "of imported files also such as 2026-05-01T12:00Z (UTC without a zone) or seconds since 1970"
 Since = Annotated[
     float | None,
     written(moment_or_point, "TIME", help=f"Visits from this time on, such as 2d or 36h; {_POINT}."),

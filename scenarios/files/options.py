@@ -27,6 +27,10 @@ _LEAST_HZ, _MOST_HZ = 1e6, 1e11
 _DATED = re.compile(r"\d{4}-\d\d-\d\d|\d{8}T")
 """How a point in time begins."""
 _EPOCH = datetime(1970, 1, 1)
+_NEVER_S = (datetime.max - _EPOCH).total_seconds()
+"""The calendar ends with the year 9999."""
+_SINCE_1970_S = 1e8
+"""A bare number from three years on counts from 1970, as in tables (`analysis.tables.quantities.times_s`)."""
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
@@ -262,22 +266,26 @@ class PointInTime(float):
 
 
 def moment_or_point(option: str, text: str) -> float:
-    """Return seconds since the start, written as a `duration`, or a point in time in ISO 8601, UTC without a zone.
+    """Return seconds since the start, written as a `duration`, or a point in time.
+
+    That is written in ISO 8601, UTC without a zone, or as a number from 10⁸ on: seconds, ms, µs or ns since 1970.
 
     Examples
     --------
     >>> moment_or_point("--since", "2d"), moment_or_point("--since", "1970-01-02T02:00+01:00")
     (172800.0, 90000.0)
+    >>> moment_or_point("--since", "1777593600000")
+    1777593600.0
     """
-    value = _seconds(text)
-    if 0 <= value < math.inf:
+    value, since_1970 = _seconds(text), _float(text) >= _SINCE_1970_S
+    if 0 <= value < math.inf and not since_1970:
         return value
     import pandas as pd
 
     from analysis.tables.quantities import times_s
 
     (since_1970_s,), _ = times_s(pd.Series([text.strip()]))
-    if not (_DATED.match(text.strip()) and math.isfinite(since_1970_s)):
+    if not ((since_1970 or _DATED.match(text.strip())) and math.isfinite(since_1970_s)):
         kinds = "36h, 2d or 86400 (seconds), or for imported files such as 2026-05-01T12:00Z"
         refuse(option, f"should be a time such as {kinds}", text)
     return PointInTime(since_1970_s)
@@ -313,7 +321,7 @@ def time_text(time_s: float, origin_s: float | None) -> str:
     >>> time_text(5400.0, None), time_text(5400.0, 86400.0), time_text(5400.5, 86400.0)
     ('90min', '1970-01-02T01:30Z', '1970-01-02T01:30:00.500Z')
     """
-    if origin_s is None:
+    if origin_s is None or origin_s + time_s >= _NEVER_S:
         return typed("TIME", time_s)
     milliseconds = round(1e3 * (origin_s + time_s))
     stamp = _EPOCH + timedelta(milliseconds=milliseconds)

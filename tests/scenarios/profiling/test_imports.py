@@ -390,6 +390,7 @@ def test_times_of_an_import_may_be_points_in_time(tmp_path, capsys):
         ("2026-05-01T13:00+02:00", "30h", 120),
         ("12h", "2026-05-02T06:00:00Z", 120),
         (None, "2026-05-01T12:00", 60),
+        (f"{MAY_S + 43_200:.0f}", f"{MAY_S + 86_400:.0f}000", 120),
     ):
         ends = [option for pair in (("--since", since), ("--until", until)) if pair[1] for option in pair]
         for paths in ([tmp_path / "made"], files):
@@ -406,6 +407,8 @@ def test_times_of_an_import_may_be_points_in_time(tmp_path, capsys):
         (["--since", "2d", "--until", "2026-05-02"], "--until: until should be after since, 2026-05-03T00:00Z"),
         (["--since", "2026-05-32"], "--since: should be a time such as 36h, 2d or 86400 (seconds), or for imported"),
         (["--until", "nan"], "--until: should be a time such as"),
+        (["--since", "1e300"], "--since: should be a time such as"),
+        (["--since", "99999999999d"], "visits are from 2026-05-01T06:00Z to 2026-05-02T06:00Z, got 99999999999d"),
         (["--until", "May"], "--until: should be a time such as"),
     ):
         code, printed = run(["profile", "query", made, *options], capsys)
