@@ -123,7 +123,9 @@ def _dealt(counts: Ints, need: Ints, worth: Floats, order: Ints, rank: Ints) -> 
     machines, jobs = counts.shape
     bundles = len(rank)
     lacking = np.empty((bundles, jobs), np.int64)
-    lacking[:] = need
+    for b in range(bundles):
+        for j in range(jobs):
+            lacking[b, j] = need[j]
     size, dealt = np.zeros(bundles, np.int64), np.zeros(machines, np.int64)
     larger = machines % bundles
     for machine in order:

@@ -20,6 +20,7 @@ import numpy as np
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators import crossover
+from analysis.effects.linear_systems import solved
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from models.arrays import Bools, Floats, Ints
@@ -303,6 +304,15 @@ def _sums(cells: JobMachineSums, used: int, clusters: Ints) -> CellSums:
     )
 
 
+@njit(cache=False)
+def _count(cluster: Ints) -> int:
+    """Return how many clusters there are, numbered from 0; `max` of an array compiles for seconds."""
+    count = 0
+    for number in cluster:
+        count = max(count, number + 1)
+    return count
+
+
 @njit(cache=True)
 def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, out: Floats) -> None:
     """Write change, standard error and degrees of freedom of each variant and draw into `out`, (H, R, 3)."""
@@ -311,7 +321,7 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
     wider, left = np.ones(size), np.ones(size)
     for v in range(variants.covariates.size):
         for h in range(variants.first[v], variants.first[v + 1]):
-            wider[h], left[h] = cost_of_slopes(variants.covariates[v], sums.cluster.max() + 1)
+            wider[h], left[h] = cost_of_slopes(variants.covariates[v], _count(sums.cluster))
     for begin in range(0, total, BLOCK):
         many = min(BLOCK, total - begin)
         block = _block(sums, errors, variants, many)
@@ -324,7 +334,8 @@ def draws(sums: CellSums, treated: Bools, errors: Errors, variants: Variants, ou
                 with_it[0, h, b], with_it[1, h, b], hidden[h, b] = spread[0, h, 0], spread[1, h, 0], fit.hidden[h]
             if not errors.known:
                 _remember(block, b, draw, fit, variants)
-                block.change[:, b] = out[:, begin + b, 0]
+                for h in range(size):
+                    block.change[h, b] = out[h, begin + b, 0]
         without = np.zeros((2, size, many)) if errors.known else _controls(sums, block, errors, variants)
         for h in range(size):
             for b in range(many):
@@ -494,7 +505,7 @@ def _solve(xx: Floats, xy: Floats, slopes: Floats) -> None:
     ridged = xx[: slopes.size, : slopes.size].copy()
     for k in range(slopes.size):
         ridged[k, k] += _RIDGE * max(xx[k, k], 0.0) + _TINY
-    solution = np.linalg.solve(ridged, xy[: slopes.size])
+    solution = solved(ridged, xy[: slopes.size])
     for k in range(slopes.size):
         slopes[k] = solution[k]
 
@@ -513,7 +524,7 @@ def pulls(cell_cluster: Ints, per_instance: Floats, rows: Floats, covariates: in
     rows : (2, C, 3 + 2 K)
     covariates : K
     """
-    clusters, cells = (cell_cluster.max() + 1 if cell_cluster.size else 0), cell_cluster.size
+    clusters, cells = _count(cell_cluster), cell_cluster.size
     x, out = np.zeros((clusters, covariates)), np.zeros((2, cells, 2 * covariates))
     for c in range(cells):
         for k in range(covariates):
@@ -554,13 +565,13 @@ def _cluster_products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
 @njit(cache=False)
 def _move(sums: CellSums, xx: Floats, xy: Floats, slopes: Floats) -> None:
     """Move slopes between instances towards those between clusters, which are what the estimate's error rests on."""
-    used, clusters = slopes.size, sums.cluster.max() + 1
+    used, clusters = slopes.size, _count(sums.cluster)
     ridged, rest = xx[:used, :used].copy(), xy[:used].copy()
     for k in range(used):
         for m in range(used):
             rest[k] -= xx[k, m] * slopes[m]
         ridged[k, k] += SLOPE_PRIOR / clusters * sums.cluster_xx[k, k] + _TINY * max(sums.cluster_xx[k, k], 1e-200)
-    solution = np.linalg.solve(ridged, rest)
+    solution = solved(ridged, rest)
     for k in range(used):
         slopes[k] += solution[k]
 
@@ -662,7 +673,7 @@ def _pooled(
 @njit(cache=False)
 def _numbered(cluster: Ints) -> tuple[Ints, int]:
     """Return the clusters of a draw numbered in the order in which they first come, (n,), and how many there are."""
-    number, places, total = np.full(cluster.max() + 1 if cluster.size else 0, -1), np.empty(cluster.size, np.int64), 0
+    number, places, total = np.full(_count(cluster), -1), np.empty(cluster.size, np.int64), 0
     for i in range(cluster.size):
         if number[cluster[i]] < 0:
             number[cluster[i]] = total
@@ -702,7 +713,7 @@ def _treated(sums: CellSums, draw: Draw, fit: Fit, variants: Variants, leverage:
 def _controls(sums: CellSums, block: DrawBlock, errors: Errors, variants: Variants) -> Floats:
     """Return the sums of squares and numbers of clusters of the machines without the feature, (2, H, B)."""
     machines, many = block.control.shape
-    residuals = np.zeros((sums.cluster.max() + 1, variants.pooling.size, many))
+    residuals = np.zeros((_count(sums.cluster), variants.pooling.size, many))
     weights = np.zeros(residuals.shape)
     own = MachineSums(np.zeros(residuals.shape[1:]), np.zeros(residuals.shape[1:]))
     scratch = Scratch(np.zeros(many), np.zeros(many), np.zeros(many))

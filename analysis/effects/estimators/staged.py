@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from analysis.effects.cells import NEVER, JobMachineSums, StageSums
+from analysis.effects.linear_systems import solved
 from analysis.effects.observations import Design
 from analysis.effects.per_job import between
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
@@ -154,7 +155,7 @@ def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
     if covariates > 0:
         for k in range(covariates):
             xx[k, k] += _RIDGE * xx[k, k] + _TINY
-        slope = np.linalg.solve(xx, xy).astype(np.float64)
+        slope = solved(xx, xy)
     adjusted, mean = np.zeros(cells), np.zeros((jobs, stages, 2))
     for c in range(cells):
         j, t = sums.job[c], sums.stage[c]
