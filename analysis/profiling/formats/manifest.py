@@ -72,7 +72,8 @@ def read_manifest(path: Path) -> tuple[dict[Path, ManifestEntry], list[str]]:
     Raises
     ------
     FileError
-        With every fault: a file that is not there or is named twice, a time that is none.
+        With every fault: a file that is named twice, a time that is none. Files that are not there are faults beside
+        others only: by themselves they are left to the import, which leaves them out.
     OSError
         If it cannot be read.
 
@@ -95,7 +96,7 @@ def read_manifest(path: Path) -> tuple[dict[Path, ManifestEntry], list[str]]:
     start_s, length_s = _starts(cells), _lengths(cells)
     faults = [*_of_files(cells, files), *_of_numbers(cells, _START, start_s), *_of_numbers(cells, _DURATION, length_s)]
     if faults:
-        raise FileError(faults, str(path))
+        raise FileError([*faults, *_absent(cells, files)], str(path))
     keys = [name for name in texts if name not in KNOWN]
     entries = {
         file: ManifestEntry(
@@ -144,17 +145,23 @@ def _of_header(cells: FileCells) -> Iterator[FileFault]:
 
 
 def _of_files(cells: FileCells, files: list[Path]) -> Iterator[FileFault]:
-    """Yield the files that are not there, are no files, or are named twice."""
+    """Yield the files that are folders or named twice, and cells that name none."""
     lines, position = dict[Path, int](), cells.position(_FILE)
     for line, file, text in zip(cells.lines.tolist(), files, cells.text(_FILE), strict=True):
         first = lines.setdefault(file.resolve(), line)
         if not text:
             yield FileFault(line, position, _FILE, "should name a file", '""')
-        elif not file.is_file():
-            problem = "should be a file, not a folder" if file.is_dir() else f"is not there: {file}"
-            yield FileFault(line, position, _FILE, problem, f'"{text}"')
+        elif file.is_dir():
+            yield FileFault(line, position, _FILE, "should be a file, not a folder", f'"{text}"')
         elif first != line:
             yield FileFault(line, position, _FILE, f"should be there once, and is in line {first}", f'"{text}"')
+
+
+def _absent(cells: FileCells, files: list[Path]) -> Iterator[FileFault]:
+    """Yield the files that are not there."""
+    for line, file, text in zip(cells.lines.tolist(), files, cells.text(_FILE), strict=True):
+        if not file.exists():
+            yield FileFault(line, cells.position(_FILE), _FILE, f"is not there: {file}", f'"{text}"')
 
 
 def _starts(cells: FileCells) -> Floats:

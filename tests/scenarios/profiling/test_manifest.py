@@ -8,6 +8,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.query import Query
 from analysis.tables.faults import FileError
+from models.errors import InputError
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
 from scenarios.profiling.files import import_files
@@ -146,6 +147,19 @@ def test_all_faults_of_a_manifest_are_told_with_their_places(tmp_path):
         f'6:4: duration_s: {length}, got "0"',
     ]
     assert not (tmp_path / "made").exists()
+
+
+def test_a_file_that_is_not_there_is_left_out_and_all_of_them_are_a_fault(tmp_path):
+    write(tmp_path, "a.pb", 10)
+    table = manifest(tmp_path, "file,machine", "a.pb,web-1", "gone.pb,web-2")
+    made = tmp_path / "made"
+    assert f"left out: {tmp_path / 'gone.pb'}: is not there" in import_files([], made, manifest=table).notes
+    assert shares(made, "machine") == {"web-1": 10}
+    (tmp_path / "a.pb").unlink()
+    with pytest.raises(InputError) as caught:
+        import_files([], tmp_path / "none", manifest=table)
+    assert str(caught.value).splitlines() == [f"{tmp_path / name}: is not there" for name in ("a.pb", "gone.pb")]
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
