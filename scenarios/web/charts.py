@@ -2,11 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 OTHER = "all others"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP, _TOP = 720.0, 220.0, 40.0, 24.0, 0.12, 8.0
+_LETTER, _SPACE = 6.5, 8.0
+"""Width of a letter of a label, and between two labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,14 @@ class Chart:
     y_labels: tuple[tuple[float, str], ...]
 
 
-def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
+def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7, text: Callable[[int], str] = "day {}".format) -> Chart:
     """Return shares over days as stacked bars: what was there first in the first colour, what came last in the second.
 
     Parameters
     ----------
     rows : day, series, value
     most : series drawn, the largest in all; the rest are drawn as one
+    text : what a day is called
     """
     cells: dict[tuple[int, str], int] = defaultdict(int)
     totals: dict[str, int] = defaultdict(int)
@@ -62,10 +65,12 @@ def stacked(rows: Iterable[tuple[int, str, int]], most: int = 7) -> Chart:
                 below += value
                 top, size = _HEIGHT * (1 - below / whole), _HEIGHT * value / whole
                 x = _LEFT + pitch * (index + _GAP / 2)
-                says = f"day {day}: {name} {value / whole:.1%}"
+                says = f"{text(day)}: {name} {value / whole:.1%}"
                 bars.append(Bar(round(x, 2), round(top, 2), round(pitch * (1 - _GAP), 2), round(size, 2), series, says))
     y_labels = tuple((_HEIGHT * (1 - share), f"{share:.0%}") for share in (0.0, 0.5, 1.0))
-    return Chart(_WIDTH, _HEIGHT + _BOTTOM, tuple(drawn), tuple(bars), _x_labels(days, pitch), y_labels)
+    return Chart(
+        _WIDTH, _HEIGHT + _BOTTOM, tuple(drawn), tuple(bars), _x_labels(list(map(text, days)), pitch), y_labels
+    )
 
 
 def _newest_second(rows: Sequence[tuple[int, str, int]], names: Sequence[str]) -> list[str]:
@@ -101,15 +106,17 @@ class Lines:
     y_labels: tuple[tuple[float, str], ...]
 
 
-def lines(days: Sequence[int], series: Mapping[str, Sequence[float]]) -> Lines:
-    """Return values over days as lines from zero; days without a value are left out."""
+def lines(
+    days: Sequence[int], series: Mapping[str, Sequence[float]], text: Callable[[int], str] = "day {}".format
+) -> Lines:
+    """Return values over days, each with what it is called, as lines from zero; days without a value are left out."""
     known = [value for values in series.values() for value in values if math.isfinite(value)]
     most = max(known, default=1.0) or 1.0
     pitch = (_WIDTH - _LEFT) / max(1, len(days))
     places = {index: round(_LEFT + pitch * (index + 0.5), 2) for index in range(len(days))}
     dots = tuple(
         tuple(
-            Dot(places[index], _height(value / most), f"day {days[index]}: {name} {value:.4g}")
+            Dot(places[index], _height(value / most), f"{text(days[index])}: {name} {value:.4g}")
             for index, value in enumerate(values)
             if math.isfinite(value)
         )
@@ -117,13 +124,18 @@ def lines(days: Sequence[int], series: Mapping[str, Sequence[float]]) -> Lines:
     )
     paths = tuple(" ".join(f"{dot.x},{dot.y}" for dot in line) for line in dots)
     y_labels = tuple((_height(part), f"{part * most:.2g}") for part in (0.0, 0.5, 1.0))
-    return Lines(_WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(days, pitch), y_labels)
+    return Lines(
+        _WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(list(map(text, days)), pitch), y_labels
+    )
 
 
 def _height(part: float) -> float:
     return round(_TOP + (_HEIGHT - _TOP) * (1 - part), 2)
 
 
-def _x_labels(days: Sequence[int], pitch: float) -> tuple[tuple[float, str], ...]:
-    every = max(1, -(-len(days) // 15))
-    return tuple((round(_LEFT + pitch * (i + 0.5), 2), str(day)) for i, day in enumerate(days) if i % every == 0)
+def _x_labels(days: Sequence[str], pitch: float) -> tuple[tuple[float, str], ...]:
+    """Return days' names without the word, as many as have place side by side."""
+    short = [day.removeprefix("day ") for day in days]
+    pixels = max(map(len, short), default=1) * _LETTER + _SPACE
+    every = max(1, math.ceil(pixels / pitch), -(-len(days) // 15))
+    return tuple((round(_LEFT + pitch * (i + 0.5), 2), day) for i, day in enumerate(short) if i % every == 0)

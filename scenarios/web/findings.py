@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.charts import Chart, Lines, lines, stacked
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, gather, read
 from scenarios.web.site import ProfileSite, WebPage
+from scenarios.web.timeline import day_text
 
 _NAMES = {
     "previous": "distance",
@@ -71,7 +73,7 @@ class QuestionView:
 def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
     request = read(pairs, site.default(("day",)))
-    charts = []
+    charts, text = [], partial(day_text, origin_s=site.database.origin_s)
     for key in _ROLLED_OUT:
         shares = site.database.query(request.grouped("day", key).query)
         rows = [
@@ -79,8 +81,10 @@ def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
             for day, name, value in zip(shares["day"], shares[key], shares["value"], strict=True)
         ]
         listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
-        heads = tuple(replace(head, text=head.text.removeprefix("share ")) for head in listed.headings)
-        charts.append((key, stacked(rows), replace(listed, headings=heads)))
+        first, *rest = listed.headings
+        days = sorted({day for day, _, _ in rows})
+        heads = first, *(replace(head, text=text(day)) for head, day in zip(rest, days, strict=True))
+        charts.append((key, stacked(rows, text=text), replace(listed, headings=heads)))
     return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts))
 
 
@@ -104,20 +108,21 @@ def stability(site: ProfileSite, pairs: Pairs) -> WebPage:
         raise RefusedError(["by: days are compared and visits were drawn, so neither can be a key"])
     clustered = site.database.clustered(request.grouped(*request.query.by, "day").query, "visit")
     periods_of = periods(clustered, k=_entries(request.more.get("k")))
-    days = [int(day) for day in periods_of["day"]]
+    days, text = [int(day) for day in periods_of["day"]], partial(day_text, origin_s=site.database.origin_s)
     drawn = [
         ("Distance to the day before", ("previous", "previous_expected")),
         ("Distance to the mean of all days", ("mean", "mean_expected")),
         ("Entropy (nats)", ("entropy",)),
     ]
+    named = periods_of.assign(day=[text(day).removeprefix("day ") for day in days])
     view = StabilityView(
         request=request,
         suggestions=site.suggestions,
         charts=[
-            (title, lines(days, {_NAMES[name]: [float(value) for value in periods_of[name]] for name in names}))
+            (title, lines(days, {_NAMES[name]: [float(value) for value in periods_of[name]] for name in names}, text))
             for title, names in drawn
         ],
-        table=of_frame(periods_of, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
+        table=of_frame(named, f"{request.query.event} by {', '.join(request.query.by)}, day by day", bar=""),
     )
     return WebPage("stability.html", "Stability", view)
 

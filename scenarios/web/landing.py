@@ -18,7 +18,7 @@ from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.listing import first_and_last_day, listed, marked, unit_of, with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather
 from scenarios.web.site import ProfileSite, WebPage
-from scenarios.web.timeline import SharesOverTime, moment_text, timeline
+from scenarios.web.timeline import SharesOverTime, day_text, moment_text, timeline
 from scenarios.web.watch import AlarmingView, alarming
 
 _HOME_ROWS, _CHANGES = 8, 10
@@ -156,16 +156,17 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
     significant = functions["significant"] if "significant" in functions else pd.Series(dtype=bool)
     largest = functions[significant].head(_CHANGES) if len(significant) else functions.head(_CHANGES)
     pairs_of = [(side, f"day={day}") for side, day in days.items()]
+    called = {side: day_text(int(day), site.database.origin_s) for side, day in days.items()}
 
     def to_difference(row: Row) -> str:
         return PageQuery(query).only("function", str(row["function"])).grouped("application").url("/diff", pairs_of)
 
     view = ChangesView(
-        first=days["a"],
-        last=days["b"],
+        first=called["a"],
+        last=called["b"],
         event=event_name(query.event),
-        versions=_compared(moved, "runs", days, "What runs", to_rollouts),
-        functions=_compared(largest, "function", days, "Functions", to_difference),
+        versions=_compared(moved, "runs", called, "What runs", to_rollouts),
+        functions=_compared(largest, "function", called, "Functions", to_difference),
         compared=len(functions),
         beyond=int(significant.sum()),
         without=without,
@@ -175,8 +176,13 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
 
 
 def _compared(rows: pd.DataFrame, key: str, days: Mapping[str, str], title: str, link: Link) -> Table:
-    """Return changes as a table: key, share on the first and on the last day, change, half of its interval in words."""
-    columns = {"share_a": f"share_day_{days['a']}", "share_b": f"share_day_{days['b']}"}
+    """Return changes as a table: key, share on the first and on the last day, change, half of its interval in words.
+
+    Parameters
+    ----------
+    days : what side a and side b are called
+    """
+    columns = {f"share_{side}": f"share_{day}" for side, day in days.items()}
     shown = rows[[key, *columns, "change"]].rename(columns=columns)
     if "low" in rows:
         shown = shown.assign(interval=[f"±{50 * width:.2f} pp" for width in rows["high"] - rows["low"]])

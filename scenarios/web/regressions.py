@@ -17,7 +17,7 @@ from scenarios.views.tables import Row, beside, of_frame
 from scenarios.web.listing import with_interval
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, value_of
 from scenarios.web.site import ProfileSite, WebPage
-from scenarios.web.timeline import moment_text
+from scenarios.web.timeline import day_text
 
 _SHOWN = ["function", "goes with", "factor", "interval", "cost_share", "p_value"]
 _BOTH_SIDES = frozenset({"application", "platform", "datacentre"})
@@ -74,7 +74,7 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
     visits = visits_of_fleet(site.database)
     start = np.floor(visits["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
     origin_s = site.database.origin_s
-    days = {int(day): _day(float(day), origin_s) for day in np.unique(start)}
+    days = {int(day): day_text(float(day), origin_s) for day in np.unique(start)}
     view = RegressView(
         at=texts_given.get("at", ""),
         event=event,
@@ -102,7 +102,7 @@ def regress(site: ProfileSite, pairs: Pairs) -> WebPage:
         cells = tuple(Cell("flame graph", href=flames(row)) for row in rows.to_dict("records"))
         return beside(table, "see", cells)
 
-    when = _day(at_s / DAY_S, origin_s)
+    when = day_text(at_s / DAY_S, origin_s)
     view = replace(
         view,
         sides=of_frame(_sides(visits, at_s, when), "What is compared"),
@@ -154,11 +154,6 @@ def _span(start_s: "pd.Series[float]") -> list[str]:
     first, last = start_s.min() / DAY_S, start_s.max() / DAY_S
     words = [f"{day:.6g}" for day in (first, last)]
     return [*words, f"{(first + last) / 2:.6g}d"] if words[0] != words[1] else []
-
-
-def _day(day: float, origin_s: float | None) -> str:
-    """Return a time by its day, which may have a fraction, or as a point in time where that is known."""
-    return f"day {day:g}" if origin_s is None else moment_text(day * DAY_S, origin_s).removesuffix("T00:00Z")
 
 
 def _sides(visits: pd.DataFrame, at_s: float, when: str) -> pd.DataFrame:

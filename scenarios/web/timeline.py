@@ -290,6 +290,17 @@ def moment_text(time_s: float, origin_s: float | None) -> str:
     return f"day {day}" + (f" {rest // 3600:02d}:{rest % 3600 // 60:02d}" if rest else "")
 
 
+def day_text(day: float, origin_s: float | None) -> str:
+    """Return a time by its day, which may have a fraction, or as a point in time where that is known.
+
+    Examples
+    --------
+    >>> day_text(1.5, None), day_text(1, 1777593600.0), day_text(1.5, 1777593600.0)
+    ('day 1.5', '2026-05-02', '2026-05-02T12:00Z')
+    """
+    return f"day {day:g}" if origin_s is None else moment_text(day * DAY_S, origin_s).removesuffix("T00:00Z")
+
+
 def most_labels(origin_s: float | None) -> int:
     """Return how many times at most stand below a chart: points in time are long.
 

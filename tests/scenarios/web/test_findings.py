@@ -3,10 +3,14 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.questions.catalogue import QUESTIONS
+from models.arrays import DAY_S
 from scenarios.profiling import files as profile_files
 from scenarios.web import findings
 from scenarios.web.application import application
+from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.web_pages import ask, harmless
 
 
@@ -53,3 +57,20 @@ def test_a_profile_that_was_not_drawn_has_no_intervals_and_says_why(tmp_path):
     page = harmless(ask(application(tmp_path / "made"), "/query"))
     assert not {"low", "high"} & set(page.said)
     assert "no collector drew these machines at random" in "".join(page.said)
+
+
+def test_days_of_an_import_are_told_by_their_dates(tmp_path):
+    """Changes over time, roll-outs and stability counted days from the first file; addresses still do."""
+    for day in range(3):
+        stacks = [((Frame("f", "a"), Frame("main", "a")), (50 + 200 * day,)), ((Frame("g", "a"),), (100,))]
+        profile = replace(profile_of([Measure("samples")], stacks), start_s=1777593600.0 + DAY_S * day)
+        (tmp_path / f"{day}.pb.gz").write_bytes(write_pprof(profile))
+    profile_files.import_files(sorted(tmp_path.glob("*.gz")), tmp_path / "made")
+    pages = application(tmp_path / "made")
+    changes = harmless(ask(pages, "/changes"))
+    assert "2026-05-03 beside 2026-05-01: " in "".join(changes.said)
+    assert {"share 2026-05-01", "share 2026-05-03"} <= set(changes.said)
+    for address in ("/rollouts?by=function", "/stability?by=function"):
+        text = harmless(ask(pages, address))
+        assert {"2026-05-01", "2026-05-02", "2026-05-03"} <= set(text.said)
+        assert "day 0" not in "".join(text.said)
