@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.profiling.query import DIMENSIONS, QueryError, unknown
+from analysis.profiling.query import DIMENSIONS, QueryError, is_label, unknown
 from analysis.profiling.questions.catalogue import QUESTIONS
 from analysis.profiling.questions.question import Question, Value
 from analysis.profiling.stability import periods
@@ -28,6 +28,8 @@ _NAMES = {
 PATH = "question in the path"
 """Name under which the name of a question arrives; no URL can say it as a parameter of its own."""
 _ROLLED_OUT = ("compiler", "kernel", "platform", "revision")
+_MOST_VERSIONS = 30
+"""Labels of more values are no versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class RolloutsView:
     request: PageQuery
     suggestions: list[str]
     charts: list[tuple[str, Chart, Table]]
+    unknown: list[str]
+    """Of what no sample says anything."""
     action: str = "/rollouts"
 
 
@@ -71,21 +75,25 @@ class QuestionView:
 
 
 def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
-    """Return which compilers, kernels, platforms and revisions took which share of an event, day by day."""
+    """Return which compilers, kernels, platforms, revisions and labels took which share of an event, day by day."""
     request = read(pairs, site.default(("day",)))
-    charts, text = [], partial(day_text, origin_s=site.database.origin_s)
-    for key in _ROLLED_OUT:
+    charts, absent, text = [], list[str](), partial(day_text, origin_s=site.database.origin_s)
+    labels = [name for name, count in site.counts.items() if is_label(name) and count <= _MOST_VERSIONS]
+    for key in (*_ROLLED_OUT, *labels):
         shares = site.database.query(request.grouped("day", key).query)
         rows = [
             (int(day), str(name), int(value))
             for day, name, value in zip(shares["day"], shares[key], shares["value"], strict=True)
         ]
+        if not any(name for _, name, _ in rows):
+            absent.append(key)
+            continue
         listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
         first, *rest = listed.headings
         days = sorted({day for day, _, _ in rows})
         heads = first, *(replace(head, text=text(day)) for head, day in zip(rest, days, strict=True))
         charts.append((key, stacked(rows, text=text), replace(listed, headings=heads)))
-    return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts))
+    return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts, absent))
 
 
 def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:

@@ -61,16 +61,21 @@ def test_a_profile_that_was_not_drawn_has_no_intervals_and_says_why(tmp_path):
 
 def test_days_of_an_import_are_told_by_their_dates(tmp_path):
     """Changes over time, roll-outs and stability counted days from the first file; addresses still do."""
+    start_s, lines = 1777593600.0, ["file,start,version"]
     for day in range(3):
         stacks = [((Frame("f", "a"), Frame("main", "a")), (50 + 200 * day,)), ((Frame("g", "a"),), (100,))]
-        profile = replace(profile_of([Measure("samples")], stacks), start_s=1777593600.0 + DAY_S * day)
-        (tmp_path / f"{day}.pb.gz").write_bytes(write_pprof(profile))
-    profile_files.import_files(sorted(tmp_path.glob("*.gz")), tmp_path / "made")
+        (tmp_path / f"{day}.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], stacks)))
+        lines.append(f"{day}.pb.gz,{start_s + DAY_S * day},v{day // 2}")
+    (tmp_path / "files.csv").write_text("\n".join(lines))
+    profile_files.import_files([], tmp_path / "made", manifest=tmp_path / "files.csv")
     pages = application(tmp_path / "made")
     changes = harmless(ask(pages, "/changes"))
     assert "2026-05-03 beside 2026-05-01: " in "".join(changes.said)
     assert {"share 2026-05-01", "share 2026-05-03"} <= set(changes.said)
-    for address in ("/rollouts?by=function", "/stability?by=function"):
+    for address in ("/rollouts", "/stability?by=function"):
         text = harmless(ask(pages, address))
         assert {"2026-05-01", "2026-05-02", "2026-05-03"} <= set(text.said)
         assert "day 0" not in "".join(text.said)
+    said = "".join(harmless(ask(pages, "/rollouts")).said)
+    assert "No sample here says its compiler, kernel, platform, revision." in said
+    assert "Label.version" in said
