@@ -149,8 +149,9 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
             places.fits[-1 - log.job[e]] = places.state[-1 - log.job[e]] == GONE
             places.state[-1 - log.job[e]] = GONE
         first = last + 1
-    for i in np.flatnonzero(places.state == SERVING):
-        places.attained[i] += log.clock_s[-1] - places.since[i]
+    for i in range(n):
+        if places.state[i] == SERVING:
+            places.attained[i] += log.clock_s[-1] - places.since[i]
     return Attained(places.attained, places.fits, places.rate)
 
 
@@ -159,7 +160,7 @@ def _zeros(n: int) -> tuple[Ints, Floats, Floats]:
     return np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _vacate(places: RankedState, log: EventLog, first: int, last: int) -> int:
     """Let those leave that are in service when they are to; return how many are to leave."""
     departures = 0
@@ -196,12 +197,13 @@ def _occupy(places: RankedState, waiting: Ranks, serving: Ranks, batch: Instant)
 def _leaving(log: EventLog) -> Ints:
     """Return the event with which each request leaves; as many as there are if it never does."""
     leaves = np.full(log.requests, len(log.job))
-    for e in np.flatnonzero(log.job < 0):
-        leaves[-1 - log.job[e]] = e
+    for e in range(len(log.job)):
+        if log.job[e] < 0:
+            leaves[-1 - log.job[e]] = e
     return leaves
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _last_at_once(log: EventLog, first: int) -> int:
     """Return the last event at the time of the first."""
     last = first
@@ -284,8 +286,9 @@ def shared(log: EventLog, servers: int) -> Attained:
             i = -1 - i
             attained[i], rate[i], joined[i] = received - joined[i], min(1.0, servers / present), -1.0
             present -= 1
-    for i in np.flatnonzero(joined >= 0.0):
-        attained[i] = received - joined[i]
+    for i in range(n):
+        if joined[i] >= 0.0:
+            attained[i] = received - joined[i]
     return Attained(attained, np.ones(n, dtype=np.bool_), rate)
 
 
@@ -304,7 +307,9 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
     final_s = log.clock_s[m - 1] if m > 0 else 0.0
     span_s, busy = final_s - (log.clock_s[0] if m > 0 else 0.0), 0
     stays = _stay(log)
-    for i in np.flatnonzero(stays)[::-1]:
+    for i in range(n - 1, -1, -1):
+        if not stays[i]:
+            continue
         if busy == servers:
             _displace(waiting, serving, base, state, 0.0)
             busy -= 1
@@ -374,8 +379,9 @@ def levelled(log: EventLog, servers: int, tolerance_s: float = 0.0) -> Attained:
             attained[i], fits[i], present[i] = level_s[group], free > 0, False
             rate[i] = min(1.0, free / (size[group] + alike)) if free > 0 else 1.0
             size[group] -= 1
-    for i in np.flatnonzero(present):
-        attained[i] = level_s[_find(groups.parent, int(i))]
+    for i in range(n):
+        if present[i]:
+            attained[i] = level_s[_find(groups.parent, i)]
     return Attained(attained, fits, rate)
 
 
@@ -410,8 +416,9 @@ def rotated(log: EventLog, servers: int, quantum_s: float, tolerance_s: float) -
         if busy < servers and turns.queue.mark[COUNT] > 0:
             _begin(turns, now_s + quantum_s, given)
             busy += 1
-    for i in np.flatnonzero(turns.state == SERVING):
-        turns.attained[i] += given - turns.since[i]
+    for i in range(n):
+        if turns.state[i] == SERVING:
+            turns.attained[i] += given - turns.since[i]
     return Attained(turns.attained, fits, np.ones(n))
 
 
@@ -448,7 +455,7 @@ def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, ago: floa
     heappush(waiting, (base[most], most))
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _serve(groups: Groups, depth: int, servers: int, left_s: float) -> int:
     """Let the topmost groups be served for a time; return the stack's depth."""
     level_s, stack = groups.level_s, groups.stack
@@ -476,7 +483,7 @@ def _serve(groups: Groups, depth: int, servers: int, left_s: float) -> int:
     return depth
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _share_out(groups: Groups, depth: int, servers: int) -> tuple[int, int, int, float]:
     """Give servers to groups from the top, dropping empty ones.
 
@@ -496,7 +503,7 @@ def _share_out(groups: Groups, depth: int, servers: int) -> tuple[int, int, int,
     return depth, at, part, share
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _close(stack: Ints, depth: int, at: int) -> int:
     """Take the group at a place out of the stack; return the new depth."""
     for place in range(at, depth - 1):
@@ -504,7 +511,7 @@ def _close(stack: Ints, depth: int, at: int) -> int:
     return depth - 1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _find(parent: Ints, i: int) -> int:
     """Return the name of the group of request i, with path halving (Tarjan and van Leeuwen 1984)."""
     while parent[i] != i:
@@ -517,14 +524,15 @@ def _find(parent: Ints, i: int) -> int:
 def _turns(log: EventLog) -> Turns:
     """Return the state before the first event."""
     n, leaves_s = log.requests, np.full(log.requests, np.inf)
-    for e in np.flatnonzero(log.job < 0):
-        leaves_s[-1 - log.job[e]] = log.time_s[e]
+    for e in range(len(log.job)):
+        if log.job[e] < 0:
+            leaves_s[-1 - log.job[e]] = log.time_s[e]
     queue = RingQueue(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
     slices = RingQueue(np.empty(n + 1, dtype=np.int64), np.zeros(3, dtype=np.int64))
     return Turns(np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n), np.zeros(n), leaves_s, queue, slices)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _end_slices(turns: Turns, gap: Gap, quantum_s: float, tolerance_s: float) -> None:
     """End the slices that end before the next event: their requests go to the end of the queue, if anyone waits."""
     slices, state, ends_s = turns.slices, turns.state, turns.ends_s
@@ -545,7 +553,7 @@ def _end_slices(turns: Turns, gap: Gap, quantum_s: float, tolerance_s: float) ->
             _begin(turns, ends_s[i] + quantum_s, given)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _wait(turns: Turns, i: int) -> None:
     """Let a request wait at the end of the queue."""
     turns.state[i] = WAITING
@@ -553,7 +561,7 @@ def _wait(turns: Turns, i: int) -> None:
     _queue_up(turns.queue, i)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _begin(turns: Turns, ends_s: float, given: float) -> None:
     """Give a slice to the first one that waits; someone does."""
     i = _take_first(turns.queue)
@@ -564,14 +572,14 @@ def _begin(turns: Turns, ends_s: float, given: float) -> None:
     _queue_up(turns.slices, i)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _queue_up(ring: RingQueue, i: int) -> None:
     """Put a request behind the last."""
     ring.request[ring.mark[TAIL]] = i
     ring.mark[TAIL] = (ring.mark[TAIL] + 1) % len(ring.request)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _take_first(ring: RingQueue) -> int:
     """Take the first request."""
     i = ring.request[ring.mark[HEAD]]

@@ -52,7 +52,7 @@ def line(capacity: int, servers: int) -> QueueState:
     )  # fmt: skip
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     """Add to a heap of `n` that is ordered by (key, row)."""
     hole = n
@@ -65,7 +65,7 @@ def _push(key: Floats, row: Ints, n: int, new_key: float, new_row: int) -> None:
     key[hole], row[hole] = new_key, new_row
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _pop(key: Floats, row: Ints, n: int) -> None:
     """Remove the least of a heap of `n` that is ordered by (key, row)."""
     last, last_row, hole, below, end = key[n - 1], row[n - 1], 0, 1, n - 1
@@ -80,7 +80,7 @@ def _pop(key: Floats, row: Ints, n: int) -> None:
     key[hole], row[hole] = last, last_row
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _occupy(end_s: Floats, serving: Ints, busy: int, end: float, row: int) -> None:
     """Put a job on a free server; `busy` others are sorted so that the next to leave is last."""
     hole = busy
@@ -90,14 +90,14 @@ def _occupy(end_s: Floats, serving: Ints, busy: int, end: float, row: int) -> No
     end_s[hole], serving[hole] = end, row
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _release(end_s: Floats, serving: Ints, busy: int, place: int) -> None:
     """Take the job at that place off its server."""
     for i in range(place, busy - 1):
         end_s[i], serving[i] = end_s[i + 1], serving[i + 1]
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def fcfs(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
     """Serve rows `first` to `n` in order of arrival, each when it is there and the server that frees first is free.
 
@@ -121,7 +121,7 @@ def fcfs(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> 
         free_s[hole] = end
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def ps(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
     """Serve rows `first` to `n` by processor sharing, N present each at rate min(1, k / N) (Kleinrock 1967).
 
@@ -153,7 +153,7 @@ def ps(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> No
     state.number[QUEUED], state.clock[NOW], state.clock[ATTAINED] = present, now, attained
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def srpt(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
     """Serve rows `first` to `n` by shortest remaining processing time (Schrage 1968), of equals the earlier row.
 
@@ -195,7 +195,7 @@ def srpt(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> 
     state.number[QUEUED], state.number[BUSY] = queued, busy
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _least_urgent(priority: Ints, serving: Ints, busy: int) -> int:
     """Return the place of the job in service with the largest (class, row)."""
     worst = 0
@@ -206,7 +206,7 @@ def _least_urgent(priority: Ints, serving: Ints, busy: int) -> int:
     return worst
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def priority(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool) -> None:
     """Serve rows `first` to `n` by class, the lowest first, in order of arrival inside a class; preemptive resume.
 
@@ -251,7 +251,7 @@ def priority(jobs: JobBatch, state: QueueState, first: int, n: int, drain: bool)
     state.number[QUEUED], state.number[BUSY] = queued, busy
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def renumber(state: QueueState, row: Ints) -> None:
     """Let rows that remain after a batch be called by their new numbers: `row[old]`, −1 for who has left."""
     for i in range(state.number[QUEUED]):

@@ -57,20 +57,20 @@ def ring(capacity: int, servers: int, quantum_s: float) -> Ring:
     )  # fmt: skip
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _row(state: Ring, position: int) -> int:
     """Return who stands at that position of the ring."""
     return int(state.ring[(state.place[HEAD] + position) & (state.ring.size - 1)])
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _server(state: Ring, position: int) -> int:
     """Return the place in `base_s` and `served` of a position in service are."""
     place = state.place[FRONT] + position
     return int(place - state.served.size if place >= state.served.size else place)
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _leaves(state: Ring, position: int) -> float:
     """Return when the job at that position would leave if its server stayed with it."""
     row, server = _row(state, position), _server(state, position)
@@ -79,7 +79,7 @@ def _leaves(state: Ring, position: int) -> float:
     return float(min(end, state.base_s[server] + (before + 1) * state.quantum_s))
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _next(state: Ring) -> tuple[float, int]:
     """Return when the first in service would leave in the slice that it has, and its position.
 
@@ -95,7 +95,7 @@ def _next(state: Ring) -> tuple[float, int]:
     return soonest, position
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _begin(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
     """Note when the job at that position got its first slice, if this is it."""
     row = _row(state, position)
@@ -103,7 +103,7 @@ def _begin(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
         jobs.start_s[row] = now
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _depart(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
     """Let the job at that position in service leave and the first who waits take its server."""
     place, mask, servers = state.place, state.ring.size - 1, state.served.size
@@ -121,14 +121,14 @@ def _depart(jobs: JobBatch, state: Ring, position: int, now: float) -> None:
         _begin(jobs, state, servers - 1, now)
 
 
-@njit(cache=False, inline="always", error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _expires(state: Ring, position: int, rounds: int) -> float:
     """Return when the slice of a position in service expires, or one so many rounds later on the same server."""
     server = _server(state, position)
     return float(state.base_s[server] + (state.served[server] + 1 + rounds) * state.quantum_s)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _first_to_leave(state: Ring) -> float:
     """Return when somebody leaves first if nobody arrives.
 
@@ -146,7 +146,7 @@ def _first_to_leave(state: Ring) -> float:
     return soonest
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _turns_before(state: Ring, until: float) -> int:
     """Return how many turns come before that time."""
     servers, position = state.served.size, 0
@@ -158,7 +158,7 @@ def _turns_before(state: Ring, until: float) -> int:
     return rounds * servers + position
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _turn(jobs: JobBatch, state: Ring, turns: int) -> None:
     """Make many turns at once, in none of which somebody leaves."""
     place, mask, servers, present = state.place, state.ring.size - 1, state.served.size, state.place[PRESENT]
@@ -177,7 +177,7 @@ def _turn(jobs: JobBatch, state: Ring, turns: int) -> None:
     place[FRONT] = (place[FRONT] + rest) % servers
 
 
-@njit(cache=False, inline="always", error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _turn_singly(jobs: JobBatch, state: Ring, leaves: float, until: float) -> float:
     """Turn before an arrival at `until` and until somebody leaves, at `leaves` or sooner; return when."""
     ring, slices, base_s, served, quantum_s = state.ring, state.slices, state.base_s, state.served, state.quantum_s
@@ -202,7 +202,7 @@ def _turn_singly(jobs: JobBatch, state: Ring, leaves: float, until: float) -> fl
     return leaves
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _run(jobs: JobBatch, state: Ring, until: float) -> None:
     """Let everything happen that comes before an arrival at `until`."""
     servers = state.served.size
@@ -222,7 +222,7 @@ def _run(jobs: JobBatch, state: Ring, until: float) -> None:
         _depart(jobs, state, position, leaves)
 
 
-@njit(cache=False, inline="always", error_model="numpy")
+@njit(cache=False, borrows=True, error_model="numpy")
 def _under_way(state: Ring, position: int, now: float) -> int:
     """Return how many slices of a server have expired before `now`, while nobody waits."""
     server = _server(state, position)
@@ -232,7 +232,7 @@ def _under_way(state: Ring, position: int, now: float) -> int:
     return int(served)
 
 
-@njit(cache=False, inline="always")
+@njit(cache=False, borrows=True)
 def _swap(state: Ring, position: int) -> None:
     """Let two neighbours in service, with their servers, change places."""
     mask, ahead, behind = state.ring.size - 1, _server(state, position - 1), _server(state, position)
@@ -242,7 +242,7 @@ def _swap(state: Ring, position: int) -> None:
     state.served[ahead], state.served[behind] = state.served[behind], state.served[ahead]
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _line_up(state: Ring, now: float) -> None:
     """Sort who is in service by the end of the slice under way at `now`; a slice that ends then is still under way.
 
@@ -266,7 +266,7 @@ def _line_up(state: Ring, now: float) -> None:
         state.served[server] = served
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def rr(jobs: JobBatch, state: Ring, first: int, n: int, drain: bool) -> None:
     """Serve rows `first` to `n` by round robin: the servers give the one queue a quantum each in turn (Kleinrock 1964).
 
@@ -295,7 +295,7 @@ def rr(jobs: JobBatch, state: Ring, first: int, n: int, drain: bool) -> None:
         _run(jobs, state, np.inf)
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def renumber(state: Ring, row: Ints) -> None:
     """Let rows that remain after a batch be called by their new numbers: `row[old]`, −1 for who has left."""
     mask = state.ring.size - 1
