@@ -417,7 +417,7 @@ def test_the_price_of_domains_follows_the_design_effect():
     course = pd.Series(0.01 * rng.standard_normal(4 * 24))
     hall = past["machine"] // 10
     past["value"] *= 1.0 + course.reindex(past["period"] * 24 + hall).to_numpy()
-    question = DesignQuestion(detect=0.02, days=1.0, draws=300, domain="hall")
+    question = DesignQuestion(detect=0.02, days=1.0, draws=100, domain="hall")
     price = design([past.assign(hall=hall)], question, None, quiet)["domains"]
     assert price["correlation"] > 0.1
     assert price["rehearsed_price"] == pytest.approx(price["price"], rel=0.25)
