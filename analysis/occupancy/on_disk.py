@@ -547,7 +547,8 @@ class _Disk:
             return _EMPTY
         names: UInts | None = rows["name"] if "name" in (rows.dtype.names or ()) else None
         codes = None if names is None else np.unique(names, return_inverse=True)[1].astype(np.int64)
-        took = np.round(rows["left"] - rows["came"], _DECIMALS)
+        took: Floats = rows["left"] - rows["came"]
+        took = np.round(took, _DECIMALS)
         return pair_counts(rows["stamp" if self.spool.moved else "came"], took, codes, self.tick_s)
 
     def _repair(self, drop: bool, findings: list[LogFinding]) -> tuple[_Facts, "_Repair"]:
@@ -728,7 +729,8 @@ def _rounded(rows: NDArray[np.void]) -> tuple[Floats, Floats]:
     A departure that was not seen is like another.
     """
     if "stamp" in (rows.dtype.names or ()):
-        return np.round(rows["stamp"], _DECIMALS), np.round(rows["left"] - rows["came"], _DECIMALS)
+        took: Floats = rows["left"] - rows["came"]
+        return np.round(rows["stamp"], _DECIMALS), np.round(took, _DECIMALS)
     return np.round(rows["came"], _DECIMALS), np.round(rows["left"], _DECIMALS)
 
 

@@ -246,7 +246,8 @@ def _placed(known: Path, file: Path, per_second: float, origin_s: float, rows: i
             placed = np.empty(len(part), _ROW)
             placed["took"], placed["stamp"] = part["took"] / per_second, part["stamp"] - origin_s
             placed["rest"], placed["quarters"] = part["rest"], part["quarters"]
-            placed["end"] = placed["stamp"] if by_end else placed["stamp"] + placed["took"]
+            stamp: Floats = placed["stamp"]
+            placed["end"] = stamp if by_end else stamp + placed["took"]
             target.write(bytes_of(placed))
 
 
