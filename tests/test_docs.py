@@ -29,8 +29,25 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = [command for block in BLOCKS for command in commands(block)]
 HEAVY = recipes()
 """Run by .ci/run, for what `make demo` makes; everything else is run here."""
-SHORTER = {"wsc run one_day": [shlex.quote(word) for each in DAY for word in ("--set", each)]}
-"""What is run with fewer machines here, as no document shows what it prints."""
+_OTHERWISE = {
+    "wsc run one_day": [word for each in DAY for word in ("--set", each)],
+    "wsc run denser.yaml": ["--set", "fleet.machines=200"],
+    "wsc validate sharing.yaml --draws 50 --machines 25": ["--draws", "10"],
+    "wsc validate small --estimators wsmeter,adjusted,trimmed_means.py:TrimmedMeans --draws 40": ["--draws", "10"],
+    "wsc scorecard --estimators adjusted,cuped,trimmed_means.py:TrimmedMeans --designs day --sizes 50 --draws 50 "
+    "--machines 200 --fleets 2 --corners base,rough": ["--draws", "20", "--sizes", "25", "--machines", "100"],
+    "wsc scorecard --fleets 1 --corners base --machines 100 --sizes 12,25 --draws 50 --designs day": ["--draws", "20"],
+    "wsc run cross_stockonline --set horizon_s=7200": ["--set", "horizon_s=1200"],
+    "wsc validate cross_stockonline --draws 2 --set horizon_s=7200": ["--draws", "1", "--set", "horizon_s=1200"],
+    "wsc run queue_on_machine --seed 1 --set machine.governor.policy=ondemand --json": ["--set", "horizon_s=300"],
+    'wsc design fleet_before.csv --jobs fleet_jobs.csv --metric-kind mean --column "value=100 * (value - 1)" '
+    "--detect 4 --days 1": ["--draws", "100"],
+    "wsc design fleet_before.csv --jobs fleet_jobs.csv --detect 3% --days 1 --assign plan.csv": ["--draws", "100"],
+    "wsc profile ask runs/profiled_small-* colocate --judge --pairs 4": ["--pairs", "2"],
+    "python ../../benchmarks/real_splits.py machines_before.csv.gz --splits 100 --machines 10,30": ["--splits", "20"],
+}
+SHORTER = {text: [shlex.quote(word) for word in words] for text, words in _OTHERWISE.items()}
+"""What is run with fewer machines, draws or requests here, as no document shows what it prints."""
 SERVING = {command.text: command for command in COMMANDS if command.text.startswith(SERVES)}
 QUICK = [
     command
@@ -66,9 +83,10 @@ def folder():
 
 @functools.cache
 def output(text):
+    line = " ".join((text, *SHORTER.get(text, ())))
     if text.startswith("wsc "):
-        return run(" ".join((text, *SHORTER.get(text, ()))))
-    script, *words = shlex.split(text)[1:]
+        return run(line)
+    script, *words = shlex.split(line)[1:]
     done = subprocess.run([sys.executable, EXAMPLES / script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -113,6 +131,11 @@ def is_slow(text):
         return False
     first = load_each(words[0])[0]
     return first.kind in {"fleet", "profile"} and first.fleet.machines * first.horizon_s / 86400 > 1000
+
+
+def test_what_is_run_shorter_is_shown_without_what_it_prints():
+    assert {command.text for command in QUICK if not command.output} >= {*SHORTER}
+    assert not {command.text for command in COMMANDS if command.output} & {*SHORTER}
 
 
 def test_every_command_is_run_either_here_or_by_ci():
