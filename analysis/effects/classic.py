@@ -276,7 +276,7 @@ def _sums(cells: JobCells, machines: Ints, jobs: int) -> tuple[Floats, Ints]:
     return sums, instances
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy", borrows=True)
 def moments(values: Floats, treated: Bools, out: Floats) -> None:
     """Write the moments of both arms' machines in each draw into `out`, (R, 2, 6), without the feature first.
 
@@ -290,7 +290,7 @@ def moments(values: Floats, treated: Bools, out: Floats) -> None:
             _arm(values, treated[r], arm, out[r, arm])
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _arm(values: Floats, treated: Bools, arm: int, out: Floats) -> None:
     """Write the moments of one arm; each machine is linearised about the arm's ratio (delta method)."""
     machines, above, below, above_before, below_before = 0, 0.0, 0.0, 0.0, 0.0

@@ -95,7 +95,7 @@ def partition(instances: Ints, need: Ints, bundles: int, rng: np.random.Generato
     """
     have = instances.sum(axis=0)
     _refuse_shortage(have, need * bundles, f"instances in {bundles} bundles")
-    counts = np.ascontiguousarray(instances, dtype=np.int64)
+    counts = np.array(instances, dtype=np.int64, order="C")
     scarcity = np.where(need > 0, have / np.maximum(need * bundles, 1), np.inf)
     worth = 1 / np.maximum(scarcity, 1.0) ** 4
     scarcest = np.where(counts > 0, scarcity, np.inf).min(axis=1, initial=np.inf)
@@ -129,21 +129,25 @@ def _dealt(counts: Ints, need: Ints, worth: Floats, order: Ints, rank: Ints) -> 
     size, dealt = np.zeros(bundles, np.int64), np.zeros(machines, np.int64)
     larger = machines % bundles
     for machine in order:
-        holds = np.flatnonzero(counts[machine])
         best, most = -1, -1.0
         for bundle in rank:
             full = machines // bundles + (1 if larger > 0 else 0)
             if size[bundle] >= full:
                 continue
             helped = 0.0
-            for job in holds:
-                helped += worth[job] * max(min(lacking[bundle, job], counts[machine, job]), 0)
+            for job in range(jobs):
+                if counts[machine, job] != 0:
+                    helped += worth[job] * max(min(lacking[bundle, job], counts[machine, job]), 0)
             if helped > most or (helped == most and size[bundle] < size[best]):
                 best, most = bundle, helped
         dealt[machine] = best
         size[best] += 1
         if size[best] > machines // bundles:
             larger -= 1
-        for job in holds:
+        for job in range(jobs):
             lacking[best, job] -= counts[machine, job]
-    return dealt, bool(lacking.max() <= 0) if jobs else True
+    enough = True
+    for b in range(bundles):
+        for j in range(jobs):
+            enough = enough and lacking[b, j] <= 0
+    return dealt, enough

@@ -151,22 +151,31 @@ def _basis(aux: Floats, chance: Floats) -> Floats:
 @njit(cache=True)
 def _orthonormal(columns: Floats) -> Floats:
     """Return an orthonormal basis by Gram and Schmidt, in order, twice each, dependent columns left out."""
-    basis = np.empty_like(columns)
-    count = 0
-    for column in columns.T:
-        rest = column.copy()
-        before = np.sqrt(np.sum(rest * rest))
+    machines, variables = columns.shape
+    basis, rest, count = np.empty((machines, variables)), np.empty(machines), 0
+    for variable in range(variables):
+        before = 0.0
+        for machine in range(machines):
+            rest[machine] = columns[machine, variable]
+            before += rest[machine] * rest[machine]
         for _ in range(2):
             for done in range(count):
-                rest -= np.sum(rest * basis[:, done]) * basis[:, done]
-        after = np.sqrt(np.sum(rest * rest))
-        if after > 1e-9 * before:
-            basis[:, count] = rest / after
+                along = 0.0
+                for machine in range(machines):
+                    along += rest[machine] * basis[machine, done]
+                for machine in range(machines):
+                    rest[machine] -= along * basis[machine, done]
+        after = 0.0
+        for machine in range(machines):
+            after += rest[machine] * rest[machine]
+        if np.sqrt(after) > 1e-9 * np.sqrt(before):
+            for machine in range(machines):
+                basis[machine, count] = rest[machine] / np.sqrt(after)
             count += 1
     return basis[:, :count].copy()
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _direction(basis: Floats, line: Ints, columns: int, work: Floats, direction: Floats) -> int:
     """Write a direction that keeps the first `columns` sums; return how many of `line` it moves, 0 if there is none.
 
@@ -197,7 +206,7 @@ def _direction(basis: Floats, line: Ints, columns: int, work: Floats, direction:
     return 0
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _step(chance: Floats, line: Ints, direction: Floats, moved: int, uniform: float) -> None:
     """Move chances along the direction, either way, until one of them is 0 or 1; on average they stay."""
     ahead, back = np.inf, np.inf

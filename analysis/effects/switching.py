@@ -69,8 +69,16 @@ def shared(instances: Floats, total: Floats) -> Floats:
     ----------
     instances, total : (groups, P) number of instances, and sum of their deviations
     """
-    whole = total.sum(axis=0) / np.maximum(instances.sum(axis=0), 1e-9)
-    common: Floats = (total + FEW * whole) / (instances + FEW)
+    groups, periods = total.shape
+    common = np.empty((groups, periods))
+    for p in range(periods):
+        sums, count = 0.0, 0.0
+        for g in range(groups):
+            sums += total[g, p]
+            count += instances[g, p]
+        whole = sums / max(count, 1e-9)
+        for g in range(groups):
+            common[g, p] = (total[g, p] + FEW * whole) / (instances[g, p] + FEW)
     return common
 
 
@@ -98,7 +106,11 @@ def courses(rows: SwitchableRows, common: Common, which: Ints) -> tuple[Floats, 
             if racked[rack, p] > 0.0:
                 racked[rack, p] -= weight
                 rest[rack, p] -= weight * rows.apart[r, 1]
-    return shared(np.maximum(job_count, 0.0), total), shared(np.maximum(racked, 0.0), rest)
+    for held in (job_count, racked):
+        for g in range(held.shape[0]):
+            for p in range(held.shape[1]):
+                held[g, p] = max(held[g, p], 0.0)
+    return shared(job_count, total), shared(racked, rest)
 
 
 @njit(cache=True)
@@ -113,17 +125,18 @@ def levels(rows: SwitchableRows, course: tuple[Floats, Floats], own: PlannedRows
     course : of jobs and of racks
     which : (n,) machines whose stays are wanted; others are left as they are
     """
-    of_job, of_rack = 1.0 + course[0], 1.0 + course[1]
+    of_job, of_rack = course
     above, below = np.zeros(2), np.zeros(2)
     for machine in which:
-        r, end, rack = rows.start[machine], rows.end[machine], of_rack[rows.rack[machine]]
+        r, end, rack = rows.start[machine], rows.end[machine], rows.rack[machine]
         while r < end:
-            stay, job = rows.stay[r], of_job[rows.job[r]]
-            above[:], below[:] = 0.0, 0.0
+            stay, job = rows.stay[r], rows.job[r]
+            for state in range(2):
+                above[state], below[state] = 0.0, 0.0
             while r < end and rows.stay[r] == stay:
                 p = rows.period[r]
                 above[own.state[r]] += own.above[r]
-                below[own.state[r]] += own.by[r] * job[p] * rack[p]
+                below[own.state[r]] += own.by[r] * (1.0 + of_job[job, p]) * (1.0 + of_rack[rack, p])
                 r += 1
             both = below[0] > 0.0 and below[1] > 0.0
             for state in range(2):

@@ -462,10 +462,29 @@ def _most_of_each(pieces: Pieces, periods: Periods, to: int, rounds: int, rising
     for b in range(len(most)):
         i, j = periods.first[b], periods.last[b]
         piece = Pieces(pieces.width[i:j], pieces.jobs[i:j], pieces.arrivals[i:j], pieces.allowed[i:j])
-        if piece.jobs.max() > to:
+        if _peak(piece) > to:
             most[b], price = _one_price(piece, to, rounds)
             most[b] = _rising_prices(piece, to, price, most[b], rising_rounds)
     return most
+
+
+@njit(cache=False, borrows=True)
+def _peak(piece: Pieces) -> int:
+    """Return the most jobs present."""
+    peak = 0
+    for i in range(piece.jobs.size):
+        peak = max(peak, piece.jobs[i])
+    return peak
+
+
+@njit(cache=False, borrows=True)
+def _last_best(value: Floats, top: int) -> int:
+    """Return the first number of jobs up to the top whose value is largest."""
+    best = 0
+    for n in range(1, top + 1):
+        if value[n] > value[best]:
+            best = n
+    return best
 
 
 @njit(cache=False)
@@ -475,8 +494,10 @@ def _one_price(piece: Pieces, to: int, rounds: int) -> tuple[float, float]:
     The bound is convex in the price: each evaluation gives a line below it, and the next price is where the last
     falling and the last rising line meet. The first rising line belongs to the course without any job.
     """
-    work = float(np.sum(piece.width * piece.allowed))
-    state = np.empty((4, piece.jobs.max() + 1))
+    work = 0.0
+    for i in range(piece.width.size):
+        work += piece.width[i] * piece.allowed[i]
+    state = np.empty((4, _peak(piece) + 1))
     left, best, right, bound_right, slope_right = 0.0, 0.0, 0.0, 0.0, work
     bound_left, slope_left = _bound(piece, to, work, left, state)
     lowest = bound_left
@@ -496,14 +517,14 @@ def _one_price(piece: Pieces, to: int, rounds: int) -> tuple[float, float]:
     return lowest, best
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> tuple[float, float]:
     """Return the bound for one price, and how fast it rises with the price.
 
     value[n] is the best so far with n jobs present, used[n] its time of busy servers; cost[n] and busy[n] what a second
     with n jobs adds to them.
     """
-    value, used, cost, busy = state
+    value, used, cost, busy = state[0], state[1], state[2], state[3]
     for n in range(len(cost)):
         busy[n] = min(n, to)
         cost[n] = n - busy[n] - price * busy[n]
@@ -518,7 +539,7 @@ def _bound(piece: Pieces, to: int, work: float, price: float, state: Floats) -> 
                 value[n] = best + width * cost[n]
                 used[n] = so_far + width * busy[n]
         top = most
-    last = np.argmax(value[: top + 1])
+    last = _last_best(value, top)
     return value[last] + price * work, work - used[last]
 
 
@@ -531,7 +552,10 @@ def _rising_prices(piece: Pieces, to: int, start: float, most: float, rounds: in
     """
     if rounds == 0:
         return most
-    before = np.empty(np.sum(piece.jobs + 1), np.int32)
+    states = 0
+    for i in range(piece.jobs.size):
+        states += piece.jobs[i] + 1
+    before = np.empty(states, np.int32)
     price, best = np.full(len(piece.jobs), start), np.full(len(piece.jobs), start)
     slope, hope, failed = np.zeros(len(price)), HOPE, 0
     for _ in range(rounds):
@@ -543,17 +567,22 @@ def _rising_prices(piece: Pieces, to: int, start: float, most: float, rounds: in
         if failed >= PATIENCE:
             hope, failed = hope / 2.0, 0
             price = best.copy()
-        slope = piece.allowed - used + DEFLECTION * slope
-        length = np.sum(piece.width * slope * slope)
+        length = 0.0
+        for i in range(slope.size):
+            slope[i] = piece.allowed[i] - used[i] + DEFLECTION * slope[i]
+            length += piece.width[i] * slope[i] * slope[i]
         if length == 0.0 or hope < LEAST_HOPE:
             break
-        price = _never_falling(price - slope * ((bound - most * (1.0 - hope)) / length), piece.width)
+        step = (bound - most * (1.0 - hope)) / length
+        for i in range(slope.size):
+            price[i] -= slope[i] * step
+        _never_falling(price, piece.width)
     return most
 
 
 @njit(cache=False)
-def _never_falling(price: Floats, width: Floats) -> Floats:
-    """Return the nearest price that neither falls nor is negative, each piece weighing by its width."""
+def _never_falling(price: Floats, width: Floats) -> None:
+    """Change a price to the nearest that neither falls nor is negative, each piece weighing by its width."""
     mean, weight, until = np.empty(len(price)), np.empty(len(price)), np.empty(len(price), np.int64)
     pools = 0
     for i in range(len(price)):
@@ -566,15 +595,15 @@ def _never_falling(price: Floats, width: Floats) -> Floats:
             pools -= 1
     i = 0
     for pool in range(pools):
-        price[i : until[pool]] = max(mean[pool], 0.0)
-        i = until[pool]
-    return price
+        while i < until[pool]:
+            price[i] = max(mean[pool], 0.0)
+            i += 1
 
 
 @njit(cache=False)
 def _course(piece: Pieces, to: int, price: Floats, before: NDArray[np.int32]) -> tuple[float, Floats]:
     """Return the bound for a price on each piece, and the busy servers on each piece in the best course."""
-    value, start, top = np.zeros(piece.jobs.max() + 1), 0, 0
+    value, start, top = np.zeros(_peak(piece) + 1), 0, 0
     for i in range(len(price)):
         width, most, came = piece.width[i], piece.jobs[i], piece.arrivals[i] if i > 0 else piece.jobs[i]
         best, chosen = -np.inf, 0
@@ -587,8 +616,10 @@ def _course(piece: Pieces, to: int, price: Floats, before: NDArray[np.int32]) ->
                 before[start + n] = chosen
         start += most + 1
         top = most
-    n = int(np.argmax(value[: top + 1]))
-    bound, used = value[n] + np.sum(piece.width * piece.allowed * price), np.empty(len(price))
+    n, allowed, used = _last_best(value, top), 0.0, np.empty(len(price))
+    for i in range(len(price)):
+        allowed += piece.width[i] * piece.allowed[i] * price[i]
+    bound = value[n] + allowed
     for i in range(len(price) - 1, -1, -1):
         used[i] = min(n, to)
         start -= piece.jobs[i] + 1
@@ -634,7 +665,13 @@ def _alone(time_s: Floats, free: Bools, arrival_s: Floats, departure_s: Floats, 
         near, reach = at, 1
         while near + reach < len(time_s) and time_s[near + reach] < departure_s[job]:
             near, reach = near + reach, 2 * reach
-        left = near + np.searchsorted(time_s[near : near + reach + 1], departure_s[job])
+        left, beyond = near, min(near + reach + 1, len(time_s))
+        while left < beyond:
+            middle = (left + beyond) // 2
+            if time_s[middle] < departure_s[job]:
+                left = middle + 1
+            else:
+                beyond = middle
         if left < len(time_s) and time_s[at] == arrival_s[job] and time_s[left] == departure_s[job]:
             demand_s[job] = alone_s[left] - alone_s[at]
     return demand_s

@@ -279,7 +279,7 @@ def _check_dimensions(time: Floats) -> None:
         raise InputError(f"times must have one dimension, got {time.ndim}")
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def _settled(time: Floats, order: Ints) -> bool:
     """Sort by insertion, in place, and the order alongside unless it is empty; False if that was given up.
 
@@ -335,7 +335,7 @@ def _check_pairs(arrival_s: Floats, departure_s: Floats) -> None:
         raise InputError(f"departure {row} is {departure_s[row]}: it must be a number from {arrival_s[row]} on, or NaN")
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def _undisturbed(time_s: Floats, job: Ints, length_s: Floats, leaves: Bools) -> None:
     for event in range(len(job) - 1):
         i = job[event]

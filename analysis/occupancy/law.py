@@ -344,8 +344,9 @@ def _cut(time: Floats, jobs: Ints, servers: int, edges: Floats, sums: Floats) ->
             sums[2] = max(sums[2], float(jobs[i]))
             left = until
             if until == edge:
-                rows[done, 0], rows[done, 1], rows[done, 2:] = edges[done], edge, sums
-                sums[:] = 0.0
+                rows[done, 0], rows[done, 1] = edges[done], edge
+                for column in range(3):
+                    rows[done, 2 + column], sums[column] = sums[column], 0.0
                 done += 1
                 edge = edges[done + 1]
     return rows[:done]

@@ -64,7 +64,7 @@ class SharedMachines(NamedTuple):
     """When the next one leaves."""
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _push(member: Ints, key: Floats, n: int, job: int) -> None:
     """Add a job to a heap of n that is ordered by (key, index)."""
     at = n
@@ -77,7 +77,7 @@ def _push(member: Ints, key: Floats, n: int, job: int) -> None:
     member[at] = job
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _pop(member: Ints, key: Floats, n: int) -> None:
     """Remove the first of a heap of n that is ordered by (key, index)."""
     last, at, below = member[n - 1], 0, 1
@@ -92,14 +92,14 @@ def _pop(member: Ints, key: Floats, n: int) -> None:
     member[at] = last
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _rate(machines: SharedMachines, i: int) -> float:
     """Return the work per second that each request present on a machine gets."""
     jobs = machines.present[i]
     return float(machines.total[i, min(jobs, machines.cores[i]) - 1] / jobs)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _plan(machines: SharedMachines, i: int) -> None:
     """Set when the next request leaves a machine if nobody comes."""
     machines.finish_s[i] = np.inf
@@ -108,7 +108,7 @@ def _plan(machines: SharedMachines, i: int) -> None:
         machines.finish_s[i] = machines.now_s[i] + rest / _rate(machines, i)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _clear(machines: SharedMachines, departure_s: Floats, i: int, until_s: float) -> None:
     """Let those leave a machine who are done by then."""
     while machines.finish_s[i] <= until_s and machines.present[i] > 0:
@@ -120,7 +120,7 @@ def _clear(machines: SharedMachines, departure_s: Floats, i: int, until_s: float
         _plan(machines, i)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _admit(machines: SharedMachines, i: int, job: int, demand_s: float, now_s: float) -> None:
     """Let a request join a machine."""
     if machines.present[i] > 0:
@@ -132,7 +132,7 @@ def _admit(machines: SharedMachines, i: int, job: int, demand_s: float, now_s: f
     _plan(machines, i)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _in_turn(weight: Floats, credit: Floats) -> int:
     """Return the machine whose turn it is: each is owed its weight a turn, and who is owed most pays the sum."""
     best = 0
@@ -144,7 +144,7 @@ def _in_turn(weight: Floats, credit: Floats) -> int:
     return best
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _least_loaded(weight: Floats, present: Ints) -> int:
     """Return the machine with the fewest present for its weight; of equal ones the weightiest, then the first."""
     best = 0
@@ -155,13 +155,13 @@ def _least_loaded(weight: Floats, present: Ints) -> int:
     return best
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _pace(believed: Floats, cores: int, jobs: int) -> float:
     """Return the work per second that each of some jobs on a machine is believed to get."""
     return float(believed[min(jobs, cores) - 1] / jobs)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _least_time(routing: Routing, machines: SharedMachines, predicted_s: Floats) -> int:
     """Return the machine where a request takes least if those present stay and nobody else comes.
 
@@ -179,7 +179,7 @@ def _least_time(routing: Routing, machines: SharedMachines, predicted_s: Floats)
     return best
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _choose(routing: Routing, machines: SharedMachines, kind: int) -> int:
     """Return the machine for a request of that type."""
     if routing.code == ROUND_ROBIN:
@@ -189,7 +189,7 @@ def _choose(routing: Routing, machines: SharedMachines, kind: int) -> int:
     return int(_least_time(routing, machines, routing.value[kind]))
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def run(requests: Requests, routing: Routing, machines: SharedMachines) -> None:
     """Serve all requests, filling in machines and departures: O(n (m + log N)) time with N present."""
     for job in range(requests.arrival_s.size):

@@ -38,7 +38,7 @@ def noises(key: np.uint64, first: int, last: int) -> Floats:
     return draws
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def uniform(key: np.uint64, counter: int) -> float:
     """Return a draw from 0 to 1 that belongs to (key, counter)."""
     return float(
@@ -46,7 +46,7 @@ def uniform(key: np.uint64, counter: int) -> float:
     )
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def normal(key: np.uint64, counter: int) -> float:
     """Return a standard normal draw that belongs to (key, counter), by Box and Muller (1958)."""
     a = mix(key + np.uint64(2 * counter + 1) * _GOLDEN)

@@ -236,7 +236,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _mix(value: np.uint64) -> np.uint64:
     """Return a number that looks unrelated to `value` (splitmix64; Steele, Lea and Flood 2014, fig. 13)."""
     value = (value ^ (value >> np.uint64(30))) * _MIX_1
@@ -244,7 +244,7 @@ def _mix(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def candidate(key: np.uint64, instance: Whole, attempt: Whole, k: Whole, machines: int) -> int:
     """Return the k-th random machine that an instance looks at on an attempt: uniform, a function of its arguments."""
     start = _mix(key + np.uint64(instance + 1) * _GOLDEN)
@@ -252,13 +252,13 @@ def candidate(key: np.uint64, instance: Whole, attempt: Whole, k: Whole, machine
     return int(np.float64(draw >> np.uint64(11)) * 2.0**-53 * machines)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _home_of(pairs: Records, key: int) -> int:
     """Return where the search for a pair begins."""
     return int(np.int64(_mix(np.uint64(key)) & np.uint64(len(pairs) - 1)))
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _slot_of(pairs: Records, key: int) -> int:
     """Return where the pair stands in the open-addressing table, or would stand (Knuth, vol. 3, 6.4, algorithm L)."""
     slot = _home_of(pairs, key)
@@ -267,7 +267,7 @@ def _slot_of(pairs: Records, key: int) -> int:
     return slot
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _forget(pairs: Records, slot: int) -> None:
     """Remove the pair at `slot`, moving later ones up so that no search breaks off (Knuth, 6.4, algorithm R)."""
     mask = len(pairs) - 1
@@ -281,19 +281,19 @@ def _forget(pairs: Records, slot: int) -> None:
     pairs[slot].key = pairs[slot].count = 0
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _pair_key(state: State, job: int, machine: Whole) -> int:
     """Return the key of the job in the machine's failure domain."""
     return 1 + job * len(state.machines) + int(state.machines[machine].domain)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _siblings(state: State, job: int, machine: Whole) -> int:
     """Return how many instances of the job run in the machine's failure domain."""
     return int(state.pairs[_slot_of(state.pairs, _pair_key(state, job, machine))].count)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _count_sibling(state: State, job: int, machine: Whole, change: Whole) -> None:
     """Add `change` (TAKEN or BACK) to the number of the job's instances in the machine's failure domain."""
     key = _pair_key(state, job, machine)
@@ -304,7 +304,7 @@ def _count_sibling(state: State, job: int, machine: Whole, change: Whole) -> Non
         _forget(state.pairs, slot)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _rank(state: State, rules: Rules, job: int, machine: Whole, evict: bool) -> tuple[int, float]:
     """Return (siblings there, what the policy dislikes), or UNFIT; with `evict`, as if no best-effort instance ran."""
     host, wants = state.machines[machine], state.jobs[job]
@@ -321,7 +321,7 @@ def _rank(state: State, rules: Rules, job: int, machine: Whole, evict: bool) -> 
     return same, load if rules.policy == LEAST_LOADED else -load
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _hopeless(state: State, job: int, number: int, evict: bool) -> bool:
     """Return whether what is known of a block of machines tells that none of them has room."""
     block, wants = state.blocks[number], state.jobs[job]
@@ -330,7 +330,7 @@ def _hopeless(state: State, job: int, number: int, evict: bool) -> bool:
     return bool(block.free_cpu < wants.cpu or block.free_memory < wants.memory)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _survey(state: State, number: int) -> None:
     """Find out how much room the machines of a block have at most."""
     block = state.blocks[number]
@@ -339,7 +339,7 @@ def _survey(state: State, number: int) -> None:
         _notice(state, machine)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _notice(state: State, machine: Whole) -> None:
     """Raise what is known of the machine's block to the room that it has."""
     block, host = state.blocks[machine // BLOCK_SIZE], state.machines[machine]
@@ -349,7 +349,7 @@ def _notice(state: State, machine: Whole) -> None:
     block.memory = max(block.memory, host.free_memory + host.best_effort_memory)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _search(state: State, rules: Rules, job: int, first: int, evict: bool) -> int:
     """Return the best machine of the first block with room, from the block of machine `first` on, or NOWHERE."""
     chosen, best, blocks = NOWHERE, UNFIT, len(state.blocks)
@@ -369,7 +369,7 @@ def _search(state: State, rules: Rules, job: int, first: int, evict: bool) -> in
     return chosen
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def choose(state: State, rules: Rules, instance: Whole, evict: bool) -> int:
     """Return the machine for an instance, or NOWHERE: the best of its candidates, else of the first block with room.
 
@@ -392,7 +392,7 @@ def choose(state: State, rules: Rules, instance: Whole, evict: bool) -> int:
     return _search(state, rules, job, first, evict)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _charge(state: State, job: int, machine: Whole, times: Whole) -> None:
     """Take (`times` = TAKEN) or give back (BACK) what an instance of the job asks for."""
     host, wants = state.machines[machine], state.jobs[job]
@@ -405,7 +405,7 @@ def _charge(state: State, job: int, machine: Whole, times: Whole) -> None:
         _notice(state, machine)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _link(state: State, instance: Whole, machine: Whole) -> None:
     """Enter the instance in the lists of residents (newest first) and of running instances."""
     host, it = state.machines[machine], state.instances[instance]
@@ -417,7 +417,7 @@ def _link(state: State, instance: Whole, machine: Whole) -> None:
     state.total[0].running += 1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _unlink(state: State, instance: Whole, machine: Whole) -> None:
     """Take the instance out of the lists of residents and of running instances (the last one fills the gap)."""
     it = state.instances[instance]
@@ -433,7 +433,7 @@ def _unlink(state: State, instance: Whole, machine: Whole) -> None:
     state.instances[last].position = it.position
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _enter(state: State, rules: Rules, instance: Whole, machine: Whole, now_s: float) -> None:
     """Let the instance run on the machine from `now_s` on."""
     it, number = state.instances[instance], state.total[0].stays
@@ -448,7 +448,7 @@ def _enter(state: State, rules: Rules, instance: Whole, machine: Whole, now_s: f
     state.total[0].stays += 1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _leave(state: State, rules: Rules, instance: Whole, now_s: float, ended_by: Whole) -> None:
     """End the instance's stay."""
     it = state.instances[instance]
@@ -461,14 +461,14 @@ def _leave(state: State, rules: Rules, instance: Whole, now_s: float, ended_by: 
     state.stays[it.stay].end_s, state.stays[it.stay].ended_by = now_s, ended_by
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _wait(state: State, instance: Whole) -> None:
     """Put the instance at the end of the pending queue."""
     state.pending[state.total[0].pending] = instance
     state.total[0].pending += 1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _make_room(state: State, rules: Rules, job: int, machine: Whole, now_s: float) -> None:
     """Evict best-effort instances, the newest first, until an instance of the job fits."""
     host, wants = state.machines[machine], state.jobs[job]
@@ -481,7 +481,7 @@ def _make_room(state: State, rules: Rules, job: int, machine: Whole, now_s: floa
         resident = before
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _place(state: State, rules: Rules, instance: Whole, now_s: float) -> bool:
     """Place the instance, by eviction if it may and must, and return whether that was possible."""
     job, machine = state.instances[instance].job, NOWHERE
@@ -497,14 +497,14 @@ def _place(state: State, rules: Rules, instance: Whole, now_s: float) -> bool:
     return machine != NOWHERE
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _place_or_wait(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
     """Place the instance or put it at the end of the pending queue."""
     if not _place(state, rules, instance, now_s):
         _wait(state, instance)
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
     """Try the pending instances in order: latency-critical (`who` = 1), best-effort (0) or all (EVERYONE).
 
@@ -534,7 +534,7 @@ def retry(state: State, rules: Rules, who: int, now_s: float) -> None:
     state.total[0].pending = waiting
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _arrive(state: State, rules: Rules, now_s: float) -> None:
     """Let the next new instance arrive; it serves the shard that its job lost last, else a new one."""
     instance = state.total[0].instances
@@ -550,7 +550,7 @@ def _arrive(state: State, rules: Rules, now_s: float) -> None:
     _place_or_wait(state, rules, instance, now_s)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _depart(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
     """Let the instance exit for good."""
     _leave(state, rules, instance, now_s, EXIT)
@@ -559,7 +559,7 @@ def _depart(state: State, rules: Rules, instance: Whole, now_s: float) -> None:
     it.older, job.departed = job.departed, instance
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def run_events(state: State, rules: Rules, time_s: Floats, what: NDArray[np.int8], pick: Floats) -> None:
     """Let arrivals, exits and restarts happen in order of time.
 
@@ -597,7 +597,7 @@ def residents(state: State, machine: Whole) -> NDArray[np.int32]:
     return instances
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float, ended_by: Whole) -> None:
     """End the stays of running instances and place them anew, the latency-critical ones first.
 

@@ -30,7 +30,7 @@ from sim.fleet.slots import (
 )
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
     """Set traits to those of a job's shard, whose data decide how it departs from its job's mean, under old code."""
     shard_key = mix(mix(inputs.settings[0].key + np.uint64(job)) + np.uint64(shard))
@@ -43,7 +43,7 @@ def _old_code(traits: Floats, job: int, shard: int, inputs: Inputs) -> None:
         traits[field] *= access_factor
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -> None:
     """Fill a slot with the stay that starts now."""
     job, key = stay.job, inputs.settings[0].key
@@ -59,14 +59,14 @@ def enter(hot: Floats, mark: Ints, slot: int, stay: np.record, inputs: Inputs) -
         renew(hot, mark, slot, inputs)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def renew(hot: Floats, mark: Ints, slot: int, inputs: Inputs) -> None:
     """Give a resident the new code of its job."""
     for field in range(TRAITS):
         hot[field, slot] *= inputs.software[mark[JOB, slot], field]
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> None:
     """Add a resident's sums to its row of the window, if any, and clear them."""
     for field in range(CYCLES, hot.shape[0]):
@@ -75,7 +75,7 @@ def write_out(hot: Floats, mark: Ints, slot: int, window: int, rows: Floats) -> 
         hot[field, slot] = 0.0
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
     """Write out residents whose stay ends and fill their slots with the last ones; return how many stay."""
     (hot, mark, n), slot = residents, 0
@@ -92,7 +92,7 @@ def leave(residents: Residents, epoch: int, window: int, rows: Floats) -> int:
     return int(n)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _next_change(residents: Residents, epoch: int, entering: int) -> int:
     """Return the next epoch in which somebody leaves, enters or gets new code."""
     _, mark, n = residents
@@ -103,7 +103,7 @@ def _next_change(residents: Residents, epoch: int, entering: int) -> int:
     return int(change)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def switches(inputs: Inputs, machine: int, epoch: int) -> bool:
     """Return whether the feature begins or ceases to act on a machine that switches on and off."""
     if inputs.switched.shape[0] == 0 or epoch == 0:
@@ -111,7 +111,7 @@ def switches(inputs: Inputs, machine: int, epoch: int) -> bool:
     return bool(inputs.switched[machine, epoch] != inputs.switched[machine, epoch - 1])
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, epoch: int) -> None:
     """Give residents the code of the machine's state: newcomers, or all of them when that has changed."""
     hot, mark, n = residents
@@ -121,7 +121,7 @@ def switch(inputs: Inputs, residents: Residents, newcomers: int, machine: int, e
             renew(hot, mark, i, inputs)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def turn_over(inputs: Inputs, rows: Floats, domain: PowerDomain, local: int, epoch: int) -> None:
     """Write out who leaves or has come to the end of a window; let stays enter, and new code in."""
     hot, mark, n = domain.hot[local], domain.mark[local], domain.residents[local]

@@ -304,7 +304,7 @@ def _sums(cells: JobMachineSums, used: int, clusters: Ints) -> CellSums:
     )
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _count(cluster: Ints) -> int:
     """Return how many clusters there are, numbered from 0; `max` of an array compiles for seconds."""
     count = 0
@@ -361,7 +361,7 @@ def _block(sums: CellSums, errors: Errors, variants: Variants, many: int) -> Dra
     )
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants) -> None:
     """Write a draw into its place in the block."""
     for machine in range(draw.treated.size):
@@ -382,7 +382,7 @@ def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants
             block.weights[j, h, b] = fit.weights[j, h] * per_instance
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _over(total: float) -> float:
     return 1.0 / total if total > _TINY else 0.0
 
@@ -728,7 +728,7 @@ def _controls(sums: CellSums, block: DrawBlock, errors: Errors, variants: Varian
     return by_draw(residuals, weights)
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _machine(  # noqa: PLR0917 - compiled functions call each other by position
     sums: CellSums,
     block: DrawBlock,
@@ -766,7 +766,7 @@ def _machine(  # noqa: PLR0917 - compiled functions call each other by position
                     own_weight[h, b] += weights[j, h, b] * count
 
 
-@njit(cache=False, error_model="numpy")
+@njit(cache=False, error_model="numpy", borrows=True)
 def _grow(sums: CellSums, block: DrawBlock, errors: Errors, cell: int, growth: Floats) -> None:
     """Write by how much the residuals of a cell grow for the leverage of its cluster, 0 where they say nothing."""
     j, group = sums.job[cell], sums.group[cell]
@@ -804,7 +804,7 @@ def by_draw(residuals: Floats, weights: Floats) -> Floats:
     return out
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy", borrows=True)
 def grown_by(share: float, leverage: float) -> float:
     """Return (1 - share) to the power of minus the leverage: 0, 0.5 or 1.
 
@@ -819,7 +819,7 @@ def grown_by(share: float, leverage: float) -> float:
     return 1.0 / left
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def standard_error(squares: Floats, clusters: Floats, hidden: float, errors: Errors) -> tuple[float, float]:
     """Return the standard error, and its degrees of freedom by Welch and Satterthwaite; NaN of too few clusters.
 
@@ -841,7 +841,7 @@ def standard_error(squares: Floats, clusters: Floats, hidden: float, errors: Err
     return np.sqrt(total), total**2 / max(guessed, 1e-300) if guessed > 0.0 else clusters[1] - 1.0
 
 
-@njit(cache=True)
+@njit(borrows=True)
 def cost_of_slopes(slopes: int, clusters: int) -> tuple[float, float]:
     """Return how many times as wide fitted slopes make an error, and the share of its degrees of freedom that is left.
 

@@ -7,12 +7,16 @@ import numpy as np
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators.adjusted import Adjusted
+from analysis.effects.linear_systems import solved
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, EffectMethod, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 from models.errors import InputError
+
+_RIDGE, _TINY = 1e-9, 1e-12
+"""Of a product of covariates: so much is added to it, lest slopes be anything where covariates say the same."""
 
 
 class _Sums(NamedTuple):
@@ -214,8 +218,13 @@ def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) ->
                     x[sums.job[c], arm, k] += sums.x[c, k]
                     xy[k] += sums.xy[c, arm, k]
         slope = _slope(sums.xx.copy(), xy, count, x, y)
-        weight = np.where((count[:, 0] > 0.0) & (count[:, 1] > 0.0), sums.weight, 0.0)
-        weight /= max(weight.sum(), 1e-300)
+        weight, whole = np.zeros(jobs), 0.0
+        for j in range(jobs):
+            if count[j, 0] > 0.0 and count[j, 1] > 0.0:
+                weight[j] = sums.weight[j]
+                whole += weight[j]
+        for j in range(jobs):
+            weight[j] /= max(whole, 1e-300)
         for machine in range(treated.shape[1]):
             arm = 1 if treated[r, machine] else 0
             for c in range(sums.start[machine], sums.start[machine + 1]):
@@ -231,8 +240,6 @@ def _all_influences(sums: _Sums, treated: Bools, change: Floats, out: Floats) ->
 def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Floats:
     """Return the slopes of instances on covariates within groups of job and arm, whose sums are `x` and `y`."""
     covariates = len(xy)
-    if covariates == 0:
-        return np.zeros(0)
     for j in range(len(count)):
         for arm in range(2):
             if count[j, arm] <= 0.0:
@@ -241,7 +248,9 @@ def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Float
                 xy[k] -= x[j, arm, k] * y[j, arm] / count[j, arm]
                 for m in range(covariates):
                     xx[k, m] -= x[j, arm, k] * x[j, arm, m] / count[j, arm]
-    return np.linalg.lstsq(xx, xy)[0].astype(np.float64)
+    for k in range(covariates):
+        xx[k, k] += _RIDGE * xx[k, k] + _TINY
+    return solved(xx, xy)
 
 
 def _covariates(base: EffectMethod) -> int:

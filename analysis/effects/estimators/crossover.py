@@ -150,7 +150,8 @@ def _gather(stays: _Stays, sums: _SwitchingSums, which: Ints, level: Floats) -> 
                 below[j] += stays.presence[s] * level[s, 0]
                 above[j] += stays.presence[s] * level[s, 1]
     for machine in which:
-        sums.value[sums.start[machine] : sums.start[machine + 1]] = 0.0
+        for c in range(sums.start[machine], sums.start[machine + 1]):
+            sums.value[c, 0], sums.value[c, 1], sums.value[c, 2] = 0.0, 0.0, 0.0
         for s in range(stays.start[machine], stays.end[machine]):
             if not np.isnan(level[s, 0]):
                 c, j = stays.cell[s], stays.job[s]
@@ -165,16 +166,26 @@ def _gather(stays: _Stays, sums: _SwitchingSums, which: Ints, level: Floats) -> 
 def _answer(sums: _SwitchingSums, which: Ints, shared: float, out: Floats) -> None:
     """Write change, standard error and degrees of freedom of one draw into `out`, unless its clusters are too few."""
     shown = _seen(sums, which)
-    change = np.array([(shown.own * shown.gain).sum(), (shown.full * shown.gain).sum()])
+    change = np.zeros(2)
+    for j in range(shown.gain.size):
+        change[0] += shown.own[j] * shown.gain[j]
+        change[1] += shown.full[j] * shown.gain[j]
     scores, counts = _scores(sums, which, shown, change)
-    squares = (counts**4).sum()
-    clusters = (counts**2).sum() ** 2 / squares if squares > 0.0 else 0.0
+    square, fourth, spread, both = 0.0, 0.0, 0.0, 0.0
+    for g in range(counts.size):
+        apart = scores[g, 1] - scores[g, 0]
+        square += counts[g] ** 2
+        fourth += counts[g] ** 4
+        spread += apart**2
+        both += scores[g, 0] * apart
+    clusters = square**2 / fourth if fourth > 0.0 else 0.0
     if clusters < _FEWEST:
         return
-    apart = scores[:, 1] - scores[:, 0]
-    spread = (apart**2).sum()
-    share = min(max(-(scores[:, 0] * apart).sum() / spread, 0.0), 1.0) if spread > 0.0 else 0.0
-    variance = ((scores[:, 0] + share * apart) ** 2).sum() * clusters / (clusters - 1.0)
+    share = min(max(-both / spread, 0.0), 1.0) if spread > 0.0 else 0.0
+    variance = 0.0
+    for g in range(counts.size):
+        variance += (scores[g, 0] + share * (scores[g, 1] - scores[g, 0])) ** 2
+    variance = variance * clusters / (clusters - 1.0)
     total = variance + shared
     out[0] = change[0] + share * (change[1] - change[0])
     out[1] = np.sqrt(total)
@@ -192,11 +203,17 @@ def _seen(sums: _SwitchingSums, which: Ints) -> _Seen:
             gain[j] += sums.value[c, 0]
             total[j] += sums.value[c, 1]
             own[j] += sums.value[c, 2]
+    owned, whole = 0.0, 0.0
     for j in range(jobs):
+        owned += own[j]
         if total[j] > 0.0:
             gain[j] /= total[j]
             full[j] = sums.weight[j]
-    return _Seen(own / max(own.sum(), _TINY), full / max(full.sum(), _TINY), total, gain)
+            whole += full[j]
+    for j in range(jobs):
+        own[j] /= max(owned, _TINY)
+        full[j] /= max(whole, _TINY)
+    return _Seen(own, full, total, gain)
 
 
 @njit(cache=False)
@@ -205,8 +222,10 @@ def _scores(sums: _SwitchingSums, which: Ints, shown: _Seen, change: Floats) -> 
 
     By full quota, a stay is compared with its job's others (jackknife); one that is alone, with all.
     """
-    size = sums.cluster.max() + 1
-    scores, counts = np.zeros((size, 2)), np.zeros(size)
+    last = -1
+    for machine in range(sums.cluster.size):
+        last = max(last, sums.cluster[machine])
+    scores, counts = np.zeros((last + 1, 2)), np.zeros(last + 1)
     for machine in which:
         at = sums.cluster[machine]
         for c in range(sums.start[machine], sums.start[machine + 1]):

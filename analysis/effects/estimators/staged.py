@@ -135,7 +135,10 @@ def _jobs_of(sums: StageSums, since: Ints) -> _JobFit:
 def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
     """Return presence and adjusted mean by job, stage and arm, (J, T, 2), and adjusted values, (C,)."""
     cells, covariates = sums.x.shape
-    jobs, stages = len(sums.weight), sums.stage.max() + 1
+    jobs, last = len(sums.weight), 0
+    for c in range(cells):
+        last = max(last, sums.stage[c])
+    stages = last + 1
     presence, y = np.zeros((jobs, stages, 2)), np.zeros((jobs, stages, 2))
     x, xx, xy = np.zeros((jobs, stages, 2, covariates)), sums.xx.copy(), np.zeros(covariates)
     for c in range(cells):
@@ -167,7 +170,7 @@ def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
     return presence, mean, adjusted
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _less_means(xx: Floats, xy: Floats, x: Floats, y: float, presence: float) -> None:
     """Take the products of a group's means from products over all rows."""
     for k in range(len(x)):
@@ -176,7 +179,7 @@ def _less_means(xx: Floats, xy: Floats, x: Floats, y: float, presence: float) ->
             xx[k, m] -= x[k] * x[m] / presence
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _pulls(sums: StageSums, since: Ints, fit: _JobFit) -> None:
     """Write how much each row of a cell moves its job's effect, by its presence."""
     effect, below, overlap, presence, by = fit.effect, fit.below, fit.overlap, fit.presence, fit.by
@@ -216,8 +219,12 @@ def _variances(sums: StageSums, since: Ints, fit: _JobFit) -> None:
             own[j] += pair**2
             pairs[j] += 1.0
             pair = 0.0
-    whole = unit[fit.estimable].sum()
-    typical = own[fit.estimable].sum() / whole if whole > 0.0 else 0.0
+    whole, owned = 0.0, 0.0
+    for j in range(jobs):
+        if fit.estimable[j]:
+            whole += unit[j]
+            owned += own[j]
+    typical = owned / whole if whole > 0.0 else 0.0
     for j in range(jobs):
         freedom = max(pairs[j] - 2.0, 0.0)
         ratio = own[j] / unit[j] if unit[j] > 0.0 else 0.0
@@ -232,7 +239,11 @@ def _influences(sums: StageSums, since: Ints, fit: _JobFit, gain: Floats, fitted
     """
     out, cells = np.zeros(len(since)), len(sums.job)
     moves, overlap, presence = _moves(sums, since, fit, fitted), fit.overlap, fit.presence
-    whole = np.array([max(overlap[j].sum(), _TINY) for j in range(len(gain))])
+    whole = np.zeros(len(gain))
+    for j in range(len(gain)):
+        for t in range(overlap.shape[1]):
+            whole[j] += overlap[j, t]
+        whole[j] = max(whole[j], _TINY)
     first, pull = 0, 0.0
     for c in range(cells):
         j, machine, t = sums.job[c], sums.machine[c], sums.stage[c]

@@ -98,12 +98,12 @@ def _lost(curve: Curve, servers: int) -> Floats:
     return curve.time_s[at[at < len(mean)]]
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _busy(jobs: int, servers: int) -> float:
     return float(min(max(jobs, 0), servers))
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _step(jobs: int, work: float, servers: int, share: float) -> tuple[float, float]:
     """Return the likelihood that nothing is seen in an interval: without a loss, and with one."""
     here, after = _busy(jobs, servers), _busy(jobs - 1, servers)
@@ -124,7 +124,8 @@ def _forward(path: _Path, states: int, impossible: float) -> tuple[Floats, Ints]
     table[0, 0] = 1.0
     new = np.empty(states + 1)
     for i in range(len(jobs) - 1):
-        new[:] = 0.0
+        for j in range(states + 1):
+            new[j] = 0.0
         for j in range(states):
             if table[i, j] > impossible:
                 place = jobs[i] - base[i] - j
@@ -134,11 +135,16 @@ def _forward(path: _Path, states: int, impossible: float) -> tuple[Floats, Ints]
         for j in range(states + 1):
             if base[i] + j > jobs[i + 1]:
                 new[j] = 0.0
-        shift = 1 if np.argmax(new) > states // 2 else 0
-        total = new[shift : shift + states].sum()
+        likeliest = 0
+        for j in range(states + 1):
+            likeliest = j if new[j] > new[likeliest] else likeliest
+        shift, total = 1 if likeliest > states // 2 else 0, 0.0
+        for j in range(states):
+            total += new[shift + j]
         if total > 0.0:
             base[i + 1] = base[i] + shift
-            table[i + 1] = new[shift : shift + states] / total
+            for j in range(states):
+                table[i + 1, j] = new[shift + j] / total
         else:
             base[i + 1] = min(base[i], jobs[i + 1])
             table[i + 1, 0] = 1.0
@@ -153,8 +159,9 @@ def _backward(table: Floats, base: Ints, path: _Path) -> Floats:
     mean, later, before = np.zeros(m), np.ones(states), np.empty(states)
     for i in range(m - 1, -1, -1):
         if i < m - 1:
-            before[:] = 0.0
+            top = 0.0
             for j in range(states):
+                before[j] = 0.0
                 to = base[i] + j - base[i + 1]
                 place = jobs[i] - base[i] - j
                 if table[i, j] > 0.0 and place >= 0:
@@ -163,7 +170,7 @@ def _backward(table: Floats, base: Ints, path: _Path) -> Floats:
                         before[j] += stays * _busy(place, servers) ** gone[i] * later[to]
                     if 0 <= to + 1 < states and table[i + 1, to + 1] > 0.0:
                         before[j] += loses * _busy(place - 1, servers) ** gone[i] * later[to + 1]
-            top = before.max()
+                top = max(top, before[j])
             for j in range(states):
                 later[j] = before[j] / top if top > 0.0 else 1.0
         total = 0.0

@@ -44,14 +44,14 @@ class Scanned(NamedTuple):
     """(n,) digest of all that a line says beside the two, FNV-1a of 64 bits."""
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _digest(text: Bytes, begin: int, end: int, digest: np.uint64) -> np.uint64:
     for i in range(begin, end):
         digest = (digest ^ np.uint64(text[i])) * _PRIME
     return digest
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _after_quoted(text: Bytes, at: int, end: int) -> int:
     """Return where a quoted text that begins here has ended, -1 if it does not end."""
     at += 1
@@ -65,12 +65,12 @@ def _after_quoted(text: Bytes, at: int, end: int) -> int:
     return -1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _is_digit(byte: int) -> bool:
     return bool(_ZERO <= byte <= _NINE)
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _stamp_before(text: Bytes, begin: int, quote: int) -> int:
     """Return where the stamp begins that stands in brackets before the first quote; -1: there is none."""
     if quote - begin < 4 or text[quote - 1] != _SPACE or text[quote - 2] != _CLOSE:
@@ -81,7 +81,7 @@ def _stamp_before(text: Bytes, begin: int, quote: int) -> int:
     return at + 1 if begin <= at < quote - 3 and text[at] == _OPEN else -1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _after_bytes(text: Bytes, at: int, end: int) -> int:
     """Return where the fields after status and bytes begin, given where the request has ended; -1: they are not so."""
     if end - at < 6 or text[at] != _SPACE or text[at + 4] != _SPACE:
@@ -97,7 +97,7 @@ def _after_bytes(text: Bytes, at: int, end: int) -> int:
     return at if at > first else -1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _field(text: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return where a field ends and the digits behind its point if it is a number: -1 without a point, else -2.
 
@@ -126,7 +126,7 @@ def _field(text: Bytes, at: int, end: int) -> tuple[int, int]:
     return at, at - 1 - point if points == 1 else -1
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _number(text: Bytes, begin: int, end: int, decimals: int) -> float:
     """Return a number that is written out, NaN if it has more digits than a float holds."""
     if end - begin - (decimals >= 0) > _MOST_DIGITS:
@@ -138,7 +138,7 @@ def _number(text: Bytes, begin: int, end: int, decimals: int) -> float:
     return float(whole / _TENS[max(decimals, 0)])
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _fields(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """Return where the only number among the fields begins and ends, and its decimals; -1 if there is not one."""
     begin, stop, decimals = -1, -1, -1
@@ -154,7 +154,7 @@ def _fields(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return begin, stop, decimals
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _same(text: Bytes, begin: int, end: int, other: int, its_end: int) -> bool:
     if end - begin != its_end - other:
         return False

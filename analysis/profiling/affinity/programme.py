@@ -327,7 +327,7 @@ def _anneal(
     return load
 
 
-@njit(cache=False)
+@njit(cache=False, borrows=True)
 def _try(draws: np.random.Generator, cost: Floats, load: Floats, room: Floats, temperature: float) -> None:
     """Draw a move; make it if it keeps the capacities and is accepted."""
     jobs, platforms = load.shape
