@@ -8,7 +8,6 @@ Requests that have attained the same form a group. Groups stand on a stack, the 
 served, and merge with the one below them when they catch up.
 """
 
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,6 @@ from analysis.occupancy.curve import EventLog
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 
-Heap = list[tuple[float, int]]
-Ranks = list[tuple[int, int]]
 WAITING, SERVING, GONE = 1, 2, 3
 HEAD, TAIL, COUNT = range(3)
 
@@ -32,6 +29,15 @@ class Attained(NamedTuple):
     """Whether the policy was serving the request when it left."""
     rate: Floats
     """At which it then did, up to 1."""
+
+
+class RequestHeap(NamedTuple):
+    """Requests by key, the least first; of equal keys the least number. One may stand in it more than once."""
+
+    key: Floats
+    request: Ints
+    size: Ints
+    """(1,) how many stand in it."""
 
 
 class Groups(NamedTuple):
@@ -121,9 +127,8 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
     """
     n = log.requests
     places = RankedState(*_zeros(n), np.ones(n, dtype=np.bool_), np.ones(n), _leaving(log), np.zeros(1, dtype=np.int64))
-    waiting, serving = [(0, 0)], [(0, 0)]  # heaps of (± rank, request): first to be served, first to be preempted
-    waiting.pop()
-    serving.pop()
+    # By rank, first to be served, and by its negative, first to be preempted; who comes preempts one at most.
+    waiting, serving, others = _empty(2 * n), _empty(2 * n), np.empty(2 * n, dtype=np.int64)
     first = 0
     while first < len(log.job):
         now, last = log.clock_s[first], _last_at_once(log, first)
@@ -135,16 +140,16 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
             i = log.job[e]
             if i >= 0:
                 places.state[i] = WAITING
-                heappush(waiting, (rank[i], i))
+                _push(waiting, rank[i], i)
                 _drop(serving, places.state, SERVING)
-                if preemptive and places.busy[0] == servers and -serving[0][0] > rank[i]:
-                    victim = heappop(serving)[1]
+                if preemptive and places.busy[0] == servers and -serving.key[0] > rank[i]:
+                    victim = _pop(serving)
                     places.attained[victim] += now - places.since[victim]
                     places.state[victim] = WAITING
                     places.busy[0] -= 1
-                    heappush(waiting, (rank[victim], victim))
+                    _push(waiting, rank[victim], victim)
             if newest == n or e == last:
-                _occupy(places, waiting, serving, Instant(now, last, newest, servers, rank))
+                _occupy(places, waiting, serving, Instant(now, last, newest, servers, rank), others)
         for e in range(first, first + departures):
             places.fits[-1 - log.job[e]] = places.state[-1 - log.job[e]] == GONE
             places.state[-1 - log.job[e]] = GONE
@@ -153,6 +158,45 @@ def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: b
         if places.state[i] == SERVING:
             places.attained[i] += log.clock_s[-1] - places.since[i]
     return Attained(places.attained, places.fits, places.rate)
+
+
+@njit(cache=False)
+def _empty(most: int) -> RequestHeap:
+    return RequestHeap(np.empty(most + 1), np.empty(most + 1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+
+@njit(cache=False, borrows=True)
+def _before(heap: RequestHeap, a: int, key: float, request: int) -> bool:
+    """Tell whether what stands at a place comes before a request with that key."""
+    return bool(heap.key[a] < key or (heap.key[a] == key and heap.request[a] < request))
+
+
+@njit(cache=False, borrows=True)
+def _push(heap: RequestHeap, key: float, request: int) -> None:
+    """Put a request into a heap."""
+    at = heap.size[0]
+    heap.size[0] += 1
+    while at > 0 and not _before(heap, (at - 1) // 2, key, request):
+        heap.key[at], heap.request[at] = heap.key[(at - 1) // 2], heap.request[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap.key[at], heap.request[at] = key, request
+
+
+@njit(cache=False, borrows=True)
+def _pop(heap: RequestHeap) -> int:
+    """Take the first request out of a heap."""
+    heap.size[0] -= 1
+    first, n, at, below = heap.request[0], heap.size[0], 0, 1
+    key, request = heap.key[n], heap.request[n]
+    while below < n:
+        if below + 1 < n and _before(heap, below + 1, heap.key[below], heap.request[below]):
+            below += 1
+        if not _before(heap, below, key, request):
+            break
+        heap.key[at], heap.request[at] = heap.key[below], heap.request[below]
+        at, below = below, 2 * below + 1
+    heap.key[at], heap.request[at] = key, request
+    return int(first)
 
 
 @njit(cache=False)
@@ -175,21 +219,21 @@ def _vacate(places: RankedState, log: EventLog, first: int, last: int) -> int:
     return departures
 
 
-@njit(cache=False)
-def _occupy(places: RankedState, waiting: Ranks, serving: Ranks, batch: Instant) -> None:
+@njit(cache=False, borrows=True)
+def _occupy(places: RankedState, waiting: RequestHeap, serving: RequestHeap, batch: Instant, others: Ints) -> None:
     """Give free places to those that wait; who is to leave does at once."""
     state, busy = places.state, places.busy
     _drop(waiting, state, WAITING)
-    while busy[0] < batch.servers and len(waiting) > 0:
-        chosen, others = _next(waiting, places.leaves, state, batch.newest)
-        places.rate[chosen] = 1.0 / (1 + max(others + 1 - (batch.servers - busy[0]), 0))
+    while busy[0] < batch.servers and waiting.size[0] > 0:
+        chosen, more = _next(waiting, places.leaves, batch, state, others)
+        places.rate[chosen] = 1.0 / (1 + max(more + 1 - (batch.servers - busy[0]), 0))
         if places.leaves[chosen] <= batch.last:
             state[chosen] = GONE
             places.rate[chosen] *= 0.5
         else:
             state[chosen], places.since[chosen] = SERVING, batch.now
             busy[0] += 1
-            heappush(serving, (-batch.ranks[chosen], chosen))
+            _push(serving, -batch.ranks[chosen], chosen)
         _drop(waiting, state, WAITING)
 
 
@@ -212,58 +256,58 @@ def _last_at_once(log: EventLog, first: int) -> int:
     return last
 
 
-@njit(cache=False)
-def _next(waiting: Ranks, leaves: Ints, state: Ints, newest: int) -> tuple[int, int]:
-    """Take the first that waits, or whoever leaves first of it and the newest before it; return how many others."""
-    best = heappop(waiting)
-    others = [best]
-    others.pop()
-    last = best
-    while last[1] >= newest:
-        while len(waiting) > 0 and state[waiting[0][1]] != WAITING:
-            heappop(waiting)
-        if len(waiting) == 0:
+@njit(cache=False, borrows=True)
+def _next(waiting: RequestHeap, leaves: Ints, batch: Instant, state: Ints, others: Ints) -> tuple[int, int]:
+    """Take the first that waits, or whoever leaves first of it and the newest before it; return how many others.
+
+    These are put down in `others` before they are put back.
+    """
+    best = last = _pop(waiting)
+    count = 0
+    while last >= batch.newest:
+        _drop(waiting, state, WAITING)
+        if waiting.size[0] == 0:
             break
-        last = heappop(waiting)
-        if leaves[last[1]] < leaves[best[1]]:
-            others.append(best)
-            best = last
-        else:
-            others.append(last)
-    for other in others:
-        heappush(waiting, other)
-    return best[1], len(others)
+        last = _pop(waiting)
+        others[count] = last
+        if leaves[last] < leaves[best]:
+            others[count], best = best, last
+        count += 1
+    for other in others[:count]:
+        _push(waiting, batch.ranks[other], other)
+    return best, count
 
 
-@njit(cache=True)
 def shortest_first(log: EventLog, demand_s: Floats, tolerance_s: float) -> Bools:
     """Return whether each request was the shortest that waited when a server took it; it leaves its demand later.
 
     Who needs more by no more than the tolerance may have been the shortest. Nothing is known of what one that never
     leaves needs.
     """
-    n = log.requests
-    fits, came, taken = np.ones(n, dtype=np.bool_), np.zeros(n), np.full(n, np.inf)
-    for e in range(len(log.job)):
-        i = log.job[e]
-        if i >= 0:
-            came[i] = log.clock_s[e]
-        else:
-            taken[-1 - i] = log.clock_s[e] - demand_s[-1 - i]
-    waiting = [(0.0, 0)]  # a heap: least demand first
-    waiting.pop()
-    following = 0
-    for i in np.argsort(taken):
+    came, taken, arrives = np.zeros(log.requests), np.full(log.requests, np.inf), log.job >= 0
+    came[log.job[arrives]] = log.clock_s[arrives]
+    leaving = -1 - log.job[~arrives]
+    taken[leaving] = log.clock_s[~arrives] - demand_s[leaving]
+    fits: Bools = _shortest_of_those_there(came, taken, np.argsort(taken), demand_s, tolerance_s)
+    return fits
+
+
+@njit(cache=True)
+def _shortest_of_those_there(came: Floats, taken: Floats, order: Ints, demand_s: Floats, tolerance_s: float) -> Bools:
+    """Return whether each request was, on the server's clock, the shortest of those that had come when it was taken."""
+    n, following = len(came), 0
+    fits, waiting = np.ones(n, dtype=np.bool_), _empty(n)
+    for i in order:
         if taken[i] == np.inf:
             break
         while following < n and came[following] < taken[i] - tolerance_s:
             if taken[following] < np.inf:
-                heappush(waiting, (demand_s[following], following))
+                _push(waiting, demand_s[following], following)
             following += 1
-        while len(waiting) > 0 and taken[waiting[0][1]] <= taken[i] + tolerance_s:
-            heappop(waiting)
-        if taken[i] > came[i] + tolerance_s and len(waiting) > 0:
-            fits[i] = demand_s[i] <= waiting[0][0] + tolerance_s
+        while waiting.size[0] > 0 and taken[waiting.request[0]] <= taken[i] + tolerance_s:
+            _pop(waiting)
+        if taken[i] > came[i] + tolerance_s and waiting.size[0] > 0:
+            fits[i] = demand_s[i] <= waiting.key[0] + tolerance_s
     return fits
 
 
@@ -301,9 +345,8 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
     n, m, rate = log.requests, len(log.job), np.ones(log.requests)
     attained, fits, state = np.zeros(n), np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)
     base = np.zeros(n)  # of a waiting request what remains; of one in service that less the time from then to the end
-    waiting, serving = [(0.0, 0)], [(0.0, 0)]  # heaps: least remaining first; (−base, −request), most remaining first
-    waiting.pop()
-    serving.pop()
+    # Least remaining first; by −base and −request, most remaining first. An event puts three in at most.
+    waiting, serving = _empty(n + 3 * m), _empty(n + 3 * m)
     final_s = log.clock_s[m - 1] if m > 0 else 0.0
     span_s, busy = final_s - (log.clock_s[0] if m > 0 else 0.0), 0
     stays = _stay(log)
@@ -314,15 +357,16 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
             _displace(waiting, serving, base, state, 0.0)
             busy -= 1
         base[i], state[i], busy = span_s, SERVING, busy + 1
-        heappush(serving, (-span_s, -i))
+        _push(serving, -span_s, -i)
     for e in range(m - 1, -1, -1):
         ago, i = final_s - log.clock_s[e], log.job[e]
         _outdate(waiting, 1, base, state, WAITING)
         _outdate(serving, -1, base, state, SERVING)
-        beyond = ago - serving[0][0] - waiting[0][0] if len(waiting) > 0 and len(serving) > 0 else 0.0
+        both = waiting.size[0] > 0 and serving.size[0] > 0
+        beyond = ago - serving.key[0] - waiting.key[0] if both else 0.0
         if beyond > 0.01 * tolerance_s:
-            rate[-serving[0][1]] = 0.5
-            fits[-serving[0][1]] &= beyond <= tolerance_s
+            rate[-serving.request[0]] = 0.5
+            fits[-serving.request[0]] &= beyond <= tolerance_s
         starts = -1
         if i < 0:
             starts = -1 - i
@@ -334,11 +378,11 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
             attained[i] = base[i] + (ago if was_served else 0.0) - (span_s if stays[i] else 0.0)
             state[i] = GONE
             busy -= 1 if was_served else 0
-            if was_served and len(waiting) > 0:
-                starts = heappop(waiting)[1]
+            if was_served and waiting.size[0] > 0:
+                starts = _pop(waiting)
         if starts >= 0:
             state[starts], base[starts], busy = SERVING, base[starts] - ago, busy + 1
-            heappush(serving, (-base[starts], -starts))
+            _push(serving, -base[starts], -starts)
     return Attained(attained, fits, rate)
 
 
@@ -422,11 +466,11 @@ def rotated(log: EventLog, servers: int, quantum_s: float, tolerance_s: float) -
     return Attained(turns.attained, fits, np.ones(n))
 
 
-@njit(cache=False)
-def _drop(heap: Ranks, state: Ints, wanted: int) -> None:
+@njit(cache=False, borrows=True)
+def _drop(heap: RequestHeap, state: Ints, wanted: int) -> None:
     """Take requests from the top of a heap that are no longer what stands in it."""
-    while len(heap) > 0 and state[heap[0][1]] != wanted:
-        heappop(heap)
+    while heap.size[0] > 0 and state[heap.request[0]] != wanted:
+        _pop(heap)
 
 
 @njit(cache=False)
@@ -438,21 +482,22 @@ def _stay(log: EventLog) -> Bools:
     return stays
 
 
-@njit(cache=False)
-def _outdate(heap: Heap, sign: int, base: Floats, state: Ints, wanted: int) -> None:
+@njit(cache=False, borrows=True)
+def _outdate(heap: RequestHeap, sign: int, base: Floats, state: Ints, wanted: int) -> None:
     """Take entries from the top of a heap whose request is elsewhere or has another value by now."""
-    while len(heap) > 0 and (state[sign * heap[0][1]] != wanted or base[sign * heap[0][1]] != sign * heap[0][0]):
-        heappop(heap)
+    key, request = heap.key, heap.request
+    while heap.size[0] > 0 and (state[sign * request[0]] != wanted or base[sign * request[0]] != sign * key[0]):
+        _pop(heap)
 
 
-@njit(cache=False)
-def _displace(waiting: Heap, serving: Heap, base: Floats, state: Ints, ago: float) -> None:
+@njit(cache=False, borrows=True)
+def _displace(waiting: RequestHeap, serving: RequestHeap, base: Floats, state: Ints, ago: float) -> None:
     """Let the request in service wait that has most remaining so long before the end."""
     _outdate(serving, -1, base, state, SERVING)
-    most = -heappop(serving)[1]
+    most = -_pop(serving)
     state[most] = WAITING
     base[most] += ago
-    heappush(waiting, (base[most], most))
+    _push(waiting, base[most], most)
 
 
 @njit(cache=False, borrows=True)

@@ -54,19 +54,26 @@ def _log_density(demand_s: Floats, longest_s: float) -> float:
     small = part < FLOOR
     depth = np.log(part[~small])  # from log(FLOOR) to 0
     # Below the floor the density is level. Above it bins cover logarithms, so it is over the demand.
-    sides = _counted(small.astype(np.float64), 2) - len(part) * np.log(2) - small.sum() * np.log(FLOOR)
+    sides = _counted(small.astype(np.float64), (2,))[0] - len(part) * np.log(2) - small.sum() * np.log(FLOOR)
     sides -= depth.sum() + len(depth) * np.log(-np.log(FLOOR))
-    logs = [_counted(part, bins) for bins in RESOLUTIONS]
-    logs += [sides + _counted(depth / np.log(FLOOR), bins) for bins in RESOLUTIONS]
+    logs = _counted(part, RESOLUTIONS)
+    logs += [sides + each for each in _counted(depth / np.log(FLOOR), RESOLUTIONS)]
     logs += [_gamma(np.maximum(part, FLOOR**2))]
     return float(logsumexp(logs) - np.log(len(logs)) - len(part) * np.log(longest_s))
 
 
-def _counted(part: Floats, bins: int) -> float:
-    """Return the log density of points in 0..1 under a histogram with a Dirichlet(1/2) prior."""
-    counts = np.bincount(np.minimum((part * bins).astype(np.int64), bins - 1), minlength=bins)
-    prior = gammaln(0.5 * bins) - gammaln(len(part) + 0.5 * bins) - bins * gammaln(0.5)
-    return float(prior + gammaln(counts + 0.5).sum() + len(part) * np.log(bins))
+def _counted(part: Floats, resolutions: tuple[int, ...]) -> list[float]:
+    """Return the log density of points in 0..1 under histograms with a Dirichlet(1/2) prior.
+
+    Numbers of bins are powers of two, rising: bins of a coarser histogram are sums of those of the finest.
+    """
+    finest, densities = resolutions[-1], []
+    finely = np.bincount(np.minimum((part * finest).astype(np.int64), finest - 1), minlength=finest)
+    for bins in resolutions:
+        counts = finely.reshape(bins, -1).sum(axis=1)
+        prior = gammaln(0.5 * bins) - gammaln(len(part) + 0.5 * bins) - bins * gammaln(0.5)
+        densities.append(float(prior + gammaln(counts + 0.5).sum() + len(part) * np.log(bins)))
+    return densities
 
 
 def _gamma(part: Floats) -> float:

@@ -118,7 +118,7 @@ def _depart(load: RequestArrays, times: ServiceTimes, pending: Heap, job: int, n
         follower = load.following[follower]
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _factor(pace: Pace, busy: int) -> float:
     """Return the factor on every core's speed while so many are busy."""
     return float(pace.factor[pace.row[STEP], pace.row[SEEN], busy - 1])
@@ -271,14 +271,14 @@ def soonest(cores: Cores) -> tuple[int, int]:
     return done, ended
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _turn(shop: Shop, job: int) -> None:
     """Put a job behind all others in order of turns."""
     shop.waiting.turn[job] = shop.tally[TURNS]
     shop.tally[TURNS] += 1
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
     """Put a job on a core with a fresh quantum; `_settle` gives it its speed."""
     cores, quantum_s = shop.cores, shop.station.quantum_s
@@ -289,7 +289,7 @@ def _seat(shop: Shop, c: int, job: int, now_s: float) -> None:
         shop.times.start_s[job] = now_s
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _draw(shop: Shop) -> int:
     """Take a drawn job out of the line, which stands in order of arrival; one alone needs no draw."""
     line, n, place = shop.waiting.member, shop.waiting.size[0], 0
@@ -303,7 +303,7 @@ def _draw(shop: Shop) -> int:
     return int(job)
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _fill(shop: Shop, now_s: float) -> None:
     """Let free cores, the fastest first, take jobs that wait."""
     core = _free(shop.cores)
@@ -313,7 +313,7 @@ def _fill(shop: Shop, now_s: float) -> None:
         core = _free(shop.cores)
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _leave(shop: Shop, now_s: float) -> None:
     """Let all whose service ends now leave."""
     cores = shop.cores
@@ -323,7 +323,7 @@ def _leave(shop: Shop, now_s: float) -> None:
             cores.job[c], cores.finish_s[c], cores.expiry_s[c] = NOBODY, np.inf, np.inf
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | None) -> None:
     """Let the next request join the line, and take the core of whom it may preempt."""
     job, waiting, cores = pop(shop.pending), shop.waiting, shop.cores
@@ -343,7 +343,7 @@ def _arrive(shop: Shop, now_s: float, preemptive: bool, key: NumberFunction | No
     push(waiting, job)
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _expire(shop: Shop, c: int, now_s: float) -> None:
     """End the slice on a core: its job goes behind those who wait, or on if nobody does."""
     cores, job = shop.cores, shop.cores.job[c]
@@ -449,14 +449,14 @@ def total_speed(station: Servers) -> Floats:
     return total
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _rate(shop: Shared) -> float:
     """Return the speed of each job present under processor sharing."""
     jobs, k = shop.present.size[0], shop.station.speed.size
     return float(shop.total[min(jobs, k)] * _factor(shop.station.pace, min(jobs, k)) / jobs) if jobs > 0 else 0.0
 
 
-@njit(cache=False, error_model="numpy", inline="always", borrows=True)
+@njit(cache=False, error_model="numpy", borrows=True)
 def _done_sharing(shop: Shared) -> float:
     """Return when somebody is done next."""
     present, clock, rate = shop.present, shop.clock, _rate(shop)
