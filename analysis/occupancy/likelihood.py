@@ -57,7 +57,7 @@ def _log_density(demand_s: Floats, longest_s: float) -> float:
     sides = _counted(small.astype(np.float64), (2,))[0] - len(part) * np.log(2) - small.sum() * np.log(FLOOR)
     sides -= depth.sum() + len(depth) * np.log(-np.log(FLOOR))
     logs = _counted(part, RESOLUTIONS)
-    logs += [sides + each for each in _counted(depth / np.log(FLOOR), RESOLUTIONS)]
+    logs += [sides + inside for inside in _counted(depth / np.log(FLOOR), RESOLUTIONS)]
     logs += [_gamma(np.maximum(part, FLOOR**2))]
     return float(logsumexp(logs) - np.log(len(logs)) - len(part) * np.log(longest_s))
 

@@ -597,7 +597,7 @@ def residents(state: State, machine: Whole) -> NDArray[np.int32]:
     return instances
 
 
-@njit(borrows=True)
+@njit(cache=True)
 def move(state: State, rules: Rules, instances: NDArray[np.int32], now_s: float, ended_by: Whole) -> None:
     """End the stays of running instances and place them anew, the latency-critical ones first.
 
