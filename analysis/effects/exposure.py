@@ -273,7 +273,7 @@ class _Fit:
         """Fit by least squares within jobs; `wanted` are sums of exposures' coefficients, (P, E)."""
         rows = _rows(cells, domains, regressors)
         machine = np.repeat(np.arange(len(domains.domain)), cells.cells_of)
-        places = _Places(domains.domain[machine], machine, cells.job, domains.domain)
+        places = _Places(_Where(domains.domain[machine], machine, cells.job, domains.domain))
         combined = np.zeros((regressors.shape[1], len(wanted)))
         combined[: wanted.shape[1]] = wanted.T
         sums = _summed(cells, domains, rows)
@@ -283,7 +283,7 @@ class _Fit:
         changes, parts = [slopes @ combined / lines.level[:, None]], len(wanted)
         of_domains, squares = np.zeros((1 + count, parts, count)), np.zeros((2, parts, 3))
         moves = _Moves(np.empty((parts, len(rows.by))), of_domains, squares)
-        _move(rows, places, lines, -1, moves)
+        _move(rows, places.at, lines, -1, moves)
         together = max(1, _AT_ONCE // max(sums.xx[0].size, 1))
         for first in range(0, count, together):
             left_out = np.arange(first, min(first + together, count))
@@ -291,7 +291,7 @@ class _Fit:
             left = _counting(sums.weight, present, cells.quota)
             without, lines = _solved(sums.without(left_out), left, combined, cells.quota)
             changes.append(without @ combined / lines.level[:, None])
-            _move(rows, places, lines, first, moves)
+            _move(rows, places.at, lines, first, moves)
         squares[0, :, 0] = (of_domains[0] ** 2).sum(axis=1)
         squares[1, :, 0] = ((of_domains[1:] - of_domains[0]) ** 2).sum(axis=(0, 2))
         mean = (total.over() * (total.y - total.x @ slopes[0]))[0]
@@ -315,8 +315,8 @@ class _Fit:
         return EffectPart(float(self.changes[0, number]), error, freedom)
 
 
-class _Places(NamedTuple):
-    """Where C cells are, and sums of what is cell by cell."""
+class _Where(NamedTuple):
+    """Where C cells are. It has no methods: compiled code that takes them keeps all that they know of alive."""
 
     domain: Ints
     """(C,)"""
@@ -325,13 +325,20 @@ class _Places(NamedTuple):
     of_machine: Ints
     """(M,) domains."""
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Sums of what is cell by cell, where cells are."""
+
+    at: _Where
+
     def by_domain(self, values: Floats) -> Floats:
         """Return (D,) sums of (C,)."""
-        return np.asarray(np.bincount(self.domain, values, int(self.of_machine.max()) + 1), dtype=np.float64)
+        return np.asarray(np.bincount(self.at.domain, values, int(self.at.of_machine.max()) + 1), dtype=np.float64)
 
     def by_machine(self, values: Floats) -> Floats:
         """Return (M,) sums of (C,)."""
-        return np.asarray(np.bincount(self.machine, values, len(self.of_machine)), dtype=np.float64)
+        return np.asarray(np.bincount(self.at.machine, values, len(self.at.of_machine)), dtype=np.float64)
 
     def squares(self, values: Floats, instances: Floats) -> Floats:
         """Return (3,) sums of squares of what units on domains, machines and cells of so many instances move."""
@@ -343,7 +350,7 @@ class _Places(NamedTuple):
         weight = self.by_machine(by)
         mean = self.by_machine(by * residual) / np.maximum(weight, 1e-300)
         # An exposure is a line between domains, which takes a degree of freedom from what is left there.
-        return intraclass(mean[weight > 0], self.of_machine[weight > 0], spent=1)
+        return intraclass(mean[weight > 0], self.at.of_machine[weight > 0], spent=1)
 
     def working(self, residual: Floats, by: Floats, instances: Floats) -> tuple[Floats, Floats]:
         """Return variances of domains, machines and cells, by moments of what is left, and of domains' means."""
@@ -360,7 +367,7 @@ class _Places(NamedTuple):
         variances = np.array([of_domain, of_machine, of_cell])
         if not variances.any():
             variances[0] = 1.0
-        within = np.bincount(self.of_machine, self.by_machine(by) ** 2, len(weight))
+        within = np.bincount(self.at.of_machine, self.by_machine(by) ** 2, len(weight))
         alone_in = self.by_domain(by**2 / np.maximum(instances, _ROUNDING))
         own = variances[1] * within + variances[2] * alone_in
         return variances, variances[0] + np.divide(own, weight**2, out=np.zeros(len(own)), where=weight > 0)
@@ -506,14 +513,14 @@ def _solved(rest: _Sums, counting: Floats, combined: Floats, quota: Floats) -> t
 
 
 @njit(cache=True, error_model="numpy")
-def _move(rows: _Rows, places: _Places, lines: _Lines, first: int, moves: _Moves) -> None:
+def _move(rows: _Rows, where: _Where, lines: _Lines, first: int, moves: _Moves) -> None:
     """Write what units move fits by that leave out one domain after the other, from `first` on; -1 leaves out none."""
-    machines, which = np.empty(len(places.of_machine)), 0 if first < 0 else 1
+    machines, which = np.empty(len(where.of_machine)), 0 if first < 0 else 1
     for b in range(len(lines.level)):
         for p in range(lines.along.shape[2]):
             machines[:] = 0.0
             for c in range(len(rows.by)):
-                moved, j, d = 0.0, places.job[c], places.domain[c]
+                moved, j, d = 0.0, where.job[c], where.domain[c]
                 if d != first + b:
                     for k in range(rows.x.shape[1]):
                         moved += rows.x[c, k] * lines.along[b, k, p]
@@ -523,7 +530,7 @@ def _move(rows: _Rows, places: _Places, lines: _Lines, first: int, moves: _Moves
                     moves.whole[p, c] = moved
                 else:
                     moved -= moves.whole[p, c]
-                machines[places.machine[c]] += moved
+                machines[where.machine[c]] += moved
                 moves.squares[which, p, 2] += moved**2 / max(rows.instances[c], _ROUNDING)
             for m in range(len(machines)):
                 moves.squares[which, p, 1] += machines[m] ** 2

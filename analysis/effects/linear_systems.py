@@ -13,7 +13,8 @@ def solved(square: Floats, right: Floats) -> Floats:
 
     Parameters
     ----------
-    square : (K, K) array; where it is singular, unknowns that nothing is left for are 0
+    square : (K, K) array of numbers, no NaN; where it is singular, unknowns that nothing is left for are 0, and
+        equations that contradict each other are not told
     right : (K,) array
 
     Examples

@@ -41,6 +41,8 @@ class RolloutsView:
     charts: list[tuple[str, Chart, Table]]
     unknown: list[str]
     """Of what no sample says anything."""
+    many: list[str]
+    """Labels of too many values."""
     action: str = "/rollouts"
 
 
@@ -78,8 +80,9 @@ def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return which compilers, kernels, platforms, revisions and labels took which share of an event, day by day."""
     request = read(pairs, site.default(("day",)))
     charts, absent, text = [], list[str](), partial(day_text, origin_s=site.database.origin_s)
-    labels = [name for name, count in site.counts.items() if is_label(name) and count <= _MOST_VERSIONS]
-    for key in (*_ROLLED_OUT, *labels):
+    labels = {name: count for name, count in site.counts.items() if is_label(name)}
+    many = [name for name, count in labels.items() if count > _MOST_VERSIONS]
+    for key in (*_ROLLED_OUT, *(name for name in labels if name not in many)):
         shares = site.database.query(request.grouped("day", key).query)
         rows = [
             (int(day), str(name), int(value))
@@ -88,12 +91,17 @@ def rollouts(site: ProfileSite, pairs: Pairs) -> WebPage:
         if not any(name for _, name, _ in rows):
             absent.append(key)
             continue
-        listed = of_frame(_by_day(rows, key, request.top), f"{key.capitalize()}: share by day", bar="")
+        listed = of_frame(_by_day(rows, key, request.top), f"{_titled(key)}: share by day", bar="")
         first, *rest = listed.headings
         days = sorted({day for day, _, _ in rows})
         heads = first, *(replace(head, text=text(day)) for head, day in zip(rest, days, strict=True))
-        charts.append((key, stacked(rows, text=text), replace(listed, headings=heads)))
-    return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts, absent))
+        charts.append((_titled(key), stacked(rows, text=text), replace(listed, headings=heads)))
+    return WebPage("rollouts.html", "Roll-outs", RolloutsView(request, site.suggestions, charts, absent, many))
+
+
+def _titled(key: str) -> str:
+    """Return a dimension as a heading; a label as it is written."""
+    return key if is_label(key) else key.capitalize()
 
 
 def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFrame:

@@ -32,7 +32,7 @@ QUESTIONS = (
     ),
     ("/flame", "Who calls whom?", "flame graph: root down, inverted, callers and callees of one function"),
     ("/flamediff", "What does a change look like?", "flame graph of two times; coloured where it is beyond chance"),
-    ("/rollouts", "Which version runs where?", "compilers, kernels, platforms and revisions day by day"),
+    ("/rollouts", "Which version runs where?", "compilers, kernels, platforms, revisions and labels day by day"),
     ("/source", "Which lines are hot?", "sources with the share of each line"),
     ("/stability", "Can one rely on it?", "how far days are apart, beside what sampling alone makes of it"),
     ("/questions", "What else is asked often?", "stored questions, each with its answer"),

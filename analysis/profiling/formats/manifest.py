@@ -145,22 +145,29 @@ def _of_header(cells: FileCells) -> Iterator[FileFault]:
 
 
 def _of_files(cells: FileCells, files: list[Path]) -> Iterator[FileFault]:
-    """Yield the files that are folders or named twice, and cells that name none."""
+    """Yield the cells that name no file, or one for the second time."""
     lines, position = dict[Path, int](), cells.position(_FILE)
     for line, file, text in zip(cells.lines.tolist(), files, cells.text(_FILE), strict=True):
-        first = lines.setdefault(file.resolve(), line)
-        if not text:
-            yield FileFault(line, position, _FILE, "should name a file", '""')
-        elif file.is_dir():
-            yield FileFault(line, position, _FILE, "should be a file, not a folder", f'"{text}"')
-        elif first != line:
+        if problem := _no_file(file) if text else "should name a file":
+            yield FileFault(line, position, _FILE, problem, f'"{text}"')
+        elif (first := lines.setdefault(file.resolve(), line)) != line:
             yield FileFault(line, position, _FILE, f"should be there once, and is in line {first}", f'"{text}"')
+
+
+def _no_file(path: Path) -> str:
+    """Return why a path cannot be a file of a profile; empty: it may be one that is not there."""
+    try:
+        if path.is_dir():
+            return "should be a file, not a folder"
+        return "should be a file, not a pipe or a device" if path.exists() and not path.is_file() else ""
+    except (OSError, ValueError) as error:
+        return f"should name a file: {error.strerror if isinstance(error, OSError) else error}"
 
 
 def _absent(cells: FileCells, files: list[Path]) -> Iterator[FileFault]:
     """Yield the files that are not there."""
     for line, file, text in zip(cells.lines.tolist(), files, cells.text(_FILE), strict=True):
-        if not file.exists():
+        if not _no_file(file) and not file.exists():
             yield FileFault(line, cells.position(_FILE), _FILE, f"is not there: {file}", f'"{text}"')
 
 

@@ -3,8 +3,11 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -874,3 +877,15 @@ def test_a_machine_without_a_domain_is_told_with_its_line(tmp_path):
     result = invoke("effect", file, "--domain", "domain")
     assert result.exit_code == 2
     assert f"{file}:6:6: domain: should not be empty" in result.output
+
+
+def test_a_total_effect_leaves_nothing_on_standard_error():
+    """A class with methods in compiled code kept the database's library alive, which tells of it at the end.
+
+    That was so where the machine code was read from the disk, as the second process does.
+    """
+    table = Path(__file__).parents[3] / "docs" / "examples" / "power_domains.csv.gz"
+    for _ in range(2):
+        words = [sys.executable, "-m", "wsc", "effect", str(table), "--domain", "domain"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,6 +1,7 @@
 """A manifest says of files where and when each was taken; its faults come all at once, each with its place."""
 
 import json
+import os
 
 import pytest
 
@@ -147,6 +148,19 @@ def test_all_faults_of_a_manifest_are_told_with_their_places(tmp_path):
         f'6:4: duration_s: {length}, got "0"',
     ]
     assert not (tmp_path / "made").exists()
+
+
+def test_what_cannot_be_a_file_is_a_fault(tmp_path):
+    """Opening a pipe waits for a writer, and a name of 300 letters ended in a traceback."""
+    os.mkfifo(tmp_path / "pipe")
+    table, long = manifest(tmp_path, "file", "pipe", "x" * 300, "gone.pb"), "x" * 300
+    with pytest.raises(FileError) as caught:
+        import_files([], tmp_path / "made", manifest=table)
+    assert [line.removeprefix(f"{table}:") for line in str(caught.value).splitlines()] == [
+        '2:1: file: should be a file, not a pipe or a device, got "pipe"',
+        f'3:1: file: should name a file: File name too long, got "{long}"',
+        f'4:1: file: is not there: {tmp_path / "gone.pb"}, got "gone.pb"',
+    ]
 
 
 def test_a_file_that_is_not_there_is_left_out_and_all_of_them_are_a_fault(tmp_path):

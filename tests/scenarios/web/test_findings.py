@@ -78,4 +78,4 @@ def test_days_of_an_import_are_told_by_their_dates(tmp_path):
         assert "day 0" not in "".join(text.said)
     said = "".join(harmless(ask(pages, "/rollouts")).said)
     assert "No sample here says its compiler, kernel, platform, revision." in said
-    assert "Label.version" in said
+    assert "label.version" in said
