@@ -195,12 +195,18 @@ def measuring_digest(paper: str) -> str:
         module = modules.pop()
         if module in deciding or module in _TELLING or not module.startswith(_MEASURING):
             continue
-        tree = _tree(module)
-        modules += _imported(tree)
-        deciding[module] = ast.dump(_deciding(module, tree))
+        imported, deciding[module] = _decided(module)
+        modules += imported
     for module, code in sorted(deciding.items()):
         digest.update(f"{module} {code}\n".encode())
     return digest.hexdigest()
+
+
+@cache
+def _decided(module: str) -> tuple[tuple[str, ...], str]:
+    """Return the modules that a module imports, and its code that decides numbers; papers share most modules."""
+    tree = _tree(module)
+    return tuple(_imported(tree)), ast.dump(_deciding(module, tree))
 
 
 def _tree(module: str) -> ast.Module:

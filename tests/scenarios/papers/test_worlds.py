@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -198,6 +199,7 @@ def test_code_that_draws_decides_no_number_and_code_that_measures_does(monkeypat
             return made
 
         monkeypatch.setattr(worlds, "_tree", other)
+        monkeypatch.setattr(worlds, "_decided", cache(worlds._decided.__wrapped__))
         return worlds.measuring_digest.__wrapped__("occupancy")
 
     assert changed("load") == before  # draws
