@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import reduce, wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -126,6 +127,7 @@ _Share: TypeAlias = Annotated[float, "a share between 0 and 1, such as 0.03", Gt
 _Seconds: TypeAlias = Annotated[float, "a number of seconds above 0", Gt(0)]
 _Scenario: TypeAlias = Annotated[str | Path, "the name of a scenario, or a path"]
 _Names: TypeAlias = Annotated[str | Sequence[str], "a name or several"]
+_Time: TypeAlias = Annotated[float | str | datetime, "seconds from the beginning, a text such as 7d, or a date"]
 _Method: TypeAlias = Annotated[str, "the name of a method, or of your own as text, such as mine.py:Mine"]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -1226,23 +1228,35 @@ class Profile:
             return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
 
     @_judged
-    def regress(self, after: "Profile | None" = None, at_s: float | None = None) -> "Regression":
-        """Return the functions that became more expensive or cheaper, from this profile to another or at a time."""
+    def regress(self, after: "Profile | None" = None, at: _Time | None = None) -> "Regression":
+        """Return the functions that became more expensive or cheaper, from this profile to another or at a time.
+
+        The time is in seconds from the beginning, or a text such as ``"7d"``; of imported files a date as well.
+        """
+        from scenarios.files.options import time_given
         from scenarios.profiling.regress import regress
 
         later = None if after is None else _profiles("after", after)
         with _progress("reading profiles"):
-            return regress(self.paths, later, at_s)
+            return regress(self.paths, later, time_given("--at", at))
 
     @_judged
     def watch(
-        self, event: str | None = None, since_s: float | None = None, until_s: float | None = None
+        self,
+        event: str | None = None,
+        since: _Time | None = None,
+        until: _Time | None = None,
     ) -> "ProfileWatch":
-        """Return what changed over time, when, and what it goes with: ``wsc profile watch``."""
+        """Return what changed over time, when, and what it goes with: ``wsc profile watch``.
+
+        Times are in seconds from the beginning, or texts such as ``"36h"``; of imported files dates as well.
+        """
+        from scenarios.files.options import time_given
         from scenarios.profiling.watch import WatchedTime, watch
 
+        span = WatchedTime(time_given("--since", since), time_given("--until", until))
         with _progress("reading profiles"):
-            return watch(self.paths, event, span=WatchedTime(since_s, until_s))
+            return watch(self.paths, event, span=span)
 
 
 def _profiles(argument: str, given: object) -> tuple[Path, ...]:

@@ -276,7 +276,7 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         ),
         (lambda: wsc.profile(STACKS).diff(STACKS), "^other: should be a profile of wsc.profile, got a PosixPath$"),
         (lambda: wsc.profile(STACKS).top(by="nope"), '^by: unknown dimension "nope"; '),
-        (lambda: wsc.profile(STACKS).regress(), "^at_s: one run needs a time that parts before from after$"),
+        (lambda: wsc.profile(STACKS).regress(), "^at: one run needs a time that parts before from after$"),
         (lambda: wsc.effect(pd.concat([LOG, LOG], axis=1)), "^table: .*, got arrival_s more than once$"),
         (lambda: wsc.effect(LOG.astype(complex)), "^table: .*, and no complex numbers, got complex128 in arrival_s$"),
         (lambda: wsc.affinity(pd.DataFrame()), "^table: should have columns and rows, got an empty frame$"),

@@ -26,7 +26,8 @@ PROCESS_DIMENSIONS: Mapping[str, str] = MappingProxyType(
         "machine": "machine: its name where an import knows it, else its number",
         "datacentre": "data centre",
         "collection": "collection of visits: fleet, or the name of an application-specific profile",
-        "day": "day of the visit: 0, 1, 2, …",
+        "day": "day of the visit, from the beginning of the profile: 0, 1, 2, …",
+        "date": "date of the visit, in UTC; [none] in simulated runs and of files that do not say when they are of",
         "visit": "one machine profiled once",
         "process": "one program seen on one visit",
     }

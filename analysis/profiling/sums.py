@@ -27,6 +27,7 @@ SQL: Mapping[str, str] = MappingProxyType(
         "datacentre": "v.datacentre",
         "collection": "v.collection",
         "day": "floor(v.start_s / 86400)::BIGINT",
+        "date": "v.dated",
         "visit": "v.visit::BIGINT",
         "process": "o.process::BIGINT",
         "function": '"function"',

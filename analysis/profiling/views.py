@@ -32,6 +32,7 @@ _IDS = {
 }
 """Columns that number things within one profile, and so are shifted where several are put together."""
 
+_YEAR_10000_S = 253_402_300_800
 _NUMBERED = ("visits", "processes", "builds", "locations")
 
 
@@ -311,11 +312,20 @@ def _put_together(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folde
                     0.0 if origin_s is None or folder.record is None else (folder.record.origin_s or 0.0) - origin_s
                 )
                 columns = [f"start_s + {later_s!r} AS start_s" if name == '"start_s"' else name for name in columns]
-                columns.append(f"{machines[number]} AS named_machine")
+                columns += [f"{machines[number]} AS named_machine", f"{_date(origin_s, later_s)} AS dated"]
                 source += f" LEFT JOIN machine_names_{number} USING (machine)"
             parts[table].append(f"SELECT {', '.join(columns)}, {number} AS source FROM {source}")
     for table, selects in parts.items():
         connection.execute(f"CREATE VIEW {table} AS {' UNION ALL '.join(selects)}")
+
+
+def _date(origin_s: float | None, later_s: float) -> str:
+    """Return the date of a visit in UTC; without an origin, before 1970 or after 9999 it has none."""
+    if origin_s is None:
+        return "'[none]'"
+    time_s = f"start_s + {origin_s + later_s!r}"
+    date = f"strftime(make_timestamp(floor(1e6 * ({time_s}))::BIGINT), '%Y-%m-%d')"
+    return f"CASE WHEN {time_s} BETWEEN 0 AND {_YEAR_10000_S - 1} THEN {date} ELSE '[none]' END"
 
 
 def _named_machines(connection: duckdb.DuckDBPyConnection, folders: Sequence[Folder]) -> list[str]:

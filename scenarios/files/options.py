@@ -291,6 +291,17 @@ def moment_or_point(option: str, text: str) -> float:
     return PointInTime(since_1970_s)
 
 
+def time_given(option: str, time: float | str | datetime | None) -> float | None:
+    """Return a time that Python code gives: a number of seconds, or what `moment_or_point` reads; None stays None.
+
+    Examples
+    --------
+    >>> time_given("--at", 604800.0), time_given("--at", "7d"), time_given("--at", datetime(1970, 1, 2, 1))
+    (604800.0, 604800.0, 90000.0)
+    """
+    return None if time is None else moment_or_point(option, str(time))
+
+
 def time_since(option: str, time: float | None, origin_s: float | None) -> float | None:
     """Return a time in seconds since the start.
 

@@ -138,7 +138,7 @@ def stability(
     from analysis.profiling.stability import periods
 
     own = tuple(dimension(name) for name in by)
-    wrong = sorted({"day", "visit", dimension(cluster)} & set(own))
+    wrong = sorted({"day", "date", "visit", dimension(cluster)} & set(own))
     if wrong or (k is not None and k < 1):
         faults = [f"by: days are compared, so {name} cannot be an entry" for name in wrong]
         raise QueryError("\n".join(faults or [f"k: should be at least 1, got {k}"]))

@@ -120,7 +120,8 @@ def write_folder(folder, tables):
 
 def long_form(tables):
     """Return every sample with all its dimensions and its value as a Python integer, by plain pandas merges."""
-    visits = tables["visits"].assign(day=(tables["visits"]["start_s"] // 86400).astype(int))
+    days = (tables["visits"]["start_s"] // 86400).astype(int)
+    visits = tables["visits"].assign(day=days, date="[none]")
     builds = tables["builds"][["build", "build_id", "revision", "compiler", "builder"]]
     processes = tables["processes"][["process", "visit", "application", "build"]]
     processes = (

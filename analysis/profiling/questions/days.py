@@ -34,7 +34,7 @@ def rollout(
         day, the dimension, share (of the day), low, high, samples; in order of days, largest share first.
     """
     own = dimension(by)
-    if own in ("day", "visit", "machine", "process"):
+    if own in ("day", "date", "visit", "machine", "process"):
         raise QueryError(f"by: {own} is not rolled out")
     where = (("application", (application,)),) if application else ()
     query = of_fleet(database, event, ("day", own), where)

@@ -4,11 +4,13 @@ import json
 import re
 import weakref
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from threading import Event, Thread
 
 import pandas as pd
 import pytest
 
+import wsc
 from analysis.profiling.database import Database
 from analysis.profiling.formats import wire
 from analysis.profiling.formats.columns import SampleTable
@@ -377,6 +379,43 @@ def timed(folder, name, value, start_s):
 
 MAY_S = 1777593600.0
 """2026-05-01T00:00Z."""
+
+
+def test_days_of_an_import_have_dates(tmp_path, small_profile, capsys):
+    """The day before the first file's is none of its calendar; times of which no calendar has a date have none."""
+    for name, first_s in (("made", MAY_S), ("other", MAY_S - 86_400), ("far", 4e11)):
+        files = [timed(tmp_path, f"{name}-{hour}.pb", 10 * hour, first_s + 3600 * hour) for hour in (6, 30)]
+        import_files(files, tmp_path / name)
+    assert shares(tmp_path / "made", "date") == [["2026-05-02", 300], ["2026-05-01", 60]]
+    assert shares(tmp_path / "made", "function", (("date", ("2026-05-01",)),)) == [["f", 60]]
+    with Database([tmp_path / "made", tmp_path / "other"]) as database:
+        sums = dict(database.query(Query("cpu", ("date",)))[["date", "value"]].to_numpy().tolist())
+    assert sums == {"2026-04-30": 60, "2026-05-01": 60 + 300, "2026-05-02": 300}
+    assert shares(tmp_path / "far", "date") == [["[none]", 360]]
+    with Database([small_profile]) as database:
+        assert database.values("date") == ["[none]"]
+    code, printed = run(["profile", "query", str(tmp_path / "made"), "--where", "date=2026-05-03"], capsys)
+    assert code == 2
+    assert '"2026-05-03"; did you mean' in printed
+    assert "2026-05-02" in harmless(ask(application(tmp_path / "made"), "/query?by=date")).said
+
+
+def test_python_asks_for_points_in_time(tmp_path):
+    """Times were seconds from the beginning alone, which the text of an answer does not say."""
+    files = [timed(tmp_path, f"{hour}.pb", 10 * hour, MAY_S + 3600 * hour) for hour in (6, 7, 12, 30)]
+    import_files(files, tmp_path / "made", machine_from="file")
+    profile = wsc.profile(tmp_path / "made")
+    noon = profile.regress(at="2026-05-01T12:00Z").payload()
+    assert noon["samples"] == {"before": 6 + 7, "after": 12 + 30}
+    zone = timezone(timedelta(hours=2))
+    for at in (43_200.0, "12h", datetime(2026, 5, 1, 12), datetime(2026, 5, 1, 14, tzinfo=zone), MAY_S + 43_200):
+        assert profile.regress(at=at).payload() == noon
+    with pytest.raises(FaultsError, match=r"^at: should be a time such as"):
+        profile.regress(at="noon")
+    with pytest.raises(FaultsError, match=r"^at: should be seconds from the beginning, a text such as 7d, or a date, "):
+        profile.regress(at=[1.0])
+    with pytest.raises(FaultsError, match=r"^until: should be after since, 2026-05-02T00:00Z"):
+        profile.watch(since=datetime(2026, 5, 2), until="2026-05-01")
 
 
 def test_times_of_an_import_may_be_points_in_time(tmp_path, capsys):
