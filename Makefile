@@ -47,7 +47,7 @@ test: $(READY) ## run all tests, docstring examples included; LENS=occupancy: th
 check: $(READY) ## style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
 
 docs: .venv/.docs ## renew figures and outputs in the documents, then make a site of them and the docstrings: site/docs/index.html
@@ -131,7 +131,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model
 
 clean: ## remove runs/, figures/ and caches; .venv stays
-	rm -rf runs figures site jupyter_execute docs/modules dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf runs figures site jupyter_execute docs/modules dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find models sim analysis scenarios tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # uv takes a third of pip's time. Where it cannot be had, or does not reach the registry that pip is

@@ -15,7 +15,7 @@ Examples
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from inspect import signature
 from operator import or_
 from pathlib import Path
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -194,7 +194,7 @@ def _bare(kind: object) -> object:
         return _bare(inner[0])
     if origin in {Union, UnionType}:
         return reduce(or_, map(_bare, inner))
-    return origin[_bare(inner[0])] if origin is Sequence else kind
+    return GenericAlias(Sequence, (_bare(inner[0]),)) if origin is Sequence else kind
 
 
 class Columns(TypedDict, total=False):
@@ -1045,7 +1045,7 @@ class Service:
         method: str | None,
         ratio: Sequence[float] | None,
         clock_hz: Mapping[str, float] | None,
-    ) -> "Iterator[ServiceQuestion]":
+    ) -> "Generator[ServiceQuestion]":
         from analysis.tables.recipe import AS_IT_IS
         from scenarios.crossplatform.calibration import ServiceQuestion
         from scenarios.files.options import clocks, instruction_ratio
@@ -1067,7 +1067,9 @@ class Service:
 
 def _several(given: _T | Sequence[_T]) -> tuple[_T, ...]:
     """Return several names or numbers, of which one may stand alone."""
-    return tuple(given) if isinstance(given, tuple | list) else (given,)  # type: ignore[return-value] # a text is one name
+    if isinstance(given, (tuple, list)):
+        return tuple(given)
+    return (given,)  # pyrefly: ignore[bad-return] # a text is one name
 
 
 @_judged
@@ -1437,7 +1439,7 @@ def _equal(where: Mapping[str, str] | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def _progress(what: str = "") -> "Iterator[Progress]":
+def _progress(what: str = "") -> "Generator[Progress]":
     """Yield what is called with the share done; a call that takes long shows it in a notebook or a terminal."""
     from scenarios.views.terminal import progress
 

@@ -200,16 +200,16 @@ class Sheet:
         >>> sheet.platform("mine").max_frequency_hz, sheet.platform("mine").source
         (2000000000.0, 'own spec sheet')
         """
-        stated = {field.name for field in fields(self)} - {"extends", "departs"}
-        values = {field: getattr(self, field) for field in stated}
-        derived = {
-            "name": name,
-            "llc_bytes": self.sockets * pooled_bytes(self.caches[-1], self.cores // self.sockets),
-            "min_frequency_hz": self.min_frequency_hz or self.base_frequency_hz,
-            "max_frequency_hz": self.max_frequency_hz or self.base_frequency_hz,
-            "source": self.source or file + (f", from {self.extends}" if self.extends else ""),
-        }
-        return Platform(**values | derived)
+        derived = {"min_frequency_hz", "max_frequency_hz", "source"}
+        stated = {field.name for field in fields(self)} - {"extends", "departs"} - derived
+        return Platform(
+            name=name,
+            llc_bytes=self.sockets * pooled_bytes(self.caches[-1], self.cores // self.sockets),
+            min_frequency_hz=self.min_frequency_hz or self.base_frequency_hz,
+            max_frequency_hz=self.max_frequency_hz or self.base_frequency_hz,
+            source=self.source or file + (f", from {self.extends}" if self.extends else ""),
+            **{field: getattr(self, field) for field in stated},
+        )
 
 
 def sheets_of(own: Mapping[str, Sheet]) -> Mapping[str, Platform]:

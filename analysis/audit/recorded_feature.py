@@ -122,7 +122,7 @@ def vanished_machines(case: Case) -> list[Finding] | str:
         return f"{_LEAST_MACHINES} machines in each arm, where the smaller has {min(machines)}"
     shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
     remaining = [count - lost for lost, count in zip(gone, machines, strict=True)]
-    chance = float(fisher_exact(np.array([gone, remaining]))[1])
+    chance = float(fisher_exact(np.array([gone, remaining])).pvalue)
     if chance > ALPHA or abs(shares[0] - shares[1]) < _LEAST:
         return []
     evidence = {"treated": shares[0], "untreated": shares[1], "machines": sum(gone), "chance": chance}

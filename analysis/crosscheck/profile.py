@@ -29,7 +29,8 @@ def counted(counters: pd.DataFrame, instances: pd.DataFrame) -> "pd.Series[float
     """
     job = counters["residence"].map(instances.set_index("residence")["job"])
     sums = counters.groupby(job)[["cycles", "instructions"]].sum()
-    return sums["cycles"] / sums["instructions"].where(sums["instructions"] > 0)
+    answer: pd.Series[float] = sums["cycles"] / sums["instructions"].where(sums["instructions"] > 0)
+    return answer
 
 
 def profiled(cycles: pd.DataFrame, instructions: pd.DataFrame, jobs: pd.DataFrame) -> pd.DataFrame:
@@ -264,7 +265,7 @@ def rounds(visits: pd.DataFrame, length_s: float, horizon_s: float, per_round: f
     (1.0, 3.0)
     """
     start_s, end_s = visits["start_s"], visits["start_s"] + visits["length_s"]
-    number = np.floor(start_s / length_s).rename("round")
+    number = pd.Series(np.floor(start_s / length_s), name="round")
     every = pd.RangeIndex(round(np.ceil(horizon_s / length_s)))
     by_round = visits["machine"].groupby(number)
     count = by_round.size().reindex(every, fill_value=0)

@@ -199,7 +199,7 @@ def log_of(
         start_s=sums.index.to_numpy(np.float64) * INTERVAL_S,
         counts=counts.to_numpy(np.float64),
         instructions=instructions,
-        misses=instructions[:, None] * misses[list(_LEVELS)].to_numpy(np.float64),
+        misses=np.asarray(instructions[:, None] * misses[list(_LEVELS)].to_numpy(np.float64), dtype=np.float64),
         response_time_s=response_s.to_numpy(np.float64),
         utilisation=sums["cpu_s"].to_numpy(np.float64) / (INTERVAL_S * platform.vcpus),
     )

@@ -163,7 +163,7 @@ def cells(
     >>> table.y[:, 0], table.start, table.machines.tolist()
     (array([5., 1.]), array([0, 1, 2]), [1, 2])
     """
-    job = pd.Index(jobs["job"]).get_indexer(rows["job"])
+    job = pd.Index(jobs["job"]).get_indexer(pd.Index(rows["job"]))
     if (job < 0).any():
         raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     machine, machines = pd.factorize(rows["machine"], sort=True)
@@ -255,7 +255,7 @@ def totals(cells: JobMachineSums) -> MachineTotals:
 
     def summed(values: Floats) -> Floats:
         sums = [np.bincount(machine, per_instance * column, len(cells.machines)) for column in values.T]
-        return np.stack(sums, axis=1) if sums else np.zeros((len(cells.machines), 0))
+        return np.stack(sums, axis=1, dtype=np.float64) if sums else np.zeros((len(cells.machines), 0))
 
     return MachineTotals(summed(cells.count[:, None])[:, 0], summed(cells.y), summed(cells.x))
 

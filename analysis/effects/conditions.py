@@ -90,7 +90,7 @@ def _within_platforms(rows: pd.DataFrame, column: Floats) -> tuple[float, Floats
     values = pd.Series(column, index=rows.index)
     of_cell = values.groupby([rows["job"], rows["platform"]]).transform("mean")
     means = values.groupby(rows["platform"]).mean().to_numpy(dtype=np.float64)
-    return float(np.sqrt(np.mean((values - of_cell) ** 2))), np.asarray(means)
+    return float(np.sqrt(np.mean((values - of_cell) ** 2))), np.asarray(means, dtype=np.float64)
 
 
 def _others(place: Ints, of_row: Floats) -> Floats:

@@ -68,7 +68,7 @@ class Estimand:
             if got not in {None, *choices}:
                 raise ArgumentError(argument, f"should be {', '.join(choices[:-1])} or {choices[-1]}", str(got))
         return cls(
-            metric_kind=kind,  # type: ignore[arg-type] # checked above
+            metric_kind=kind,
             change=change or ("absolute" if kind in {"mean", "proportion"} else "relative"),
             target=target or ("sums" if kind == "ratio" else "instances"),
             quantile=float(quantile[1]) / _PERCENT if quantile else 0.5,

@@ -174,7 +174,7 @@ def answered(name: str, answer: object) -> Statistic:
     models.errors.InputError: mine: should answer with low <= change <= high, got change 0.1, low 0.2, high 0.3
     """
     try:
-        change, low, high = (float(number) for number in answer)  # type: ignore[attr-defined] # anything may come
+        change, low, high = (float(number) for number in answer)  # pyrefly: ignore[not-iterable] # anything may come
     except (TypeError, ValueError):
         shape = "should answer with three numbers: change, low, high"
         raise InputError(f"{name}: {shape}, got {_short(answer)}") from None
@@ -226,14 +226,15 @@ def experiments(tables: PotentialTables) -> Iterator[ExperimentTables]:
 def _stacked(name: str, answer: object, draws: int) -> Floats:
     """Return what `estimate_many` answered as one array, (R, 3); NaN is too little data."""
     try:
-        out = np.stack(list(answer), axis=1).astype(np.float64)  # type: ignore[call-overload] # anything may come
+        numbers = list(answer)  # pyrefly: ignore[bad-argument-type] # anything may come
+        out = np.stack(numbers, axis=1).astype(np.float64)
     except (TypeError, ValueError):
         out = np.zeros(0)
     if out.shape != (draws, 3):
         problem = f"estimate_many should answer with three arrays of {draws} numbers: changes, lower and upper ends"
         raise InputError(f"{name}: {problem}, got {_short(answer)}")
     out[~np.isfinite(out).all(axis=1)] = np.nan
-    change, low, high = out.T
+    change, low, high = out[:, 0], out[:, 1], out[:, 2]
     wrong = (low > change) | (change > high)
     if wrong.any():
         at = int(wrong.argmax())

@@ -150,7 +150,7 @@ def _total(of: Ints, value: Floats, count: int) -> Floats:
 def _columns(of: Ints, by: Floats, columns: Floats, count: int) -> Floats:
     """Return (count, K) sums of columns (N, K) times `by` (N,) by group."""
     sums = [np.bincount(of, by * column, count) for column in columns.T]
-    return np.stack(sums, axis=-1) if sums else np.zeros((count, 0))
+    return np.stack(sums, axis=-1, dtype=np.float64) if sums else np.zeros((count, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

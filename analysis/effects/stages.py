@@ -159,7 +159,7 @@ def sums_of(rows: pd.DataFrame, jobs: pd.DataFrame) -> tuple[StageSums, pd.Index
     def summed(value: Floats) -> Floats:
         flat = value.reshape(len(value), -1).T
         sums = [np.bincount(inverse, presence * column, len(cell)) for column in flat]
-        return np.stack(sums, axis=1) if sums else np.zeros((len(cell), 0))
+        return np.stack(sums, axis=1, dtype=np.float64) if sums else np.zeros((len(cell), 0))
 
     y = np.stack([rows[name].to_numpy(dtype=np.float64) / scale[job] for name in ("off", "on")], axis=1)
     quota = jobs["quota"].to_numpy(dtype=np.float64)

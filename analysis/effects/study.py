@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -297,17 +297,14 @@ class Answers(NamedTuple):
 class EffectMethod(Protocol):
     """What every estimator offers."""
 
+    designs: ClassVar[frozenset[Design]]
+    """The designs that it is for."""
+    needs: ClassVar[tuple[Need, ...]]
+    """What it has to know of how machines were drawn."""
+
     @property
     def name(self) -> str:
         """Its name in tables and on the command line."""
-
-    @property
-    def designs(self) -> frozenset[Design]:
-        """The designs that it is for."""
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """What it has to know of how machines were drawn."""
 
     def many(self, cells: JobMachineSums, treated: Bools) -> Answers:
         """Return what it says of R draws of machines; `treated` is (R, M)."""

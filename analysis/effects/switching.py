@@ -238,9 +238,8 @@ class Switched:
         weight = np.where(known, self.stays["quota"] * self.stays["presence"], 0.0) * self.scale
         machine = self.machines.get_indexer(pd.Index(self.stays["machine"]))
         mean = [np.divide(sums[at], sums[at + 2], out=np.zeros(len(known)), where=known) for at in (0, 1)]
-        return np.stack(
-            [np.bincount(machine[known], (weight * level)[known], len(self.plan)) for level in mean], axis=1
-        )
+        sums = [np.bincount(machine[known], (weight * level)[known], len(self.plan)) for level in mean]
+        return np.stack(sums, axis=1, dtype=np.float64)
 
 
 def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Switched:
@@ -256,7 +255,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     by : (N, 2) exposure of each row switched off (and never switched), and on
     scale : performance of each job, indexed by job
     """
-    job = pd.Index(scale.index).get_indexer(table["job"]).astype(np.int64)
+    job = pd.Index(scale.index).get_indexer(pd.Index(table["job"])).astype(np.int64)
     if (job < 0).any():
         raise InputError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
     period, periods = pd.factorize(table["period"], sort=True)
@@ -277,7 +276,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
     machine = np.sort(machine)
     number, first = numbered([stay[taken]])
     start, end = (np.searchsorted(machine, np.arange(len(machines)), side) for side in ("left", "right"))
-    level = scale.to_numpy(dtype=np.float64)[job[taken]]
+    level = np.asarray(scale.to_numpy(dtype=np.float64)[job[taken]], dtype=np.float64)
     rows = SwitchableRows(
         start=start,
         end=end,
@@ -300,7 +299,7 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         unit=_units(table, taken[start], plan),
         own=_own(rows, plan),
         scale=level[first],
-        beside=UnswitchedRows(*(column[known & ~can] for column in beside)),
+        beside=UnswitchedRows._make(column[known & ~can] for column in beside),
     )
 
 
@@ -406,7 +405,7 @@ def _slopes(crossover: Switched) -> tuple[Floats, Floats, float]:
     of_job, of_rack = courses(rows, crossover.common, np.zeros(0, dtype=np.int64))
     level = np.full((len(stays), 2), np.nan)
     levels(rows, (of_job, of_rack), own, np.arange(len(crossover.plan)), level)
-    both_known = np.isfinite(level).all(axis=1)
+    both_known = np.isfinite(level[:, 0]) & np.isfinite(level[:, 1])
     level = np.where(both_known[:, None], level, 0.0)
     job = np.zeros(len(stays), dtype=np.int64)
     job[rows.stay] = rows.job

@@ -178,7 +178,7 @@ def flat(**values: float | Statistic) -> dict[str, float]:
 
 def measures(*curves: pd.DataFrame, **single: float | Statistic) -> pd.DataFrame:
     """Return curves and single numbers together as measured rows."""
-    return pd.concat([*curves, numbers(**single)], ignore_index=True)
+    return pd.concat((*curves, numbers(**single)), ignore_index=True)
 
 
 def number(measured: pd.DataFrame, series: str, x: float = np.nan) -> float:

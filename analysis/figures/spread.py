@@ -40,7 +40,7 @@ def with_spread(worlds: Sequence[pd.DataFrame]) -> pd.DataFrame:
     every = by[by["size"] == len(worlds)].reset_index()
     ends = ((LEAST, "min"), (MOST, "max"))
     parts = [every.assign(series=end + every["series"], value=every[name])[[*keys, "value"]] for end, name in ends]
-    return pd.concat([first, *parts], ignore_index=True)
+    return pd.concat((first, *parts), ignore_index=True)
 
 
 def world_bars(axes: Axes, places: ArrayLike, measured: pd.DataFrame, series: str, across: bool = False) -> None:

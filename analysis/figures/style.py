@@ -5,7 +5,7 @@ bands. Their labels begin with "published", hidden ones with "_published".
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from io import BytesIO
@@ -550,9 +550,9 @@ def whole_ticks(axes: Axes) -> None:
 def forest(
     axes: Axes,
     names: Sequence[object],
-    values: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
+    values: Iterable[float],
+    low: Iterable[float],
+    high: Iterable[float],
     *,
     colours: Sequence[str] = (),
 ) -> None:

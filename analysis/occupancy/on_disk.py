@@ -728,10 +728,13 @@ def _rounded(rows: NDArray[np.void]) -> tuple[Floats, Floats]:
 
     A departure that was not seen is like another.
     """
+    first: Floats
+    second: Floats
     if "stamp" in (rows.dtype.names or ()):
-        took: Floats = rows["left"] - rows["came"]
-        return np.round(rows["stamp"], _DECIMALS), np.round(took, _DECIMALS)
-    return np.round(rows["came"], _DECIMALS), np.round(rows["left"], _DECIMALS)
+        first, second = rows["stamp"], rows["left"] - rows["came"]
+    else:
+        first, second = rows["came"], rows["left"]
+    return first.round(_DECIMALS), second.round(_DECIMALS)
 
 
 def _judged(counts: PairCounts, conflicts: int) -> Copies:

@@ -57,4 +57,4 @@ def copied(answer: object) -> object:
     """Return an answer that can be changed without changing the one that is kept; frames are copied once changed."""
     if isinstance(answer, pd.DataFrame):
         return answer.copy(deep=False)
-    return answer.copy() if isinstance(answer, list | dict) else answer
+    return answer.copy() if isinstance(answer, (list, dict)) else answer

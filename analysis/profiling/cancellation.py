@@ -1,7 +1,7 @@
 """Work that nobody waits for any more: its queries are interrupted, and it ends at the next one."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ class Cancellation:
             raise AbandonedError("nobody waits for the answer any more")
 
     @contextmanager
-    def watching(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    def watching(self, cursor: duckdb.DuckDBPyConnection) -> Generator[None]:
         """Have the queries of a cursor interrupted."""
         with self._lock:
             self.check()
@@ -83,7 +83,7 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("cancellation", default=N
 
 
 @contextmanager
-def interruptible(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def interruptible(cursor: duckdb.DuckDBPyConnection) -> Generator[None]:
     """Have a cursor's queries interrupted when the work that asks them is cancelled; without such work, do nothing."""
     current = _CURRENT.get()
     if current is None:

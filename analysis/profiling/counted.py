@@ -83,7 +83,8 @@ class CountedSamples:
     def raw(self, part: int) -> CountedEntries:
         """Return the entries of a part in no order, some pairs of key and place several times."""
         if not self.put:
-            return CountedEntries(*np.zeros((2, 0), dtype=np.int32), *np.zeros((2, 0)))
+            rows, sums = np.zeros((2, 0), dtype=np.int32), np.zeros((2, 0))
+            return CountedEntries(rows[0], rows[1], sums[0], sums[1])
         key, place, *sums = (self._column(at, part) for at in range(len(self.put[0].columns)))
         value = sums[0] * self.keys["scale"].to_numpy(np.float64)[key]
         return CountedEntries(key, place, sums[-1].astype(np.float64), value)

@@ -320,9 +320,8 @@ def difference(a: pd.DataFrame, b: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     a, b : frames with the columns of `by`, `value` and `share`
     by : the keys; none: one row each
     """
-    joined = _side(a, by, "a").merge(
-        _side(b, by, "b"), **({"on": list(by), "how": "outer"} if by else {"how": "cross"})
-    )
+    left, right = _side(a, by, "a"), _side(b, by, "b")
+    joined = left.merge(right, on=list(by), how="outer") if by else left.merge(right, how="cross")
     for name in ("value_a", "value_b"):
         value = joined[name]
         joined[name] = value.mask(value.isna(), 0) if value.dtype == object else value.fillna(0).astype(np.int64)

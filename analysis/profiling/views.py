@@ -3,7 +3,7 @@
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +130,7 @@ _SAMPLE_STACKS = _Check(
 
 
 @contextmanager
-def understood(what: str) -> Iterator[None]:
+def understood(what: str) -> Generator[None]:
     """Turn what DuckDB cannot do into a ProfileError or QueryError of one line."""
     try:
         yield

@@ -61,7 +61,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer in typeshed
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # pyrefly: ignore[bad-override] # any buffer there
         if not self._content:  # always as much at a time, so that as much is read of a damaged file, however it is read
             self._content = memoryview(self._unpacked())
         content, self._content = self._content[: len(buffer)], self._content[len(buffer) :]
@@ -94,7 +94,7 @@ class _Text(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer in typeshed
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # pyrefly: ignore[bad-override] # any buffer there
         content = self._stream.read1(len(buffer))
         try:
             self._decoder.decode(content, final=not content)

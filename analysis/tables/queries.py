@@ -1,7 +1,7 @@
 """Queries over files or a database in place of a file, and what they and frames in memory are as an Arrow table."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ def _reads(action: int, *_what: object) -> int:
 
 
 @contextmanager
-def _of_duckdb(query: TableQuery) -> Iterator["DuckDBPyRelation"]:
+def _of_duckdb(query: TableQuery) -> Generator["DuckDBPyRelation"]:
     import duckdb
 
     sql, database = query.sql, query.database

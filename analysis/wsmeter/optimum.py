@@ -445,7 +445,8 @@ def _select(states: States, which: Ints) -> States:
 
 def _undominated(old: States, new: States) -> tuple[States, bool]:
     """Return the combinations that no cheaper one matches in gain, and whether some were dropped beyond `STATES`."""
-    cost, gain, loss, number = (np.concatenate(pair) for pair in zip(old, new, strict=True))
+    cost, gain = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
+    loss, number = np.concatenate([old[2], new[2]]), np.concatenate([old[3], new[3]])
     states = _select((cost, gain, loss, number), np.argsort(cost, kind="stable"))
     most = np.maximum.accumulate(states[1])
     states = _select(states, np.flatnonzero(np.concatenate([[True], states[1][1:] > most[:-1]])))

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -110,12 +110,12 @@ def definition(function: Callable[..., object]) -> str:
     >>> definition(definition)
     '...parts.py:...'
     """
-    written: object = function
+    written = function
     if not inspect.isroutine(function):
-        begin = function.__init__ if isinstance(function, type) else type(function).__call__  # type: ignore[misc] # not called
+        begin = function.__init__ if isinstance(function, type) else type(function).__call__
         written = begin if isinstance(begin, FunctionType) else function
     try:
-        return f"{inspect.getsourcefile(written)}:{inspect.getsourcelines(written)[1]}"  # type: ignore[arg-type] # or TypeError
+        return f"{inspect.getsourcefile(written)}:{inspect.getsourcelines(written)[1]}"
     except (OSError, TypeError):
         return "an object without a file"
 
@@ -172,7 +172,7 @@ def check_method(owner: object, name: str, *arguments: str) -> None:
     >>> check_method(Mine, "guess", "experiment")
     >>> check_method(Mine(), "estimate", "experiment")
     """
-    bound = not isinstance(owner, type) or isinstance(inspect.getattr_static(owner, name), staticmethod | classmethod)
+    bound = not isinstance(owner, type) or isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod))
     check_parameters(getattr(owner, name), *() if bound else ("self",), *arguments)
 
 
@@ -210,7 +210,7 @@ def part(text: str, folder: Path = Path()) -> Part:
 
 
 @contextmanager
-def blamed(somebodys: Part) -> Iterator[None]:
+def blamed(somebodys: Part) -> Generator[None]:
     """Say of every error that a part raises that it is its author's, with the line of his file.
 
     Parameters
@@ -254,7 +254,7 @@ _EXCHANGING = Lock()
 
 
 @contextmanager
-def _aside() -> Iterator[None]:
+def _aside() -> Generator[None]:
     """Let what is printed meanwhile go to the standard error; what other threads print goes where it went."""
     with _EXCHANGING:
         aside = sys.stdout if isinstance(sys.stdout, _Aside) else _Aside(sys.stdout)

@@ -41,6 +41,6 @@ def latency_factor(use: _Number) -> _Number:
     >>> latency_factor(np.array([0.0, 0.5, 0.9, 1.0])).round(2).tolist()
     [1.0, 1.18, 1.69, 2.48]
     """
-    measured: _Number = np.minimum(use, CUT)
+    measured: _Number = np.minimum(use, CUT)  # pyrefly: ignore[bad-assignment] # numpy answers in kind
     bend: _Number = measured**POWER
     return 1.0 + LINEAR * measured + POWER_GAIN * bend + BEYOND * (use - measured)

@@ -46,7 +46,7 @@ def law(offered: ArrayLike, rates: ArrayLike) -> Floats:
     if not (work >= 0.0).all():
         raise InputError(f"offered must not be negative, got {work.min():g}")
     load = work / rate[..., -1]
-    share = np.zeros((*load.shape, rate.shape[-1] + 1))
+    share: Floats = np.zeros((*load.shape, rate.shape[-1] + 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         # Logarithms, as k may be a hundred; from k present on the weights fall geometrically.
         np.cumsum(np.log(work[..., None] / rate), axis=-1, out=share[..., 1:])

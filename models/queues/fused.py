@@ -6,6 +6,7 @@ Memory follows how many are present at once, not how many are served.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -115,12 +116,12 @@ def _settle(jobs: JobBatch, n: int, row: Ints, tally: ResponseTally) -> int:
 
 def _grown(jobs: JobBatch) -> JobBatch:
     """Return the rows with room for as many again."""
-    return JobBatch(*(np.concatenate([column, np.zeros_like(column)]) for column in jobs))
+    return JobBatch._make(map(kernels.doubled, jobs))
 
 
 def _serve(policy: PolicyName, state: QueueState | Ring, source: Traffic, requests: int, tally: ResponseTally) -> None:
     """Draw, serve and tally block by block."""
-    kit = slices if policy == "rr" else kernels
+    kit: ModuleType = slices if policy == "rr" else kernels
     jobs, row, present, drawn = rows(BLOCK), np.empty(BLOCK, np.int64), 0, Drawn(0, 0.0)
     while drawn.requests < requests:
         n = min(row.size, present + requests - drawn.requests)

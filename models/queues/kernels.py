@@ -5,12 +5,15 @@ on where it stopped. So one kernel serves arrays of any length and an endless st
 helpers live in this file because numba's cache does not look into others.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
+
+_Kind = TypeVar("_Kind", bound=np.generic)
 
 QUEUED, BUSY = range(2)
 """Of `QueueState.number`: how many jobs wait in the heap, and how many are served."""
@@ -263,9 +266,17 @@ def renumber(state: QueueState, row: Ints) -> None:
             state.left_s[row[old]] = state.left_s[old]
 
 
+def doubled(column: NDArray[_Kind]) -> NDArray[_Kind]:
+    """Return a column with as many zeros behind it.
+
+    Examples
+    --------
+    >>> doubled(np.array([1, 2]))
+    array([1, 2, 0, 0])
+    """
+    return np.concatenate([column, np.zeros_like(column)])
+
+
 def grown(state: QueueState) -> QueueState:
     """Return the line with room for as many rows again."""
-    key, waiting, left_s = (
-        np.concatenate([column, np.zeros_like(column)]) for column in (state.key, state.waiting, state.left_s)
-    )
-    return state._replace(key=key, waiting=waiting, left_s=left_s)
+    return state._replace(key=doubled(state.key), waiting=doubled(state.waiting), left_s=doubled(state.left_s))

@@ -16,7 +16,7 @@ import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from models.queues.kernels import JobBatch
+from models.queues.kernels import JobBatch, doubled
 
 PATIENCE = 16
 """Turns of the ring that are cheaper one by one, beyond two for everybody present."""
@@ -311,7 +311,4 @@ def grown(state: Ring) -> Ring:
     """Return the ring with room for as many rows again."""
     turned = np.roll(state.ring, -state.place[HEAD])
     state.place[HEAD] = 0
-    rows, slices, last_s = (
-        np.concatenate([column, np.zeros_like(column)]) for column in (turned, state.slices, state.last_s)
-    )
-    return state._replace(ring=rows, slices=slices, last_s=last_s)
+    return state._replace(ring=doubled(turned), slices=doubled(state.slices), last_s=doubled(state.last_s))

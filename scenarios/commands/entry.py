@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -24,7 +24,7 @@ _came = list[int]()
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible() -> Generator[None]:
     """Let an interrupt raise KeyboardInterrupt meanwhile, so that work is tidied up; a second one ends the process."""
     heeded = [number for number in _HEEDED if signal.getsignal(number) is leave]
     for number in heeded:

@@ -5,7 +5,7 @@ import functools
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -170,7 +170,7 @@ def _paths(given: Iterable[object]) -> Iterator[str]:
     for value in given:
         if isinstance(value, str | Path):
             yield str(value)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, (list, tuple)):
             yield from _paths(value)
 
 
@@ -189,7 +189,7 @@ def _interrupted() -> typer.Exit:
 
 
 @contextmanager
-def folder(option: str) -> Iterator[None]:
+def folder(option: str) -> Generator[None]:
     """Say which option names a folder that cannot be made."""
     from scenarios.files.faults import Fault, FaultsError
     from scenarios.runs.rundir import FolderError

@@ -1,7 +1,7 @@
 """The command `wsc occupancy`."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -272,7 +272,7 @@ def _sources(
 @contextmanager
 def _copied(
     files: Sequence[Path], piped: "StandardInput | None", query: "TableQuery | None"
-) -> "Iterator[tuple[Path | Sequence[Path], str | None]]":
+) -> "Generator[tuple[Path | Sequence[Path], str | None]]":
     """Yield where a log is, and what people call it if that is a copy: of standard input, or of a query's rows."""
     if piped is not None:
         from scenarios.occupancy.standard_input import NAME

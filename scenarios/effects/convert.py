@@ -1,7 +1,7 @@
 """Files of public traces made into a table of observations: `wsc convert`."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -373,7 +373,7 @@ def _notes(conversion: Conversion, form: "Format", *, clocked: bool) -> Iterator
 
 
 @contextmanager
-def _hidden(out: Path) -> Iterator[Path]:
+def _hidden(out: Path) -> Generator[Path]:
     """Yield a new hidden folder beside a file, which is removed at the end."""
     folder = hidden(out)
     try:

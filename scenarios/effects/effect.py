@@ -185,7 +185,7 @@ class EffectAnswer(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
-        payload = {
+        payload: dict[str, object] = {
             "kind": "effect",
             **asdict(self.effect),
             "confidence": self.confidence,

@@ -1,7 +1,7 @@
 """Experiments from files and from the folders of runs: observations as one table, the fleet's jobs, what is stated."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,7 +90,7 @@ class Experiment:
     dates: Dates
 
     @contextmanager
-    def faults(self) -> Iterator[None]:
+    def faults(self) -> Generator[None]:
         """Turn whatever is wrong with the experiment into faults of its files, with dates of periods."""
         with faults_in(self.source):
             try:

@@ -1,7 +1,7 @@
 """Estimators that other people wrote, by name as ``mine.py:Mine`` or as objects, ready to be judged beside ours."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,11 @@ from scenarios.effects.own_environment import InEnvironment
 class _Function:
     """A function as an estimator."""
 
-    estimate: Callable[[ExperimentTables], Interval]
+    function: Callable[[ExperimentTables], Interval]
+
+    def estimate(self, experiment: ExperimentTables) -> Interval:
+        """Return what the function says."""
+        return self.function(experiment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class OwnEstimator:
         """Where it is: ``mine.py:Mine``, or the line of a function, or the class of an object."""
         if self.part:
             return self.part.reference
-        given = self.estimator.estimate if isinstance(self.estimator, _Function) else self.estimator
+        given = self.estimator.function if isinstance(self.estimator, _Function) else self.estimator
         code = getattr(given, "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else f"an object of {type(given).__name__}"
 
@@ -95,7 +99,8 @@ class OwnEstimator:
     def _label(self) -> str:
         if isinstance(self.estimator, InEnvironment):
             return f"{self.estimator.part.file}: {self.name}"
-        return f"{definition(self.estimator.estimate)}: {self.name}"
+        written = self.estimator.function if isinstance(self.estimator, _Function) else self.estimator.estimate
+        return f"{definition(written)}: {self.name}"
 
 
 def estimator_of(given: object) -> EffectMethod | OwnEstimator:
@@ -136,7 +141,7 @@ def own_names(estimators: Sequence[OwnEstimator]) -> None:
 
 
 @contextmanager
-def _blamed(part: Part | None, given: object) -> Iterator[None]:
+def _blamed(part: Part | None, given: object) -> Generator[None]:
     """Say that errors are the author's, with the line of his file; those of an object without a file are raised."""
     somebodys = part or _written_in(given)
     if somebodys is None:
@@ -149,7 +154,7 @@ def _blamed(part: Part | None, given: object) -> Iterator[None]:
 def _written_in(given: object) -> Part | None:
     """Return where an object's class or a function is written; None if Python does not know a file."""
     if isinstance(given, _Function):
-        given = given.estimate
+        given = given.function
     written = given if inspect.isroutine(given) or isinstance(given, type) else type(given)
     try:
         file = inspect.getsourcefile(written)

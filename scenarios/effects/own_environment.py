@@ -122,8 +122,8 @@ class _Worker:
         if questions is None or replies is None:
             raise TypeError("a worker has pipes")
         try:
-            own_worker.send(questions, arrays)  # type: ignore[arg-type] # IO[bytes] is what Popen says
-            reply = own_worker.received(replies)  # type: ignore[arg-type] # likewise
+            own_worker.send(questions, arrays)
+            reply = own_worker.received(replies)
         except (BrokenPipeError, struct.error, ValueError, EOFError, zipfile.BadZipFile):
             reply = None
         except BaseException:  # the answer would be taken for that to the next question

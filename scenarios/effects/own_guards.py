@@ -171,7 +171,7 @@ def _plain(value: float) -> float:
 
 
 def _several(returned: object) -> TypeGuard[Iterable[object]]:
-    return isinstance(returned, Iterable) and not isinstance(returned, str | Mapping | pd.DataFrame | pd.Series)
+    return isinstance(returned, Iterable) and not isinstance(returned, (str, Mapping, pd.DataFrame, pd.Series))
 
 
 def _kind(value: object) -> str:

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -90,7 +90,7 @@ def table(arrays: Arrays, name: str) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def received(pipe: BinaryIO) -> Arrays | None:
+def received(pipe: IO[bytes]) -> Arrays | None:
     """Return the next message; None if there will be no more."""
     head = pipe.read(8)
     if len(head) < 8:
@@ -99,10 +99,10 @@ def received(pipe: BinaryIO) -> Arrays | None:
         return {name: arrays[name] for name in arrays.files}
 
 
-def send(pipe: BinaryIO, arrays: Arrays) -> None:
+def send(pipe: IO[bytes], arrays: Arrays) -> None:
     """Write a message."""
     content = io.BytesIO()
-    np.savez(content, **arrays)  # type: ignore[arg-type]
+    np.savez(content, **arrays)  # pyrefly: ignore[bad-argument-type] # none is called allow_pickle
     pipe.write(struct.pack("<q", content.tell()))
     pipe.write(content.getbuffer())
     pipe.flush()

@@ -1,7 +1,7 @@
 """Tables that are no files, as temporary files: what reads only files then reads frames and queries, too."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from scenarios.files.faults import Fault, FaultsError, faults_in
 
 
 @contextmanager
-def as_file(source: Source) -> Iterator[tuple[Path, str | None]]:
+def as_file(source: Source) -> Generator[tuple[Path, str | None]]:
     """Yield where a table is, and what people call it if that is a copy, which goes when the block ends.
 
     Raises

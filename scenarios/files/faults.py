@@ -1,7 +1,7 @@
 """Faults of what a user wrote: where, in which field, what is wrong and what was found; all reported at once."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
@@ -91,7 +91,7 @@ def _of_files(faults: Sequence[Fault]) -> str:
 
 
 @contextmanager
-def faults_in(source: "Source") -> Iterator[None]:
+def faults_in(source: "Source") -> Generator[None]:
     """Turn whatever is wrong with a file, or another table, into located faults.
 
     Parameters

@@ -47,7 +47,7 @@ def written(value: object) -> object:
     """
     if isinstance(value, Mapping):
         return {name: written(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [written(entry) for entry in value]
     if isinstance(value, Platform | Sheet):
         return asdict(value.sheet if isinstance(value, Platform) else value)
@@ -204,7 +204,7 @@ def _tree(value: object, place: Position) -> ValueNode:
     if isinstance(value, dict):
         inherited = {key: entry for key, entry in value.items() if key not in (*_OWN, "llc_bytes")}
         return ValueNode({key: _tree(entry, place) for key, entry in inherited.items()}, place, place)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return ValueNode([_tree(entry, place) for entry in value], place, place)
     return ValueNode(cast(Scalar, value), place, place)
 

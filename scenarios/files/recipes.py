@@ -136,7 +136,7 @@ def recipe_of(given: Mapping[str, object], file: Path | None = None, wrong: Wron
         faults += [Fault(at, 0, 0, name, problem, shown(end)) for at, name, end in ends if end is not None]
     if faults:
         raise FaultsError(faults)
-    return replace(base, **{**fields, "columns": {**base.columns, **fields["columns"]}})
+    return replace(base, columns={**base.columns, **fields.pop("columns")}, **fields)
 
 
 _KEYS = {"since": "from", "until": "until", "from_stamp": "from", "until_stamp": "until", "rows_where": "where"}
@@ -170,7 +170,7 @@ def recipe_file(path: Path, wrong: WrongName | None = None) -> Recipe:
                 fields["columns"] = _expressions(value, wrong or unknown)
             elif wrong and key in _READ and key != "where":
                 faults.append(value.key.fault(key, _NOT_TAKEN))
-            elif key in _READ and isinstance(value.value, dict | list):
+            elif key in _READ and isinstance(value.value, (dict, list)):
                 faults.append(value.place.fault(key, "should be a text or a number", shown(value.plain())))
             elif key in _READ:
                 name, read = _READ[key]
@@ -205,7 +205,7 @@ def _expressions(node: ValueNode, wrong_name: WrongName) -> dict[str, str]:
     wrong = [
         child.place.fault(f"columns.{name}", "should be an expression", shown(child.plain()))
         for name, child in node.value.items()
-        if isinstance(child.value, dict | list) or child.value is None
+        if isinstance(child.value, (dict, list)) or child.value is None
     ]
     wrong += [
         child.key.fault(f"columns.{name}", wrong_name(name)) for name, child in node.value.items() if wrong_name(name)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Literal, NoReturn
@@ -115,7 +115,7 @@ def observe(
 
 
 @contextmanager
-def _running(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _running(module: str, *arguments: str) -> Generator[subprocess.Popen[str]]:
     """Run a module in a session of its own, killed with its workers in the end; workers do not outlive their server."""
     pipe = subprocess.PIPE
     command = (sys.executable, "-P", "-m", module, *arguments, "--parent", str(os.getpid()))

@@ -1,7 +1,7 @@
 """Standard input of `wsc occupancy -`: events as they happen, or a whole log in any format that files may have."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,7 @@ class StandardInput:
         return portion
 
     @contextmanager
-    def file(self) -> Iterator[Path]:
+    def file(self) -> Generator[Path]:
         """Yield a temporary file of all the bytes, which goes when the block ends, however it ends."""
         with tempfile.TemporaryDirectory(prefix="wsc-occupancy-") as folder:
             path = Path(folder) / NAME

@@ -73,7 +73,7 @@ def replays(run: Run) -> pd.DataFrame:
     columns = ["servers", "arrival_s", "departure_s"]
     recorded = run.table("requests", columns[1:]).assign(servers=servers(run))
     others = [run.table("replays", columns)] if run.has("replays") else []
-    return pd.concat([recorded[columns], *others], ignore_index=True)
+    return pd.concat((recorded[columns], *others), ignore_index=True)
 
 
 def servers(run: Run) -> int:

@@ -103,7 +103,7 @@ def scores(sources: Sources) -> pd.DataFrame:
 
 def switched_off(sources: Sources) -> pd.DataFrame:
     """Return the errors of the method as published in worlds of RUBiS, nothing, each mechanism and all switched off."""
-    everything: dict[str, object] = {f"mechanisms.{name}": False for name in SWITCHES} | dict(POWER_LAW)
+    everything: dict[str, object] = {**{f"mechanisms.{name}": False for name in SWITCHES}, **POWER_LAW}
     off: dict[str, Mapping[str, object]] = {"nothing": {}, "everything": everything}
     off |= {name: {f"mechanisms.{name}": False} for name in SWITCHES}
     rows = []

@@ -55,7 +55,8 @@ class OnHalves(Row):
         """Measure in instructions per cycle, as the paper does."""
         measured = self.measure(sources.halves(self.scenarios[0], "ipc"))
         if self.also is None:
-            return Reproduction(measured, self.draw, self.note, self.table and self.table(measured))
+            table = None if self.table is None else self.table(measured)
+            return Reproduction(measured, self.draw, self.note, table)
         other = self.also(sources.halves(self.scenarios[0], "ips"))
         other = other[other["x"].isna()]
         other = other.assign(series=[f"{name}{PER_SECOND}" for name in other["series"]])

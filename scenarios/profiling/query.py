@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -280,7 +280,7 @@ class QueryOptions:
 
 
 @contextmanager
-def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["Database"]:
+def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Generator["Database"]:
     """Open profile directories, or files of other tools, as one database.
 
     Parameters
@@ -309,7 +309,7 @@ def opened(paths: Sequence[Path], notes: list[str] | None = None) -> Iterator["D
 
 
 @contextmanager
-def known_values(option: str = "--where") -> Iterator[None]:
+def known_values(option: str = "--where") -> Generator[None]:
     """Say which option restricts by values that a profile does not have.
 
     Examples

@@ -85,7 +85,7 @@ def _plain(value: object) -> object:
     """Return a value with numbers of NumPy as Python's, and any list, array or series as a tuple."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, str | bytes | Mapping | pd.DataFrame) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Mapping, pd.DataFrame)) or not isinstance(value, Iterable):
         return value
     return tuple(map(_plain, value))
 
@@ -134,9 +134,9 @@ def _got(given: object) -> str:
     given = given.item() if isinstance(given, np.generic) else given
     if given is None or isinstance(given, bool):
         return str(given)
-    if isinstance(given, list | tuple | dict) and not given:
+    if isinstance(given, (list, tuple, dict)) and not given:
         return "none"
-    if isinstance(given, str | int | float | list | tuple | dict):
+    if isinstance(given, (str, int, float, list, tuple, dict)):
         return shown(given)
     if isinstance(given, type):
         return f"the class {given.__name__}"
@@ -178,7 +178,7 @@ def parts(argument: str, given: object) -> list[object]:
     >>> parts("guards", "mine.py:racks_alike")
     ['mine.py:racks_alike']
     """
-    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | type)
+    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping, type))
     entries = list(cast(Iterable[object], given)) if several else [given]
     for entry in entries:
         if not (isinstance(entry, str) or callable(entry) or hasattr(entry, "estimate")):

@@ -231,7 +231,7 @@ def _table(columns: Any) -> pd.DataFrame:  # noqa: ANN401 - as `_columns` wrote 
 
 def _is_record(value: object) -> bool:
     """Return whether a value, or a class, has fields: a dataclass or a named tuple."""
-    return is_dataclass(value) or (isinstance(value, tuple | type) and hasattr(value, "_fields"))
+    return is_dataclass(value) or (isinstance(value, (tuple, type)) and hasattr(value, "_fields"))
 
 
 def _fields(record: Any) -> list[str]:  # noqa: ANN401 - a record or its class

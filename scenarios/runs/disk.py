@@ -8,7 +8,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -60,7 +60,7 @@ def unwritable(file: Path) -> str:
 
 
 @contextmanager
-def whole(file: Path) -> Iterator[Path]:
+def whole(file: Path) -> Generator[Path]:
     """Yield a hidden name for what becomes a file: it takes its place at the end, whole, or nothing does.
 
     Examples
@@ -83,7 +83,7 @@ def whole(file: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(place: Path, waits: Callable[[str, float], object] | None = None) -> Iterator[bool]:
+def alone(place: Path, waits: Callable[[str, float], object] | None = None) -> Generator[bool]:
     """Let one process at a time, and one thread, change a place: others wait at its lock, a hidden file beside it.
 
     The lock is released when its holder ends, however that ends. It yields whether there is a lock: file systems may

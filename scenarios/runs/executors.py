@@ -1,7 +1,7 @@
 """Where the pieces of a scorecard are worked on: processes of this machine, or a Dask cluster by its address."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,7 +24,7 @@ class ExecutorError(WscError):
 
 
 @contextmanager
-def executor(where: str = PROCESSES, workers: int | None = None) -> Iterator[Executor]:
+def executor(where: str = PROCESSES, workers: int | None = None) -> Generator[Executor]:
     """Yield what pieces run through.
 
     Parameters
@@ -84,7 +84,7 @@ def made_by() -> dict[str, object]:
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Executor]:
+def _cluster(address: str) -> Generator[Executor]:
     """Yield the executor of a Dask cluster whose workers would answer as this process does."""
     try:
         dask: Any = import_module("distributed")

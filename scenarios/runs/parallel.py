@@ -3,7 +3,7 @@
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, resource_tracker
@@ -65,7 +65,7 @@ def _submitted(executor: Executor, function: Callable[[_T], _R], item: _T) -> Fu
 
 
 @contextmanager
-def processes(count: int | None = None) -> Iterator[Executor]:
+def processes(count: int | None = None) -> Generator[Executor]:
     """Yield an executor whose processes have one thread each, so that they do not get into each other's way.
 
     They come from a fork server. When the block ends well, they finish and tidy up after themselves; when it ends in an
@@ -96,7 +96,7 @@ _MOST_BYTES = 71
 
 
 @contextmanager
-def _short_folder() -> Iterator[None]:
+def _short_folder() -> Generator[None]:
     """Let sockets that are opened meanwhile lie in /tmp where the folder for temporary files has too long a name."""
     before = tempfile.tempdir
     if len(os.fsencode(tempfile.gettempdir())) > _MOST_BYTES:
@@ -126,7 +126,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _single_threaded() -> Iterator[None]:
+def _single_threaded() -> Generator[None]:
     """Let processes that start meanwhile compute on one thread each: libraries read this when they are imported."""
     before = {name: os.environ[name] for name in _THREADS if name in os.environ}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
@@ -139,7 +139,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _undisturbed() -> Generator[None]:
     """Let a process that starts meanwhile never see Ctrl-C; it reaches this one afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

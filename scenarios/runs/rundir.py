@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -258,7 +258,7 @@ def _is_file(value: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    return _is_file(value) and _is_map(dict(value).get("partitions", {}), _is_file)  # type: ignore[call-overload] # a map, by _is_file
+    return isinstance(value, dict) and _is_file(value) and _is_map(value.get("partitions", {}), _is_file)
 
 
 def _is_cell(value: object) -> bool:
@@ -347,7 +347,7 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def creating(out: Path, name: str, digest: str) -> Iterator[Draft]:
+def creating(out: Path, name: str, digest: str) -> Generator[Draft]:
     """Make a run in a hidden directory beside its place, and move it there when it is complete.
 
     The manifest is written last. Whatever ends the block early, Ctrl-C included, removes the hidden directory; one

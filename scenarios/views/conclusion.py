@@ -58,7 +58,7 @@ class Conclusion(ABC):
         """Let no answer be changed; a dataclass with slots would end in an error about `super` for a property."""
         super().__init_subclass__()
         if "__setattr__" in vars(cls):  # written by `dataclass`, which makes a class with slots anew
-            cls.__setattr__ = _unchanged  # type: ignore[assignment]
+            cls.__setattr__ = _unchanged  # pyrefly: ignore[bad-assignment] # a method once it is there
 
     def brief(self) -> str:
         """Return the answer in a line, which its `repr` shows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -53,8 +54,10 @@ def environment(*folders: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"runs": _runs, "parts": _parts, "long": _long}
-    templates.globals["least"] = _least
+    filters: dict[str, Any] = templates.filters
+    filters |= {"runs": _runs, "parts": _parts, "long": _long}
+    functions: dict[str, Any] = templates.globals
+    functions["least"] = _least
     return templates
 
 

@@ -221,8 +221,8 @@ def plain(value: object) -> str:
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_inside(part)}".rstrip() for name, part in value.items())
-    if isinstance(value, list | tuple):
-        nested = any(isinstance(part, Mapping | list | tuple) for part in value)
+    if isinstance(value, (list, tuple)):
+        nested = any(isinstance(part, (Mapping, list, tuple)) for part in value)
         return ("; " if nested else ", ").join(plain(part) for part in value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -234,7 +234,7 @@ def plain(value: object) -> str:
 def _inside(value: object) -> str:
     """Return a value within a map plainly; what has parts of its own is in parentheses."""
     text = plain(value)
-    return f"({text})" if isinstance(value, Mapping | list | tuple) and value else text or "none"
+    return f"({text})" if isinstance(value, (Mapping, list, tuple)) and value else text or "none"
 
 
 def closest(name: str, among: Iterable[str], lists: str = "wsc platforms") -> str:

@@ -201,7 +201,7 @@ def is_share(name: str) -> bool:
 
 def value_text(name: str, value: object) -> str:
     """Return a value of a column as text: shares in percent, changes of them in points, large numbers with prefixes."""
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         return " → ".join(map(str, value))
     if isinstance(value, str):
         return _printable(value)

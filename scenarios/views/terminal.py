@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Timer
@@ -288,7 +288,7 @@ def _plain(value: object) -> object:
         return _plain(value.payload())
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
@@ -296,7 +296,7 @@ def _plain(value: object) -> object:
 
 
 @contextmanager
-def progress(quiet: bool = False, after_s: float = 0.0) -> Iterator[Progress]:
+def progress(quiet: bool = False, after_s: float = 0.0) -> Generator[Progress]:
     """Yield a function to be called with what is being done and the share done; bars show it meanwhile.
 
     They are drawn in a notebook, or on stderr if that is a terminal, and taken away at the end.

@@ -1,7 +1,7 @@
 """The pages as an ASGI application: routes, errors as pages, queries in threads."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html import escape
@@ -90,7 +90,7 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     ]
 
     @asynccontextmanager
-    async def closing(_: Starlette) -> AsyncIterator[None]:
+    async def closing(_: Starlette) -> AsyncGenerator[None]:
         yield
         workers.close()
         site.close()

@@ -164,7 +164,7 @@ def frame_intervals(layouts: Sequence[tuple[Tree, Layout]], side: Side) -> list[
 def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
     """Return low and high of shares: t limits of the logit, whose error is that of the share over p (1 − p)."""
     share = errors["share"].to_numpy(np.float64).clip(1e-12, 1 - 1e-12)
-    reach = stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * errors["standard_error"] / (share * (1 - share))
+    reach = pd.Series(stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * errors["standard_error"] / (share * (1 - share)))
     centre = np.log(share / (1 - share))
     low, high = (expit(centre + sign * reach.fillna(0.0).to_numpy(np.float64)) for sign in (-1, 1))
     return low.tolist(), high.tolist()

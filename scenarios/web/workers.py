@@ -80,7 +80,7 @@ class PageWorkers:
     async def _done(self, work: Callable[[], _T], leaving: "asyncio.Future[None]") -> _T:
         """Return what the work gives; its turn ends when its thread does, even if nobody waits so long."""
         cancellation, context, refused = Cancellation(), contextvars.copy_context(), self.refused
-        job = asyncio.get_running_loop().run_in_executor(self._threads, context.run, cancellation.run, work)
+        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(cancellation.run, work))
         job.add_done_callback(self._free)
         waiting: set[asyncio.Future[Any]] = {job, leaving}
         await asyncio.wait(waiting, timeout=self.answer_s, return_when=asyncio.FIRST_COMPLETED)

@@ -244,7 +244,9 @@ def _events(state: State, plane: _Plane, rollout: RollOut) -> tuple[Floats, Ints
     """Return time, kind, machine and instance of everything that happened, in order of time."""
     parts = [*_instance_events(state, plane.churn), *_machine_events(plane.outages), *_roll_out_events(rollout)]
     time_s = np.concatenate([part[0] for part in parts])
-    kind, machine, instance = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    kind = np.concatenate([part[1] for part in parts])
+    machine = np.concatenate([part[2] for part in parts])
+    instance = np.concatenate([part[3] for part in parts])
     order = np.lexsort((instance, machine, kind, time_s))
     return time_s[order], kind[order], machine[order], instance[order]
 

@@ -85,4 +85,4 @@ def levels(shifts: Records, epochs: int, jobs: int) -> Floats:
     """
     factor = np.ones((epochs, jobs))
     np.multiply.at(factor, (shifts["epoch"], shifts["job"]), shifts["factor"])
-    return np.asarray(np.cumprod(factor, axis=0))
+    return np.cumprod(factor, axis=0, dtype=np.float64)

@@ -492,9 +492,9 @@ def _times(world: World, machine: ServingMachine) -> tuple[Floats, Ints]:
     load_s, end_s = machine.steps.load_s, world.horizon_s
     epochs = np.arange(world.epochs) * EPOCH_S
     moves = np.arange(np.ceil(end_s / load_s)) * load_s if world.steps.load_log_sd > 0.0 else np.zeros(1)
-    start_s = np.unique(np.concatenate([epochs, moves[moves < end_s]]))
-    epoch = np.searchsorted(epochs, start_s, side="right") - 1
-    return start_s, np.column_stack([epoch, np.searchsorted(moves, start_s, side="right") - 1])
+    start_s = np.unique(np.concatenate([epochs, moves[moves < end_s]], dtype=np.float64))
+    places = [np.searchsorted(times, start_s, side="right") - 1 for times in (epochs, moves)]
+    return start_s, np.stack(places, axis=1, dtype=np.int64)
 
 
 def _inputs(world: World, jobs: Jobs) -> Inputs:

@@ -75,7 +75,8 @@ class Lists:
         running = np.cumsum(weight)
         before = np.repeat(np.concatenate([[0.0], running])[start[:-1]], count)
         total = np.repeat(np.add.reduceat(weight, start[:-1]), count)
-        return cls(start, np.repeat(np.arange(count.size), count) + np.minimum((running - before) / total, 1.0))
+        of = np.repeat(np.arange(count.size, dtype=np.float64), count)
+        return cls(start, of + np.minimum((running - before) / total, 1.0))
 
     def pick(self, which: Ints, uniform: Floats) -> Ints:
         """Return one thing of each list asked for.

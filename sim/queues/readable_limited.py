@@ -69,7 +69,7 @@ class LimitedStation(ReadableStation):
     worked_s: float = 0.0
     served: int = 0
 
-    def speed(self, _core: int) -> float:
+    def speed(self, core: int) -> float:
         """Return the speed of every server with as many at work as there will be."""
         return self.factor[max(min(len(self.jobs), len(self.speeds)), len(self.held)) - 1]
 

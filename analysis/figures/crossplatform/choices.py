@@ -229,7 +229,7 @@ def measure_table8(types: pd.DataFrame) -> pd.DataFrame:
     better = {what: both[what][PAIR[0]] <= both[what][PAIR[1]] for what in ("actual_s", "predicted_s")}
     right = float((better["actual_s"] == better["predicted_s"]).mean())
     first = float(better["actual_s"].mean())
-    off = np.abs(types["predicted_s"] / types["actual_s"] - 1.0)
+    off = (types["predicted_s"] / types["actual_s"] - 1.0).abs()
     return numbers(
         right_choices=TYPES * right,
         simulated_right=right,

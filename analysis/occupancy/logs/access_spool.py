@@ -81,7 +81,8 @@ class AccessSpool:
             if self.behind is not None:
                 behind_s = np.fromfile(self.behind, np.float64, len(part), offset=8 * begin)
                 reached = ~np.isnan(behind_s)
-                came, names, stamp, took = (column[reached] for column in (came, names, stamp, took))
+                came, stamp, took = (column[reached] for column in (came, stamp, took))
+                names = names[reached]
                 left = came + behind_s[reached]
             yield LogChunk(came, left.copy(), names, names, stamp.copy(), took.copy())
 

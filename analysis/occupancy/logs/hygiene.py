@@ -294,7 +294,7 @@ def copies(log: pd.DataFrame, tick_s: float) -> Copies:
     tick_s : what stamps are multiples of; 0: of nothing
     """
     came, left = (log[name].to_numpy(dtype=np.float64) for name in ("arrival_s", "departure_s"))
-    took = np.round(left - came, _DECIMALS)
+    took = (left - came).round(_DECIMALS)
     moved = "stamp_s" in log
     stamp = log["stamp_s"].to_numpy(dtype=np.float64) if moved else came
     kind = next((name for name in ("request", "id", "rest") if name in log and log[name].notna().all()), None)

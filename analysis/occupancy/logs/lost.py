@@ -94,7 +94,7 @@ def _lost(curve: Curve, servers: int) -> Floats:
     mean = np.minimum(mean, most)
     levels = np.arange(1, int(np.max(mean, initial=0.0)) + 2)
     levels = levels - (0.5 + levels * _GOLDEN) % 1.0
-    at = np.searchsorted(mean, levels)
+    at: Ints = np.searchsorted(mean, levels)
     return curve.time_s[at[at < len(mean)]]
 
 

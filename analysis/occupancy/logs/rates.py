@@ -300,7 +300,7 @@ def _unless_unseen(log: Cleaned, shown: CompletionRates, servers: int, peak: int
     on = counted(servers, "server")
     reason = untested or (unseen and f"demands are not known well enough to tell {on} from {unseen}")
     against, by_rates, by_work = _far_off(shown.by_rates, servers, _TWICE), shown.by_rates.servers, shown.by_work
-    if not against and by_rates not in {None, servers}:
+    if not against and by_rates is not None and by_rates != servers:
         against = f"completions per second are those of {counted(by_rates, 'server')}"
     if against:
         under = f"{against}, but so may those of others be under some policies"

@@ -140,7 +140,7 @@ def attributes(holder: JsonObject) -> JsonRecord:
         value = attribute.get("value")
         if isinstance(value, Mapping) and len(value) == 1:
             values[str(attribute.get("key"))] = next(iter(value.values()))
-    return {name: value for name, value in values.items() if not isinstance(value, Mapping | list)}
+    return {name: value for name, value in values.items() if not isinstance(value, (Mapping, list))}
 
 
 def listed(holder: JsonObject, *names: str) -> Iterator[JsonObject]:

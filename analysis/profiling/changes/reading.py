@@ -162,7 +162,7 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
     reading = _Reading(clock, visits, set(database.values("collection")))
     if subtrees:
         return reading.series(event, _with_callees(database, query, visits))
-    day = np.floor(visits["start_s"] / DAY_S)
+    day = pd.Series(np.floor(visits["start_s"] / DAY_S))
     counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(day), sort=True)[0])
     return replace(reading.series(event, _alone(counted)), tagged=counted.keys)
 
@@ -251,11 +251,11 @@ class _Reading:
         if not self.days:
             raise QueryError(f"the event {event} has no samples in this time")
         total, value = self.total, self.value
-        large = np.flatnonzero(total >= MIN_SAMPLES)
+        large, functions = np.flatnonzero(total >= MIN_SAMPLES), list(self.functions)
         return CountSeries(
             event,
             self.clock,
-            pd.Index(np.array(list(self.functions), dtype=object)[large]),
+            pd.Index([functions[at] for at in large]),
             pd.DataFrame(list(self.strata), columns=["application", "platform", "datacentre"]),
             FunctionCells.of(self.days, large, total, self.exposure.size, self.shelf),
             self.exposure,

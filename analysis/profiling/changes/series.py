@@ -148,7 +148,9 @@ class CountSeries:
     @property
     def sizes(self) -> Floats:
         """(F,) samples over all time."""
-        return self.cells.sizes if isinstance(self.cells, FunctionCells) else np.asarray(self.cells.sum(axis=1))
+        if isinstance(self.cells, FunctionCells):
+            return self.cells.sizes
+        return np.asarray(self.cells.sum(axis=1), dtype=np.float64)
 
     def reach_of(self, rows: Ints) -> Ints:
         """Return (f,) with how many bins before it a window of some functions is compared; 0: all."""

@@ -10,6 +10,7 @@ from analysis.profiling.formats.columns import SampleTable, numbered
 from analysis.profiling.formats.foreign import DEEPEST, LARGEST, STACK_FRAMES, FrameBudget, Origin
 from analysis.profiling.formats.scan import Messages, begin_end, blocks, scanned_until
 from analysis.profiling.formats.wire import Shape, Wire
+from analysis.profiling.frames import AnyInts
 from analysis.tables.faults import Faults, refusal
 from models.arrays import Ints, UInts
 
@@ -192,7 +193,7 @@ class SampleReader:
     """Ids of locations to the number of the stack."""
     sets: dict[bytes, int] = field(default_factory=dict)
     """Numbers of labels to that of all that a sample has."""
-    parts: dict[str, list[NDArray[np.generic]]] = field(default_factory=dict)
+    parts: dict[str, list[AnyInts]] = field(default_factory=dict)
     """Columns of the samples, block by block."""
 
     def __post_init__(self) -> None:
@@ -222,20 +223,20 @@ class SampleReader:
         origin = np.array(numbers or [0], np.int64)[sets]
         amounts = self._column("amounts").reshape(-1, self.measures)
         chain = np.ones(len(stack), np.bool_)
-        return SampleTable(stack, frames.astype(np.int32), depths, amounts, origin, chain), tuple(origins) or (
-            Origin(),
-        )
+        stack, depths = (column.astype(np.int64, copy=False) for column in (stack, depths))
+        table = SampleTable(stack, frames.astype(np.int32), depths, amounts, origin, chain)
+        return table, tuple(origins) or (Origin(),)
 
     def notes(self) -> list[str]:
         """Return which labels are left out."""
         names = ", ".join(list(self.labels.left_out)[:_NAMED])
         return [f"labels of over {MOST_LABEL_VALUES:,} values are left out: {names}"] if names else []
 
-    def _column(self, name: str) -> Ints:
+    def _column(self, name: str) -> AnyInts:
         parts = self.parts.get(name, [])
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def _keep(self, **columns: NDArray[np.generic]) -> None:
+    def _keep(self, **columns: AnyInts) -> None:
         for name, column in columns.items():
             self.parts.setdefault(name, []).append(column)
 

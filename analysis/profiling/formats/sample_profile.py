@@ -51,7 +51,7 @@ def write_sample_profile(profile: ForeignProfile, event: str, image: str) -> str
         value = sample.amounts[at]
         if value:
             _count(profile, sample, value, (totals, lines, calls), image)
-    sections = []
+    sections = list[str]()
     for function, total in sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])):
         body = lines[function]
         sections.append(f"{_name(function)}:{total}:{body.get(0, 0)}\n")

@@ -197,7 +197,7 @@ def _difference(cells: _PlatformSums) -> tuple[float, float]:
     Both are NaN where the difference rests on one machine alone.
     """
     machine, platform, sums = cells.machine, cells.platform, cells.sums
-    whole = np.array([np.bincount(platform, part) for part in sums])
+    whole = np.array([np.bincount(platform, part) for part in sums], dtype=np.float64)
     information, product = _within(whole)
     less_information, less_product = _within(whole[:, platform] - sums)
     left = information.sum() + np.bincount(machine, less_information - information[platform])

@@ -55,10 +55,10 @@ class SparseSamples:
         shelf : where they are kept
         """
         order = ordered(column, ordered(row, np.arange(len(row), dtype=np.int32)))
-        row, column, samples = row[order].astype(np.int32), column[order].astype(np.int32), samples[order]
-        left = slice(add_equal(column, row, samples[None]))
-        first = np.append(0, np.cumsum(np.bincount(column[left], minlength=shape[1])))
-        return cls(first.astype(np.int64), shelf.put(row[left]), shelf.put(samples[left]), shelf)
+        rows, columns, sums = row[order].astype(np.int32), column[order].astype(np.int32), samples[order]
+        left = slice(add_equal(columns, rows, sums[None]))
+        first = np.append(0, np.cumsum(np.bincount(columns[left], minlength=shape[1])))
+        return cls(first.astype(np.int64), shelf.put(rows[left]), shelf.put(sums[left]), shelf)
 
     def _between(self, part: slice) -> tuple[Ints, Ints, Floats]:
         """Return rows, columns and samples of some functions."""

@@ -258,7 +258,8 @@ class CostComparison:
         rows = []
         near_some = (((size[tested] >= share / 2.0) & (size[tested] <= share * 2.0)).any() for share in shares)
         if len(tested) and not any(near_some):
-            shares = [float(min(size[tested], key=lambda known: abs(np.log(known / _USUAL_SIZE))))]
+            closest: float = min(size[tested].tolist(), key=lambda known: abs(np.log(known / _USUAL_SIZE)))
+            shares = [closest]
         for share in shares:
             near = tested[(size[tested] >= share / 2.0) & (size[tested] <= share * 2.0)]
             if len(near):

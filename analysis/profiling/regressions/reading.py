@@ -169,7 +169,7 @@ class CostReader:
         place[order] = np.arange(len(keys))
         keys = keys.assign(group=group).iloc[order].reset_index(drop=True)
         applications, first = edges(keys["application"])
-        unnamed = _Unnamed.of(partly_named(pd.concat([_NO_UNKNOWN, *self._unknown], ignore_index=True)), self._places)
+        unnamed = _Unnamed.of(partly_named(pd.concat((_NO_UNKNOWN, *self._unknown), ignore_index=True)), self._places)
         present = np.zeros(len(unnamed.names), dtype=np.bool_)
 
         for application in applications:
