@@ -2,8 +2,9 @@
 
 import os
 import signal
+import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, resource_tracker
@@ -18,6 +19,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _LIBRARIES = ["numba", "ortools.sat.python.cp_model", "pandas", "pyarrow.parquet", "pydantic", "scipy.stats"]
 """What the fork server loads once for all its processes; it takes longer than all else that they begin with."""
+_OURS = ("models", "sim", "analysis", "scenarios")
+_PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -76,11 +79,12 @@ def processes(count: int | None = None) -> Generator[Executor]:
     count : processes; one for each processor if not said
     """
     context = get_context("forkserver")
-    context.set_forkserver_preload(_LIBRARIES)
+    context.set_forkserver_preload([*_LIBRARIES, *_loaded()])
     resource_tracker.ensure_running()  # the fork server needs it; where it is started, Ctrl-C is let through again
-    with _single_threaded(), _undisturbed(), _short_folder():
+    paths = {name: os.environ[name] for name in _PATHS if name in os.environ}
+    with _environment(_for_server()), _undisturbed(), _short_folder():
         ensure_running()
-    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin)
+    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin, initargs=(paths,))
     try:
         yield pool
     except BaseException:
@@ -112,8 +116,31 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _begin() -> None:
-    """Leave Ctrl-C, which a terminal sends to every process, to the one that hands out the work; end when that ends."""
+def _loaded() -> list[str]:
+    """Return our modules that are loaded here, which processes need to understand what they are to do.
+
+    They are found by the paths of this process alone. Python that heeds no environment cannot be told those, and would
+    take a `models.py` of the user's own for ours.
+    """
+    return [] if sys.flags.ignore_environment else [name for name in sys.modules if name.split(".")[0] in _OURS]
+
+
+def _for_server() -> dict[str, str]:
+    """Return the environment of the fork server: one thread, which libraries heed when they load, and our paths."""
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    return dict.fromkeys(_THREADS, "1") | dict(zip(_PATHS, (paths, "1"), strict=True))
+
+
+def _begin(paths: Mapping[str, str]) -> None:
+    """Leave Ctrl-C, which a terminal sends to every process, to the one that hands out the work; end when that ends.
+
+    Parameters
+    ----------
+    paths : variables of the environment that say where Python looks for modules, as that process has them
+    """
+    for name in _PATHS:
+        os.environ.pop(name, None)
+    os.environ.update(paths)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -126,14 +153,14 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _single_threaded() -> Generator[None]:
-    """Let processes that start meanwhile compute on one thread each: libraries read this when they are imported."""
-    before = {name: os.environ[name] for name in _THREADS if name in os.environ}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+def _environment(variables: Mapping[str, str]) -> Generator[None]:
+    """Let processes that start meanwhile have these variables in their environment."""
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in _THREADS:
+        for name in variables:
             del os.environ[name]
         os.environ.update(before)
 

@@ -118,6 +118,29 @@ def test_ctrl_c_does_not_reach_the_fork_server_while_it_loads(tmp_path):
     assert (int(masks["SigBlk"], 16) | int(masks["SigIgn"], 16)) >> (signal.SIGINT - 1) & 1
 
 
+_SAYS = """
+import os, sys
+import models, sim.recorder
+from scenarios.runs.parallel import processes
+modules = "__import__('sys').modules"
+code = f"[{modules}['models'].__file__, {modules}['sim.recorder'].__file__]"
+code = f"[*{code}, *map(__import__('os').environ.get, ['PYTHONPATH', 'PYTHONSAFEPATH'])]"
+if __name__ == "__main__":
+    with processes(1) as pool:
+        print(pool.submit(eval, code).result() == eval(code))
+"""
+
+
+def test_processes_have_our_modules_whatever_stands_where_they_are_started(tmp_path):
+    """The fork server loads them once for all; found as Python does for it, `models.py` there would be one of them."""
+    (here := tmp_path / "here").mkdir()
+    (here / "models.py").write_text("")
+    (script := tmp_path / "script.py").write_text(_SAYS)
+    places = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=here, env=places, check=False)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def servers(parent):
     """The fork servers that a process has started."""
     children = Path(f"/proc/{parent}/task/{parent}/children")
