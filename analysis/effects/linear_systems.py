@@ -6,6 +6,11 @@ NumPy's `linalg.solve` gives the same and compiles for ten seconds wherever a co
 from models.arrays import Floats
 from models.code.compiled import njit
 
+RIDGE = 1e-9
+"""Of a covariate's own square, added to it: copies of one covariate share its slope."""
+TINY = 1e-12
+"""Added to every square: a covariate that does not vary has no slope."""
+
 
 @njit(cache=False)
 def solved(square: Floats, right: Floats) -> Floats:
@@ -43,3 +48,24 @@ def solved(square: Floats, right: Floats) -> Floats:
             solution[k] -= left[k, column] * solution[column]
         solution[k] = solution[k] / left[k, k] if left[k, k] != 0.0 else 0.0
     return solution
+
+
+@njit(cache=False)
+def slopes(square: Floats, product: Floats) -> Floats:
+    """Return the slopes of least squares on covariates, of which some may be copies or sums of others, or constant.
+
+    Parameters
+    ----------
+    square : (K, K) array, products of the covariates with each other, each less its mean
+    product : (K,) array, products of the covariates with what is explained
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slopes(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([6.0, 6.0])).round(6).tolist()
+    [1.5, 1.5]
+    """
+    ridged = square.copy()
+    for k in range(product.size):
+        ridged[k, k] += RIDGE * max(square[k, k], 0.0) + TINY
+    return solved(ridged, product)

@@ -10,6 +10,7 @@ from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
 from analysis.effects.cells import JobMachineSums
+from analysis.effects.linear_systems import RIDGE, TINY
 from analysis.effects.score_intervals import ProportionArms, Proportions
 from analysis.effects.study import Study
 from analysis.statistics import ROUNDING
@@ -24,8 +25,6 @@ FEW = 12
 """Machines in the smaller arm up to which p-values are checked by randomisation."""
 _CLOSER = 0.1
 """Larger p-values are not looked at closely."""
-_RIDGE = 1e-9
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +270,7 @@ def _slope(cells: JobMachineSums, arm: Ints, value: Floats) -> Floats:
     y = np.bincount(group, value, groups)
     xx = cells.xx.sum(axis=0) - (x / count[:, None]).T @ x
     xy = cells.xy[np.arange(len(arm)), arm].sum(axis=0) - (x / count[:, None]).T @ y
-    xx[np.diag_indices(covariates)] += _RIDGE * np.diag(xx) + _TINY
+    xx[np.diag_indices(covariates)] += RIDGE * np.diag(xx) + TINY
     return np.asarray(np.linalg.solve(xx, xy), dtype=np.float64)
 
 
@@ -301,7 +300,7 @@ def clustered(share: Floats, spread: Floats, residual: Floats, group: Ints, jobs
     pull = share * spread
     whole = summed(share * pull)
     own = spread - 2.0 * pull + whole.ravel()[group]
-    part = np.where(share < 1.0 - _TINY, share * pull / own, np.nan)
+    part = np.where(share < 1.0 - TINY, share * pull / own, np.nan)
     # The covariance of residuals c and d is whole − pull c − pull d; tr((A Ω)²) sums its squares, each by both parts.
     once, first, second = summed(part), summed(part * pull), summed(part * pull**2)
     pairs = whole**2 * once**2 - 4.0 * whole * once * first + 2.0 * once * second + 2.0 * first**2

@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators import crossover
-from analysis.effects.linear_systems import solved
+from analysis.effects.linear_systems import TINY, slopes, solved
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
 from models.arrays import Bools, Floats, Ints
@@ -43,8 +43,6 @@ _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
 SLOPE_PRIOR = 10.0
 """Clusters that slopes between instances count for in slopes between clusters."""
-_RIDGE = 1e-9
-_TINY = 1e-12
 _CLUSTERS_A_SLOPE = 5
 _LEVERAGE = {"cr0": 0.0, "cr1": 0.0, "cr2": 0.5, "jackknife": 1.0}
 _POOLING = {"none": NONE, "shrunken": SHRUNKEN, "random": RANDOM}
@@ -384,7 +382,7 @@ def _remember(block: DrawBlock, b: int, draw: Draw, fit: Fit, variants: Variants
 
 @njit(cache=False, borrows=True)
 def _over(total: float) -> float:
-    return 1.0 / total if total > _TINY else 0.0
+    return 1.0 / total if total > TINY else 0.0
 
 
 @njit(cache=False)
@@ -500,14 +498,11 @@ def _products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
 
 
 @njit(cache=False)
-def _solve(xx: Floats, xy: Floats, slopes: Floats) -> None:
+def _solve(xx: Floats, xy: Floats, found: Floats) -> None:
     """Write the slopes of the analysis of covariance, within jobs and arms, on the first covariates."""
-    ridged = xx[: slopes.size, : slopes.size].copy()
-    for k in range(slopes.size):
-        ridged[k, k] += _RIDGE * max(xx[k, k], 0.0) + _TINY
-    solution = solved(ridged, xy[: slopes.size])
-    for k in range(slopes.size):
-        slopes[k] = solution[k]
+    solution = slopes(xx[: found.size, : found.size].copy(), xy[: found.size])
+    for k in range(found.size):
+        found[k] = solution[k]
 
 
 @njit(cache=True)
@@ -570,7 +565,7 @@ def _move(sums: CellSums, xx: Floats, xy: Floats, slopes: Floats) -> None:
     for k in range(used):
         for m in range(used):
             rest[k] -= xx[k, m] * slopes[m]
-        ridged[k, k] += SLOPE_PRIOR / clusters * sums.cluster_xx[k, k] + _TINY * max(sums.cluster_xx[k, k], 1e-200)
+        ridged[k, k] += SLOPE_PRIOR / clusters * sums.cluster_xx[k, k] + TINY * max(sums.cluster_xx[k, k], 1e-200)
     solution = solved(ridged, rest)
     for k in range(used):
         slopes[k] += solution[k]
@@ -618,7 +613,7 @@ def _effects(sums: CellSums, draw: Draw, slopes: Floats, known: bool) -> JobEffe
             mean[j, 0] = 1.0
         effect[j] = (mean[j, 1] - mean[j, 0]) / level[j]
         spread = (max(squares[j], 0.0) + _PRIOR * common) / (freedom[j] + _PRIOR)
-        variance[j] = max(spread * (1.0 / treated + (0.0 if known else 1.0 / control)) / level[j] ** 2, _TINY)
+        variance[j] = max(spread * (1.0 / treated + (0.0 if known else 1.0 / control)) / level[j] ** 2, TINY)
     return JobEffects(effect, variance, level, mean[:, 0])
 
 
@@ -632,7 +627,7 @@ def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) ->
             whole += weight[j] * level[j]
             typical += weight[j] * level[j] / variance[j]
     if jobs < 2:
-        return _TINY
+        return TINY
     typical = whole / typical
     trust, total, mean, excess, squares = np.zeros(variance.size), 0.0, 0.0, 0.0, 0.0
     for j in range(variance.size):
@@ -646,7 +641,7 @@ def _between(effect: Floats, variance: Floats, level: Floats, weight: Floats) ->
     for j in range(variance.size):
         if variance[j] > 0.0:
             excess += trust[j] * (effect[j] - mean) ** 2 - trust[j] * (1.0 - trust[j]) * variance[j]
-    between: float = max(excess / (1.0 - squares), _TINY)
+    between: float = max(excess / (1.0 - squares), TINY)
     return between
 
 

@@ -7,16 +7,13 @@ import numpy as np
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.linear_systems import solved
+from analysis.effects.linear_systems import slopes
 from analysis.effects.observations import Design
 from analysis.effects.study import Answers, Effect, EffectMethod, Need, Study, concluded
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 from models.errors import InputError
-
-_RIDGE, _TINY = 1e-9, 1e-12
-"""Of a product of covariates: so much is added to it, lest slopes be anything where covariates say the same."""
 
 
 class _Sums(NamedTuple):
@@ -248,9 +245,7 @@ def _slope(xx: Floats, xy: Floats, count: Floats, x: Floats, y: Floats) -> Float
                 xy[k] -= x[j, arm, k] * y[j, arm] / count[j, arm]
                 for m in range(covariates):
                     xx[k, m] -= x[j, arm, k] * x[j, arm, m] / count[j, arm]
-    for k in range(covariates):
-        xx[k, k] += _RIDGE * xx[k, k] + _TINY
-    return solved(xx, xy)
+    return slopes(xx, xy)
 
 
 def _covariates(base: EffectMethod) -> int:

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from analysis.effects.cells import NEVER, JobMachineSums, StageSums
-from analysis.effects.linear_systems import solved
+from analysis.effects.linear_systems import TINY, slopes
 from analysis.effects.observations import Design
 from analysis.effects.per_job import between
 from analysis.effects.study import Answers, Effect, Need, Study, concluded
@@ -26,8 +26,6 @@ from models.errors import InputError
 
 _PRIOR = 10.0
 """Degrees of freedom that the variance over all jobs counts for in the variance of one."""
-_RIDGE = 1e-9
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,11 +152,7 @@ def _means(sums: StageSums, since: Ints) -> tuple[Floats, Floats, Floats]:
             for arm in range(2):
                 if presence[j, t, arm] > 0.0:
                     _less_means(xx, xy, x[j, t, arm], y[j, t, arm], presence[j, t, arm])
-    slope: Floats = np.zeros(covariates)
-    if covariates > 0:
-        for k in range(covariates):
-            xx[k, k] += _RIDGE * xx[k, k] + _TINY
-        slope = solved(xx, xy)
+    slope = slopes(xx, xy)
     adjusted, mean = np.zeros(cells), np.zeros((jobs, stages, 2))
     for c in range(cells):
         j, t = sums.job[c], sums.stage[c]
@@ -228,7 +222,7 @@ def _variances(sums: StageSums, since: Ints, fit: _JobFit) -> None:
     for j in range(jobs):
         freedom = max(pairs[j] - 2.0, 0.0)
         ratio = own[j] / unit[j] if unit[j] > 0.0 else 0.0
-        variance[j] = max((freedom * ratio + _PRIOR * typical) / (freedom + _PRIOR) * unit[j], _TINY)
+        variance[j] = max((freedom * ratio + _PRIOR * typical) / (freedom + _PRIOR) * unit[j], TINY)
 
 
 @njit(cache=True)
@@ -243,7 +237,7 @@ def _influences(sums: StageSums, since: Ints, fit: _JobFit, gain: Floats, fitted
     for j in range(len(gain)):
         for t in range(overlap.shape[1]):
             whole[j] += overlap[j, t]
-        whole[j] = max(whole[j], _TINY)
+        whole[j] = max(whole[j], TINY)
     first, pull = 0, 0.0
     for c in range(cells):
         j, machine, t = sums.job[c], sums.machine[c], sums.stage[c]
@@ -294,7 +288,7 @@ def _pooled(sums: StageSums, fit: _JobFit) -> _Pooled:
     estimable, variance = fit.estimable, fit.variance
     weight = sums.weight * fit.level
     share = weight / weight.sum()
-    within = max(between(fit.effect[estimable], variance[estimable]), _TINY) if estimable.sum() > 1 else _TINY
+    within = max(between(fit.effect[estimable], variance[estimable]), TINY) if estimable.sum() > 1 else TINY
     trust = np.where(estimable, within / (within + np.where(estimable, variance, 1.0)), 0.0)
     centre = share * trust / (share * trust).sum()
     gain: Floats = share * trust + (share * (1 - trust)).sum() * centre

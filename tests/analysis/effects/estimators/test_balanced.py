@@ -120,6 +120,19 @@ def test_influence_is_the_weighted_residual_of_each_instance():
         np.testing.assert_allclose(doubled, expected + level, atol=1e-12)
 
 
+def test_copies_of_a_covariate_and_constants_change_nothing():
+    """Their squares leave slopes open: what is subtracted is the same whichever of them is taken."""
+    rng = np.random.default_rng(19)
+    rows = pd.DataFrame({"job": rng.integers(4, size=90), "machine": rng.integers(12, size=90), "quota": 1.0})
+    rows = rows.assign(off=rng.uniform(1, 2, 90), on=rng.uniform(1, 2, 90), x0=rng.normal(size=90))
+    jobs, treated = pd.DataFrame({"job": range(4), "quota": 0.25, "scale": 1.5}), np.arange(12) < 5
+    copies = cells(rows.assign(x1=rows["x0"], x2=1e6, x3=-3.0 * rows["x0"], x4=0.0), jobs)
+    alone = influence(cells(rows, jobs), treated, 1)
+    assert abs(alone - influence(copies, treated, 0)).max() > 1e-3
+    for used in range(1, 6):
+        np.testing.assert_allclose(influence(copies, treated, used), alone, rtol=1e-5, atol=1e-8)
+
+
 def test_balancing_variables_of_other_machines_are_refused():
     with pytest.raises(ValueError, match="needed of 12 machines, not 3"):
         Balanced(np.zeros((3, 1)), np.zeros((1, 1))).estimate(example())
