@@ -3,16 +3,18 @@
 An index names the classes of the arguments. One that was written when a class still had another name cannot be
 unpickled, and Numba would end in an AttributeError before it asks whether the source is as old as the index.
 
-Machine code also holds the values that a function read from its module and from others, as they were when it was
-compiled. What other people wrote is kept on disk only where they can be told apart, by `stamp`.
+Machine code also holds what a function read from its module and from others when it was compiled, functions that it
+calls among them; Numba looks at the function's own file alone. What is kept counts while it would read the same. What
+other people wrote is kept on disk only where that can be told, by `stamp`.
 
 Numba makes machine code of every function, and optimises again all that it calls. A function that is not kept on disk
 is a part of those that call it: its code is handed to them as it is, and optimised once, with them.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pickle import UnpicklingError
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeVar, cast
@@ -49,15 +51,26 @@ class _Index(IndexDataCacheFile):
 
 
 class _Cache(FunctionCache):
-    """A function's cache with such an index; what was kept under another stamp counts for nothing."""
+    """A function's cache with such an index; what was kept while a function read something else counts for nothing."""
 
-    def __init__(self, function: Callable[..., Any], *stamp: str) -> None:
+    def __init__(self, function: FunctionType, *stamp: str) -> None:
         super().__init__(function)
-        self._cache_file = _Index(
-            cache_path=self._cache_path,
-            filename_base=self._impl.filename_base,
-            source_stamp=(*self._impl.locator.get_source_stamp(), *stamp),
-        )
+        self._function, self._stamp = function, stamp
+        self._open = False
+
+    def load_overload(self, sig: object, target_context: object) -> object:
+        """Return the machine code for arguments of these types; None: there is none."""
+        if not self._open:  # when the first is asked for, all that the function reads is there
+            self._cache_file = _Index(
+                cache_path=self._cache_path,
+                filename_base=self._impl.filename_base,
+                source_stamp=(
+                    *self._impl.locator.get_source_stamp(),
+                    *(self._stamp or (_Stamps().of(self._function),)),
+                ),
+            )
+            self._open = True
+        return super().load_overload(sig, target_context)
 
 
 class _NoCodegen:
@@ -122,7 +135,7 @@ def njit(
         if dispatcher is function:  # NUMBA_DISABLE_JIT is set
             return function
         if cache:
-            dispatcher._cache = _Cache(function)
+            dispatcher._cache = _Cache(cast(FunctionType, function))
         else:
             options["no_cpython_wrapper"] = True
             part: Any = numba.njit(pipeline_class=_PartCompiler, inline=inline, **options)(function)
@@ -153,7 +166,8 @@ def of_numbers(function: Callable[..., float], parameters: int) -> Callable[...,
     if not hasattr(dispatcher, "compile"):  # NUMBA_DISABLE_JIT is set
         return function
     with suppress(RuntimeError, NotKeptError):  # no file can be beside its own, or it reads what has no stamp
-        dispatcher._cache = _Cache(function, function.__module__, stamp(cast(FunctionType, function)))
+        read = cast(FunctionType, function)
+        dispatcher._cache = _Cache(read, function.__module__, stamp(read))
     dispatcher.compile(types.float64(*[types.float64] * parameters))
     [signature] = dispatcher.nopython_signatures
     if signature.return_type != types.float64:  # where nothing is returned, Numba asks for no type
@@ -213,18 +227,60 @@ def stamp(function: FunctionType) -> str:
     >>> before == stamp(area)
     False
     """
-    return _stamp(function, [])
+    return _Stamps(strict=True).of(function)
 
 
-def _stamp(function: FunctionType, above: list[FunctionType]) -> str:
-    if function in above:
-        return "itself"
-    names = sorted(_names(function.__code__) & function.__globals__.keys())
-    read = {name: function.__globals__[name] for name in names}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    read |= {name: cell.cell_contents for name, cell in cells}
-    values = [f"{name}={_value(value, [*above, function])}" for name, value in read.items()]
-    return f"{_text(function.__code__)}({', '.join(values)})"
+class _Stamps:
+    """Texts that differ where functions read other values than before, each function's made once.
+
+    Unless they are strict, what has no stamp is told by its type alone: what kernels of ours read beside numbers,
+    compiled functions and modules of these are classes of named tuples.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.known: dict[FunctionType, str] = {}
+
+    def of(self, function: FunctionType) -> str:
+        """Return the text of a function."""
+        if function not in self.known:
+            self.known[function] = "itself"
+            code = function.__code__
+            cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+            read = self._in(function.__globals__, code)
+            read |= {name: self._value(cell.cell_contents, code) for name, cell in cells}
+            values = ", ".join(f"{name}={value}" for name, value in read.items())
+            self.known[function] = sha256(f"{_text(code)}({values})".encode()).hexdigest()
+        return self.known[function]
+
+    def _in(self, module: Mapping[str, object], code: CodeType) -> dict[str, str]:
+        return {name: self._value(module[name], code) for name in sorted(_names(code) & module.keys())}
+
+    def _value(self, value: object, code: CodeType) -> str:
+        if isinstance(value, tuple):
+            return f"({', '.join(self._value(entry, code) for entry in value)})"
+        if isinstance(value, _NUMBERS):
+            return f"{type(value).__name__} {value!r}"
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+            return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+        if isinstance(compiled := getattr(value, "py_func", None), FunctionType):
+            return self.of(compiled)
+        return _of_library(value) or self._other(value, code)
+
+    def _other(self, value: object, code: CodeType) -> str:
+        if self.strict:
+            raise NotKeptError(f"a {type(value).__name__} has no stamp")
+        if isinstance(value, ModuleType):
+            return str(self._in(vars(value), code))
+        return f"{value.__qualname__} {getattr(value, '_fields', '')}" if isinstance(value, type) else str(type(value))
+
+
+def _of_library(value: object) -> str:
+    """Return the name of what is a library's; empty: it is none's."""
+    if isinstance(value, FunctionType | type | BuiltinFunctionType | ModuleType):
+        module = value.__name__ if isinstance(value, ModuleType) else str(value.__module__)
+        return f"{module}.{value.__name__}" if module.partition(".")[0] in _LIBRARIES else ""
+    return str(value) if isinstance(value, np.ufunc) else ""
 
 
 def _names(code: CodeType) -> set[str]:
@@ -235,23 +291,10 @@ def _names(code: CodeType) -> set[str]:
 
 def _text(code: CodeType) -> str:
     """Return what code does, without its file and its lines."""
-    constants = [_text(constant) if isinstance(constant, CodeType) else repr(constant) for constant in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {[*map(_constant, code.co_consts)]}"
 
 
-def _value(value: object, above: list[FunctionType]) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(_value(entry, above) for entry in value)})"
-    if isinstance(value, _NUMBERS):
-        return f"{type(value).__name__} {value!r}"
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
-    if isinstance(compiled := getattr(value, "py_func", None), FunctionType):
-        return _stamp(compiled, above)
-    if isinstance(value, FunctionType | type | BuiltinFunctionType | ModuleType):
-        module = value.__name__ if isinstance(value, ModuleType) else str(value.__module__)
-        if module.partition(".")[0] in _LIBRARIES:
-            return f"{module}.{value.__name__}"
-    if isinstance(value, np.ufunc):
-        return str(value)
-    raise NotKeptError(f"a {type(value).__name__} has no stamp")
+def _constant(constant: object) -> str:
+    if isinstance(constant, frozenset):  # in another order in every process
+        return f"frozenset {sorted(map(repr, constant))}"
+    return _text(constant) if isinstance(constant, CodeType) else repr(constant)

@@ -21,15 +21,13 @@ Requests of instances that have stations (`sim.fleet.stations`) come and leave i
 station's servers works then, the machine is solved again, with as many of the instance's threads busy as servers work.
 """
 
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
-from models.queues import station
-from sim.fleet import kernel, stations
+from sim.fleet import kernel
 from sim.fleet.draws import OF_LOAD, mix, noise
 from sim.fleet.interference import LINE_BYTES, WRITE_BACK, slow_down_by
 from sim.fleet.kernel import (
@@ -522,36 +520,25 @@ def _run(host: EventHost) -> MachineEpoch:
     )
 
 
-def _cached(parts: int) -> kernel.Simulation:
-    """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
-
-    @njit(nogil=True, cache=True)
-    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
-        _ = parts
-        for number in range(first, last):
-            domain = _open(inputs, outputs, number, own)
-            machines = domain.residents.size
-            moments = _begin(inputs, outputs, number, machines)
-            for epoch in range(inputs.window_of_epoch.size):
-                power_w = peak_w = 0.0
-                for local in range(machines):
-                    conditions = _conditions(inputs, domain, local, epoch)
-                    did = _run(EventHost(inputs, outputs, domain, moments, local, epoch, conditions))
-                    _add(domain.sums[epoch], did)
-                    _write_down(inputs, outputs, domain.first + local, epoch, did)
-                    power_w += did.power_w
-                    peak_w += did.peak_w
-                _allow(inputs, domain, power_w, peak_w)
+@njit(nogil=True, cache=True)
+def _simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
+    for number in range(first, last):
+        domain = _open(inputs, outputs, number, own)
+        machines = domain.residents.size
+        moments = _begin(inputs, outputs, number, machines)
+        for epoch in range(inputs.window_of_epoch.size):
+            power_w = peak_w = 0.0
             for local in range(machines):
-                for i in range(domain.residents[local]):
-                    write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
-
-    compiled: kernel.Simulation = simulated
-    return compiled
-
-
-MADE_OF: tuple[ModuleType, ...] = (*kernel.PARTS, kernel, stations, station)
-_simulated = _cached(kernel.digest_of(MADE_OF))
+                conditions = _conditions(inputs, domain, local, epoch)
+                did = _run(EventHost(inputs, outputs, domain, moments, local, epoch, conditions))
+                _add(domain.sums[epoch], did)
+                _write_down(inputs, outputs, domain.first + local, epoch, did)
+                power_w += did.power_w
+                peak_w += did.peak_w
+            _allow(inputs, domain, power_w, peak_w)
+        for local in range(machines):
+            for i in range(domain.residents[local]):
+                write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
 
 
 def simulate(inputs: Inputs, outputs: Outputs, threads: int, own: OwnFunctions) -> None:

@@ -15,18 +15,14 @@ alone is cached, and closes over a digest of the files whose compiled functions 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
-from inspect import getsource
-from types import ModuleType
 
 import numpy as np
 
 from models.arrays import Floats, Ints
 from models.code.compiled import njit, with_functions
 from models.fleet import processors
-from sim.fleet import draws, interference, layout, own_physics, power, slots, turnover
 from sim.fleet.draws import mix, noise
 from sim.fleet.interference import LINE_BYTES, SCRATCH, WRITE_BACK, settle_down, slow_down_by, solve
 from sim.fleet.layout import (
@@ -707,33 +703,15 @@ def _pass(inputs: Inputs, outputs: Outputs, domain: PowerDomain, epoch: int) -> 
 Simulation = Callable[[Inputs, Outputs, int, int, OwnPhysics], None]
 
 
-def _cached(parts: int) -> Simulation:
-    """Return the compiled simulation of domains; it does nothing with `parts` but to close over it."""
-
-    @njit(nogil=True, cache=True)
-    def simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
-        _ = parts
-        for number in range(first, last):
-            domain = _open(inputs, outputs, number, own)
-            for epoch in range(inputs.window_of_epoch.size):
-                _pass(inputs, outputs, domain, epoch)
-            for local in range(domain.residents.size):
-                for i in range(domain.residents[local]):
-                    write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
-
-    compiled: Simulation = simulated
-    return compiled
-
-
-PARTS = processors, draws, interference, layout, own_physics, power, slots, turnover
-
-
-def digest_of(modules: Iterable[ModuleType]) -> int:
-    """Return a number that differs where the source of a module does."""
-    return int.from_bytes(sha256("".join(map(getsource, modules)).encode()).digest()[:7])
-
-
-_simulated = _cached(digest_of(PARTS))
+@njit(nogil=True, cache=True)
+def _simulated(inputs: Inputs, outputs: Outputs, first: int, last: int, own: OwnPhysics) -> None:
+    for number in range(first, last):
+        domain = _open(inputs, outputs, number, own)
+        for epoch in range(inputs.window_of_epoch.size):
+            _pass(inputs, outputs, domain, epoch)
+        for local in range(domain.residents.size):
+            for i in range(domain.residents[local]):
+                write_out(domain.hot[local], domain.mark[local], i, inputs.window_of_epoch[-1], outputs.rows)
 
 
 def simulate(

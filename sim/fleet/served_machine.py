@@ -15,7 +15,7 @@ cache and bandwidth and keeps siblings busy, at once.
 - Speed 1 is that of one request alone on the machine, without neighbours, at its all-core turbo.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -31,7 +31,6 @@ from models.platforms import Sheet
 from models.queues.machine import Neighbours, ServingMachine
 from models.queues.serve import ChangingRates
 from models.randomness import stream
-from sim.fleet import events, kernel
 from sim.fleet.day import (
     core_table,
     governor_table,
@@ -299,22 +298,9 @@ def _fill(inputs: Inputs, outputs: Outputs, own: OwnPhysics, steps: SolvedSteps)
     return alone_s
 
 
-Filling = Callable[[Inputs, Outputs, OwnPhysics, SolvedSteps], float]
-
-
-def _cached(parts: int) -> Filling:
-    """Return the compiled table; it does nothing with `parts` but to close over it."""
-
-    @njit(nogil=True, cache=True)
-    def filled(inputs: Inputs, outputs: Outputs, own: OwnPhysics, steps: SolvedSteps) -> float:
-        _ = parts
-        return float(_fill(inputs, outputs, own, steps))
-
-    compiled: Filling = filled
-    return compiled
-
-
-_filled = _cached(kernel.digest_of((*events.MADE_OF, events)))
+@njit(nogil=True, cache=True)
+def _filled(inputs: Inputs, outputs: Outputs, own: OwnPhysics, steps: SolvedSteps) -> float:
+    return float(_fill(inputs, outputs, own, steps))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -54,6 +54,56 @@ def test_an_argument_whose_class_was_renamed_leaves_no_cache_that_breaks_the_fun
     assert run(tmp_path, "Place") == "8.0 1"
 
 
+PART = """
+from models.code.compiled import njit
+
+{factor}
+
+@njit(cache=False)
+def widened(x):
+    return {body}
+"""
+WHOLE = """
+import part
+from models.code.compiled import njit
+from part import widened
+
+
+@njit()
+def once(x):
+    return widened(x) + part.SHIFT
+
+
+@njit()
+def twice(x):
+    return 2.0 * once(x)
+
+
+print(twice(4.0), sum(twice.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_machine_code_is_made_anew_where_another_file_that_it_reads_says_something_else(tmp_path):
+    """Numba looks at a function's own file: a part, a number or a set changed in another, and old code went on."""
+    (tmp_path / "whole.py").write_text(WHOLE)
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def printed(factor, body, seed="0"):
+        (tmp_path / "part.py").write_text(PART.format(factor=factor, body=body))
+        words, places = [sys.executable, "-c", "import whole"], {**environment, "PYTHONHASHSEED": seed}
+        return subprocess.run(words, env=places, capture_output=True, text=True, check=True).stdout.strip()
+
+    numbers = "FACTOR, SHIFT = 3.0, 0.5"
+    assert printed(numbers, "x * FACTOR") == "25.0 0"
+    assert printed(numbers, "x * FACTOR", "1") == "25.0 1"
+    assert printed("FACTOR, SHIFT = 5.0, 0.5", "x * FACTOR") == "41.0 0"
+    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x * FACTOR") == "43.0 0"
+    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x + FACTOR") == "21.0 0"
+    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x + FACTOR  # as before", "2") == "21.0 1"
+
+
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 @pytest.mark.parametrize(
     "damage", [b"", b"cmodels.code.compiled\nGone\n.", b"no pickle"], ids=["cut off", "gone", "text"]
