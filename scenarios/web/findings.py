@@ -120,7 +120,7 @@ def _by_day(rows: list[tuple[int, str, int]], key: str, top: int) -> pd.DataFram
 def stability(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
     request = read(pairs, site.default(("application",)), more=("k",))
-    if "day" in request.query.by or "visit" in request.query.by:
+    if {"day", "date", "visit"} & {*request.query.by}:
         raise RefusedError(["by: days are compared and visits were drawn, so neither can be a key"])
     clustered = site.database.clustered(request.grouped(*request.query.by, "day").query, "visit")
     periods_of = periods(clustered, k=_entries(request.more.get("k")))

@@ -498,11 +498,11 @@ def _products(sums: CellSums, draw: Draw) -> tuple[Floats, Floats]:
 
 
 @njit(cache=False)
-def _solve(xx: Floats, xy: Floats, found: Floats) -> None:
+def _solve(xx: Floats, xy: Floats, slope: Floats) -> None:
     """Write the slopes of the analysis of covariance, within jobs and arms, on the first covariates."""
-    solution = slopes(xx[: found.size, : found.size].copy(), xy[: found.size])
-    for k in range(found.size):
-        found[k] = solution[k]
+    solution = slopes(xx[: slope.size, : slope.size].copy(), xy[: slope.size])
+    for k in range(slope.size):
+        slope[k] = solution[k]
 
 
 @njit(cache=True)
