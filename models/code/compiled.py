@@ -249,6 +249,7 @@ class _Stamps:
             cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
             read = self._in(function.__globals__, code)
             read |= {name: self._value(cell.cell_contents, code) for name, cell in cells}
+            read["defaults"] = self._value(function.__defaults__ or (), code)
             values = ", ".join(f"{name}={value}" for name, value in read.items())
             self.known[function] = sha256(f"{_text(code)}({values})".encode()).hexdigest()
         return self.known[function]
@@ -264,7 +265,7 @@ class _Stamps:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
         if isinstance(compiled := getattr(value, "py_func", None), FunctionType):
-            return self.of(compiled)
+            return f"{self.of(compiled)} {getattr(value, 'targetoptions', '')}"
         return _of_library(value) or self._other(value, code)
 
     def _other(self, value: object, code: CodeType) -> str:

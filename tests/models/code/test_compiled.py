@@ -59,8 +59,8 @@ from models.code.compiled import njit
 
 {factor}
 
-@njit(cache=False)
-def widened(x):
+@njit(cache=False{options})
+def widened(x, factor=FACTOR):
     return {body}
 """
 WHOLE = """
@@ -85,23 +85,27 @@ print(twice(4.0), sum(twice.stats.cache_hits.values()))
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_machine_code_is_made_anew_where_another_file_that_it_reads_says_something_else(tmp_path):
-    """Numba looks at a function's own file: a part, a number or a set changed in another, and old code went on."""
+    """Numba looks at a function's own file: a part, a number or a default changed in another, and old code went on."""
     (tmp_path / "whole.py").write_text(WHOLE)
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
     environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def printed(factor, body, seed="0"):
-        (tmp_path / "part.py").write_text(PART.format(factor=factor, body=body))
+    def printed(factor, body, options="", seed="0"):
+        (tmp_path / "part.py").write_text(PART.format(factor=factor, body=body, options=options))
         words, places = [sys.executable, "-c", "import whole"], {**environment, "PYTHONHASHSEED": seed}
         return subprocess.run(words, env=places, capture_output=True, text=True, check=True).stdout.strip()
 
-    numbers = "FACTOR, SHIFT = 3.0, 0.5"
-    assert printed(numbers, "x * FACTOR") == "25.0 0"
-    assert printed(numbers, "x * FACTOR", "1") == "25.0 1"
-    assert printed("FACTOR, SHIFT = 5.0, 0.5", "x * FACTOR") == "41.0 0"
-    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x * FACTOR") == "43.0 0"
-    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x + FACTOR") == "21.0 0"
-    assert printed("FACTOR, SHIFT = 5.0, 1.5", "x + FACTOR  # as before", "2") == "21.0 1"
+    three, five = "FACTOR, SHIFT = 3.0, 0.5", "FACTOR, SHIFT = 5.0, 0.5"
+    assert printed(three, "x * FACTOR") == "25.0 0"
+    assert printed(three, "x * FACTOR", seed="1") == "25.0 1"
+    assert printed(five, "x * FACTOR") == "41.0 0"
+    assert printed(five.replace("0.5", "1.5"), "x * FACTOR") == "43.0 0"
+    assert printed(five, "x * factor") == "41.0 0"
+    assert printed(three, "x * factor") == "25.0 0"
+    assert printed(three, "x * factor  # as before", seed="2") == "25.0 1"
+    assert printed(three, "x / (factor - 3.0)", ", error_model='numpy'") == "inf 0"
+    assert printed(three, "x / (factor - 3.0) if x < 0.0 else x", ", error_model='numpy'") == "9.0 0"
+    assert printed(three, "x / (factor - 3.0) if x < 0.0 else x") == "9.0 0"
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
