@@ -6,6 +6,7 @@ Where the kernel iterates, this solves: the interference fixed point by nested r
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import groupby
 
 import numpy as np
@@ -53,6 +54,18 @@ def latency_factor(use):
     return 1 + 0.30 * measured + 0.67 * measured**4.4 + 20 * (use - measured)
 
 
+def missing(working_set, share):
+    """The part of two working sets, one a fifth of the other, that a share of the cache does not hold."""
+    if share == math.inf:
+        return 0.0
+    return (1 / (1 + (share / working_set) ** 2) + 1 / (1 + (share / (0.2 * working_set)) ** 2)) / 2
+
+
+@cache
+def missing_usually(working_set):
+    return missing(working_set, REFERENCE_SHARE_BYTES)
+
+
 @dataclass
 class Instance:
     """One resident: what it is, and what it does in the epoch at hand."""
@@ -87,13 +100,9 @@ class Instance:
 
     def mpi(self, share):
         """Misses per instruction: they follow the part of two working sets that a share does not hold."""
-        here, reference = self._missing(share), self._missing(REFERENCE_SHARE_BYTES)
+        here, reference = missing(self.working_set, share), missing_usually(self.working_set)
         cacheable = (1 - self.streaming) * (here - reference) / max(reference, 0.1)
         return self.access_now * self.accesses * (1 + cacheable)
-
-    def _missing(self, share):
-        sets = (self.working_set, 0.2 * self.working_set)
-        return sum(1 / (1 + (share / size) ** 2) for size in sets) / 2
 
     critical: bool = True
 
