@@ -72,6 +72,19 @@ class _Cache(FunctionCache):
             self._open = True
         return super().load_overload(sig, target_context)
 
+    def _index_key(self, sig: object, codegen: object) -> object:
+        """Return what machine code is kept under: Numba's key, and the order of the fields of all named tuples."""
+        return super()._index_key(sig, codegen), *map(
+            _fields, cast("tuple[types.Type, ...]", getattr(sig, "args", sig))
+        )
+
+
+def _fields(kind: types.Type) -> object:
+    """Return the names of a named tuple's fields, and those of the tuples in it; of anything else nothing."""
+    if not isinstance(kind, types.BaseTuple):
+        return ()
+    return tuple(getattr(kind, "fields", ())), *map(_fields, kind)
+
 
 class _NoCodegen:
     """Stands for what makes machine code: parts have none, so no environment of theirs has an address there."""

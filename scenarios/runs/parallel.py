@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.forkserver import ensure_running
+from multiprocessing.process import ORIGINAL_DIR  # pyrefly: ignore[missing-module-attribute] # its stubs lack it
 from threading import Thread
 from typing import TypeVar
 
@@ -119,16 +120,22 @@ def processors() -> int:
 def _loaded() -> list[str]:
     """Return our modules that are loaded here, which processes need to understand what they are to do.
 
-    They are found by the paths of this process alone. Python that heeds no environment cannot be told those, and would
-    take a `models.py` of the user's own for ours.
+    They are found by the paths of this process alone. Where the server cannot be told those, it would take a
+    `models.py` of the user's own for ours: Python heeds no environment, or a path has the character between paths.
     """
-    return [] if sys.flags.ignore_environment else [name for name in sys.modules if name.split(".")[0] in _OURS]
+    if sys.flags.ignore_environment or any(os.pathsep in path for path in _paths()):
+        return []
+    return [name for name in sys.modules if name.split(".")[0] in _OURS]
+
+
+def _paths() -> list[str]:
+    """Return where this process looks for modules, as processes of `multiprocessing` do: they begin where it began."""
+    return [os.path.join(ORIGINAL_DIR or "", path) for path in sys.path]
 
 
 def _for_server() -> dict[str, str]:
     """Return the environment of the fork server: one thread, which libraries heed when they load, and our paths."""
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    return dict.fromkeys(_THREADS, "1") | dict(zip(_PATHS, (paths, "1"), strict=True))
+    return dict.fromkeys(_THREADS, "1") | dict(zip(_PATHS, (os.pathsep.join(_paths()), "1"), strict=True))
 
 
 def _begin(paths: Mapping[str, str]) -> None:

@@ -121,7 +121,7 @@ def stability(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return entropy and distances of the profile day by day, beside what sampling alone makes of them."""
     request = read(pairs, site.default(("application",)), more=("k",))
     if {"day", "date", "visit"} & {*request.query.by}:
-        raise RefusedError(["by: days are compared and visits were drawn, so neither can be a key"])
+        raise RefusedError(["by: days are compared and visits were drawn, so none of them can be a key"])
     clustered = site.database.clustered(request.grouped(*request.query.by, "day").query, "visit")
     periods_of = periods(clustered, k=_entries(request.more.get("k")))
     days, text = [int(day) for day in periods_of["day"]], partial(day_text, origin_s=site.database.origin_s)

@@ -202,7 +202,8 @@ def both(
     texts = {
         side: gather([pair for pair in pairs if pair[0] == side], {side}, problems).get(side, []) for side in _SIDES
     }
-    if not any(texts.values()) and "day" not in request.query.by:
+    days_are_chosen = {"day", "date"} & {*request.query.by} or "date" in dict(request.query.where)
+    if not any(texts.values()) and not days_are_chosen:
         texts = first_and_last_day(site, request.query)
     queries = [_side(request, side, texts[side], problems) for side in _SIDES]
     if problems:

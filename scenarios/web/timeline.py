@@ -21,7 +21,7 @@ from scenarios.web.site import ProfileSite
 _STEPS_S = (900.0, 1800.0, HOUR_S, 2 * HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S / 2, DAY_S, 7 * DAY_S, 28 * DAY_S)
 _MOST_STEPS, _SERIES, _LABELS = 28, 4, 8
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960.0, 190.0, 48.0, 8.0, 22.0
-_APART = frozenset({"visit", "process", "day"})
+_APART = frozenset({"visit", "process", "day", "date"})
 """Dimensions that have no course over time, or are one."""
 _BAR = 3.0
 """Half of the width of an interval that stands alone."""

@@ -10,8 +10,7 @@ summed. A governor looks many times in an epoch: where stalls guide it, the epoc
 or half of each of the two between which they alternate. Then the allowance of the domain's machines follows the gap
 between its budget and its power.
 
-Numba's cache looks into the file of a function and at what it closes over, but not into other files. So `_simulated`
-alone is cached, and closes over a digest of the files whose compiled functions and columns it is made of.
+Of all of it `_simulated` alone is cached; the others are parts of it.
 """
 
 import math

@@ -108,6 +108,50 @@ def test_machine_code_is_made_anew_where_another_file_that_it_reads_says_somethi
     assert printed(three, "x / (factor - 3.0) if x < 0.0 else x") == "9.0 0"
 
 
+FIELDS = """
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    {first}: float
+    {second}: float
+
+
+class Pairs(NamedTuple):
+    pair: Pair
+    both: tuple[Pair, Pair]
+"""
+READS = """
+from fields import Pair, Pairs
+from models.code.compiled import njit
+
+
+@njit()
+def read(pairs):
+    return pairs.pair.a + 10.0 * pairs.both[1].a
+
+
+pair = Pair(a=1.0, b=2.0)
+print(read(Pairs(pair, (pair, pair))), sum(read.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_machine_code_is_made_anew_where_fields_of_an_argument_change_places(tmp_path):
+    """Numba's key has the class of a named tuple and the types of its fields, and took one field for another."""
+    (tmp_path / "reads.py").write_text(READS)
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    printed = []
+    for first, second in ("ab", "ab", "ba"):
+        (tmp_path / "fields.py").write_text(FIELDS.format(first=first, second=second))
+        words = [sys.executable, "-c", "import reads"]
+        printed.append(
+            subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        )
+    assert printed == ["11.0 0", "11.0 1", "11.0 0"]
+
+
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 @pytest.mark.parametrize(
     "damage", [b"", b"cmodels.code.compiled\nGone\n.", b"no pickle"], ids=["cut off", "gone", "text"]

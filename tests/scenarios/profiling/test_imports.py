@@ -412,7 +412,9 @@ def test_python_asks_for_points_in_time(tmp_path):
         assert profile.regress(at=at).payload() == noon
     with pytest.raises(FaultsError, match=r"^at: should be a time such as"):
         profile.regress(at="noon")
-    with pytest.raises(FaultsError, match=r"^at: should be seconds from the beginning, a text such as 7d, or a date, "):
+    with pytest.raises(
+        FaultsError, match=r"^at: should be seconds from the beginning, a text such as 7d, or a datetime, "
+    ):
         profile.regress(at=[1.0])
     with pytest.raises(FaultsError, match=r"^until: should be after since, 2026-05-02T00:00Z"):
         profile.watch(since=datetime(2026, 5, 2), until="2026-05-01")
