@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from scenarios.runs import parallel
 from scenarios.runs.parallel import processes, spread, through
 from scenarios.runs.rundir import RunError
 
@@ -114,7 +115,9 @@ def test_ctrl_c_does_not_reach_the_fork_server_while_it_loads(tmp_path):
         until(lambda: servers(begun.pid))
         (server,) = servers(begun.pid)
         masks = dict(re.findall(r"^(Sig\w+):\t(\w+)$", Path(f"/proc/{server}/status").read_text(), re.MULTILINE))
+        loads_ours = b"'scenarios.runs.rundir'" in Path(f"/proc/{server}/cmdline").read_bytes()
         begun.communicate(b"\n")
+    assert loads_ours
     assert (int(masks["SigBlk"], 16) | int(masks["SigIgn"], 16)) >> (signal.SIGINT - 1) & 1
 
 
@@ -122,6 +125,7 @@ _SAYS = """
 import os, sys
 import models, sim.recorder
 from scenarios.runs.parallel import processes
+os.chdir(sys.argv[1])
 modules = "__import__('sys').modules"
 code = f"[{modules}['models'].__file__, {modules}['sim.recorder'].__file__]"
 code = f"[*{code}, *map(__import__('os').environ.get, ['PYTHONPATH', 'PYTHONSAFEPATH'])]"
@@ -137,8 +141,21 @@ def test_processes_have_our_modules_whatever_stands_where_they_are_started(tmp_p
     (here / "models.py").write_text("")
     (script := tmp_path / "script.py").write_text(_SAYS)
     places = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=here, env=places, check=False)
+    (script.parent / "empty").mkdir()
+    for begins, goes_to in ((here, here), (script.parent / "empty", here)):
+        words = [sys.executable, script, goes_to]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=begins, env=places, check=False)
+        assert (done.stdout, done.stderr) == ("True\n", "")
+    code = "import os, sys\nsys.path.insert(0, '')\n" + _SAYS.replace("__name__ ==", "True or __name__ ==")
+    words = [sys.executable, "-c", code, here]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=script.parent / "empty", env=places, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_nothing_is_loaded_for_processes_where_paths_cannot_be_told(monkeypatch):
+    assert "scenarios.runs.parallel" in parallel._loaded()
+    monkeypatch.syspath_prepend(f"one{os.pathsep}path")
+    assert parallel._loaded() == []
 
 
 def servers(parent):
