@@ -1233,7 +1233,8 @@ class Profile:
     def regress(self, after: "Profile | None" = None, at: _Time | None = None) -> "Regression":
         """Return the functions that became more expensive or cheaper, from this profile to another or at a time.
 
-        The time is in seconds from the beginning, or a text such as ``"7d"``; of imported files a date as well.
+        It is in seconds from the beginning, or a text such as ``"7d"``; of imported files a point in time as well:
+        a datetime, ISO 8601 (UTC without a zone), or a number from 10⁸ on, which counts since 1970.
         """
         from scenarios.files.options import time_given
         from scenarios.profiling.regress import regress
@@ -1251,7 +1252,7 @@ class Profile:
     ) -> "ProfileWatch":
         """Return what changed over time, when, and what it goes with: ``wsc profile watch``.
 
-        Times are in seconds from the beginning, or texts such as ``"36h"``; of imported files dates as well.
+        Times are as `regress` takes them.
         """
         from scenarios.files.options import time_given
         from scenarios.profiling.watch import WatchedTime, watch
