@@ -63,7 +63,9 @@ def percentiles(
     The band is for what another day of the same load shows, not for a limit of endless days: it has the error of this
     log's percentile and the other day's, both by drawing blocks of time with replacement (Kunsch 1989, circular), on
     the logarithm. Blocks keep requests together that waited in one queue. Few blocks say little about their spread:
-    the drawn spread is widened as Student's t is against the normal.
+    the drawn spread is widened as Student's t is against the normal, with one degree of freedom more than blocks of
+    equal numbers would hold the requests beyond the percentile as unevenly (Kish 1965): the p99 of a day is often made
+    in one busy hour, and then other blocks say nothing of it.
 
     Parameters
     ----------
@@ -108,12 +110,17 @@ def banded(
     blocks : as of `block_counts`, and the edges; None: the log is too short for bands
     confidence : of the band
     """
-    drawn = None if blocks is None else _drawn(*blocks, np.asarray(levels, dtype=np.float64))
+    if blocks is None:
+        return tuple(
+            Percentile(float(level), float(value), np.nan, np.nan)
+            for level, value in zip(levels, values_s, strict=True)
+        )
+    drawn = _drawn(*blocks, np.asarray(levels, dtype=np.float64))
     rows = []
     for at, (level, value) in enumerate(zip(levels, values_s.tolist(), strict=True)):
         low, high = np.nan, np.nan
-        if drawn is not None and requests * (1 - level) >= TAIL and (drawn[:, at] > 0).all():
-            low, high = _band(drawn[:, at], value, confidence)
+        if requests * (1 - level) >= TAIL and (drawn[:, at] > 0).all():
+            low, high = _band(drawn[:, at], value, confidence, 1.0 + _blocks_beyond(*blocks, value))
         rows.append(Percentile(float(level), value, low, high))
     return tuple(rows)
 
@@ -202,13 +209,26 @@ def block_counts(times: Floats, arrived: Floats, first_s: float, span_s: float, 
     return counts
 
 
-def _band(drawn_s: Floats, value_s: float, confidence: float) -> tuple[float, float]:
+def _blocks_beyond(counts: Ints, edges: Floats, value_s: float) -> float:
+    """Return over how many blocks the requests that take so long or longer are spread (Kish 1965): 1 to all.
+
+    Examples
+    --------
+    >>> edges = np.array([1.0, 2.0])
+    >>> _blocks_beyond(np.array([[9, 3], [9, 3], [9, 0]]), edges, 2.0)
+    2.0
+    """
+    beyond = counts[:, np.searchsorted(edges, value_s) :].sum(axis=1).astype(np.float64)
+    return float(beyond.sum() ** 2 / (beyond @ beyond))
+
+
+def _band(drawn_s: Floats, value_s: float, confidence: float, freedom: float) -> tuple[float, float]:
     """Return where another day's percentile lies, given drawn ones: of both days' errors, on the logarithm."""
     half = len(drawn_s) // 2
     logs = np.log(drawn_s)
     apart = np.quantile(logs[:half] - logs[half : 2 * half], [(1 - confidence) / 2, (1 + confidence) / 2])
     tail = (1 + confidence) / 2
-    wider = float(student.ppf(tail, _BLOCKS - 1) / norm.ppf(tail))
+    wider = float(student.ppf(tail, freedom) / norm.ppf(tail))
     reach = wider * float(max(-apart[0], apart[1]))
     return value_s * float(np.exp(-reach)), value_s * float(np.exp(reach))
 
