@@ -14,7 +14,7 @@ are brackets of classes of requests: six, three and one of ten, whose demands ar
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -56,6 +56,8 @@ class DayCase:
     law: str
     servers: int
     load: float
+    requests: int = REQUESTS
+    """Of a day, in the mean."""
 
     @property
     def name(self) -> str:
@@ -67,10 +69,10 @@ class DayCase:
         grid = np.linspace(0, 1, 1001)
         rate = 1 + 0.3 * np.sin(2 * np.pi * grid)
         share = np.concatenate(([0.0], np.cumsum((rate[1:] + rate[:-1]) / 2)))
-        span_s = REQUESTS / (self.servers * self.load)
-        times = np.interp(rng.random(rng.poisson(0.9 * REQUESTS)), share / share[-1], grid) * span_s
+        span_s = self.requests / (self.servers * self.load)
+        times = np.interp(rng.random(rng.poisson(0.9 * self.requests)), share / share[-1], grid) * span_s
         gap_s = 0.01 / (self.servers * self.load)
-        bursts = np.interp(rng.random(rng.poisson(0.1 * REQUESTS / 5)), share / share[-1], grid) * span_s
+        bursts = np.interp(rng.random(rng.poisson(0.1 * self.requests / 5)), share / share[-1], grid) * span_s
         times = np.sort(np.concatenate((times, *(bursts + gap_s * at for at in range(5)))))
         n = len(times)
         if self.law == "exponential":
@@ -97,9 +99,14 @@ class DayCase:
         )
 
 
-def cases(policy: PolicyName) -> list[DayCase]:
+def cases(policy: PolicyName, requests: int) -> list[DayCase]:
     """Return the cases of a policy."""
-    return [DayCase(policy, law, k, load) for law, (k, load) in product(LAWS, STATIONS)]
+    return [DayCase(policy, law, k, load, requests) for law, (k, load) in product(LAWS, STATIONS)]
+
+
+def _in_turn(policies: Iterable[PolicyName], requests: int) -> list[DayCase]:
+    """Return the first case of each policy, then the second of each, and so on."""
+    return [case for same in zip(*(cases(policy, requests) for policy in policies), strict=True) for case in same]
 
 
 def quantiles(times_s: Floats) -> Floats:
@@ -130,9 +137,9 @@ def judged(case: DayCase, pair: int) -> Iterator[dict[str, object]]:
             yield about | {"what": what, "level": row.name} | band
 
 
-def by_class(name: str, pairs: range) -> Iterator[dict[str, object]]:
+def by_class(name: str, pairs: range, requests: int) -> Iterator[dict[str, object]]:
     """Yield for each percentile of each class of a pair of days the band of the first and what the second shows."""
-    every = [case for at in range(len(cases("fcfs"))) for case in (cases(policy)[at] for policy in BY_CLASS[name])]
+    every = _in_turn(BY_CLASS[name], requests)
     for pair in pairs:
         case = every[pair % len(every)]
         rng = stream(pair, f"classes {case.name}")
@@ -157,9 +164,9 @@ def _classed(case: DayCase, rng: np.random.Generator) -> tuple[Floats, Floats, I
     return times, case.response((times, demand * np.array([0.5, 1.0, 4.0])[code], code), case.servers, rng), code
 
 
-def blocks(pairs: range) -> Iterator[dict[str, object]]:
+def blocks(pairs: range, requests: int) -> Iterator[dict[str, object]]:
     """Yield what `judged` does of brackets from blocks of time, which need no policy, in the cases of each policy."""
-    every = [case for at in range(len(cases("fcfs"))) for case in (cases(policy)[at] for policy in POLICIES)]
+    every = _in_turn(POLICIES, requests)
     for pair in pairs:
         case = every[pair % len(every)]
         rng = stream(pair, f"blocks {case.name}")
@@ -212,20 +219,23 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=216, help="of each policy, in 18 cases")
     parser.add_argument("--first", type=int, default=1000, help="number of the first pair, from which it is drawn")
     parser.add_argument("--policies", default=",".join((*POLICIES, "blocks", *BY_CLASS)))
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="of a day, in the mean")
     parser.add_argument("--csv", type=Path, help="file for the table")
     options = parser.parse_args()
     parts = []
     for policy in options.policies.split(","):
         if policy == "blocks":
-            parts.append(pd.DataFrame(blocks(range(options.first, options.first + 5 * options.pairs))))
+            parts.append(
+                pd.DataFrame(blocks(range(options.first, options.first + 5 * options.pairs), options.requests))
+            )
             print(table(parts[-1].copy()).to_string(index=False, float_format="%.1f"), flush=True)
             continue
         if policy in BY_CLASS:
             pairs = range(options.first, options.first + options.pairs)
-            parts.append(pd.DataFrame(by_class(policy, pairs)))
+            parts.append(pd.DataFrame(by_class(policy, pairs, options.requests)))
             print(table(parts[-1].copy()).to_string(index=False, float_format="%.1f"), flush=True)
             continue
-        rows, all_cases = list[dict[str, object]](), cases(policy)
+        rows, all_cases = list[dict[str, object]](), cases(policy, options.requests)
         for pair in range(options.first, options.first + options.pairs):
             case = all_cases[pair % len(all_cases)]
             hidden = case.servers > 1 and POLICIES[policy].hidden

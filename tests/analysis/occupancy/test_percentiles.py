@@ -19,7 +19,7 @@ def _day(rng: np.random.Generator) -> tuple[Floats, Floats]:
 def test_a_bracket_of_a_percentile_that_one_busy_hour_makes_holds_that_of_another_day() -> None:
     """Where 95% hold in truth, fewer than 106 of 120 pairs do with a probability of 0.1%.
 
-    With eleven degrees of freedom 88 ± 2% of 300 held.
+    With eleven degrees of freedom for every percentile 88 ± 2% of 300 pairs hold, and fewer than 106 of these 120.
     """
     rng = np.random.default_rng(20_261_129)
     hold = 0
