@@ -63,9 +63,9 @@ def percentiles(
     The band is for what another day of the same load shows, not for a limit of endless days: it has the error of this
     log's percentile and the other day's, both by drawing blocks of time with replacement (Kunsch 1989, circular), on
     the logarithm. Blocks keep requests together that waited in one queue. Few blocks say little about their spread:
-    the drawn spread is widened as Student's t is against the normal, with one degree of freedom more than blocks of
-    equal numbers would hold the requests beyond the percentile as unevenly (Kish 1965): the p99 of a day is often made
-    in one busy hour, and then other blocks say nothing of it.
+    the drawn spread is widened as Student's t is against the normal. Its degrees of freedom are one more than Kish's
+    effective number of blocks (1965) that hold the requests beyond the percentile: the p99 of a day is often made in
+    one busy hour, and then other blocks say nothing of it.
 
     Parameters
     ----------
@@ -210,7 +210,9 @@ def block_counts(times: Floats, arrived: Floats, first_s: float, span_s: float, 
 
 
 def _blocks_beyond(counts: Ints, edges: Floats, value_s: float) -> float:
-    """Return over how many blocks the requests that take so long or longer are spread (Kish 1965): 1 to all.
+    """Return over how many blocks the requests are spread that take a percentile or longer (Kish 1965): 1 to all.
+
+    Those of the whole step that ends at the percentile count.
 
     Examples
     --------
