@@ -202,7 +202,8 @@ def _p99(case: DayCase, day: tuple[Floats, Floats, Ints], servers: int) -> float
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of pairs that are right, with its Monte-Carlo error, in percent."""
+    """Return the share of pairs that are right, with its Monte-Carlo error, in percent, of those that have a band."""
+    rows = rows[(rows["what"] == "servers") | rows["high"].notna()].copy()
     holds, near = rows["real"].between(rows["low"], rows["high"]), (rows["value"] - rows["real"]).abs() <= 1
     rows["right"] = np.where(rows["what"] == "servers", near, holds)
     every = rows[rows["policy"].isin(POLICIES)].assign(policy="all")

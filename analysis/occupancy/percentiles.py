@@ -26,6 +26,8 @@ STEPS = np.linspace(0, 1, _BINS + 1)[1:]
 """Shares of the requests at the ends of these steps."""
 TAIL = 10
 """A percentile beyond which fewer requests lie in the log has no band."""
+_MOST_APART = 100.0
+"""A band that ends further from the percentile than by this factor says nothing, and is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ def banded(
         low, high = np.nan, np.nan
         if requests * (1 - level) >= TAIL and (drawn[:, at] > 0).all():
             low, high = _band(drawn[:, at], value, confidence, 1.0 + _blocks_beyond(*blocks, value))
+        if high > _MOST_APART * value:
+            low, high = np.nan, np.nan
         rows.append(Percentile(float(level), value, low, high))
     return tuple(rows)
 
@@ -143,17 +147,22 @@ def why_without(rows: Sequence[Percentile], requests: int, *, of_several: bool =
     ''
     >>> why_without([Percentile(0.5, 0.0, np.nan, np.nan), p99], 5_000)
     'no bracket for p50: 0 s in logs drawn from this one'
+    >>> why_without([Percentile(0.99, 1.2, np.nan, np.nan)], 5_000)
+    'no bracket for p99: made in so few stretches of time that this log does not tell what another day has'
     >>> why_without([most], 5_000, of_several=True)
     'no bracket for p99.9: fewer than 10 of the requests of each beyond; 10,000 would give one'
     """
     least = {row.name: max(int(np.ceil(TAIL / (1 - row.level) - 1e-6)), _LEAST_BLOCKS * TAIL) for row in rows}
-    without = [row.name for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s)]
-    short = [name for name in without if requests < least[name]]
-    zero = [name for name in without if name not in short]
-    this = "each" if of_several else "this one"
-    reasons = [f"no bracket for {_in_words(zero)}: 0 s in logs drawn from {this}"] if zero else []
+    without = [row for row in rows if np.isnan(row.high_s) and np.isfinite(row.value_s)]
+    short = [row.name for row in without if requests < least[row.name]]
+    zero = [row.name for row in without if row.name not in short and row.value_s == 0]
+    wide = [row.name for row in without if row.name not in short and row.value_s > 0]
+    this, that = ("each", "they do") if of_several else ("this one", "this log does")
+    whys = {f"0 s in logs drawn from {this}": zero}
+    whys[f"made in so few stretches of time that {that} not tell what another day has"] = wide
+    reasons = [f"no bracket for {_in_words(names)}: {why}" for why, names in whys.items() if names]
     if not short:
-        return "".join(reasons)
+        return "; ".join(reasons)
     counts = [f"{number:,}" for number in sorted({least[name] for name in short})]
     those = "the requests of each" if of_several else f"{requests:,} request{'s' * (requests != 1)}"
     why = f"fewer than {TAIL} of {those} beyond"

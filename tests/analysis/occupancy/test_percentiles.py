@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from analysis.occupancy.percentiles import percentiles
+from analysis.occupancy.percentiles import percentiles, why_without
 from models.arrays import Floats
 from models.queues.serve import serve
 
@@ -36,3 +36,13 @@ def test_a_percentile_that_all_blocks_make_alike_is_known_as_before() -> None:
     # The standard error of the logarithm of a sample quantile, sqrt(p (1 − p) / n) / (f(q) q), of two days.
     error = np.sqrt(2 * 0.9 * 0.1 / 12_000) / (0.1 * np.log(10))
     assert 0.6 < np.log(p90.high_s / p90.value_s) / (2.2 * error) < 1.7
+
+
+def test_a_log_that_does_not_tell_another_days_percentiles_has_no_bracket_and_a_reason() -> None:
+    """Nearly all requests of a log came in one stretch of time; what another day has is anybody's guess."""
+    rng = np.random.default_rng(7)
+    arrived = np.concatenate(([0.0], np.sort(rng.uniform(3_000.0, 3_036.0, 4_999))))
+    rows = percentiles(np.concatenate(([1e-4], rng.exponential(1.0, 4_999))), arrived, levels=[0.5, 0.99])
+    assert np.isnan([row.high_s for row in rows]).all()
+    why = why_without(rows, 5_000)
+    assert why.startswith("no bracket for p50 and p99: made in so few stretches of time")
