@@ -29,7 +29,7 @@ def test_a_bracket_of_a_percentile_that_one_busy_hour_makes_holds_that_of_anothe
     assert hold >= 106
 
 
-def test_a_percentile_that_all_blocks_make_alike_is_known_as_before() -> None:
+def test_a_percentile_that_all_blocks_make_alike_is_known_as_of_independent_requests() -> None:
     """Response times drawn without a queue: the bracket of p90 is that of so many independent requests, of two days."""
     rng = np.random.default_rng(3)
     (p90,) = percentiles(rng.exponential(1.0, 12_000), np.arange(12_000.0), levels=[0.9])
@@ -39,7 +39,7 @@ def test_a_percentile_that_all_blocks_make_alike_is_known_as_before() -> None:
 
 
 def test_a_log_that_does_not_tell_another_days_percentiles_has_no_bracket_and_a_reason() -> None:
-    """Nearly all requests of a log came in one stretch of time; what another day has is anybody's guess."""
+    """Nearly all requests of the log came in one stretch of time, so it says nothing of another day."""
     rng = np.random.default_rng(7)
     arrived = np.concatenate(([0.0], np.sort(rng.uniform(3_000.0, 3_036.0, 4_999))))
     rows = percentiles(np.concatenate(([1e-4], rng.exponential(1.0, 4_999))), arrived, levels=[0.5, 0.99])
