@@ -113,6 +113,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	for direction in "" --cheaper; do $(BIN)/python benchmarks/detectable.py $$direction; done
 	for what in "judge --worlds 200 --held-out" "quiet --series 800000" "draw .benchmarks/tuning --worlds 25" \
 		"draw .benchmarks/held_out --worlds 100 --first 3000000"; do $(BIN)/python benchmarks/watch.py $$what; done
+	$(BIN)/python -m tests.helpers.fuzzed_profiles --minutes 10
 	$(BIN)/python benchmarks/otava.py .benchmarks/tuning .benchmarks/held_out
 	$(BIN)/python benchmarks/calibration_causes.py
 	$(BIN)/python benchmarks/paper_causes.py crossplatform

@@ -10,21 +10,22 @@ from analysis.profiling.formats.stack_sums import StackSums
 from analysis.tables.faults import Faults, plain, refusal
 
 _HEAP = re.compile(
-    r"heap profile: *(\d+): *(\d+) *\[ *(\d+): *(\d+) *\] *@ *(?P<kind>[a-z]\w*)(?:/(?P<period>\d+))?\s*$"
+    r"heap profile: *(\d{1,40}): *(\d{1,40}) *\[ *(\d{1,40}): *(\d{1,40}) *\] *@ *"
+    r"(?P<kind>[a-z]\w*)(?:/(?P<period>\d{1,40}))?\s*$"
 )
 _ZPAGE = re.compile(r"--- (?P<kind>heap|growth|fragmentation|contention|thread)z \d+ ---$")
 _CONTENTION = re.compile(r"--- (?:contention|mutex):?")
 _GO_COUNT = re.compile(r"(?P<kind>\w+) profile: total \d+$")
 _THREAD = re.compile(r"--- Thread [0-9a-fA-F]+ \(name: (?P<name>.*)\) stack: ---$")
 _ATTRIBUTE = re.compile(r"(?P<key>[a-z /]+?) *= *(?P<value>\S+)$")
-_HEAP_RECORD = re.compile(r"(\d+): *(\d+) *\[ *(\d+): *(\d+) *\] *@([ 0-9a-fx]*)$")
-_RECORD = re.compile(r"(\d+) +(\d+) *@([ 0-9a-fx]*)$")
-_COUNT_RECORD = re.compile(r"(\d+) *@([ 0-9a-fx]*)$")
+_HEAP_RECORD = re.compile(r"(\d{1,40}): *(\d{1,40}) *\[ *(\d{1,40}): *(\d{1,40}) *\] *@([ 0-9a-fx]*)$")
+_RECORD = re.compile(r"(\d{1,40}) +(\d{1,40}) *@([ 0-9a-fx]*)$")
+_COUNT_RECORD = re.compile(r"(\d{1,40}) *@([ 0-9a-fx]*)$")
 _GO_SYMBOL = re.compile(
-    r"#\s+(?P<address>0x[0-9a-f]+)\s+(?P<function>\S.*?)\+0x[0-9a-f]+\s+(?P<file>\S.*):(?P<line>\d+)$"
+    r"#\s+(?P<address>0x[0-9a-f]+)\s+(?P<function>\S.*?)\+0x[0-9a-f]+\s+(?P<file>\S.*):(?P<line>\d{1,40})$"
 )
 _JAVA_SYMBOL = re.compile(
-    r"(?P<address>0x[0-9a-f]+) (?P<function>\S.*?)(?: \((?P<file>[^:()]*):(?P<line>\d+)\)| \(.*\))?$"
+    r"(?P<address>0x[0-9a-f]+) (?P<function>\S.*?)(?: \((?P<file>[^:()]*):(?P<line>\d{1,40})\)| \(.*\))?$"
 )
 _MAP = re.compile(
     r"(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+):? +"
@@ -199,7 +200,7 @@ class _LegacyReader:
             elif open_thread and _SAME in line:
                 same = True
             elif open_thread:
-                addresses += [int(text, 16) for text in _ADDRESS.findall(line)]
+                addresses += self._addresses(line)
         return records
 
     def _addresses(self, text: str) -> tuple[int, ...]:

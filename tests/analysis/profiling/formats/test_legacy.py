@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from analysis.profiling.formats.reading import read_foreign
+from analysis.profiling.formats.reading import digest_of_content, read_foreign
 from analysis.tables.faults import FileError
 
 
@@ -143,6 +143,8 @@ def test_a_heap_of_java_has_a_table_of_functions(read):
         ("heap profile: 1: 2 [3: 4] @ heap/8\n", "records: should be at least one"),
         ("--- contentionz 1 ---\nsampling period = x\n1 2 @ 0x1\n", "sampling period: should be a whole number, got x"),
         (f"goroutine profile: total 1\n{10**20} @ 0x1\n", "2: record: should have numbers up to"),
+        (f"goroutine profile: total 1\n{'9' * 5000} @ 0x1\n", "2: record: should have numbers, then addresses"),
+        (f"heap profile: 1: {'9' * 5000} [1: 1] @ heap/1\n1: 1 [1: 1] @ 0x1\n", "should be a profile"),
         ("--- heapz 1 ---\n1 2 @ 0x1\n", "header: should be that of a heap profile"),
     ],
 )
@@ -150,3 +152,13 @@ def test_faults_have_their_lines(read, text, problem):
     with pytest.raises(FileError) as caught:
         read(text)
     assert problem in str(caught.value)
+
+
+def test_addresses_of_thousands_of_digits_are_addresses(read):
+    """Python turns no text of so many decimal digits into a number, and no such number into a text."""
+    text = f"--- threadz 1 ---\n\n--- Thread 7f (name: main/1) stack: ---\n  PC:  0x{'9' * 5000}: f\n"
+    profile = read(text)
+    assert profile.total("threads") == 1
+    assert digest_of_content(profile)
+    symbols = f"1 @ 0x1\n#\t0x1\tmain.f+0x1\t/a.go:{'3' * 5000}\n"
+    assert read("goroutine profile: total 1\n" + symbols).total("goroutine") == 1

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from analysis.profiling.formats.tables import to_tables
 from analysis.profiling.formats.wire import packed_field
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
+from models.errors import WscError
 from tests.helpers.foreign_profiles import profile_of
+from tests.helpers.fuzzed_profiles import CORPUS, imported
+from tests.helpers.mutants import mutants
 
 PPROF = write_pprof(profile_of([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
 FILES = {
@@ -258,3 +262,14 @@ def test_a_file_of_empty_strings_is_refused_before_it_fills_the_memory(monkeypat
     for data in (b"\x32\x00" * 1001, packed_field(13, [0] * 20_000)):
         with pytest.raises(FileError, match="should have at most 1000 values in all its fields"):
             read_pprof(data)
+
+
+@pytest.mark.parametrize("form", CORPUS)
+def test_files_with_faults_are_refused_or_their_totals_are_in_the_tables(tmp_path, form):
+    path = tmp_path / "file"
+    path.write_bytes(CORPUS[form])
+    imported(path, tmp_path, opened=True)
+    for mutant in mutants(CORPUS[form], 12, form):
+        path.write_bytes(mutant)
+        with suppress(WscError):
+            imported(path, tmp_path, opened=False)
