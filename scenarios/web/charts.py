@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 OTHER = "all others"
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP, _TOP = 720.0, 220.0, 40.0, 24.0, 0.12, 8.0
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _GAP, _TOP = 720.0, 220.0, 40.0, 30.0, 0.12, 8.0
 _LETTER, _SPACE = 6.5, 8.0
 """Width of a letter of a label, and between two labels."""
 
@@ -111,7 +111,7 @@ def lines(
 ) -> Lines:
     """Return values over days, each with what it is called, as lines from zero; days without a value are left out."""
     known = [value for values in series.values() for value in values if math.isfinite(value)]
-    most = max(known, default=1.0) or 1.0
+    most = _round_up(max(known, default=1.0) or 1.0)
     pitch = (_WIDTH - _LEFT) / max(1, len(days))
     places = {index: round(_LEFT + pitch * (index + 0.5), 2) for index in range(len(days))}
     dots = tuple(
@@ -126,6 +126,20 @@ def lines(
     y_labels = tuple((_height(part), f"{part * most:.2g}") for part in (0.0, 0.5, 1.0))
     return Lines(
         _WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(list(map(text, days)), pitch), y_labels
+    )
+
+
+def _round_up(value: float) -> float:
+    """Return a number easy to read, not below a positive one: the least of 1, 1.5, 2, … 8 times a power of ten.
+
+    Examples
+    --------
+    >>> [_round_up(value) for value in (0.059, 0.041, 3.52, 10.0, 112.0)]
+    [0.06, 0.05, 4.0, 10.0, 150.0]
+    """
+    unit = 10.0 ** math.floor(math.log10(value))
+    return next(
+        float(f"{digits * unit:.6g}") for digits in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if digits * unit >= value
     )
 
 

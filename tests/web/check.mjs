@@ -79,7 +79,11 @@ async function withScripts(options, suffix) {
   const edges = await page.locator(".graph g.edge").count();
   expect(edges > 0 && edges <= MOST_EDGES, `/callgraph: ${edges} edges drawn`);
   expect(await page.locator(".graph g.node text").count() > 0, "/callgraph: no labels drawn");
-  await visit(page, "/flamediff?a=day=0&b=day=1");
+  for (const path of ["/flame", "/flamediff?a=day=0&b=day=1"]) {
+    await visit(page, path);
+    const { y } = await page.locator(".canvas").boundingBox();
+    expect(y < 0.6 * page.viewportSize().height, `${path}${suffix}: the drawing begins ${y} pixels below the top`);
+  }
   expect(await frames(page) > 1, "/flamediff: no frames drawn");
   expect((await page.locator(".says").textContent()).includes("beyond chance"), "/flamediff: says no rule for its colours");
   await page.context().close();
@@ -168,6 +172,10 @@ async function landing() {
   const before = await page.locator(".graph svg").evaluate((svg) => svg.clientWidth);
   await page.locator("[data-zoom]").first().click();
   expect(await page.locator(".graph svg").evaluate((svg) => svg.clientWidth) > before, "/callgraph: does not zoom");
+  await drawing(page, "/callgraph", page.locator("[data-act=svg]"), "main");
+  await visit(page, "/query?by=function");
+  const names = (await page.locator(".timeline .legend li").allTextContents()).slice(0, -1);
+  await drawing(page, "/query", page.locator(".timeline button.plain"), names[0].trim());
   await visit(page, "/query?by=function,line");
   const numbers = () => page.locator("table").last().locator("tbody tr:not([hidden]) td:nth-child(3)").allTextContents();
   await page.locator("table").last().locator("th button", { hasText: "samples" }).focus();
@@ -177,6 +185,20 @@ async function landing() {
   await page.locator(".filter input").last().fill("memcpy");
   expect((await numbers()).length < sorted.length, "/query: the filter hides no rows");
   await page.context().close();
+}
+
+// What a button saves is a picture on its own, with colours and a text that is in it.
+async function drawing(page, where, button, text) {
+  const [saved] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  const source = readFileSync(await saved.path(), "utf8");
+  expect(saved.suggestedFilename().endsWith(".svg") && source.includes(text), `${where}: saves no SVG with ${text}`);
+  expect(!source.includes("var(--") && /fill="rgb/.test(source), `${where}: the saved SVG has no colours`);
+  const wide = await page.evaluate(async (svg) => {
+    const image = new Image();
+    image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+    return image.decode().then(() => image.naturalWidth, () => 0);
+  }, source);
+  expect(wide > 0, `${where}: the saved SVG cannot be drawn`);
 }
 
 async function refine() {
@@ -211,6 +233,7 @@ async function lists() {
   const page = await open({ viewport: { width: 360, height: 740 }, isMobile: true });
   await visit(page, "/flame");
   await page.locator("details.asking summary").first().click();
+  await page.locator("details.choices > summary").click();
   await page.locator(".lists summary", { hasText: "application" }).click();
   await page.waitForSelector(".lists table td a");
   expect((await page.locator(".lists th").allTextContents()).includes("samples"), "/flame: values have no counts");

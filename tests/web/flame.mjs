@@ -1,9 +1,11 @@
 // Runs the flame graph's script without a browser: its elements do nothing but hold what is written into them.
-// usage: node flame.mjs FRAMES.json PLACE TERM; zooms on the frame at PLACE, searches, and prints what the page says.
+// usage: node flame.mjs FRAMES.json PLACE TERM; zooms on the frame at PLACE, searches, and prints what the page says, and
+// then the lines of text in frames.
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
 const [frames, place, term] = process.argv.slice(2);
+let labels = [];
 const script = readFileSync(new URL("../../scenarios/web/static/flame.js", import.meta.url), "utf8");
 
 function element(own = {}) {
@@ -14,7 +16,7 @@ function element(own = {}) {
     addEventListener(name, action) { this.listeners[name] = action; },
     querySelector: (selector) => (children[selector] ??= element()),
     querySelectorAll: () => [],
-    getContext: () => element(),
+    getContext: () => element({ clearRect() { labels = []; }, fillText: (text) => labels.push(text), measureText: () => ({ width: 70 }) }),
     ...own,
   }, { get: (target, name) => (name in target ? target[name] : () => element()) });
 }
@@ -32,3 +34,4 @@ const { keydown } = graph.querySelector(".canvas").listeners;
 for (let step = 0; step <= Number(place); step += 1) keydown({ key: "ArrowDown", preventDefault() {} });
 keydown({ key: "Enter", preventDefault() {} });
 console.log(graph.querySelector(".says").textContent);
+for (const label of labels) console.log(label);

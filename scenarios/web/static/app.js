@@ -59,6 +59,7 @@
       frame.scrollTop += around.top - outer.top - 8;
       frame.scrollLeft += root.getBoundingClientRect().left - outer.left - 24;
     }
+    place.querySelector("[data-act=svg]").addEventListener("click", () => save(drawing, null, "call-graph"));
     for (const button of place.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => zoom(Number(button.dataset.zoom) ? scale * Number(button.dataset.zoom) : fit()));
     }
@@ -71,6 +72,68 @@
       zoom(scale * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
     }, { passive: false });
     place.dataset.drawn = "yes";
+  }
+
+  const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "text-anchor"];
+
+  function element(name, attributes, text = "") {
+    const part = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
+    part.textContent = text;
+    return part;
+  }
+
+  // A drawing as a file of its own: the looks that the page gives are written into it, its legend stands below.
+  function standalone(svg, legend) {
+    const copy = svg.cloneNode(true);
+    const copies = copy.querySelectorAll("*");
+    svg.querySelectorAll("*").forEach((part, index) => {
+      if (part instanceof SVGGraphicsElement) {
+        const style = getComputedStyle(part);
+        for (const name of STYLES) copies[index].setAttribute(name, style.getPropertyValue(name));
+      }
+      for (const name of ["href", "xlink:href"]) if (part.hasAttribute(name)) copies[index].setAttribute(name, new URL(part.getAttribute(name), location));
+      copies[index].removeAttribute("class");
+    });
+    const { x, y, width, height } = svg.viewBox.baseVal;
+    const page = getComputedStyle(document.body);
+    const items = legend ? [...legend.querySelectorAll("li")].filter((item) => item.querySelector("svg")) : [];
+    const tall = height + 20 * items.length;
+    items.forEach((item, index) => {
+      const top = y + height + 20 * index + 4;
+      const fill = getComputedStyle(item.querySelector("rect")).fill;
+      copy.append(element("rect", { x: x + 8, y: top, width: 12, height: 12, fill }),
+        element("text", { x: x + 26, y: top + 11, fill: page.color, "font-family": page.fontFamily, "font-size": 12 }, item.textContent.trim()));
+    });
+    copy.prepend(element("rect", { x, y, width, height: tall, fill: page.backgroundColor }));
+    for (const name of ["class", "role", "style"]) copy.removeAttribute(name);
+    for (const [name, value] of Object.entries({ viewBox: `${x} ${y} ${width} ${tall}`, width, height: tall })) copy.setAttribute(name, value);
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  function save(svg, legend, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([standalone(svg, legend)], { type: "image/svg+xml" }));
+    link.download = `${name}.svg`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  // Each chart can be saved, by a button at the end of its legend.
+  function savable(svg) {
+    const frame = svg.closest(".wide") || svg;
+    const legend = frame.nextElementSibling?.matches(".legend") ? frame.nextElementSibling : null;
+    const name = svg.getAttribute("aria-label").split(";")[0];
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = "Save as SVG";
+    button.setAttribute("aria-label", `Save as SVG: ${name}`);
+    button.addEventListener("click", () => save(svg, legend, name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")));
+    const place = document.createElement(legend ? "li" : "p");
+    place.append(button);
+    if (legend) legend.append(place);
+    else frame.after(place);
   }
 
   // Times of a chart, chosen by dragging over it: one to look at, two to compare.
@@ -235,10 +298,21 @@
 
   const narrow = window.matchMedia("(max-width: 40rem)");
 
+  // The page one is on stands in the middle of a list of pages that is wider than the window.
+  function showCurrent() {
+    const link = document.querySelector("header nav a[aria-current]");
+    const list = document.querySelector("header nav");
+    if (link) list.scrollLeft = link.offsetLeft - list.offsetLeft - (list.clientWidth - link.offsetWidth) / 2;
+  }
+
   function draw() {
     for (const place of document.querySelectorAll(".timeline:not([data-brush])")) {
       place.dataset.brush = "yes";
       brush(place);
+    }
+    for (const svg of document.querySelectorAll("svg.chart:not([data-savable])")) {
+      svg.dataset.savable = "yes";
+      savable(svg);
     }
     for (const table of document.querySelectorAll("table[data-sort]")) {
       table.removeAttribute("data-sort");
@@ -272,6 +346,7 @@
     }
   }
 
+  document.addEventListener("DOMContentLoaded", showCurrent);
   document.addEventListener("DOMContentLoaded", draw);
   document.addEventListener("htmx:after:swap", () => {
     draw();
@@ -280,6 +355,7 @@
       if (pathname === location.pathname || location.pathname.startsWith(`${pathname}/`)) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    showCurrent();
     const heading = document.querySelector("main h1");
     if (heading) heading.focus({ preventScroll: true });
   });

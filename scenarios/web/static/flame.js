@@ -7,6 +7,7 @@
   const LINE = 17; // Pixels of a line of text in a row.
   const ROOM = 170; // Pixels of the window that are left to what stands around the drawing.
   const SEVERAL = "several images";
+  const UNGROUPED = new Set(["", "no image", SEVERAL, "all others"]);
   const PAD = 5;
   const LEAST_WIDTH = 0.4;
   const SVG_WIDTH = 1200;
@@ -22,7 +23,7 @@
   const percent = (part, whole, digits = 2) => `${(whole ? (100 * part) / whole : 0).toFixed(digits)}%`;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-  const digits = (amount) => (amount < 1e4 ? amount.toPrecision(4) : Math.round(amount).toLocaleString("en"));
+  const digits = (amount) => (amount < 1e3 ? amount.toPrecision(4) : Math.round(amount).toLocaleString("en"));
 
   function quantity(value, unit) {
     const [scale, symbol] = UNITS[unit] || [1, ""];
@@ -56,6 +57,36 @@
     if (slash > 0 && dot > 0) return name.slice(0, dot);
     const last = lastOutside(name, ".");
     return last > 0 ? name.slice(0, last) : "";
+  }
+
+  // A name, and what is left of it behind the path of its package and behind its class, each with a mark of what is left out.
+  function shortened(name) {
+    const ways = [name];
+    for (const separator of name.includes("/") ? ["/", "::", "."] : ["::"]) {
+      const last = ways.at(-1);
+      const at = lastOutside(last, separator);
+      if (at > 0 && at + separator.length < last.length) ways.push(`…${last.slice(at + separator.length)}`);
+    }
+    return ways;
+  }
+
+  // A name in lines of at most so many letters, broken behind what parts its words, and within words if they may be.
+  function wrapped(name, room, whole) {
+    const lines = [""];
+    for (let part of name.match(/[^:./_,<(-]*[:./_,<(-]*/g)) {
+      if (whole && part.length > room) return [];
+      if ((lines.at(-1) + part).length > room && lines.at(-1)) lines.push("");
+      const size = Math.ceil(part.length / Math.ceil(part.length / room));
+      for (; part.length > room; part = part.slice(size)) lines.splice(-1, 1, part.slice(0, size), "");
+      lines[lines.length - 1] += part;
+    }
+    return lines.filter(Boolean);
+  }
+
+  // Beginning and end of a name, as its end often is what distinguishes it.
+  function cut(name, room) {
+    const end = Math.floor((room - 1) / 2);
+    return room < 5 ? "" : `${name.slice(0, room - 1 - end)}…${name.slice(-end)}`;
   }
 
   function hash(text, seed = 0x811c9dc5) {
@@ -161,6 +192,13 @@
       }
     }
 
+    // What colours say unless one chooses: the change, or the image, or the package where all is of one image.
+    get usual() {
+      const first = this.colour.options[0].value;
+      const images = new Set(this.answer.functions.image.filter((image) => image && image !== SEVERAL));
+      return first === "image" && images.size < 2 ? "package" : first;
+    }
+
     range(which) {
       const zoomed = this.zoomed[which];
       return zoomed === NONE ? [0, this.top] : [this.frames[zoomed].left, this.frames[zoomed].right];
@@ -189,8 +227,20 @@
       if (frame.parent === NONE && frame.name === "all" && this.focus === NONE) return night ? "hsl(220 6% 24%)" : "hsl(220 8% 88%)";
       const hue = this.groups[this.colour.value].place.get(frame.group[this.colour.value]);
       const shade = (hash(frame.name) % 7) - 3;
-      if (hue === undefined) return night ? `hsl(220 6% ${27 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
-      return this.hue(hue, shade);
+      return hue === undefined ? this.pale(frame.group[this.colour.value], shade) : this.hue(hue, shade);
+    }
+
+    // The groups that the legend does not name are pale, what has no group is grey.
+    pale(group, shade) {
+      const night = dark.matches;
+      if (UNGROUPED.has(group)) return night ? `hsl(220 6% ${27 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
+      const hue = hash(group) % 360;
+      return night ? `hsl(${hue} 18% ${27 + shade}%)` : `hsl(${hue} 30% ${86 + shade}%)`;
+    }
+
+    // How opaque a frame is: those above the one that is shown, and those that a search leaves out, step back.
+    opacity(frame, faded) {
+      return faded || (this.term && !this.matches(frame)) ? 0.45 : 1;
     }
 
     hue(index, shade = 0) {
@@ -222,6 +272,7 @@
       this.canvas.style.height = `${height}px`;
       const style = getComputedStyle(this.place);
       const ink = style.getPropertyValue("--ink");
+      const faint = style.getPropertyValue("--faint");
       const { context } = this;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.clearRect(0, 0, width, height);
@@ -234,14 +285,14 @@
       this.boxes(width, Math.floor(offset / this.row), Math.ceil((offset + height) / this.row), (frame, index, x, span, faded) => {
         const y = frame.row * this.row - offset;
         drawn += 1;
-        context.globalAlpha = faded ? 0.45 : 1;
+        context.globalAlpha = this.opacity(frame, faded);
         context.fillStyle = this.fill(frame);
         context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), this.row - 1);
-        context.fillStyle = ink;
+        context.fillStyle = context.globalAlpha < 1 ? faint : ink;
+        context.globalAlpha = 1;
         this.labels(frame, span).forEach((text, line, all) => context.fillText(text, x + PAD, y + this.middle(line, all.length)));
         if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span]);
       });
-      context.globalAlpha = 1;
       for (const [index, x, y, span] of marks) {
         context.strokeStyle = ink;
         context.lineWidth = index === this.selected ? 2 : 1;
@@ -274,10 +325,11 @@
       if (room < 3) return [];
       const share = percent(frame.value, this.whole);
       const most = Math.floor(this.row / LINE);
-      if (most === 1) return [this.named(`${frame.name} ${share}`.length <= room ? `${frame.name} ${share}` : frame.name, room)];
+      const name = this.named(frame.name, room, most);
+      if (most === 1) return `${frame.name} ${share}`.length <= room ? [`${frame.name} ${share}`] : name;
       const known = typeof frame.low === "number" ? `${percent(frame.low, 1)} to ${percent(frame.high, 1)}` : "";
       const more = [share, known, quantity(frame.value, this.answer.unit)].filter((text) => text && text.length <= room);
-      return [this.named(frame.name, room), ...more].slice(0, most);
+      return name.length ? [...name, ...more].slice(0, most) : [];
     }
 
     // Where the middle of a line of so many is in its row.
@@ -285,12 +337,17 @@
       return this.row / 2 + 1 + (line - (lines - 1) / 2) * LINE;
     }
 
-    // As much of a name as has room: all, its last part, or its beginning.
-    named(name, room) {
-      if (name.length <= room) return name;
-      const at = lastOutside(name, "::");
-      const short = at > 0 ? `…${name.slice(at + 2)}` : name;
-      return short.length <= room ? short : `${short.slice(0, room - 1)}…`;
+    // As much of a name as has room, in all lines but one: all, its last parts, or its beginning and end.
+    named(name, room, most) {
+      const ways = shortened(name);
+      const last = ways.at(-1).replace("…", "");
+      for (const whole of room < 5 ? [true] : [true, false]) {
+        for (const way of [...ways, last]) {
+          const lines = wrapped(way, room, whole);
+          if (lines.length && lines.length <= Math.max(1, most - 1)) return lines;
+        }
+      }
+      return [cut(last, room)].filter(Boolean);
     }
 
     // -- words -----------------------------------------------------------------------------------------------------
@@ -332,7 +389,10 @@
       if (this.term) parts.push(this.matched());
       const left = answer.frames.reduce((sum, count) => sum + count, 0) -
         answer.trees.reduce((sum, tree) => sum + tree.parent.length, 0);
-      if (!this.term && left > 0 && !this.difference) parts.push(`${left.toLocaleString("en")} frames are too small to be drawn.`);
+      if (!this.term && !this.difference) {
+        const small = left > 0 ? `; ${left.toLocaleString("en")} frames are too small to be drawn` : "";
+        parts.push(`In all ${quantity(this.whole, answer.unit)}${small}.`);
+      }
       return parts.join(" ");
     }
 
@@ -376,7 +436,7 @@
       this.zoomed = [NONE, NONE];
       if (index !== NONE) this.zoomed[this.frames[index].which] = index;
       const colour = asked.get("colour");
-      this.colour.value = [...this.colour.options].some((option) => option.value === colour) ? colour : this.colour.options[0].value;
+      this.colour.value = [...this.colour.options].some((option) => option.value === colour) ? colour : this.usual;
       this.search.value = asked.get("find") || "";
       this.find(this.search.value);
       this.refresh();
@@ -616,7 +676,7 @@
         }
       });
       this.colour.addEventListener("change", () => {
-        this.remember("colour", this.colour.selectedIndex ? this.colour.value : "");
+        this.remember("colour", this.colour.value === this.usual ? "" : this.colour.value);
         this.refresh();
       });
       // A function that is typed is shown with callers and callees, whatever the view is now.
@@ -632,13 +692,19 @@
 
     svg() {
       const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
-      const height = this.rows.length * this.row + 2;
-      const parts = [];
-      this.boxes(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span) => {
+      const colours = this.colour.value === "change" ? [["grown", "#e15a5a"], ["shrunk", "#5a8ce1"]]
+        : this.groups[this.colour.value].largest.map(([name], index) => [name, this.hue(index)]);
+      const below = this.rows.length * this.row + 8;
+      const height = below + 18 * Math.ceil(colours.length / 5);
+      const parts = colours.map(([name, colour], index) => {
+        const [x, y] = [(index % 5) * (SVG_WIDTH / 5) + PAD, below + 18 * Math.floor(index / 5)];
+        return `<rect x="${x}" y="${y}" width="12" height="12" fill="${colour}"/><text x="${x + 17}" y="${y + 10}">${escaped(name)}</text>`;
+      });
+      this.boxes(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span, faded) => {
         const lines = this.labels(frame, span).map((text, line, all) =>
           `<text x="${(x + PAD).toFixed(1)}" y="${(frame.row * this.row + this.middle(line, all.length) + 4).toFixed(1)}">${escaped(text)}</text>`);
         const title = escaped([frame.name, ...this.describe(frame)].join("\n"));
-        parts.push(`<g><title>${title}</title><rect x="${x.toFixed(1)}" y="${frame.row * this.row + 1}" width="${Math.max(0.6, span - 1).toFixed(1)}" height="${this.row - 1}" fill="${this.fill(frame)}"/>` +
+        parts.push(`<g><title>${title}</title><rect x="${x.toFixed(1)}" y="${frame.row * this.row + 1}" width="${Math.max(0.6, span - 1).toFixed(1)}" height="${this.row - 1}" fill="${this.fill(frame)}" fill-opacity="${this.opacity(frame, faded)}"/>` +
           `${lines.join("")}</g>`);
       });
       const style = getComputedStyle(this.place);

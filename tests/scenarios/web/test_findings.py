@@ -76,6 +76,7 @@ def test_days_of_an_import_are_told_by_their_dates(tmp_path):
         text = harmless(ask(pages, address))
         assert {"2026-05-01", "2026-05-02", "2026-05-03"} <= set(text.said)
         assert "day 0" not in "".join(text.said)
+    assert '<td class="short"><span>2026-05-01</span>' in ask(pages, "/stability").text, "dates are broken into lines"
     said = "".join(harmless(ask(pages, "/rollouts")).said)
     assert "No sample here says its compiler, kernel, platform, revision." in said
     assert "label.version" in said

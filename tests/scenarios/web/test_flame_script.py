@@ -35,3 +35,25 @@ def test_a_search_under_a_zoom_counts_frames_whose_sums_no_double_holds(tmp_path
             timeout=60,
         )
         assert f"Within the frame shown, main, drawn frames that match have {share} of it" in ran.stdout
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_names_that_begin_alike_are_told_apart_where_they_have_no_room(tmp_path):
+    """Of 90 pixels, 11 letters: names go on in a further line, or lose package or middle, not their ends."""
+    names = ["all", *(f"heavyweight-{number}" for number in range(10, 18)), "std::Server::handle_stream_of_frames"]
+    names += ["Server::handle", "uninterruptiblylongnameofonewordthatends"]
+    count = len(names)
+    tree = {"parent": [-1, *[0] * (count - 1)], "function": list(range(count)), "value": [1000, *[75] * (count - 1)]}
+    tree["own"] = [0, *[75] * (count - 1)]
+    functions = {"name": names, "value": tree["value"], "own": tree["own"], "line": [0] * count}
+    functions |= {"image": ["a"] * count, "file": [""] * count}
+    answer = {"view": "icicle", "focus": "", "unit": "nanoseconds", "value": 1000, "frames": [count]}
+    (tmp_path / "frames.json").write_text(json.dumps(answer | {"functions": functions, "trees": [tree]}))
+    command = ["node", SCRIPT, tmp_path / "frames.json", "0", "none"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    labels = "|".join(ran.stdout.splitlines()[1:])
+    for number in range(10, 18):
+        assert f"|heavyw|eight-{number}|7.50%|" in labels
+    assert "|…handle_|stream_of_|frames|7.50%|" in labels
+    assert "|Server::|handle|7.50%|" in labels
+    assert "|unint…tends|7.50%|" in labels
