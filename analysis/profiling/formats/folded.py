@@ -27,6 +27,8 @@ from analysis.tables.faults import Faults, plain
 _AT_ONCE = 20_000
 """Samples that are written at once."""
 _NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
+_COMMENT = re.compile(r"# (?![-0-9. ]+$)[^;]*")
+"""A line about the file, as those of Austin with its mode and interval; `# 5` is a function of that name."""
 _LONGEST = 60
 _MOST_NUMBERS = 255
 _TWO = (BEFORE, AFTER)
@@ -40,7 +42,7 @@ _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes
 def is_folded(line: str) -> bool:
     """Return whether a line could be a folded stack: it ends in a whole number."""
     stack, _, count = line.rstrip().rpartition(" ")
-    return bool(stack.strip()) and _is_whole(count)
+    return bool(stack.strip()) and _is_whole(count) and not _is_comment(line)
 
 
 def is_nearly_folded(line: str) -> bool:
@@ -57,7 +59,7 @@ def is_nearly_folded(line: str) -> bool:
 
 
 def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
-    """Read folded stacks; equal ones are summed, empty lines skipped.
+    """Read folded stacks; equal ones are summed, empty lines and comments (`# interval: 100`) skipped.
 
     A function without a name, as `main;;read` has one, is read as [unknown]. If every line ends in two counts, as
     those of `difffolded.pl` do, they are two measures, `before` and `after`. A name may end in a number if fewer than
@@ -97,7 +99,7 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
         tuple(map(Frame, frames)),
         tuple(Sample(stack, counts, taken=taken) for stack, counts in sums.items()),
         name=name,
-        notes=tuple(_notes(columns, nameless, numbered, fractions=fractions)),
+        notes=(*_notes_on_comments(data), *_notes(columns, nameless, numbered, fractions=fractions)),
     )
     return parted_by_sign(profile)
 
@@ -145,14 +147,14 @@ def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The lines that are not empty, with their numbers, decoded as they are read: twice, but never all at once."""
+    """The lines that have stacks, with their numbers, decoded as they are read: twice, but never all at once."""
 
     data: bytes
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(io.BytesIO(self.data), 1):
             text = line.decode(errors="replace").rstrip("\n")
-            if text.strip():
+            if text.strip() and not _is_comment(text):
                 yield number, text
 
 
@@ -161,6 +163,10 @@ def _measures(columns: int, *, fractions: bool) -> tuple[Measure, ...]:
     unit = "millionths" if fractions else "count"
     names = _TWO if columns == len(_TWO) else ("weight",) if fractions else ("samples",)
     return tuple(Measure(name, unit) for name in names)
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("# ") and _COMMENT.fullmatch(line.strip()) is not None
 
 
 def _trailing_numbers(line: str) -> int:
@@ -223,6 +229,12 @@ def _notes(counts: int, nameless: int, numbered: Sequence[str], *, fractions: bo
     if nameless:
         lines = "1 line has" if nameless == 1 else f"{nameless:,} lines have"
         yield f"{lines} a function without a name, which is read as {UNKNOWN}"
+
+
+def _notes_on_comments(data: bytes) -> Iterator[str]:
+    comments = sum(line.startswith(b"# ") and _is_comment(line.decode(errors="replace")) for line in io.BytesIO(data))
+    if comments:
+        yield f"{comments:,} line{'s begin' if comments > 1 else ' begins'} with # and a blank: left out as comments"
 
 
 def _parsed(line: str, number: int, columns: int, faults: Faults, *, scale: int) -> tuple[list[str], tuple[int, ...]]:

@@ -33,6 +33,19 @@ _CONVERTERS = (
     (b"\x04\x08{", "a dump of Ruby's stackprof", "stackprof --stackcollapse FILE > FILE.folded"),
     (b"version: 1\ncreator: callgrind", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
     (b"# callgrind format", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
+    (b"version: 1\nevents:", "of callgrind", "gprof2dot or kcachegrind; pprof and folded stacks are read"),
+    *(
+        (begin, "of Python's cProfile", "python -m flameprof --format=log FILE > FILE.folded")
+        for begin in (b"\xfb)", b"\xfb\xa9", b"{)", b"{\xa9")
+    ),
+    (b"gmon", "of gprof", "gprof2dot; pprof and folded stacks are read"),
+    (b"v8-version,", "a log of V8", "node --prof-process --preprocess FILE > FILE.json, then speedscope"),
+    (
+        b"[{",
+        "a trace of events, or other JSON",
+        "use speedscope to look at it; record folded stacks or pprof to import it",
+    ),
+    (b"\x7fELF", "a program, not a profile", "--binary FILE names the functions of a profile by it"),
     (b"SIMPLEPERF", "of simpleperf", "simpleperf report-sample --show-callchain, or its stackcollapse.py"),
     (b"\xff\xfe", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt"),
     (b"\xfe\xff", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > FILE.txt"),

@@ -84,6 +84,15 @@ def test_a_function_without_a_name_is_unknown_and_a_note_counts_such_stacks(line
     assert profile.notes == ("1 line has a function without a name, which is read as [unknown]",)
 
 
+def test_comments_are_left_out_as_a_note_says_and_no_stacks_even_if_they_end_in_a_number():
+    text = "# austin: 3.6.0\n# interval: 100\r\n# mode: wall\n\nP1;T1;main 5\n# 7\n# a;b 2\n"
+    profile = read_folded(text.encode())
+    paths = [[profile.frames[at].function for at in sample.stack[::-1]] for sample in profile.samples]
+    assert paths == [["P1", "T1", "main"], ["#"], ["# a", "b"]]
+    assert [sample.amounts for sample in profile.samples] == [(5,), (7,), (2,)]
+    assert profile.notes == ("3 lines begin with # and a blank: left out as comments",)
+
+
 def test_two_counts_a_line_are_those_before_and_after():
     profile = read_folded(b"main;read 12 274\nmain;operator () 4 0\n\nmain;read 1 2\n", "two.folded")
     assert [measure.event for measure in profile.measures] == ["before", "after"]

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import marshal
 import struct
 from contextlib import suppress
 from dataclasses import replace
@@ -101,7 +102,7 @@ def test_the_content_tells_the_format(file, kind):
         (PPROF[:12], "should be a whole gzip file"),
         (PPROF + b"rest", "should be a whole gzip file"),
         (b"\x1f\x8b", "should be a whole gzip file"),
-        (b"\x7fELF" + bytes(60), "should be a profile of a known format"),
+        (b"SQLite format 3\0" + bytes(60), "should be a profile of a known format"),
         (b"PK\x03\x04" + bytes(60), "is packed by zip, which is not read: unzip FILE"),
     ],
 )
@@ -125,6 +126,12 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
         (b"Nettrace\x14", "dotnet-trace convert --format Speedscope FILE"),
         (b"\x04\x08{\x0f", "stackprof --stackcollapse FILE > FILE.folded"),
         (b"version: 1\ncreator: callgrind-3.19.0\n", "gprof2dot or kcachegrind"),
+        (b"version: 1\nevents: Ir\nfn=main\n1 10\n", "gprof2dot or kcachegrind"),
+        (marshal.dumps({("a.py", 1, "f"): (1, 1, 0.5, 0.5, {})}), "flameprof --format=log FILE"),
+        (b"gmon\x01\x00", "is of gprof, which is not read"),
+        (b"v8-version,9,4\n", "node --prof-process --preprocess FILE"),
+        (b'[{"ph": "X", "ts": 1}]', "is a trace of events, or other JSON"),
+        (b"\x7fELF\x02\x01", "is a program, not a profile, which is not read: --binary FILE"),
         (b'{"traceEvents": []}', "is a trace of events, not a profile"),
         (
             b'{"a": 1, "b": 2}',
