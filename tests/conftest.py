@@ -53,12 +53,16 @@ class FilesWithExamples:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Look for garbage among what the tests themselves make, not in half a million objects of the tests collected."""
+    """Look for garbage among what the tests themselves make, not in half a million objects of the tests collected.
+
+    What libraries load later, Numba above all, is looked through as seldom as by the command `wsc`.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 10, 10)
         gc.enable()
 
 

@@ -1,5 +1,6 @@
 """Work spread over processes of one thread each; whatever ends it, Ctrl-C included, ends them at once."""
 
+import gc
 import os
 import signal
 import sys
@@ -85,7 +86,7 @@ def processes(count: int | None = None) -> Generator[Executor]:
     paths = {name: os.environ[name] for name in _PATHS if name in os.environ}
     with _environment(_for_server()), _undisturbed(), _short_folder():
         ensure_running()
-    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin, initargs=(paths,))
+    pool = ProcessPoolExecutor(count or processors(), context, initializer=_begin, initargs=(paths, gc.get_threshold()))
     try:
         yield pool
     except BaseException:
@@ -138,13 +139,15 @@ def _for_server() -> dict[str, str]:
     return dict.fromkeys(_THREADS, "1") | dict(zip(_PATHS, (os.pathsep.join(_paths()), "1"), strict=True))
 
 
-def _begin(paths: Mapping[str, str]) -> None:
+def _begin(paths: Mapping[str, str], garbage: tuple[int, int, int]) -> None:
     """Leave Ctrl-C, which a terminal sends to every process, to the one that hands out the work; end when that ends.
 
     Parameters
     ----------
     paths : variables of the environment that say where Python looks for modules, as that process has them
+    garbage : after how many new objects Python looks for garbage there
     """
+    gc.set_threshold(*garbage)
     for name in _PATHS:
         os.environ.pop(name, None)
     os.environ.update(paths)
