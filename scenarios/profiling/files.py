@@ -385,6 +385,8 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
     measure = profile.measures[selection.weighted].event
     parts, notes = _WRITERS[form](profile, measure)
+    if form in _OF_ONE_MEASURE and fits and not selection.weighted and not _alike(profile):
+        notes.append(f"the file counts samples, whose shares are not those of {event}; --weighted writes {event}")
     size = _write_file(parts, out)
     return Exported(
         out,
@@ -397,6 +399,17 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         size=size,
         notes=[*profile.notes, *notes],
     )
+
+
+def _alike(profile: "ForeignProfile") -> bool:
+    """Return whether every sample stands for as much of the event, so that both have the same shares."""
+    import numpy as np
+
+    from analysis.profiling.formats.columns import SampleTable
+
+    table = SampleTable.of(profile.samples)
+    samples, value = (table.amount(at).astype(np.float64) for at in range(2))
+    return np.allclose(samples * value.sum(), value * samples.sum(), rtol=1e-6, atol=0.0)
 
 
 def _summed(totals: Sequence["FileTotal"]) -> Sequence["FileTotal"]:
@@ -717,3 +730,5 @@ _WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[Iterable[bytes], 
     "speedscope": _speedscope,
     "llvm": _llvm,
 }
+_OF_ONE_MEASURE = ("folded", "speedscope")
+"""Formats whose files hold samples or values, where pprof's hold both, and a compiler wants samples."""

@@ -129,6 +129,22 @@ def test_folded_stacks_hold_samples_or_values(tmp_path):
     assert sum(profile["weights"]) == profile["endValue"] == 700
 
 
+@pytest.mark.parametrize("form", ["folded", "speedscope"])
+def test_a_file_of_samples_whose_shares_are_not_those_of_the_event_says_so(tmp_path, form):
+    """Of a heap it held a 1 for each record, without a word."""
+    heap = profile_of(
+        [Measure("inuse_objects"), Measure("inuse_space", "bytes")], [((PARSE,), (3, 900)), ((COPY,), (2, 100))]
+    )
+    (tmp_path / "heap.pb.gz").write_bytes(write_pprof(heap))
+    import_files([tmp_path / "heap.pb.gz"], tmp_path / "heap")
+    notes = ["the file counts samples, whose shares are not those of inuse_space; --weighted writes inuse_space"]
+    space, weighted = (ExportSelection("inuse_space", weighted=weighted) for weighted in (False, True))
+    assert export([tmp_path / "heap"], form, tmp_path / "out", space).notes == notes
+    assert not export([tmp_path / "heap"], form, tmp_path / "out", weighted).notes
+    assert not export([tmp_path / "heap"], "pprof", tmp_path / "out", space).notes
+    assert not export([write_run(tmp_path)], form, tmp_path / "out", cpu()).notes
+
+
 @pytest.mark.parametrize("form", ["pprof", "folded"])
 def test_a_file_written_in_small_pieces_is_the_same(tmp_path, monkeypatch, form):
     """Of a hundred million rows it took 1.6 GB, as all samples were tuples of Python before the first was written."""
