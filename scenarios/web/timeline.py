@@ -110,7 +110,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
         scale.origin_s,
         tuple(_course(name, shares, scale) for name in names),
         tuple(names),
-        tuple((scale.x(time_s), scale.text(time_s)) for time_s in _ticks(scale)),
+        tuple((scale.x(time_s), scale.text(time_s).removesuffix("T00:00Z")) for time_s in _ticks(scale)),
         tuple((scale.y(part * highest), f"{100 * part * highest:.3g}%") for part in (0.0, 0.5, 1.0)),
         scale.chosen(query),
         _presets(bare, path, scale, float(starts["start_s"].max())),

@@ -7,8 +7,10 @@
   const LINE = 17; // Pixels of a line of text in a row.
   const ROOM = 170; // Pixels of the window that are left to what stands around the drawing.
   const SEVERAL = "several images";
+  // What compilers and loaders put behind a dot, and the ends of file names: no part of a name to be read alone.
+  const SUFFIX = /^(?:[0-9].*|.{1,2}|.*[^\w$<>*()[\]].*|cold|part|isra|constprop|lto_priv|llvm|plt|abi0)$/;
   const UNGROUPED = new Set(["", "no image", SEVERAL, "all others"]);
-  const PAD = 5;
+  const PAD = 4;
   const LEAST_WIDTH = 0.4;
   const SVG_WIDTH = 1200;
   const NONE = -1;
@@ -62,10 +64,10 @@
   // A name, and what is left of it behind the path of its package and behind its class, each with a mark of what is left out.
   function shortened(name) {
     const ways = [name];
-    for (const separator of name.includes("/") ? ["/", "::", "."] : ["::"]) {
-      const last = ways.at(-1);
-      const at = lastOutside(last, separator);
-      if (at > 0 && at + separator.length < last.length) ways.push(`…${last.slice(at + separator.length)}`);
+    for (const separator of ["/", "::", "."]) {
+      const at = lastOutside(ways.at(-1), separator);
+      const rest = ways.at(-1).slice(at + separator.length);
+      if (at > 0 && rest && !(separator === "." && SUFFIX.test(rest))) ways.push(`…${rest}`);
     }
     return ways;
   }
@@ -233,18 +235,18 @@
     // The groups that the legend does not name are pale, what has no group is grey.
     pale(group, shade) {
       const night = dark.matches;
-      if (UNGROUPED.has(group)) return night ? `hsl(220 6% ${27 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
+      if (UNGROUPED.has(group)) return night ? `hsl(220 6% ${26 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
       const hue = hash(group) % 360;
-      return night ? `hsl(${hue} 18% ${27 + shade}%)` : `hsl(${hue} 30% ${86 + shade}%)`;
+      return night ? `hsl(${hue} 18% ${26 + shade}%)` : `hsl(${hue} 30% ${86 + shade}%)`;
     }
 
     // How opaque a frame is: those above the one that is shown, and those that a search leaves out, step back.
     opacity(frame, faded) {
-      return faded || (this.term && !this.matches(frame)) ? 0.45 : 1;
+      return faded || (this.term && !this.matches(frame)) ? 0.3 : 1;
     }
 
     hue(index, shade = 0) {
-      return dark.matches ? `hsl(${HUES[index]} 42% ${29 + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
+      return dark.matches ? `hsl(${HUES[index]} 42% ${26 + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
     }
 
     // Grey: not beyond chance, or not tested. Red: larger than before, blue: smaller; strongest where half is change.

@@ -95,7 +95,7 @@ def test_the_course_of_an_import_has_points_in_time(site, tmp_path):
         (tmp_path / f"{day}.pb").write_bytes(write_pprof(replace(profile, start_s=(20_000 + day) * 86400.0)))
     import_files(sorted(tmp_path.glob("*.pb")), tmp_path / "made")
     page = ask(application(tmp_path / "made"), "/query").text
-    assert ">2024-10-04T00:00Z</text>" in page
+    assert ">2024-10-04</text>" in page
     assert "<title>2024-10-05T00:00Z: f 100.00%" in page
     assert f'data-origin="{20_000 * 86400.0}"' in page
     assert not re.search(r"day \d", page)
