@@ -206,7 +206,8 @@ def _faults(folder: Folder) -> Iterator[str]:
     missing = [table for table in NEEDED if not folder.file(table).is_file()]
     if missing:
         tables = ", ".join(folder.tables) or "none"
-        yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {tables}"
+        files = "" if folder.tables else "; of files of other tools wsc profile import FILE… --out FOLDER makes one"
+        yield f"{folder.path}: is no profile: no table {', '.join(missing)}; there are {tables}{files}"
     for table in NEEDED:
         if table not in missing:
             yield from _table_faults(folder.file(table), [(column.name, column.type) for column in TABLES[table]])

@@ -145,6 +145,11 @@ def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:
             faults.append(error)
             continue
         yield profile
+    _refuse(faults)
+
+
+def _refuse(faults: Sequence[FileError]) -> None:
+    """Say the faults of all files at once, if there are any."""
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -154,7 +159,8 @@ def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:
 def write_profile(paths: Sequence[Path], folder: Path) -> list[str]:
     """Write profiles of other tools as the tables of a profile directory, and return notes on them.
 
-    A profile that holds the very samples of an earlier one, begun at the same time, is left out.
+    A profile that holds the very samples of an earlier one, begun at the same time, is left out, and so is a file that
+    cannot be read as long as another can.
 
     Parameters
     ----------
@@ -162,18 +168,26 @@ def write_profile(paths: Sequence[Path], folder: Path) -> list[str]:
     folder : an existing folder
     """
     store, contents = ProfileStore(), Contents()
-    copies, notes = list[str](), list[tuple[str, str]]()
-    for profile in read_all(paths):
-        refuse_large(profile)
+    copies, notes, faults = list[str](), list[tuple[str, str]](), list[FileError]()
+    for path in paths:
+        try:
+            profile = read_foreign(path)
+            refuse_large(profile)
+        except FileError as error:
+            faults.append(error)
+            continue
         if note := contents.note(profile):
             copies.append(note)
             continue
         store.add(profile)
         notes += [(profile.name, note) for note in notes_of(profile)]
+    if len(faults) == len(paths):
+        _refuse(faults)
     write_tables(store.small(store.collections()), folder)
     write_rows(store.samples.batches(store.events), store.stacks.batches(), folder, taken=store.samples.taken)
     ImportRecord(machines=store.numbered_machines(), origin_s=store.origin_s).write(folder)
-    return [*copies, *joined_notes(notes)]
+    left_out = [f"left out: {error.lines()[0]}" for error in faults]
+    return [*left_out, *copies, *joined_notes(notes)]
 
 
 @dataclass(slots=True)

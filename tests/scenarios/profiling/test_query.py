@@ -125,6 +125,25 @@ def test_paths_that_are_not_there_are_all_named(tmp_path):
         query([tmp_path], QueryOptions())
 
 
+def test_a_file_that_is_no_profile_is_left_out_of_a_folder_of_files_and_said(tmp_path):
+    (tmp_path / "README.md").write_text("Profiles of May.\n")
+    (tmp_path / "a.folded").write_text("main;read 3\n")
+    (tmp_path / "b.folded").write_text("main;read 2\nx\ny\n")
+    answer = query([tmp_path], QueryOptions())
+    assert answer.total.samples == 3
+    assert answer.notes[0].startswith(f"left out: {tmp_path}/README.md: file: should be a profile")
+    assert answer.notes[1].startswith(f"left out: {tmp_path}/b.folded:2: count: ")
+    (tmp_path / "a.folded").unlink()
+    with pytest.raises(ValueError, match="should be a profile") as caught:
+        query([tmp_path], QueryOptions())
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_folder_without_tables_is_refused_with_what_makes_one(tmp_path):
+    with pytest.raises(ProfileError, match="there are none; of files of other tools wsc profile import FILE"):
+        query([tmp_path], QueryOptions())
+
+
 def test_files_and_folders_are_asked_together(profile, tmp_path):
     _, folder = profile
     file = tmp_path / "app.folded"
