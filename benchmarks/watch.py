@@ -486,9 +486,14 @@ def run(asked: argparse.Namespace) -> None:
 
 def score(asked: argparse.Namespace) -> None:
     """Print a tool's alarms beside the truth."""
-    truth = truth_of(asked.folder)
-    alarms = pd.read_csv(asked.alarms, keep_default_na=False).to_dict("records")
-    table = scored(truth, [Alarm(**{str(name): value for name, value in row.items()}) for row in alarms])
+    truth, columns = truth_of(asked.folder), list(Alarm.__dataclass_fields__)
+    try:
+        rows = pd.read_csv(asked.alarms, keep_default_na=False, usecols=columns).to_dict("records")
+    except pd.errors.EmptyDataError:
+        rows = []
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{asked.alarms}: should be a table with columns {', '.join(columns)}: {error}") from None
+    table = scored(truth, [Alarm(**{str(name): value for name, value in row.items()}) for row in rows])
     print(json.dumps(table.to_dict("index")) if asked.json else table.to_string())
 
 

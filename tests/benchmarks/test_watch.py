@@ -27,6 +27,17 @@ def test_a_tools_alarms_are_scored_from_files(tmp_path, capsys):
     assert ("growth", int(truth["function"][0])) in set(zip(own["kind"], own["function"], strict=True))
 
 
+def test_a_tool_that_names_nothing_may_leave_its_file_empty_and_a_table_without_a_column_is_refused(tmp_path, capsys):
+    main(["draw", str(tmp_path), "--worlds", "1"])
+    alarms = tmp_path / "alarms.csv"
+    alarms.write_text("")
+    main(["score", str(tmp_path), str(alarms), "--json"])
+    assert json.loads(capsys.readouterr().out)["regression"]["named"] == 0
+    alarms.write_text("world,function\n0,1\n")
+    with pytest.raises(SystemExit, match="should be a table with columns world, function, kind, start"):
+        main(["score", str(tmp_path), str(alarms)])
+
+
 @pytest.mark.parametrize("what", ["regression", "improvement"])
 def test_what_is_planted_costs_what_is_declared(what):
     design = Design(functions=3, days=16)
