@@ -1186,33 +1186,47 @@ class Profile:
 
     @_judged
     def top(
-        self, by: _Names = "function", where: Mapping[str, str] | None = None, top: _Count | None = 20
+        self,
+        by: _Names = "function",
+        where: Mapping[str, str] | None = None,
+        top: _Count | None = 20,
+        event: str | None = None,
     ) -> "ProfileRows":
         """Return samples by any dimensions, with intervals on their shares: ``wsc profile query``."""
         from scenarios.profiling.query import QueryOptions, query
 
         with _progress("reading profiles"):
-            return query(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+            return query(self.paths, QueryOptions(_joined(by), _equal(where), event, top=top))
 
     @_judged
     def cumulative(
-        self, by: _Names = "function", where: Mapping[str, str] | None = None, top: _Count | None = 20
+        self,
+        by: _Names = "function",
+        where: Mapping[str, str] | None = None,
+        top: _Count | None = 20,
+        event: str | None = None,
     ) -> "CallRows":
         """Return functions with all that they call, from call paths: ``wsc profile query --cumulative``."""
         from scenarios.profiling.calls import cumulative
         from scenarios.profiling.query import QueryOptions
 
         with _progress("reading profiles"):
-            return cumulative(self.paths, QueryOptions(_joined(by), _equal(where), top=top))
+            return cumulative(self.paths, QueryOptions(_joined(by), _equal(where), event, top=top))
 
     @_judged
-    def callers(self, function: str, where: Mapping[str, str] | None = None, top: _Count | None = 20) -> "CallRows":
+    def callers(
+        self,
+        function: str,
+        where: Mapping[str, str] | None = None,
+        top: _Count | None = 20,
+        event: str | None = None,
+    ) -> "CallRows":
         """Return who calls a function, from call paths: ``wsc profile query --callers``."""
         from scenarios.profiling.calls import callers
         from scenarios.profiling.query import QueryOptions
 
         with _progress("reading profiles"):
-            return callers(self.paths, QueryOptions(where=_equal(where), top=top), function)
+            return callers(self.paths, QueryOptions(where=_equal(where), event=event, top=top), function)
 
     @_judged
     def diff(
@@ -1221,27 +1235,40 @@ class Profile:
         by: _Names = "function",
         where: Mapping[str, str] | None = None,
         other_where: Mapping[str, str] | None = None,
+        event: str | None = None,
     ) -> "ProfileDifference":
         """Return this profile beside another, or beside itself under another restriction: ``wsc profile diff``."""
         from scenarios.profiling.query import QueryOptions, diff
 
         paths = self.paths if other is None else _profiles("other", other)
         with _progress("reading profiles"):
-            return diff(self.paths, paths, QueryOptions(_joined(by)), _equal(where), _equal(other_where))
+            return diff(self.paths, paths, QueryOptions(_joined(by), event=event), _equal(where), _equal(other_where))
 
     @_judged
-    def regress(self, after: "Profile | None" = None, at: _Time | None = None) -> "Regression":
+    def regress(
+        self,
+        after: "Profile | None" = None,
+        at: _Time | None = None,
+        event: str | None = None,
+        *,
+        min_factor: float = 1.25,
+        min_cost: float = 0.0001,
+        false_alarms: float = 0.01,
+        adjustment: Literal["holm", "benjamini-hochberg", "benjamini-yekutieli"] = "holm",
+    ) -> "Regression":
         """Return the functions that became more expensive or cheaper, from this profile to another or at a time.
 
         It is in seconds from the beginning, or a text such as ``"7d"``; of imported files a point in time as well:
         a datetime, ISO 8601 (UTC without a zone), or a number from 10⁸ on, which counts since 1970.
         """
+        from analysis.profiling.regressions.comparison import AlarmCriteria
         from scenarios.files.options import time_given
         from scenarios.profiling.regress import regress
 
+        criteria = AlarmCriteria(false_alarms, min_factor, min_cost, adjustment)
         later = None if after is None else _profiles("after", after)
         with _progress("reading profiles"):
-            return regress(self.paths, later, time_given("--at", at))
+            return regress(self.paths, later, time_given("--at", at), event, criteria)
 
     @_judged
     def watch(

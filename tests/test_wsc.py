@@ -164,6 +164,12 @@ def test_files_of_drawn_machines_have_intervals_and_regressions():
     before, after = (wsc.profile(*each, drawn_from=240) for each in files)
     assert {"low", "high"} <= set(before.top(top=2).frame())
     assert plain(before.regress(after)) == command("profile", "regress", *before.paths, *after.paths)
+    asked = {"event": "cpu", "min_factor": 1.1, "false_alarms": 0.05, "adjustment": "benjamini-hochberg"}
+    options = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert plain(before.regress(after, **asked)) == command("profile", "regress", *before.paths, *after.paths, *options)
+    for answer in (before.top(event="cpu"), before.diff(after, event="cpu"), before.cumulative(event="cpu")):
+        assert answer.payload()["event"] == "cpu"
+    assert before.callers("operator delete", event="cpu").payload()["event"] == "cpu"
     assert plain(before.watch("cpu")) == command("profile", "watch", *before.paths, "--event", "cpu")
     assert repr(before) == "<Profile: profile>"
     assert repr(wsc.profile(*files[0])) == "<Profile: before-01.pb.gz and 2 more>"
@@ -277,6 +283,9 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         (lambda: wsc.profile(STACKS).diff(STACKS), "^other: should be a profile of wsc.profile, got a PosixPath$"),
         (lambda: wsc.profile(STACKS).top(by="nope"), '^by: unknown dimension "nope"; '),
         (lambda: wsc.profile(STACKS).regress(), "^at: one run needs a time that parts before from after$"),
+        (lambda: wsc.profile(STACKS).top(event="nope"), '^event: unknown event "nope"; there are samples$'),
+        (lambda: wsc.profile(STACKS).regress(adjustment="none"), '^adjustment: should be one of holm, .*got "none"$'),
+        (lambda: wsc.profile(STACKS).regress(min_factor=0.5), "^min_factor.* at least 1"),
         (lambda: wsc.effect(pd.concat([LOG, LOG], axis=1)), "^table: .*, got arrival_s more than once$"),
         (lambda: wsc.effect(LOG.astype(complex)), "^table: .*, and no complex numbers, got complex128 in arrival_s$"),
         (lambda: wsc.affinity(pd.DataFrame()), "^table: should have columns and rows, got an empty frame$"),
