@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln
-from scipy.stats import norm, t
 
 from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, contrast, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, normal_tail, student_tail
 from models.arrays import Bools, Floats, Ints
 
 _MOST_JOBS = 500
@@ -49,7 +48,7 @@ def selection_optimised(case: Case) -> list[Finding] | str:
     if not tests:
         return "a platform of which some machines have the feature and some do not"
     worst = max(tests, key=lambda name: abs(tests[name]))
-    chance = float(min(2 * norm.sf(abs(tests[worst])) * len(tests), 1.0))
+    chance = float(min(2 * normal_tail(abs(tests[worst])) * len(tests), 1.0))
     if chance > ALPHA:
         return []
     evidence = {f"z_{name}": z for name, z in tests.items()} | {"chance": chance}
@@ -140,7 +139,7 @@ def imbalance_before(case: Case) -> list[Finding] | str:
         return needs
     if not prior.error > 0:
         return "machines that differ before the feature"
-    chance = float(2 * t.sf(abs(prior.change) / prior.error, prior.freedom))
+    chance = float(2 * student_tail(abs(prior.change) / prior.error, prior.freedom))
     ratio = plain.half_widths(prior.change)
     if chance > ALPHA or ratio <= MATERIAL:
         return []
@@ -250,7 +249,7 @@ def _apart(first: Floats, second: Floats) -> tuple[float, float]:
     variance = float(everything.var(ddof=1)) * (1 / len(first) + 1 / len(second))
     if not variance > 0:
         return apart, 1.0
-    return apart, float(2 * t.sf(abs(apart) / np.sqrt(variance), min(len(first), len(second)) - 1))
+    return apart, float(2 * student_tail(abs(apart) / np.sqrt(variance), min(len(first), len(second)) - 1))
 
 
 _LEAST_MACHINES = 8
@@ -349,7 +348,7 @@ def carry_over(case: Case) -> list[Finding] | str:
     if lagged is None:
         return f"{4 * _LEAST_MACHINES} periods of machines, after which some stay in their state and some do not"
     carried, error, freedom, missed = lagged
-    chance = float(2 * t.sf(abs(carried) / error, freedom)) if error > 0 else 1.0
+    chance = float(2 * student_tail(abs(carried) / error, freedom)) if error > 0 else 1.0
     shift = carried * missed
     ratio = plain.half_widths(shift)
     if chance > ALPHA or ratio <= MATERIAL:

@@ -6,13 +6,12 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.audit.about import About
 from analysis.audit.findings import Finding, Severity
 from analysis.effects.estimand import Estimand
 from analysis.effects.observations import NO_FEATURE, FlaggedRows, Observations, ObservationsError
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, student_quantile
 from models.arrays import Bools, Floats, Ints
 from models.errors import WscError
 
@@ -221,7 +220,7 @@ class Contrast:
     @property
     def half_width(self) -> float:
         """Half of the 95% interval."""
-        return float(t.ppf(0.975, self.freedom)) * self.error
+        return float(student_quantile(0.975, self.freedom)) * self.error
 
     def half_widths(self, shift: float) -> float:
         """Return how many half-widths of the 95% interval a shift is, in size; 0 of an interval without width."""

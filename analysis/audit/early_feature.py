@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
 
 from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
 from analysis.audit.recorded_feature import changes_of_machines
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, normal_tail
 from models.arrays import Floats, Ints
 
 _LEAST_UNITS = 8
@@ -181,7 +180,7 @@ class _Scan:
         scores, units = self.scores(gain), sum(len(of) for of, _ in self.strata)
         sums = scores[self.places].sum(axis=0)
         at, size = int(sums.argmax()), float(sums.max())
-        chance = min(float(norm.sf(size)) * len(sums), 1.0)
+        chance = min(float(normal_tail(size)) * len(sums), 1.0)
         if chance > _UNLIKELY or units > _MOST_UNITS:
             return at, chance
         rng, block, larger = np.random.default_rng(_DRAWS), max(_CELLS // (units * len(sums)), 1), 0

@@ -3,12 +3,19 @@
 import math
 
 import numpy as np
-from scipy.stats import chi2, norm, t
 
 from analysis.audit.arms import none_drawn
 from analysis.audit.case import COMPARED, STEADY, Audited, Case, Contrast, unmet
 from analysis.audit.findings import ALPHA, LEAST_COVERAGE, MATERIAL, Finding, Severity
-from analysis.statistics import ROUNDING, intraclass
+from analysis.statistics import (
+    ROUNDING,
+    chi2_tail,
+    intraclass,
+    normal_density,
+    normal_quantile,
+    student_quantile,
+    student_tail,
+)
 from models.arrays import Bools, Floats, Ints
 
 _FEW = 7.0
@@ -45,7 +52,7 @@ def whole_racks(case: Case) -> list[Finding] | str:
     share = float(table.ever.mean())
     scale = share * (1 - share) * len(table.ever) / (len(table.ever) - 1)
     apart = float(((having - size * share) ** 2 / size)[size > 0].sum() / scale)
-    chance = float(chi2.sf(apart, racks - 1))
+    chance = float(chi2_tail(apart, racks - 1))
     mates = float((size**2).sum() / size.sum())
     alike, error = _alike_in_racks(case, table.rack)
     together = float(np.nan_to_num(intraclass(table.ever.astype(float), table.rack)[0]))
@@ -121,7 +128,7 @@ def few_clusters(case: Case) -> list[Finding] | str:
 
 def _normal_covers(clusters: float) -> float:
     """Return how often an interval of 1.96 standard errors covers with so many clusters."""
-    return float(1 - 2 * t.sf(1.96, max(clusters - 1, 0.5)))
+    return float(1 - 2 * student_tail(1.96, max(clusters - 1, 0.5)))
 
 
 def instances_independent(case: Case) -> list[Finding] | str:
@@ -262,7 +269,7 @@ def _half_width(counts: Floats) -> float:
     """Return half of the 95% interval of a difference of two means of machines whose variance is 1 (Welch 1947)."""
     part = 1 / counts
     freedom = float(part.sum() ** 2 / (part**2 / (counts - 1)).sum())
-    return float(t.ppf(0.975, freedom) * np.sqrt(part.sum()))
+    return float(student_quantile(0.975, freedom) * np.sqrt(part.sum()))
 
 
 def skewed_coverage(skewness: float, confidence: float = 0.95) -> float:
@@ -276,8 +283,8 @@ def skewed_coverage(skewness: float, confidence: float = 0.95) -> float:
     skewness : of the estimate; that of a mean of n is that of one, divided by the root of n
     confidence : that the interval claims, 0..1
     """
-    z = float(norm.ppf(0.5 + confidence / 2))
-    lost = 2 * float(norm.pdf(z)) * z * (z**4 + 2 * z**2 - 3) / 18 * skewness**2
+    z = float(normal_quantile(0.5 + confidence / 2))
+    lost = 2 * float(normal_density(z)) * z * (z**4 + 2 * z**2 - 3) / 18 * skewness**2
     return max(confidence - lost, 0.0)
 
 
@@ -324,8 +331,8 @@ def coverage(error_share: float, freedom: float = 1e9, confidence: float = 0.95)
     freedom : degrees of freedom of Student's t
     confidence : that the interval claims
     """
-    half = float(t.ppf(0.5 + confidence / 2, freedom)) * error_share
-    return float(1 - 2 * t.sf(half, freedom))
+    half = float(student_quantile(0.5 + confidence / 2, freedom)) * error_share
+    return float(1 - 2 * student_tail(half, freedom))
 
 
 _LOOKS = (1, 2, 3, 4, 5, 10, 20, 50, 100)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import fisher_exact, t
 
 from analysis.audit.case import COMPARED, PAST, STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding
+from analysis.statistics import student_tail
 from models.arrays import Bools, Floats, Ints
 
 _LEAST_MACHINES = 8
@@ -73,7 +73,7 @@ def spill_over(case: Case) -> list[Finding] | str:
         unlike = "whose shares of machines with the feature are unlike"
         return f"{_LEAST_MACHINES} values of {column} {unlike}, where {compared.sum()} can be compared"
     slope, error = _regression(share[compared], mean[compared], count[compared])
-    chance = float(2 * t.sf(abs(slope) / error, compared.sum() - 2)) if error > 0 else 1.0
+    chance = float(2 * student_tail(abs(slope) / error, compared.sum() - 2)) if error > 0 else 1.0
     moved = slope * float(np.average(share[compared], weights=count[compared]))
     if chance > ALPHA or case.plain.half_widths(moved) < MATERIAL:
         return []
@@ -120,8 +120,12 @@ def vanished_machines(case: Case) -> list[Finding] | str:
     machines = [int(arm.sum()) for arm in arms]
     if min(machines) < _LEAST_MACHINES:
         return f"{_LEAST_MACHINES} machines in each arm, where the smaller has {min(machines)}"
+    if not any(gone):
+        return []
     shares = [lost / count for lost, count in zip(gone, machines, strict=True)]
     remaining = [count - lost for lost, count in zip(gone, machines, strict=True)]
+    from scipy.stats import fisher_exact
+
     chance = float(fisher_exact(np.array([gone, remaining])).pvalue)
     if chance > ALPHA or abs(shares[0] - shares[1]) < _LEAST:
         return []

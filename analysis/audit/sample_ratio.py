@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from scipy.stats import binomtest, chi2, norm
 
 from analysis.audit.case import STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, Finding
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, binomial_chance, chi2_tail, normal_tail
 from models.arrays import Bools, Floats, Ints
 
 _LEAST_UNITS = 40
@@ -84,7 +83,7 @@ def _of_all(table: Audited, share: Floats, among: Bools, counts: int) -> Iterato
     ranked = np.isfinite(past)
     if ranked.sum() < _LEAST_UNITS:
         having, n = int((among & table.ever).sum()), int(among.sum())
-        chance = counts * float(binomtest(having, n, float(share[among].mean())).pvalue)
+        chance = counts * binomial_chance(having, n, float(share[among].mean()))
         if chance <= ALPHA:
             yield _off(table.ever, share, among, "in all machines", chance)
         return
@@ -135,7 +134,7 @@ def _unlikely(ever: Bools, share: Floats, past: Floats) -> tuple[int, float]:
     sizes = np.abs((ever - share) @ weight)
     at, size = int(sizes.argmax()), float(sizes.max())
     side = 0 if at == 0 else -1 if at <= len(_POWERS) else 1
-    chance = min(float(2.0 * norm.sf(size)) * len(sizes), 1.0)
+    chance = min(float(2.0 * normal_tail(size)) * len(sizes), 1.0)
     if chance > _UNLIKELY or len(ever) > _MOST_UNITS:
         return side, chance
     rng, larger, block = np.random.default_rng(_DRAWS), 0, 1_111
@@ -154,7 +153,7 @@ def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools],
     halves, findings = 2 * counts, list[Finding]()
     for name, units in present.items():
         having, n = int((units & ever).sum()), int(units.sum())
-        chance = halves * len(present) * float(binomtest(having, n, float(share[units].mean())).pvalue)
+        chance = halves * len(present) * binomial_chance(having, n, float(share[units].mean()))
         if chance <= ALPHA:
             findings.append(_off(ever, share, units, f"on platform {name}", chance))
     if findings:
@@ -168,7 +167,7 @@ def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools],
     if len(off) < 2:
         return []
     size = float((off**2 / variance).sum() - off.sum() ** 2 / variance.sum())
-    chance = halves * float(chi2.sf(size, len(off) - 1))
+    chance = halves * float(chi2_tail(size, len(off) - 1))
     if chance > ALPHA:
         return []
     counted = [name for name, ok in zip(present, usable, strict=True) if ok]

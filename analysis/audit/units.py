@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.audit.case import COMPARED, Audited, Case, Contrast, contrast, study_contrast, unmet
 from analysis.audit.findings import ALPHA, MATERIAL, Finding, Severity
 from analysis.effects.observations import repeated
+from analysis.statistics import student_tail
 from models.arrays import Bools, Floats, Ints
 
 _DECADES = 1.5
@@ -244,7 +244,7 @@ def _chance(pair: tuple[Contrast, Contrast], log: float) -> float:
     """Return the p-value of a jump; errors are those of the logarithm (delta method), clustered over both times."""
     parts = [contrast_.influence[:, 1] / (1 + contrast_.change) - contrast_.influence[:, 0] for contrast_ in pair]
     error = float(np.sqrt(((parts[1] - parts[0]) ** 2).sum()))
-    return float(2 * t.sf(log / error, min(contrast_.freedom for contrast_ in pair))) if error > 0 else 0.0
+    return float(2 * student_tail(log / error, min(contrast_.freedom for contrast_ in pair))) if error > 0 else 0.0
 
 
 def _jump(
@@ -469,7 +469,9 @@ def ipc_across_frequencies(case: Case) -> list[Finding] | str:
     if speed is None:
         return COMPARED
     chance = (
-        float(2 * t.sf(abs(speed.change) / speed.error, speed.freedom)) if speed.error > 0 else float(speed.change == 0)
+        float(2 * student_tail(abs(speed.change) / speed.error, speed.freedom))
+        if speed.error > 0
+        else float(speed.change == 0)
     )
     ratio = abs(speed.change) / max(case.plain.half_width, 1e-300)
     if chance > ALPHA or ratio <= MATERIAL or abs(speed.change) < _LEAST_CHANGE:

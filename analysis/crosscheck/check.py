@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from scipy.stats import binom
-
 CONFIDENCE = 0.95
 """Of the intervals of which a share may miss."""
 FALSE_ALARM = 1e-3
@@ -79,4 +77,6 @@ def misses(check: str, wrong: int, of: int) -> Check:
     wrong : intervals that missed
     of : intervals
     """
+    from scipy.stats import binom
+
     return Check(check, float(wrong), 0.0, float(binom.isf(FALSE_ALARM, of, 1 - CONFIDENCE)), float(of))

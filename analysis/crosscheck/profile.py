@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, poisson, t
 
 from analysis.crosscheck.check import CONFIDENCE, FALSE_ALARM, Check, misses
 from analysis.profiling.metrics import core_seconds, cpi
+from analysis.statistics import normal_quantile, student_quantile
 from models.arrays import Ints
 
 LEAST = 10
@@ -100,7 +100,7 @@ def sampled(counters: pd.DataFrame, instances: pd.DataFrame, drawn: Ints) -> pd.
     enough = sizes.index[sizes >= LEAST]
     count, ipc = sizes[enough], ipc[enough]
     error = np.sqrt(squares[enough] * count / (count - 1) * (1 - count / fleet[enough]))
-    half = t.ppf(0.5 + CONFIDENCE / 2, count - 1) * error
+    half = student_quantile(0.5 + CONFIDENCE / 2, np.asarray(count - 1, dtype=np.float64)) * error
     table = {"job": enough, "cpi": 1 / ipc, "low": 1 / (ipc + half), "high": 1 / np.maximum(ipc - half, 1e-300)}
     return pd.DataFrame(table | {"standard_error": error / ipc**2, "degrees": count - 1}).reset_index(drop=True)
 
@@ -141,7 +141,7 @@ def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
     """
     both = left.merge(right, on="job", suffixes=("", "_right"))
     error = np.hypot(both["standard_error"], both["standard_error_right"])
-    limit = t.ppf(0.5 + CONFIDENCE / 2, np.minimum(both["degrees"], both["degrees_right"]))
+    limit = student_quantile(0.5 + CONFIDENCE / 2, np.minimum(both["degrees"], both["degrees_right"]))
     wrong = int((~((both["cpi"] - both["cpi_right"]).abs() <= limit * error)).sum())
     return misses(check, wrong, len(both)) if len(both) else None
 
@@ -169,7 +169,7 @@ def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -
     True
     """
     profiled_s = core_seconds(visits, cycles, monitor)
-    half = float(norm.isf(FALSE_ALARM / 2)) * profiled_s.standard_error
+    half = float(-normal_quantile(FALSE_ALARM / 2)) * profiled_s.standard_error
     return Check("profile_core_seconds", profiled_s.core_s, profiled_s.monitor_s, half)
 
 
@@ -205,6 +205,8 @@ def visits_with_samples(
     with_samples = processes.loc[processes["process"].isin(sampled), "visit"].unique()
     without = float(np.exp(-expected[busy]).sum())
     sampled_visits = int(wanted.loc[busy, "visit"].isin(with_samples).sum())
+    from scipy.stats import poisson
+
     return Check("profile_visits", float(sampled_visits), float(busy.sum()), float(poisson.isf(FALSE_ALARM, without)))
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import intervals
+from analysis.statistics import student_quantile
 from models.arrays import HOUR_S, Floats
 from models.errors import InputError
 
@@ -175,7 +175,7 @@ def _slope(rows: pd.DataFrame, kinds: list[str]) -> Check | None:
     slope = float(z @ y / (z @ x))
     stays = pd.Series(z * (y - slope * x)).groupby(stay.to_numpy()).sum()
     error = float(np.sqrt((stays**2).sum() * len(stays) / (len(stays) - 1)) / abs(z @ x))
-    half = float(t.isf(FALSE_ALARM / 2, len(stays) - 1)) * error
+    half = float(-student_quantile(FALSE_ALARM / 2, len(stays) - 1)) * error
     return Check(f"service_times:{hours['name'].iloc[0]}", slope, 1.0, half)
 
 

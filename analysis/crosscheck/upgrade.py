@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from analysis.crosscheck.check import FALSE_ALARM, Check
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, student_quantile
 from analysis.wsmeter.estimators import WSMeter
 from analysis.wsmeter.measurements import measurements
 from analysis.wsmeter.summaries import CodedMeasurements, Current, job_statistics
@@ -99,7 +98,7 @@ def tried(counters: pd.DataFrame, instances: pd.DataFrame, jobs: pd.DataFrame, o
         )
     except NotEnoughDataError:
         return None
-    reach = float(error * student.isf(FALSE_ALARM / 2, min(side.machines for side in sides) - 1))
+    reach = float(error * -student_quantile(FALSE_ALARM / 2, min(side.machines for side in sides) - 1))
     return Change(change, change - reach, change + reach)
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from analysis.effects.estimator import ExperimentTables
 from analysis.statistics import NotEnoughDataError, Statistic
@@ -216,6 +215,8 @@ def count(
         except NotEnoughDataError as error:
             return EstimatorCheck(counted.check, False, f"too little data in experiment {draw + 1}: {error}")
     missed = sum(not answer.low <= counted.change <= answer.high for answer in answers)
+    from scipy.stats import binom
+
     most = int(binom.isf(FALSE_ALARM, len(answers), 0.05))
     detected = f"; zero is ruled out in {_share(a.low > 0 or a.high < 0 for a in answers)}" if counted.change else ""
     bias = sum(answer.value - counted.change for answer in answers) / draws

@@ -18,13 +18,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.effects.estimand import Estimand
 from analysis.effects.observations import exposure, fleet_of
 from analysis.effects.score_intervals import Proportions
 from analysis.effects.study import Effect, EffectMethod, Study
-from analysis.statistics import ROUNDING, NotEnoughDataError
+from analysis.statistics import ROUNDING, NotEnoughDataError, student_quantile
 from models.arrays import Bools, Floats, Ints
 from models.errors import ArgumentError
 
@@ -289,7 +288,7 @@ class RelativeChange:
 
     def effect(self, confidence: float) -> Effect:
         """Return it with Student's interval."""
-        low, high = self.ends(float(t.ppf(0.5 + confidence / 2, self.at.freedom)))
+        low, high = self.ends(float(student_quantile(0.5 + confidence / 2, self.at.freedom)))
         moved = self.at.change / self.slope
         error = self.error.at(moved) ** 0.5 / self.slope
         return replace(self.at, change=self.near + moved, low=low, high=high, margin=(high - low) / 2, error=error)
@@ -386,7 +385,7 @@ class Ranks:
             If the interval of p reaches beyond the values.
         """
         machines = len(np.unique(self.machine))
-        width = float(t.ppf(0.975, max(machines - 1, 1)))
+        width = float(student_quantile(0.975, max(machines - 1, 1)))
         half = width * self.error(p)
         if half >= min(p - self.running[0], 1.0 - self.weights[self.order[-1]] - p):
             least = max(half, width * (p * (1.0 - p) / len(self.value)) ** 0.5)

@@ -1,26 +1,22 @@
 """The effect of a feature on each job: who gained, who lost, and about whom nothing can be said."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from scipy.special import digamma, polygamma
-from scipy.stats import false_discovery_control
-from scipy.stats import t as student
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.linear_systems import RIDGE, TINY
 from analysis.effects.score_intervals import ProportionArms, Proportions
 from analysis.effects.study import Study
-from analysis.statistics import ROUNDING
+from analysis.statistics import ROUNDING, FalseDiscoveryControl, false_discoveries, student_quantile, student_tail
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
-Control = Literal["benjamini-hochberg", "benjamini-yekutieli"]
-
 GAINED, LOST, UNDECIDED, UNDECIDABLE = "gained", "lost", "undecided", "undecidable"
-_METHOD: dict[Control, Literal["bh", "by"]] = {"benjamini-hochberg": "bh", "benjamini-yekutieli": "by"}
+_CONTROLS = get_args(FalseDiscoveryControl)
 FEW = 12
 """Machines in the smaller arm up to which p-values are checked by randomisation."""
 _CLOSER = 0.1
@@ -33,7 +29,7 @@ class PerJobCriteria:
 
     false_discoveries: float = 0.05
     """Expected share of wrong verdicts among those given, a wrong sign being one."""
-    control: Control = "benjamini-hochberg"
+    control: FalseDiscoveryControl = "benjamini-hochberg"
     """Benjamini-Hochberg holds for tests that are independent or positively dependent, Benjamini-Yekutieli for any."""
     min_machines: int = 3
     """Machines with the feature, and without, that a job must be on to be decidable."""
@@ -46,8 +42,8 @@ class PerJobCriteria:
             for name, value in (("false_discoveries", self.false_discoveries), ("confidence", self.confidence))
             if not 0 < value < 1
         ]
-        if self.control not in _METHOD:
-            faults.append(f"control must be one of {', '.join(_METHOD)}, got {self.control}")
+        if self.control not in _CONTROLS:
+            faults.append(f"control must be one of {', '.join(_CONTROLS)}, got {self.control}")
         if self.min_machines < 2:
             faults.append(f"min_machines must be at least 2, got {self.min_machines}")
         if faults:
@@ -92,7 +88,7 @@ def per_job(
     decidable = enough & np.isfinite(error) & (error > ROUNDING) & (freedom >= 1) & (change > -1)
     p_value, adjusted = _p_values(raw, cells, decidable), np.full(len(change), np.nan)
     if decidable.any():
-        adjusted[decidable] = false_discovery_control(p_value[decidable], method=_METHOD[wanted.control])
+        adjusted[decidable] = false_discoveries(p_value[decidable], wanted.control)
     low, high = raw.ends(wanted.confidence)
     shrunken, left = shrink(np.where(enough, change, np.nan), error)
     verdict = np.where(change > 0, GAINED, LOST)
@@ -204,7 +200,7 @@ class _Raw:
             low, high = self.arms.ends(confidence)
             return low / self.unit, high / self.unit
         margin, known = np.full(len(self.change), np.nan), np.isfinite(self.error) & (self.freedom > 0)
-        margin[known] = student.ppf(0.5 + confidence / 2, self.freedom[known]) * self.error[known]
+        margin[known] = student_quantile(0.5 + confidence / 2, self.freedom[known]) * self.error[known]
         return self.change - margin, self.change + margin
 
 
@@ -245,7 +241,7 @@ def _raw(cells: JobMachineSums, treated: Bools, proportions: Proportions | None)
 def _p_values(raw: _Raw, cells: JobMachineSums, decidable: Bools) -> Floats:
     """Return p-values against no change; of jobs on few machines the larger of Student's and the exact one."""
     p_value = np.full(len(decidable), np.nan)
-    p_value[decidable] = 2 * student.sf(raw.distance[decidable], raw.freedom[decidable])
+    p_value[decidable] = 2 * student_tail(raw.distance[decidable], raw.freedom[decidable])
     if cells.known:
         return p_value
     few = decidable & (raw.machines.min(axis=1) <= FEW) & (p_value < _CLOSER)

@@ -21,9 +21,15 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtr
-from scipy.stats import chi2, norm, t
 
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import (
+    NotEnoughDataError,
+    chi2_quantile,
+    normal_cdf,
+    normal_density,
+    normal_quantile,
+    student_quantile,
+)
 from models.arrays import Bools, Floats, Ints
 
 MEASURED, POOLED, FILLED = "measured", "pooled", "not seen"
@@ -586,14 +592,14 @@ class JobSpread:
             return cls(_WIDEST, _error(_WIDEST, square), np.full(1, _WIDEST), np.ones(1))
         steps = (np.arange(_VARIANCES) + 0.5) / _VARIANCES
         tau2 = float(_between(y, square, x, np.full(1, float(degrees)))[0])
-        variances = _between(y, square, x, chi2.ppf(steps**2, degrees))
+        variances = _between(y, square, x, chi2_quantile(steps**2, degrees))
         return cls(tau2, _error(tau2, square), variances, 2.0 * steps / _VARIANCES)
 
     @property
     def mean(self) -> float:
         """Mean of what is believed of τ², which is 0 or more (Morris 1983): an estimate of 0 is none of no spread."""
         at = self.square / self.error
-        return self.square + self.error * float(norm.pdf(at) / norm.cdf(at))
+        return self.square + self.error * float(normal_density(at) / normal_cdf(at))
 
     def half_width(self, square: Floats, freedom: Floats, times: Floats, confidence: float) -> Floats:
         """Return (n,) half-widths of intervals of errors with variance `square`, and so many times τ² beside.
@@ -604,7 +610,7 @@ class JobSpread:
         confidence : of intervals
         """
         level = 0.5 + confidence / 2
-        half: Floats = t.ppf(level, np.maximum(freedom, 1.0)) * np.sqrt(square)
+        half: Floats = student_quantile(level, np.maximum(freedom, 1.0)) * np.sqrt(square)
         rows = np.flatnonzero(times > 0)
         if not rows.size:
             return half
@@ -612,7 +618,7 @@ class JobSpread:
         measured = np.maximum(square[rows, None] / total, _LEAST_SHARE)
         degrees = np.maximum(freedom[rows, None], 1.0) / measured**2  # Satterthwaite (1946)
         root = np.sqrt(total)
-        ends = t.ppf(level, degrees) * root
+        ends = student_quantile(level, degrees) * root
         low, high = ends.min(axis=1), ends.max(axis=1)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -709,7 +715,7 @@ class PlatformRates:
             half = float(pooled.between.half_width(one[0], one[1], one[2], confidence)[0])
             clusters.append(by_cluster)
             moved.append(effective)
-            squares.append((half / norm.ppf(0.5 + confidence / 2)) ** 2)
+            squares.append((half / normal_quantile(0.5 + confidence / 2)) ** 2)
             of_reference.append(contrast.beyond[1])
             fleet.append(
                 {

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
+from analysis.statistics import student_quantile
 from models.arrays import Floats
 
 _HALVINGS = 50
@@ -71,7 +71,7 @@ class ProportionArms:
 
     def ends(self, confidence: float) -> tuple[Floats, Floats]:
         """Return the ends of the differences that are not refuted; NaN where nothing is known of a variance."""
-        width = np.asarray(student.ppf(0.5 + confidence / 2, self.joined))
+        width = np.asarray(student_quantile(0.5 + confidence / 2, self.joined))
         known = np.isfinite(width) & np.isfinite(self.change) & (self.design_effect > 0)
         ends = []
         for sign in (-1.0, 1.0):

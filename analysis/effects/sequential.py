@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import lambertw
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from analysis.effects.spending import SHAPES, Shape, boundaries, canonical
+from analysis.statistics import normal_tail, student_quantile, student_tail
 from models.arrays import Floats
 from models.errors import WscError
 
@@ -171,7 +170,7 @@ class Boundary:
 
 def _both_tails(critical: Floats, freedom: float) -> Floats:
     """Return the chance to lie farther from 0, of Student's distribution."""
-    tail = norm.sf(critical) if freedom >= _NORMAL else student.sf(critical, freedom)
+    tail = normal_tail(critical) if freedom >= _NORMAL else student_tail(critical, freedom)
     return np.asarray(2.0 * tail, dtype=np.float64)
 
 
@@ -230,7 +229,7 @@ def monitor(
         related = canonical(share) if correlation is None else correlation
         critical = _spent(spending, share, freedom, related, 1 - confidence)
         p_value = _repeated(spending, distance, share, freedom, related)
-    once = student.ppf((1 + confidence) / 2, np.minimum(freedom, _NORMAL)) * error
+    once = student_quantile((1 + confidence) / 2, np.minimum(freedom, _NORMAL)) * error
     return looks.assign(
         low=change - critical * error,
         high=change + critical * error,
@@ -244,7 +243,7 @@ def monitor(
 def _spent(shape: Shape, share: Floats, freedom: Floats, correlation: Floats, error: float) -> Floats:
     """Return the half-widths, in standard errors, of looks over which an error is spent."""
     normal = boundaries(SHAPES[shape](share, error), correlation)
-    return np.asarray(student.isf(norm.sf(normal), np.minimum(freedom, _NORMAL)), dtype=np.float64)
+    return np.asarray(-student_quantile(normal_tail(normal), np.minimum(freedom, _NORMAL)), dtype=np.float64)
 
 
 def _repeated(shape: Shape, distance: Floats, share: Floats, freedom: Floats, correlation: Floats) -> Floats:
@@ -278,7 +277,7 @@ def price(freedom: float = np.inf, confidence: float = 0.95, start: float = 0.0)
     (1.549, 1.604, 1.529)
     """
     always = float(Boundary(freedom, confidence, start).multiplier(1.0))
-    return always / float(student.ppf((1 + confidence) / 2, min(freedom, _NORMAL)))
+    return always / float(student_quantile((1 + confidence) / 2, min(freedom, _NORMAL)))
 
 
 def _check(looks: pd.DataFrame) -> None:

@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import norm
-from scipy.stats.qmc import Sobol
 
+from analysis.statistics import normal_quantile, normal_tail
 from models.arrays import Floats
 from models.errors import InputError
 
@@ -33,7 +32,7 @@ def obrien_fleming(share: npt.ArrayLike, error: float) -> Floats:
     [0.0001, 0.0076, 0.05]
     """
     part = np.minimum(np.asarray(share, dtype=np.float64), 1.0)
-    return np.asarray(4.0 * norm.sf(norm.isf(error / 4.0) / np.sqrt(part)), dtype=np.float64)
+    return np.asarray(4.0 * normal_tail(-normal_quantile(error / 4.0) / np.sqrt(part)), dtype=np.float64)
 
 
 def pocock(share: npt.ArrayLike, error: float) -> Floats:
@@ -101,6 +100,8 @@ def boundaries(spent: npt.ArrayLike, correlation: Floats) -> Floats:
     if looks > _MOST:
         raise InputError(f"error is spent over {_MOST:,} looks at most, got {looks:,}; look less often")
     dimensions = max(_DIMENSIONS, 1 << (looks - 1).bit_length())
+    from scipy.stats.qmc import Sobol
+
     points = Sobol(dimensions, rng=np.random.default_rng(0)).random(_PATHS)
     factor = _factor(correlation)
     scores, weight = np.zeros((_PATHS, looks)), np.full(_PATHS, 1.0 / _PATHS)

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.effects import stages
 from analysis.effects.cells import NEVER, JobMachineSums, cells, covariates
@@ -25,7 +24,7 @@ from analysis.effects.observations import (
     stays,
 )
 from analysis.effects.switching import FEW
-from analysis.statistics import NotEnoughDataError, Statistic
+from analysis.statistics import NotEnoughDataError, Statistic, student_quantile
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -321,7 +320,7 @@ def half_width(error: Floats, freedom: Floats, confidence: float = 0.95) -> Floa
     error, freedom : arrays of one shape
     confidence : 0..1
     """
-    return np.asarray(t.ppf(0.5 + confidence / 2, freedom) * error)
+    return np.asarray(student_quantile(0.5 + confidence / 2, freedom) * error)
 
 
 def concluded(method: EffectMethod, study: Study, confidence: float = 0.95) -> Effect:

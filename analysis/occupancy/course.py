@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
 
 from models.arrays import Floats, Ints
 
@@ -68,7 +68,7 @@ def course(arrival_s: Floats, demand_s: Floats) -> LoadCourse:
     edges[-1] = max(edges[-1], np.nextafter(arrival_s[-1], np.inf))
     at = np.searchsorted(arrival_s, edges)
     count = np.diff(at).astype(np.float64)
-    rank = (rankdata(demand_s) - 0.5) / n - 0.5
+    rank = (pd.Series(demand_s).rank().to_numpy() - 0.5) / n - 0.5
     ranks = np.diff(_summed(rank)[at])
     cells = _Cells.of(count, ranks)
     ends = cells.divided()

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import CensoredData, ecdf, ks_2samp, logrank
 
 from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
@@ -283,6 +282,8 @@ def agreement(
     tick_s : what stamps were rounded to. A distance is what remains if all demands of one side are moved by so much
         (Lévy 1925), since they are known no better
     """
+    from scipy.stats import ks_2samp
+
     demand_s = reconstruction.demand_s[events.order]
     known = (reconstruction.fits & reconstruction.finished)[events.order]
     met = met_on_arrival(events)
@@ -615,6 +616,8 @@ def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs, tick_s: flo
     lone, others = met == 0, demand_s[known & (met > 0)]
     if min(int((lone & leaves).sum()), len(others)) < 10:
         return ()
+    from scipy.stats import CensoredData, ecdf, logrank
+
     alone = CensoredData(uncensored=length_s[lone & leaves], right=length_s[lone & ~leaves])
     curve, rest = ecdf(alone).cdf, ecdf(others).cdf
     longest = np.sort(length_s[lone])[-min(SUPPORT, int(lone.sum()))]

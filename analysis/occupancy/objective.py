@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.stats import t as student
 
 from analysis.occupancy.load import MOST, DrawnDay, RecordedLoad
 from analysis.occupancy.percentiles import CONFIDENCE, TAIL, Percentile
+from analysis.statistics import student_quantile
 from models.arrays import Floats, Ints
 from models.errors import InputError
 from models.queues.policies import POLICIES, PolicyName
@@ -204,7 +204,7 @@ class ReplayStation:
 
     def _reach(self, drawn: Floats, crowds: int) -> float:
         """Return by how much another day may differ from what the recorded ones have together, given drawn days."""
-        wide = float(student.ppf((1 + CONFIDENCE) / 2, min(len(drawn), crowds) - 1))
+        wide = float(student_quantile((1 + CONFIDENCE) / 2, min(len(drawn), crowds) - 1))
         recorded_too = float(np.sqrt(1 + 1 / max(len(self.stretches_s), 1)))
         return wide * float(np.std(drawn, ddof=1)) * recorded_too
 
@@ -322,7 +322,7 @@ def _banded(level: float, days_s: Floats, requests: int, usual_s: float) -> Perc
     if len(drawn) < 2 or requests * (1 - level) < TAIL or not (usual_s > 0 or (days_s > 0).all()):
         return unknown
     places = np.arcsinh(days_s / usual_s) if usual_s > 0 else np.log(days_s)
-    wide = float(student.ppf((1 + CONFIDENCE) / 2, min(len(drawn), _CROWDS) - 1))
+    wide = float(student_quantile((1 + CONFIDENCE) / 2, min(len(drawn), _CROWDS) - 1))
     reach = wide * float(np.std(places[1:], ddof=1)) * 2.0**0.5
     ends = places[0] + reach * np.array([-1.0, 1.0])
     low, high = (np.sinh(ends) * usual_s if usual_s > 0 else np.exp(ends)).tolist()

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import chi2
-from scipy.stats import t as student
 
 from analysis.occupancy.curve import pairs
+from analysis.statistics import chi2_quantile, student_quantile
 from models.arrays import Floats
 
 BLOCKS = 40
@@ -135,7 +134,7 @@ def scalability_law(counts: StateCounts) -> tuple[ScalabilityLaw | None, str]:
     likelihood = _Likelihood(_whole(counts))
     contention, coherence = likelihood.best()
     inflation = _inflation(counts, likelihood, contention, coherence)
-    quantile = float(student.ppf((1.0 + _LEVEL) / 2.0, len(counts.time_s) - 1)) ** 2 / 2.0
+    quantile = float(student_quantile((1.0 + _LEVEL) / 2.0, len(counts.time_s) - 1)) ** 2 / 2.0
     best = likelihood(contention, coherence)
     coefficients = [
         Coefficient(value, *_interval(profile, value, best - quantile * factor))
@@ -165,8 +164,8 @@ def accounts(counts: StateCounts, law: ScalabilityLaw, servers: int) -> pd.DataF
             "time_s": time_s,
             "completions": completions.astype(np.int64),
             "rate_per_s": completions / time_s,
-            "low": chi2.ppf(0.025, 2 * np.maximum(completions, 0.5)) / 2 / time_s * (completions > 0),
-            "high": chi2.ppf(0.975, 2 * completions + 2) / 2 / time_s,
+            "low": chi2_quantile(0.025, 2 * np.maximum(completions, 0.5)) / 2 / time_s * (completions > 0),
+            "high": chi2_quantile(0.975, 2 * completions + 2) / 2 / time_s,
             "law_per_s": law.rate(counts.present),
             "queue_per_s": busy * completions.sum() / float(busy @ time_s),
         }

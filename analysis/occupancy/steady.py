@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import norm, t
 
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, normal_quantile, student_quantile
 from models.arrays import Floats
 from models.errors import InputError, WscError
 
@@ -119,10 +118,10 @@ def batch_means(series: Floats, level: float = 0.95, batches: int = BATCHES) -> 
     means = _batch_means(values[rest:], size)
     error = means.std(ddof=1) / np.sqrt(batches)
     correlation = _von_neumann(means)
-    bound = norm.ppf(INDEPENDENCE_LEVEL) * np.sqrt((batches - 2) / (batches**2 - 1))
+    bound = normal_quantile(INDEPENDENCE_LEVEL) * np.sqrt((batches - 2) / (batches**2 - 1))
     return Steady(
         mean=float(means.mean()),
-        half_width=float(t.ppf((1 + level) / 2, batches - 1) * error),
+        half_width=float(student_quantile((1 + level) / 2, batches - 1) * error),
         level=level,
         observations=len(values),
         dropped=rest,

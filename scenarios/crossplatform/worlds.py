@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
+from analysis.statistics import student_quantile
 from models.code.parts import is_part, part
 from scenarios.crossplatform.trial import JudgedWorld, judge
 from scenarios.files.schema import ServiceScenario
@@ -233,7 +233,7 @@ def _clustered(rows: pd.DataFrame, column: str) -> _Share:
     if len(shares) < LEAST_WORLDS:
         return _Share(mean)
     se = float(shares.std(ddof=1)) / math.sqrt(len(shares))
-    half = float(t.ppf((1 + _CONFIDENCE) / 2, len(shares) - 1)) * se
+    half = float(student_quantile((1 + _CONFIDENCE) / 2, len(shares) - 1)) * se
     return _Share(mean, se, max(mean - half, 0.0), min(mean + half, 1.0))
 
 

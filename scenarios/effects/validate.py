@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import beta, norm
 
 from analysis.effects.cells import of_machines
 from analysis.effects.estimator import ExperimentTables
 from analysis.effects.study import EffectMethod, Study
-from analysis.statistics import NotEnoughDataError, Statistic
+from analysis.statistics import NotEnoughDataError, Statistic, normal_cdf
 from analysis.wsmeter.clusters import MachineRows, covering_machines, random_machines
 from analysis.wsmeter.estimators import PAPER_ESTIMATORS, ClusterEstimator, paper_estimators
 from analysis.wsmeter.summaries import Covered, Current, quota_shares
@@ -274,7 +273,7 @@ def scores(
     tables = tables.by_instance() if unit == "instance" else tables
     true = truth(tables)
     drawn = draws(tables, settings, seed, progress, others=others)
-    normal = 2 * float(norm.cdf(settings.t)) - 1
+    normal = 2 * float(normal_cdf(settings.t)) - 1
     promised = {name: normal if name in PAPER_ESTIMATORS else _LEVEL for name in drawn["estimator"].unique()}
     return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])), promised)
 
@@ -337,6 +336,8 @@ def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> 
     """
     if trials == 0:
         return 0.0, 1.0
+    from scipy.stats import beta
+
     tail = (1 - confidence) / 2
     low = beta.ppf(tail, successes, trials - successes + 1) if successes else 0.0
     high = beta.ppf(1 - tail, successes + 1, trials - successes) if successes < trials else 1.0

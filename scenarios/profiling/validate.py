@@ -14,11 +14,11 @@ from typing import TypedDict
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
 
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import core_seconds, cpi
 from analysis.profiling.stability import clustered_entropy, entropy, manhattan
+from analysis.statistics import normal_quantile, student_quantile
 from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import CollectorTables, Looks
@@ -284,7 +284,7 @@ def _functions(clustered: pd.DataFrame, true: pd.DataFrame, settings: GWP) -> Fu
     # A function that was never seen has no interval: that is a miss, as NaN compares false.
     covered = (both["low"] <= both["true"]) & (both["true"] <= both["high"])
     alone = np.sqrt(both["share"] * (1.0 - both["share"]) / max(float(clustered["samples"].sum()), 1.0))
-    naive = (both["share"] - both["true"]).abs() <= norm.ppf(0.5 + settings.confidence / 2) * alone
+    naive = (both["share"] - both["true"]).abs() <= normal_quantile(0.5 + settings.confidence / 2) * alone
     every = intervals.merge(true, "outer", list(FUNCTION)).fillna({"share": 0.0, "true": 0.0, "standard_error": 0.0})
     spread = clustered_entropy(clustered, cluster="visit")
     return {
@@ -365,5 +365,5 @@ def _between(draws: Floats) -> tuple[float, float, float]:
     """Return the mean over draws and its 95% interval (Student's); NaN of fewer than `LEAST_DRAWS`."""
     mean, half = float(draws.mean()), math.nan
     if draws.size >= LEAST_DRAWS:
-        half = float(t.ppf(0.975, draws.size - 1)) * float(draws.std(ddof=1)) / math.sqrt(draws.size)
+        half = float(student_quantile(0.975, draws.size - 1)) * float(draws.std(ddof=1)) / math.sqrt(draws.size)
     return mean, max(mean - half, 0.0), min(mean + half, 1.0)

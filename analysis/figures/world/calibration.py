@@ -6,7 +6,6 @@ Every function of facts returns measured rows (series, x, value), one single num
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import kurtosis, skew
 
 from analysis.figures import style
 from analysis.figures.criteria import number, numbers
@@ -141,6 +140,8 @@ def latency_facts(latency: pd.Series) -> pd.DataFrame:
     ----------
     latency : one a machine
     """
+    from scipy.stats import kurtosis, skew
+
     return numbers(
         idle_latency_cv=float(latency.std() / latency.mean()),
         idle_latency_skew=float(skew(latency)),

@@ -5,7 +5,6 @@ Functions whose names end in facts return measured rows (series, x, value), one 
 
 import numpy as np
 import pandas as pd
-from scipy.stats import linregress, spearmanr
 
 from analysis.figures.criteria import numbers
 from analysis.figures.world.calibration import quantiles
@@ -58,6 +57,8 @@ def cpi_facts(records: pd.DataFrame) -> pd.DataFrame:
     NotEnoughDataError
         If there are fewer than three records.
     """
+    from scipy.stats import linregress, spearmanr
+
     if len(records) < 3:
         raise NotEnoughDataError(3, len(records), "records")
     cpi, mai, busy = (records[name].to_numpy(dtype=np.float64) for name in ("cpi", "mai", "busy"))

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import norm, rankdata
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, statistic
 from analysis.figures.wsmeter.changes import mean_interval
-from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic
+from analysis.statistics import UNKNOWN, NotEnoughDataError, Statistic, normal_quantile
 from models.arrays import Floats, Ints
 
 STRATA = 10
@@ -63,6 +62,8 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
     tenths = pd.DataFrame({"stratum": stratum, "gain": gain, "stall": stall}).groupby("stratum")
     middle = tenths.mean()
     by_stall = pd.DataFrame({"series": "gain_by_stall", "x": middle["stall"], "value": middle["gain"]})
+    from scipy.stats import rankdata
+
     below, above = stall <= stall_threshold, stall > stall_threshold
     return measures(
         by_stall,
@@ -77,7 +78,7 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
 
 
 def _strata(stall: Floats) -> Ints:
-    return (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
+    return np.argsort(np.argsort(stall, kind="stable"), kind="stable").astype(np.int64) * STRATA // len(stall)
 
 
 def _within(gain: Floats, capped: Floats, stall: Floats) -> Statistic:
@@ -98,7 +99,7 @@ def _correlation(left: Floats, right: Floats) -> float:
 
 def _interval(correlation: float, count: int) -> Statistic:
     inside = np.clip(correlation, -1 + 1e-12, 1 - 1e-12)
-    error = float(norm.ppf(0.975)) * np.sqrt((1 + correlation**2 / 2) / (count - 3))
+    error = float(normal_quantile(0.975)) * np.sqrt((1 + correlation**2 / 2) / (count - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-error, error]))
     return Statistic(correlation, float(low), float(high))
 

@@ -5,12 +5,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from scipy.stats import norm, spearmanr
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, rows
 from analysis.figures.wsmeter.changes import share_interval, student_interval
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, normal_cdf
 from analysis.wsmeter.summaries import job_statistics
 from models.arrays import Floats
 from models.errors import InputError
@@ -110,6 +109,8 @@ def measure_covariance(fleets: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If the axis `both` is missing.
     """
+    from scipy.stats import spearmanr
+
     ends = fleets[fleets["axis"] == "both"].sort_values(["level", "seed"])
     if ends.empty:
         raise InputError("axis 'both' is missing from the sweep")
@@ -175,7 +176,7 @@ def _expected(axes: Axes, most: float) -> None:
     """Draw the coverage of a normal estimate whose real variance is 1 + correlation times the one it counts."""
     at = np.linspace(0.0, max(most, 0.0), 50)
     for half_width, form in ((2.0, "-"), (2.4, ":")):
-        axes.plot(at, 2 * norm.cdf(half_width / np.sqrt(1 + at)) - 1, form, color=style.GREY, linewidth=0.8)
+        axes.plot(at, 2 * normal_cdf(half_width / np.sqrt(1 + at)) - 1, form, color=style.GREY, linewidth=0.8)
     axes.plot([], [], "-", color=style.GREY, linewidth=0.8, label="expected from the correlation")
 
 

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
-from scipy.stats import t as student
 
-from analysis.statistics import UNKNOWN, Statistic
+from analysis.statistics import UNKNOWN, Statistic, student_quantile
 from analysis.wsmeter.summaries import job_statistics, machine_values
 from models.arrays import Floats
 
@@ -23,6 +21,8 @@ def share_interval(successes: float, of: float) -> Statistic:
     """
     if of == 0:
         return UNKNOWN
+    from scipy.stats import binomtest
+
     ends = binomtest(round(successes), round(of)).proportion_ci(0.95, method="wilson")
     return Statistic(successes / of, float(ends.low), float(ends.high))
 
@@ -43,7 +43,7 @@ def mean_interval(values: Floats) -> Statistic:
 def student_interval(values: "pd.Series[float]") -> Statistic:
     """Return a mean over repetitions and its 95% interval (Student 1908)."""
     mean, count = float(values.mean()), len(values)
-    error = float(student.ppf(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
+    error = float(student_quantile(0.975, count - 1) * values.std() / np.sqrt(count)) if count > 1 else np.nan
     return Statistic.around(mean, error)
 
 

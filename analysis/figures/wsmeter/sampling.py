@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import norm
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, rows, statistic
 from analysis.figures.wsmeter.draws import Halves, heaviest_jobs
 from analysis.figures.wsmeter.motivation import histograms
-from analysis.statistics import Statistic
+from analysis.statistics import Statistic, normal_cdf, normal_density
 from analysis.wsmeter.normality import ks_distance, sample_means, standardised_means
 from analysis.wsmeter.summaries import machine_values
 from models.arrays import Floats
@@ -65,7 +64,7 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     mean, paper = number(measured, "true_mean"), number(published, "exponent")
     spread = np.sqrt(np.average((one - mean) ** 2, weights=share)) / 100**paper
     grid = np.linspace(one[0], one[-1], 400)
-    law = norm.pdf(grid, mean, spread) * (one[1] - one[0])
+    law = normal_density((grid - mean) / spread) / spread * (one[1] - one[0])
     axes.plot(grid, law, ":", color=style.INK, linewidth=1.2, label="published law, σ²/N, at N = 100")
     axes.axvline(mean, color=style.RED, linestyle="--", linewidth=0.8, label="true mean")
     style.from_zero(axes)
@@ -132,7 +131,9 @@ def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     grid = np.linspace(-most, most, 141)
     trials, of_all = len(curve(measured, curves[0])[0]) if curves else 0, number(measured, "trials")
     for panel, size in zip(axes, (20, 4), strict=True):
-        panel.plot(grid, norm.cdf(grid), color=style.INK, linestyle=":", linewidth=1.2, label="published ideal: normal")
+        panel.plot(
+            grid, normal_cdf(grid), color=style.INK, linestyle=":", linewidth=1.2, label="published ideal: normal"
+        )
         for rank, (colour, form) in enumerate(zip(style.CYCLE, ("-", "--", "-.", "-"), strict=False), start=1):
             x, share = curve(measured, f"cdf_{rank}_{size}")
             panel.step(x, share, form, where="post", color=colour, linewidth=0.9, label=f"job {rank}")

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import t
 
 from analysis.figures import style
 from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
 from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves, adjusted_draws, cluster_draws, mean_of, of, share_of, worst_step
-from analysis.statistics import UNKNOWN, Statistic
+from analysis.statistics import UNKNOWN, Statistic, student_quantile
 from analysis.wsmeter.estimators import Baseline
 from analysis.wsmeter.summaries import job_statistics, quota_shares
 
@@ -61,7 +60,7 @@ def measure_fig17(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100), draws:
 def _with_student(table: pd.DataFrame) -> pd.DataFrame:
     """Add the baseline's draws with the quantile of Student's t where it takes two standard errors."""
     baseline = of(table, "baseline")
-    margin = baseline["margin"] * t.ppf(0.975, baseline["machines"] - 1) / Baseline().t
+    margin = baseline["margin"] * student_quantile(0.975, baseline["machines"].to_numpy() - 1) / Baseline().t
     includes = (baseline["change"] - baseline["reference"]).abs() <= margin
     return pd.concat([table, baseline.assign(estimator=STUDENT, margin=margin, includes=includes)])
 

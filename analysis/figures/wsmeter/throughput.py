@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import rankdata
 
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, rows, statistic
@@ -73,6 +72,8 @@ def _rank_correlation(x: Floats, y: Floats, resamples: int, rng: np.random.Gener
 
 def _spearman(x: Floats, y: Floats) -> Floats:
     """Return the rank correlation of every row of x with the same row of y; NaN where one does not vary."""
+    from scipy.stats import rankdata
+
     ranks = np.stack([rankdata(x, axis=1), rankdata(y, axis=1)], axis=2)
     varies = (np.ptp(ranks, axis=1) > 0).all(axis=1)
     correlations = np.full(len(ranks), np.nan)

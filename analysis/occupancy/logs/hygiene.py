@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, poisson, theilslopes
+from scipy.special import pdtrc
 
 from analysis.occupancy.logs.cancelled import served
 from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, counted
@@ -91,7 +91,7 @@ class Copies:
     @property
     def beyond_chance(self) -> bool:
         """Whether more pairs are alike than chance makes, at the level of 0.001, with a margin of twice as many."""
-        return self.pairs > 0 and bool(poisson.sf(self.pairs - 1, MARGIN * self.by_chance) < LEVEL)
+        return self.pairs > 0 and bool(pdtrc(self.pairs - 1, MARGIN * self.by_chance) < LEVEL)
 
 
 class _TickCounts:
@@ -360,6 +360,8 @@ def drift(arrival_s: Floats, took_s: Floats, met: Ints, servers: int) -> Drift |
     middle = np.array([came[part].mean() for part in parts])
     if np.ptp(least) == 0 or np.ptp(middle) == 0:
         return Drift(0.0, 0.0, 1.0)
+    from scipy.stats import kendalltau, theilslopes
+
     slope = float(theilslopes(least, middle).slope)
     return Drift(slope, slope * float(np.ptp(arrival_s)), float(kendalltau(middle, least).pvalue))
 

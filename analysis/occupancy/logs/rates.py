@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import CensoredData, chi2, ecdf, logrank, norm
 
 from analysis.occupancy.curve import curve, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.logs.log import Cleaned, counted
+from analysis.statistics import chi2_quantile, chi2_tail, normal_quantile, normal_tail
 from models.arrays import Bools, Floats, Ints
 
 CLEAR = float(np.log(100.0))
@@ -94,8 +94,8 @@ def rates(arrival_s: Floats, departure_s: Floats, *, mean_demand_s: float | None
     completions = np.bincount(events.present[events.job < 0] + 1, minlength=peak + 1)[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(time_s > 0, completions / time_s, np.nan)
-        low = np.where(completions > 0, chi2.ppf(0.025, 2 * completions), 0.0) / 2 / time_s
-        high = chi2.ppf(0.975, 2 * completions + 2) / 2 / time_s
+        low = np.where(completions > 0, chi2_quantile(0.025, 2 * completions), 0.0) / 2 / time_s
+        high = chi2_quantile(0.975, 2 * completions + 2) / 2 / time_s
     return pd.DataFrame(
         {
             "jobs": np.arange(1, peak + 1),
@@ -155,6 +155,8 @@ def lone_demand(arrival_s: Floats, departure_s: Floats) -> tuple[float, float]:
     lone = (met_on_arrival(events) == 0) & (stay_s > 0)
     if np.count_nonzero(leaves[lone]) < LONE:
         return np.nan, np.nan
+    from scipy.stats import CensoredData, ecdf
+
     curve = ecdf(CensoredData(uncensored=stay_s[lone & leaves], right=stay_s[lone & ~leaves])).sf
     if curve.probabilities[-1] > 0.01:
         return np.nan, np.nan
@@ -208,7 +210,7 @@ def _misfit(measured: Floats, expected: Floats) -> float:
     known = expected > 5
     ratio = np.log(np.maximum(measured[known], 1e-9) / expected[known])
     deviance = 2 * float((measured[known] * ratio - measured[known] + expected[known]).sum())
-    chance = chi2.sf(deviance, max(1, int(known.sum()) - 1)) >= 0.001
+    chance = chi2_tail(deviance, max(1, int(known.sum()) - 1)) >= 0.001
     return 0.0 if chance else float(np.abs(measured[known] - expected[known]).sum() / measured.sum())
 
 
@@ -358,7 +360,7 @@ def _unseen(came: Floats, left: Floats, servers: int, error_s: float) -> list[in
         number: float(np.minimum(present.jobs, number) @ np.diff(present.time_s)) / len(gone)
         for number in (servers, *others)
     }
-    least_s = float(norm.isf(TEST_LEVEL / 2) + norm.isf(MISSED)) * error_s
+    least_s = -float(normal_quantile(TEST_LEVEL / 2) + normal_quantile(MISSED)) * error_s
     return [
         number
         for number in others
@@ -532,7 +534,7 @@ def _averaged(name: str, strata: Sequence[_Stratum]) -> DemandComparison:
     z = np.array([stratum.z for stratum in strata])
     total = float((np.sqrt(weight) * z).sum() / np.sqrt(weight.sum()))
     error_s = float(np.sqrt(((weight * [stratum.error_s for stratum in strata]) ** 2).sum()) / weight.sum())
-    return DemandComparison(name, left_s, right_s, float(2.0 * norm.sf(abs(total))), error_s)
+    return DemandComparison(name, left_s, right_s, float(2.0 * normal_tail(abs(total))), error_s)
 
 
 def _uncrowded(came: Floats, left: Floats, met: Ints, servers: int) -> tuple[Floats, Bools]:
@@ -552,12 +554,14 @@ def _sample(stay_s: Floats, ended: Bools, which: Bools) -> _Sample:
 
 def _logrank(first: _Sample, other: _Sample) -> float:
     """Return the statistic, in standard errors; NaN, which blames nobody, where all demands are alike."""
+    from scipy.stats import CensoredData, logrank
+
+    ours, theirs = (
+        CensoredData(uncensored=sample.stay_s[sample.ended], right=sample.stay_s[~sample.ended])
+        for sample in (first, other)
+    )
     with np.errstate(invalid="ignore"):
-        return float(logrank(_censored(first), _censored(other)).statistic)
-
-
-def _censored(sample: _Sample) -> CensoredData:
-    return CensoredData(uncensored=sample.stay_s[sample.ended], right=sample.stay_s[~sample.ended])
+        return float(logrank(ours, theirs).statistic)
 
 
 def _mean(sample: _Sample, up_to_s: float) -> _Mean:

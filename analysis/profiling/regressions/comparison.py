@@ -22,7 +22,7 @@ from analysis.profiling.regressions.cells import CostCells, cost_cells
 from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, false_discoveries
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -80,10 +80,7 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
     adjustment : how
     """
     if adjustment != "holm":
-        from scipy.stats import false_discovery_control
-
-        method: Literal["bh", "by"] = "bh" if adjustment == "benjamini-hochberg" else "by"
-        return np.asarray(false_discovery_control(p_values, method=method), dtype=np.float64)
+        return false_discoveries(p_values, adjustment)
     order = np.argsort(p_values, kind="stable")
     steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     values = np.empty(len(p_values))

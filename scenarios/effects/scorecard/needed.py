@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
+from analysis.statistics import student_quantile
 from models.arrays import Floats
 
 WANTED = 0.95
@@ -163,5 +163,5 @@ def _geometric(logs: Floats) -> tuple[float, float, float]:
     mean = float(logs.mean())
     if len(logs) < 2:
         return math.exp(mean), math.nan, math.nan
-    half = float(t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs)))
+    half = float(student_quantile(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs)))
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from analysis.audit.about import About
 from analysis.audit.case import Audited, contrast, contrast_before
 from analysis.effects.observations import FlaggedRows
+from analysis.statistics import student_quantile
 from models.arrays import DAY_S, Bools, Floats
 from scenarios.effects.scorecard import corners
 from scenarios.effects.scorecard.fleets import STUDY
@@ -158,7 +158,9 @@ def plain(rows: pd.DataFrame, jobs: pd.DataFrame | None, careless: Careless) -> 
         share = table.ever.mean()
         variance = (estimate.influence**2).sum(axis=0)
         error = float(np.sqrt(variance[1] * (1 - share) + variance[0] * share))
-    quantile = 1.96 if careless.normal or careless.clusters == "instance" else float(t.ppf(0.975, estimate.freedom))
+    quantile = (
+        1.96 if careless.normal or careless.clusters == "instance" else float(student_quantile(0.975, estimate.freedom))
+    )
     prior = contrast_before(table) if careless.baseline == "own past" else None
     if prior is not None:
         return estimate.change - prior.change, quantile * float(np.hypot(error, prior.error))
