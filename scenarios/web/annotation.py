@@ -294,8 +294,7 @@ def omitting(pairs: Iterable[LinePair]) -> Iterator[LinePair]:
 def annotate(site: ProfileSite, exact: PageQuery, file: str, file_hash: str) -> list[SourceLine]:
     """Return the lines of a file with what was sampled in each; lines that are not stored but sampled come last."""
     sampled = site.database.query(exact.grouped("line").query)
-    linked = len(sampled) > 0 and line_links(site, exact.query, file, [0]) != [""]
-    text = site.source(file, file_hash, required=not linked).head(_MOST_LINES)
+    text = site.source(file, file_hash, required=sampled.empty).head(_MOST_LINES)
     heat = {
         int(line): (int(samples), int(value), float(share))
         for line, samples, value, share in zip(*(sampled[name] for name in _TOLD), strict=True)

@@ -5,6 +5,7 @@ import pytest
 
 from analysis.profiling.query import Query
 from scenarios.web.annotation import RevisionLine, omitting, paired, source
+from scenarios.web.application import application
 from scenarios.web.parameters import PageQuery
 from scenarios.web.site import ProfileSite
 from tests.helpers.small_profile import FILES, write
@@ -95,6 +96,19 @@ def test_what_differs_beyond_its_intervals_is_marked_and_quiet_equal_lines_are_l
     assert [pair.omitted for pair in pairs] == [7, 0, 0, 0, 0, 0, 0, 0, 6]
     assert [pair.mark for pair in pairs if pair.mark] == ["grown"]
     assert [pair.mark for pair in paired(new, old) if pair.mark] == ["shrunk"]
+
+
+def test_where_no_sources_are_stored_every_file_shows_the_lines_that_were_sampled(tmp_path):
+    """As of most imports; each file of the list led to a page that was not found."""
+    folder = write(tmp_path / "run")
+    (folder / "sources.parquet").unlink()
+    pages = application(folder)
+    files = [at for at in harmless(ask(pages, "/source?event=cycles")).all("a", "href") if "file=" in at]
+    assert len(files) >= 3
+    for address in files:
+        said = "".join(harmless(ask(pages, address)).said)
+        assert "does not hold the text of this file" in said
+    assert ask(pages, "/source?event=cycles&file=nosuch.cc&hash=h0").status in {400, 404}
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "../small_profile.py", "visits.parquet", "..", ""])
