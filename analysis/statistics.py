@@ -118,7 +118,7 @@ def normal_density(x: float | Floats) -> float | Floats:
     >>> round(float(normal_density(0.0)), 4)
     0.3989
     """
-    return cast("float | Floats", np.exp(-(x**2) / 2.0) / np.sqrt(2.0 * np.pi))
+    return cast("float | Floats", np.exp(-np.square(x) / 2.0) / np.sqrt(2.0 * np.pi))
 
 
 @overload
@@ -130,7 +130,7 @@ def student_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -
 
     Parameters
     ----------
-    p : shares above 0, up to 1
+    p : shares, 0..1
     freedom : degrees of freedom above 0; NaN is returned where they are not
 
     Examples
@@ -138,7 +138,8 @@ def student_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -
     >>> round(float(student_quantile(0.975, 9)), 3)
     2.262
     """
-    return cast("float | Floats", special.stdtrit(freedom, p))
+    lowest = np.where(np.equal(p, 0.0) & np.greater(freedom, 0.0), -np.inf, special.stdtrit(freedom, p))
+    return cast("float | Floats", lowest[()])
 
 
 @overload
@@ -224,6 +225,8 @@ def binomial_chance(successes: int, of: int, share: float) -> float:
     >>> round(binomial_chance(1, 10, 0.5), 4)
     0.0215
     """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"share should be from 0 to 1, got {share:g}")
     counts = np.arange(of + 1)
     logs = special.gammaln(of + 1) - special.gammaln(counts + 1) - special.gammaln(of - counts + 1)
     chance = np.exp(logs + special.xlogy(counts, share) + special.xlog1py(of - counts, -share))

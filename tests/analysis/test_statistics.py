@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis import statistics
 
-SHARES = np.r_[1e-12, 0.001, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999, 1 - 1e-12, 1.0, np.nan]
+SHARES = np.r_[0.0, 1e-12, 0.001, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999, 1 - 1e-12, 1.0, np.nan]
 NUMBERS = np.r_[-np.inf, -40.0, -1.5, -0.2, 0.0, 0.2, 1.5, 40.0, np.inf, np.nan]
 FREEDOM = np.r_[0.3, 1.0, 1.5, 2.0, 11.0, 99.5, 1e6, 1e10, np.inf][:, None]
 
@@ -47,6 +47,12 @@ def test_the_exact_test_is_scipys(of, share, data):
     successes = data.draw(st.integers(0, of))
     theirs = stats.binomtest(successes, of, share).pvalue
     assert statistics.binomial_chance(successes, of, share) == pytest.approx(theirs, rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("share", [np.nan, -0.1, 1.1])
+def test_a_share_that_is_none_has_no_chance(share):
+    with pytest.raises(ValueError, match="share should be from 0 to 1"):
+        statistics.binomial_chance(1, 3, share)
 
 
 def test_the_usual_commands_do_not_load_what_takes_long():

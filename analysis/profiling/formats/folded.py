@@ -29,6 +29,10 @@ _AT_ONCE = 20_000
 _NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
 _COMMENT = re.compile(r"# (?![-0-9. ]+$)[^;]*")
 """A line about the file, as those of Austin with its mode and interval; `# 5` is a function of that name."""
+_BLANKS = "\ufeff \t"
+"""What may stand before a comment: blanks, and the mark with which some editors begin a file."""
+_MARKED = 16
+"""First bytes of a line among which a comment has its mark."""
 _LONGEST = 60
 _MOST_NUMBERS = 255
 _TWO = (BEFORE, AFTER)
@@ -166,7 +170,8 @@ def _measures(columns: int, *, fractions: bool) -> tuple[Measure, ...]:
 
 
 def _is_comment(line: str) -> bool:
-    return line.startswith("# ") and _COMMENT.fullmatch(line.strip()) is not None
+    text = line.lstrip(_BLANKS).rstrip()
+    return text == "#" or _COMMENT.fullmatch(text) is not None
 
 
 def _trailing_numbers(line: str) -> int:
@@ -232,7 +237,7 @@ def _notes(counts: int, nameless: int, numbered: Sequence[str], *, fractions: bo
 
 
 def _notes_on_comments(data: bytes) -> Iterator[str]:
-    comments = sum(line.startswith(b"# ") and _is_comment(line.decode(errors="replace")) for line in io.BytesIO(data))
+    comments = sum(b"#" in line[:_MARKED] and _is_comment(line.decode(errors="replace")) for line in io.BytesIO(data))
     if comments:
         yield f"{comments:,} line{'s begin' if comments > 1 else ' begins'} with # and a blank: left out as comments"
 

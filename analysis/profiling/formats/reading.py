@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -38,12 +38,11 @@ _CONVERTERS = (
         (begin, "of Python's cProfile", "python -m flameprof --format=log FILE > FILE.folded")
         for begin in (b"\xfb)", b"\xfb\xa9", b"{)", b"{\xa9")
     ),
-    (b"gmon", "of gprof", "gprof2dot; pprof and folded stacks are read"),
+    (b"gmon\x01\x00\x00\x00", "of gprof", "gprof2dot; pprof and folded stacks are read"),
     (b"v8-version,", "a log of V8", "node --prof-process --preprocess FILE > FILE.json, then speedscope"),
-    (
-        b"[{",
-        "a trace of events, or other JSON",
-        "use speedscope to look at it; record folded stacks or pprof to import it",
+    *(
+        (begin, "a trace of events, or other JSON", "speedscope shows it; record folded stacks or pprof to import it")
+        for begin in (b'[{"', b"[\n", b"[\r\n")
     ),
     (b"\x7fELF", "a program, not a profile", "--binary FILE names the functions of a profile by it"),
     (b"SIMPLEPERF", "of simpleperf", "simpleperf report-sample --show-callchain, or its stackcollapse.py"),
@@ -120,32 +119,6 @@ def _reader_of_text(lines: list[str]) -> Callable[[bytes, str], ForeignProfile] 
     if is_perf_script(lines):
         return read_perf_script
     return read_folded if any(is_folded(line) or is_nearly_folded(line) for line in lines) else None
-
-
-def read_all(paths: Sequence[Path]) -> Iterator[ForeignProfile]:
-    """Read several profiles, one after another; the faults of all files are said at once, in the end.
-
-    Raises
-    ------
-    ValueError
-        With every fault of every file, a line each.
-    OSError
-        If one cannot be read.
-
-    Examples
-    --------
-    >>> list(read_all([]))
-    []
-    """
-    faults = []
-    for path in paths:
-        try:
-            profile = read_foreign(path)
-        except FileError as error:
-            faults.append(error)
-            continue
-        yield profile
-    _refuse(faults)
 
 
 def _refuse(faults: Sequence[FileError]) -> None:

@@ -75,7 +75,7 @@
   // A name in lines of at most so many letters, broken behind what parts its words, and within words if they may be.
   function wrapped(name, room, whole) {
     const lines = [""];
-    for (let part of name.match(/[^:./_,<(-]*[:./_,<(-]*/g)) {
+    for (let part of name.match(/[^:./_,<( -]*[:./_,<( -]*/g)) {
       if (whole && part.length > room) return [];
       if ((lines.at(-1) + part).length > room && lines.at(-1)) lines.push("");
       const size = Math.ceil(part.length / Math.ceil(part.length / room));
@@ -88,7 +88,7 @@
   // Beginning and end of a name, as its end often is what distinguishes it.
   function cut(name, room) {
     const end = Math.floor((room - 1) / 2);
-    return room < 5 ? "" : `${name.slice(0, room - 1 - end)}…${name.slice(-end)}`;
+    return room < 5 || !name ? "" : `${name.slice(0, room - 1 - end)}…${name.slice(-end)}`;
   }
 
   function hash(text, seed = 0x811c9dc5) {

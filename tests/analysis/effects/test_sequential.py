@@ -1,6 +1,7 @@
 """Intervals that may be looked at any time: the boundary against integrals, and how often they miss."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.stats import nct, norm, t
@@ -160,3 +161,13 @@ def test_every_fault_of_the_looks_is_told():
         LooksError, match="freedom must be above 0, got 0\nconfidence must be at least 1e-06 and below 1, got 1"
     ):
         Boundary(0.0, 1.0)
+
+
+def test_a_look_that_spends_no_error_excludes_nothing():
+    """At the same share twice, or past the planned end, there is nothing left to spend: its interval has no ends."""
+    looks = pd.DataFrame({"change": 0.03, "error": 0.01, "freedom": 49.0, "share": [0.5, 0.5, 1.0, 1.2]})
+    said = monitor(looks, spending="pocock")
+    assert said["low"].tolist()[1::2] == [-np.inf, -np.inf]
+    assert said["high"].tolist()[1::2] == [np.inf, np.inf]
+    quiet = monitor(looks.assign(change=1e-4), spending="pocock")
+    assert not quiet["excluded"].any()

@@ -18,7 +18,7 @@ from analysis.profiling.formats.fleet import drawn
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
-from analysis.profiling.formats.reading import Contents, read_all
+from analysis.profiling.formats.reading import Contents, read_foreign
 from analysis.profiling.formats.tables import ProfileStore, to_tables, write_tables
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
@@ -155,8 +155,8 @@ def test_files_that_are_read_one_by_one_become_the_tables_of_all(tmp_path, monke
     """Samples and stacks are written in parts, here of three rows, and no file is held beside the next."""
     files, readable = [many(tmp_path)[at] for at in order], [many(tmp_path)[at] for at in order if at != 5]
     contents = Contents()
-    copies = {profile.name: contents.note(profile) for profile in read_all(readable)}
-    profiles = [profile for profile in read_all(readable) if not copies[profile.name]]
+    copies = {profile.name: contents.note(profile) for profile in map(read_foreign, readable)}
+    profiles = [profile for profile in map(read_foreign, readable) if not copies[profile.name]]
     past, add = [], ProfileStore.add
 
     def add_alone(store, profile):

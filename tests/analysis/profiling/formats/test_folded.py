@@ -85,12 +85,12 @@ def test_a_function_without_a_name_is_unknown_and_a_note_counts_such_stacks(line
 
 
 def test_comments_are_left_out_as_a_note_says_and_no_stacks_even_if_they_end_in_a_number():
-    text = "# austin: 3.6.0\n# interval: 100\r\n# mode: wall\n\nP1;T1;main 5\n# 7\n# a;b 2\n"
+    text = "\ufeff# austin: 3.6.0\n # interval: 100\r\n# mode: wall\n#\n\nP1;T1;main 5\n# 7\n# a;b 2\n"
     profile = read_folded(text.encode())
     paths = [[profile.frames[at].function for at in sample.stack[::-1]] for sample in profile.samples]
     assert paths == [["P1", "T1", "main"], ["#"], ["# a", "b"]]
     assert [sample.amounts for sample in profile.samples] == [(5,), (7,), (2,)]
-    assert profile.notes == ("3 lines begin with # and a blank: left out as comments",)
+    assert profile.notes == ("4 lines begin with # and a blank: left out as comments",)
 
 
 def test_two_counts_a_line_are_those_before_and_after():
