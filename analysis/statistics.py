@@ -126,7 +126,7 @@ def student_quantile(p: float, freedom: float) -> float: ...
 @overload
 def student_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -> Floats: ...
 def student_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -> float | Floats:
-    """Return which number a share p of Student's t is at most.
+    """Return the p-quantile of Student's t.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def chi2_quantile(p: float, freedom: float) -> float: ...
 @overload
 def chi2_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -> Floats: ...
 def chi2_quantile(p: float | Floats | Ints, freedom: float | Floats | Ints) -> float | Floats:
-    """Return which number a share p of χ² is at most, of degrees of freedom above 0.
+    """Return the p-quantile of χ², of degrees of freedom above 0.
 
     Examples
     --------
@@ -177,20 +177,22 @@ def chi2_tail(x: float, freedom: float) -> float: ...
 @overload
 def chi2_tail(x: float | Floats | Ints, freedom: float | Floats | Ints) -> Floats: ...
 def chi2_tail(x: float | Floats | Ints, freedom: float | Floats | Ints) -> float | Floats:
-    """Return how likely χ² is above x, of degrees of freedom above 0.
+    """Return how likely χ² is above x; NaN where the degrees of freedom are not above 0.
 
     Examples
     --------
     >>> round(float(chi2_tail(3.84, 1)), 2), float(chi2_tail(-1.0, 1))
     (0.05, 1.0)
     """
-    return cast("float | Floats", special.chdtrc(freedom, np.maximum(x, 0.0)))
+    known = np.where(np.greater(freedom, 0.0), freedom, np.nan)
+    return cast("float | Floats", special.chdtrc(known, np.maximum(x, 0.0)))
 
 
-def false_discoveries(p_values: Floats, control: FalseDiscoveryControl) -> Floats:
-    """Return p-values adjusted so that those up to a share hold at most that share of false discoveries, expected.
+def adjusted_p_values(p_values: Floats, control: FalseDiscoveryControl) -> Floats:
+    """Return p-values adjusted for the false discovery rate.
 
-    Benjamini and Hochberg (1995), or Benjamini and Yekutieli (2001).
+    Of those up to q, a share of q is expected to be false at most (Benjamini and Hochberg 1995; Benjamini and Yekutieli
+    2001).
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ def false_discoveries(p_values: Floats, control: FalseDiscoveryControl) -> Float
 
     Examples
     --------
-    >>> false_discoveries(np.array([0.01, 0.04, 0.03]), "benjamini-hochberg").round(3).tolist()
+    >>> adjusted_p_values(np.array([0.01, 0.04, 0.03]), "benjamini-hochberg").round(3).tolist()
     [0.03, 0.04, 0.04]
     """
     order, rank = np.argsort(p_values, kind="stable"), np.arange(1, len(p_values) + 1)
@@ -211,23 +213,28 @@ def false_discoveries(p_values: Floats, control: FalseDiscoveryControl) -> Float
     return np.clip(adjusted, 0.0, 1.0)
 
 
-def binomial_chance(successes: int, of: int, share: float) -> float:
-    """Return how likely so many successes are, or any number of them that is not more likely: the exact test.
+def binomial_p_value(successes: int, trials: int, probability: float) -> float:
+    """Return the two-sided p-value of so many successes: the chance of all numbers that are not more likely.
 
     Parameters
     ----------
-    successes : 0 to `of`
-    of : trials
-    share : of successes that is expected, 0..1
+    successes : 0 to `trials`
+    trials : one or more
+    probability : of a success, 0..1
+
+    Raises
+    ------
+    ValueError
+        If the probability is none.
 
     Examples
     --------
-    >>> round(binomial_chance(1, 10, 0.5), 4)
+    >>> round(binomial_p_value(1, 10, 0.5), 4)
     0.0215
     """
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share should be from 0 to 1, got {share:g}")
-    counts = np.arange(of + 1)
-    logs = special.gammaln(of + 1) - special.gammaln(counts + 1) - special.gammaln(of - counts + 1)
-    chance = np.exp(logs + special.xlogy(counts, share) + special.xlog1py(of - counts, -share))
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"probability should be from 0 to 1, got {probability:g}")
+    counts = np.arange(trials + 1)
+    logs = special.gammaln(trials + 1) - special.gammaln(counts + 1) - special.gammaln(trials - counts + 1)
+    chance = np.exp(logs + special.xlogy(counts, probability) + special.xlog1py(trials - counts, -probability))
     return float(min(chance[chance <= chance[successes] * (1 + 1e-7)].sum(), 1.0))

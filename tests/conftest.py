@@ -9,6 +9,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
 
+from scenarios.commands.entry import GARBAGE
 from tests.helpers import small_profile as profiles
 
 settings.register_profile("testbed", deadline=None, max_examples=30)
@@ -62,7 +63,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(50_000, 10, 10)
+        gc.set_threshold(*GARBAGE)
         gc.enable()
 
 

@@ -164,12 +164,16 @@ def test_files_of_drawn_machines_have_intervals_and_regressions():
     before, after = (wsc.profile(*each, drawn_from=240) for each in files)
     assert {"low", "high"} <= set(before.top(top=2).frame())
     assert plain(before.regress(after)) == command("profile", "regress", *before.paths, *after.paths)
-    asked = {"event": "cpu", "min_factor": 1.1, "false_alarms": 0.05, "adjustment": "benjamini-hochberg"}
+    asked = {"event": "samples", "min_factor": 1.1, "false_alarms": 0.05, "adjustment": "benjamini-hochberg"}
     options = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     assert plain(before.regress(after, **asked)) == command("profile", "regress", *before.paths, *after.paths, *options)
-    for answer in (before.top(event="cpu"), before.diff(after, event="cpu"), before.cumulative(event="cpu")):
-        assert answer.payload()["event"] == "cpu"
-    assert before.callers("operator delete", event="cpu").payload()["event"] == "cpu"
+    for answer in (
+        before.top(event="samples"),
+        before.diff(after, event="samples"),
+        before.cumulative(event="samples"),
+    ):
+        assert answer.payload()["event"] == "samples"
+    assert before.callers("operator delete", event="samples").payload()["event"] == "samples"
     assert plain(before.watch("cpu")) == command("profile", "watch", *before.paths, "--event", "cpu")
     assert repr(before) == "<Profile: profile>"
     assert repr(wsc.profile(*files[0])) == "<Profile: before-01.pb.gz and 2 more>"

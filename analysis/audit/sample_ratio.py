@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.audit.case import STEADY, Audited, Case, unmet
 from analysis.audit.findings import ALPHA, Finding
-from analysis.statistics import ROUNDING, binomial_chance, chi2_tail, normal_tail
+from analysis.statistics import ROUNDING, binomial_p_value, chi2_tail, normal_tail
 from models.arrays import Bools, Floats, Ints
 
 _LEAST_UNITS = 40
@@ -83,7 +83,7 @@ def _of_all(table: Audited, share: Floats, among: Bools, counts: int) -> Iterato
     ranked = np.isfinite(past)
     if ranked.sum() < _LEAST_UNITS:
         having, n = int((among & table.ever).sum()), int(among.sum())
-        chance = counts * binomial_chance(having, n, float(share[among].mean()))
+        chance = counts * binomial_p_value(having, n, float(share[among].mean()))
         if chance <= ALPHA:
             yield _off(table.ever, share, among, "in all machines", chance)
         return
@@ -153,7 +153,7 @@ def _of_platforms(ever: Bools, share: Floats, names: list[str], of: list[Bools],
     halves, findings = 2 * counts, list[Finding]()
     for name, units in present.items():
         having, n = int((units & ever).sum()), int(units.sum())
-        chance = halves * len(present) * binomial_chance(having, n, float(share[units].mean()))
+        chance = halves * len(present) * binomial_p_value(having, n, float(share[units].mean()))
         if chance <= ALPHA:
             findings.append(_off(ever, share, units, f"on platform {name}", chance))
     if findings:

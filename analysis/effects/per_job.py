@@ -11,7 +11,7 @@ from analysis.effects.cells import JobMachineSums
 from analysis.effects.linear_systems import RIDGE, TINY
 from analysis.effects.score_intervals import ProportionArms, Proportions
 from analysis.effects.study import Study
-from analysis.statistics import ROUNDING, FalseDiscoveryControl, false_discoveries, student_quantile, student_tail
+from analysis.statistics import ROUNDING, FalseDiscoveryControl, adjusted_p_values, student_quantile, student_tail
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -88,7 +88,7 @@ def per_job(
     decidable = enough & np.isfinite(error) & (error > ROUNDING) & (freedom >= 1) & (change > -1)
     p_value, adjusted = _p_values(raw, cells, decidable), np.full(len(change), np.nan)
     if decidable.any():
-        adjusted[decidable] = false_discoveries(p_value[decidable], wanted.control)
+        adjusted[decidable] = adjusted_p_values(p_value[decidable], wanted.control)
     low, high = raw.ends(wanted.confidence)
     shrunken, left = shrink(np.where(enough, change, np.nan), error)
     verdict = np.where(change > 0, GAINED, LOST)

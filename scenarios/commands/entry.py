@@ -20,9 +20,9 @@ _HEEDED = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG
 """Signals that end a command, and their handlers where nobody ignores them."""
 UNREAD = 141
 """Exit status where nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
-_GARBAGE = (50_000, 10, 10)
+GARBAGE = (50_000, 10, 10)
 """New objects beyond which Python looks for cycles among them. Libraries load half a million objects that are never
-garbage; with the usual 700 a command spends a tenth of its time looking through them."""
+garbage; with the usual 700 a command spends up to a tenth of its time looking through them."""
 _came = list[int]()
 """Signals that came while a command was at work."""
 
@@ -96,7 +96,7 @@ def main() -> None:
     process at once. Otherwise whatever is being imported could turn it into an error of its own. Where interrupts are
     ignored, as in the background, they stay so.
     """
-    gc.set_threshold(*_GARBAGE)
+    gc.set_threshold(*GARBAGE)
     heeded = [number for number, handler in _HEEDED.items() if signal.getsignal(number) is handler]
     for number in heeded:
         signal.signal(number, leave)

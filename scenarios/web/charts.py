@@ -123,7 +123,7 @@ def lines(
         for name, values in series.items()
     )
     paths = tuple(" ".join(f"{dot.x},{dot.y}" for dot in line) for line in dots)
-    y_labels = tuple((_height(part), f"{part * most:.3g}") for part in (0.0, 0.5, 1.0))
+    y_labels = tuple((_height(part), f"{part * most:.4g}") for part in (0.0, 0.5, 1.0))
     return Lines(
         _WIDTH, _HEIGHT + _BOTTOM, tuple(series), dots, paths, _x_labels(list(map(text, days)), pitch), y_labels
     )

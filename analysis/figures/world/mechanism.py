@@ -78,7 +78,9 @@ def measure_mechanism(jobs: pd.DataFrame, stall_threshold: float) -> pd.DataFram
 
 
 def _strata(stall: Floats) -> Ints:
-    return np.argsort(np.argsort(stall, kind="stable"), kind="stable").astype(np.int64) * STRATA // len(stall)
+    from scipy.stats import rankdata
+
+    return (rankdata(stall, method="ordinal") - 1).astype(np.int64) * STRATA // len(stall)
 
 
 def _within(gain: Floats, capped: Floats, stall: Floats) -> Statistic:

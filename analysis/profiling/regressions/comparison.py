@@ -22,7 +22,7 @@ from analysis.profiling.regressions.cells import CostCells, cost_cells
 from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
-from analysis.statistics import NotEnoughDataError, false_discoveries
+from analysis.statistics import NotEnoughDataError, adjusted_p_values
 from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 
@@ -80,7 +80,7 @@ def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:
     adjustment : how
     """
     if adjustment != "holm":
-        return false_discoveries(p_values, adjustment)
+        return adjusted_p_values(p_values, adjustment)
     order = np.argsort(p_values, kind="stable")
     steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     values = np.empty(len(p_values))

@@ -108,3 +108,9 @@ def test_an_output_that_nobody_reads_or_that_has_no_room_is_no_answer(command, l
 )
 def test_a_query_that_begins_with_a_comment_is_no_option(text, comment):
     assert entry._is_comment(text) is comment
+
+
+def test_a_command_looks_for_garbage_seldom():
+    code = "import gc, sys; from scenarios.commands.entry import GARBAGE, main; sys.argv = ['wsc', '--version']\n"
+    code += "try:\n    main()\nexcept SystemExit:\n    sys.exit(gc.get_threshold() != GARBAGE)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)

@@ -1,5 +1,6 @@
 """Work in several processes: all of it is done once, in its own process, and errors come back."""
 
+import gc
 import math
 import multiprocessing
 import os
@@ -34,6 +35,15 @@ def test_every_item_is_done_once_by_other_processes_of_one_thread_each(monkeypat
     assert list(spread(os.getenv, ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"], workers=2)) == ["1", "1"]
     assert sorted(spread(math.factorial, [3, 4, 5], workers=2)) == [6, 24, 120]
     assert os.environ["OMP_NUM_THREADS"] == "7"
+
+
+def test_processes_look_for_garbage_as_seldom_as_the_one_that_starts_them():
+    usual = gc.get_threshold()
+    gc.set_threshold(12_345, 6, 7)
+    try:
+        assert list(spread(eval, ["__import__('gc').get_threshold()"] * 2, workers=2)) == [(12_345, 6, 7)] * 2
+    finally:
+        gc.set_threshold(*usual)
 
 
 def test_one_worker_is_this_process():

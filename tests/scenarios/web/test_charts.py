@@ -26,3 +26,8 @@ def test_no_point_of_a_line_is_cut_off():
     assert all(radius <= dot.y <= chart.height - radius for dot in chart.dots[0])
     low, middle, high = (dot.y for dot in chart.dots[0])
     assert (low - middle) / (low - high) == pytest.approx(0.25, abs=1e-3)
+
+
+@pytest.mark.parametrize(("values", "labels"), [([2.1, 2.3], ["0", "1.25", "2.5"]), ([112.0, 3.0], ["0", "75", "150"])])
+def test_an_axis_ends_at_a_round_number_and_its_middle_is_written_whole(values, labels):
+    assert [label for _, label in lines([0, 1], {"x": values}).y_labels] == labels
