@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from analysis.occupancy.logs.log import in_seconds
-from analysis.statistics import normal_quantile, student_quantile
 from models.arrays import Floats, Ints
 
 LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
@@ -238,7 +238,7 @@ def _band(drawn_s: Floats, value_s: float, confidence: float, freedom: float) ->
     logs = np.log(drawn_s)
     apart = np.quantile(logs[:half] - logs[half : 2 * half], [(1 - confidence) / 2, (1 + confidence) / 2])
     tail = (1 + confidence) / 2
-    wider = float(student_quantile(tail, freedom) / normal_quantile(tail))
+    wider = float(stdtrit(freedom, tail) / ndtri(tail))
     reach = wider * float(max(-apart[0], apart[1]))
     return value_s * float(np.exp(-reach)), value_s * float(np.exp(reach))
 

@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import chdtrc, gammaincinv
 
 from analysis.occupancy.curve import curve, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.logs.log import Cleaned, counted
-from analysis.statistics import chi2_quantile, chi2_tail, normal_quantile, normal_tail
+from analysis.statistics import normal_quantile, normal_tail
 from models.arrays import Bools, Floats, Ints
 
 CLEAR = float(np.log(100.0))
@@ -94,8 +95,8 @@ def rates(arrival_s: Floats, departure_s: Floats, *, mean_demand_s: float | None
     completions = np.bincount(events.present[events.job < 0] + 1, minlength=peak + 1)[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(time_s > 0, completions / time_s, np.nan)
-        low = np.where(completions > 0, chi2_quantile(0.025, 2 * completions), 0.0) / 2 / time_s
-        high = chi2_quantile(0.975, 2 * completions + 2) / 2 / time_s
+        low = np.where(completions > 0, gammaincinv(completions, 0.025), 0.0) / time_s
+        high = gammaincinv(completions + 1, 0.975) / time_s
     return pd.DataFrame(
         {
             "jobs": np.arange(1, peak + 1),
@@ -210,7 +211,7 @@ def _misfit(measured: Floats, expected: Floats) -> float:
     known = expected > 5
     ratio = np.log(np.maximum(measured[known], 1e-9) / expected[known])
     deviance = 2 * float((measured[known] * ratio - measured[known] + expected[known]).sum())
-    chance = chi2_tail(deviance, max(1, int(known.sum()) - 1)) >= 0.001
+    chance = chdtrc(max(1, int(known.sum()) - 1), max(deviance, 0.0)) >= 0.001
     return 0.0 if chance else float(np.abs(measured[known] - expected[known]).sum() / measured.sum())
 
 
