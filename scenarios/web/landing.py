@@ -86,7 +86,7 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
     fleet = visits_of_fleet(site.database)
     event = site.events[0] if site.events else "cycles"
     query = replace(site.default(), event=event)
-    events, samples = _events(site)
+    events, samples, values = _events(site)
     words = event_name(event)
     parting = _parting(site, query)
     tops = tuple(
@@ -95,17 +95,16 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
         )
         for by in parting
     )
-    _, value = site.database.total(query)
     view = HomeView(
         sentence=_sentence(fleet, samples, len(site.events), site.database.origin_s),
         facts=facts(site),
         event=words,
-        says=f"{event_quantity(value, event, unit_of(site, event))} in the fleet",
+        says=f"{event_quantity(values.get(event, 0), event, unit_of(site, event))} in the fleet",
         tops=tops,
         counted=events,
         alarming=alarming(site),
         changes="/changes" if first_and_last_day(site, query)["a"] else "",
-        course=timeline(site, PageQuery(replace(query, by=parting[:1]))),
+        course=timeline(site, PageQuery(replace(query, by=parting[:1]), top=_HOME_ROWS)),
         scenario=site.scenario,
     )
     return WebPage("home.html", "Fleet profile", view)
@@ -113,7 +112,8 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
 
 def _parting(site: ProfileSite, query: Query) -> tuple[str, ...]:
     """Return the two dimensions that the first page shows: those with one value alone say nothing."""
-    several = (name for name in _DIMENSIONS if len(site.database.query(replace(query, by=(name,)), 2)) > 1)
+    rows = ((name, site.database.query(replace(query, by=(name,)), _HOME_ROWS)) for name in _DIMENSIONS)
+    several = (name for name, values in rows if len(values) > 1)
     return tuple(itertools.islice(several, _TABLES)) or _DIMENSIONS[1:2]
 
 
@@ -204,13 +204,14 @@ def _sentence(fleet: pd.DataFrame, samples: int, events: int, origin_s: float | 
     )
 
 
-def _events(site: ProfileSite) -> tuple[Table, int]:
-    """Return every event with its samples, what they stand for, and how much of it has no symbol; and all samples."""
-    rows = []
+def _events(site: ProfileSite) -> tuple[Table, int, dict[str, int]]:
+    """Return every event with its samples, value and share without symbols; all samples; and the values."""
+    rows, values = [], dict[str, int]()
     samples = 0
     for event in site.events:
         parts = site.database.query(replace(site.default(("symbolised",)), event=event))
-        value, own = sum(map(int, parts["value"])), sum(map(int, parts["samples"]))
+        values[event] = value = sum(map(int, parts["value"]))
+        own = sum(map(int, parts["samples"]))
         hidden = sum(float(share) for ok, share in zip(parts["symbolised"], parts["share"], strict=True) if not ok)
         amount = event_quantity(value, event, unit_of(site, event))
         rows.append((event, own, amount, hidden if len(parts) else math.nan))
@@ -220,4 +221,4 @@ def _events(site: ProfileSite) -> tuple[Table, int]:
     def to_query(row: Row) -> str:
         return PageQuery(replace(site.default(), event=str(row["event"]))).url("/query")
 
-    return of_frame(table, "Events", {"event": to_query}), samples
+    return of_frame(table, "Events", {"event": to_query}), samples, values

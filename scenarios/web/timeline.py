@@ -81,7 +81,7 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
     if _APART & set(query.by) or not len(starts) or starts["start_s"].min() == starts["start_s"].max():
         return None
     whole = replace(query, since_s=None, until_s=None)
-    top = site.database.query(query, _SERIES)
+    top = site.database.query(query, max(request.top, _SERIES)).head(_SERIES)  # as a table beside it asks
     if not len(top):
         return None
     names = [" · ".join(map(str, row)) for row in top[list(query.by)].itertuples(index=False, name=None)]
