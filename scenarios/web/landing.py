@@ -104,7 +104,7 @@ def home(site: ProfileSite, pairs: Pairs) -> WebPage:
         counted=events,
         alarming=alarming(site),
         changes="/changes" if first_and_last_day(site, query)["a"] else "",
-        course=timeline(site, PageQuery(replace(query, by=parting[:1]), top=_HOME_ROWS)),
+        course=timeline(site, PageQuery(replace(query, by=parting[:1])), rows=_HOME_ROWS),
         scenario=site.scenario,
     )
     return WebPage("home.html", "Fleet profile", view)

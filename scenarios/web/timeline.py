@@ -67,7 +67,9 @@ class SharesOverTime:
     table: Table
 
 
-def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> SharesOverTime | None:
+def timeline(
+    site: ProfileSite, request: PageQuery, path: str = "/query", rows: int | None = None
+) -> SharesOverTime | None:
     """Return the course of the largest keys of a query; none if it has no course.
 
     Parameters
@@ -75,13 +77,14 @@ def timeline(site: ProfileSite, request: PageQuery, path: str = "/query") -> Sha
     site : asked
     request : whose largest keys, within its times; the course is over all times
     path : page that the times are chosen for
+    rows : of the table beside it, which asks the same question; as many as the request has if not said
     """
     query = request.query
     starts = visits_of_fleet(site.database)[[CLUSTER, "start_s"]]
     if _APART & set(query.by) or not len(starts) or starts["start_s"].min() == starts["start_s"].max():
         return None
     whole = replace(query, since_s=None, until_s=None)
-    top = site.database.query(query, max(request.top, _SERIES)).head(_SERIES)  # as a table beside it asks
+    top = site.database.query(query, max(rows or request.top, _SERIES)).head(_SERIES)
     if not len(top):
         return None
     names = [" · ".join(map(str, row)) for row in top[list(query.by)].itertuples(index=False, name=None)]

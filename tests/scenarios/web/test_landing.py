@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
@@ -87,3 +88,14 @@ def test_a_profile_of_one_day_says_so(pages, monkeypatch):
     assert answer.status == 400
     assert "one day alone" in words(harmless(answer))
     assert "The profile has one day alone" in words(harmless(ask(pages, "/")))
+
+
+def test_times_chosen_on_the_first_page_lead_to_whole_tables_and_no_question_is_asked_twice(small_profile, monkeypatch):
+    asked, summed = [], Database._sums
+    monkeypatch.setattr(Database, "_sums", lambda self, *asking: asked.append(asking[1]) or summed(self, *asking))
+    page = harmless(ask(application(small_profile), "/"))
+    chosen = [address for address in page.all("a", "href") if "since=" in address or "since%3D" in address]
+    assert chosen
+    assert not [address for address in chosen if "top=8" in address]
+    whole = [query for query in asked if query.by in {("application",), ("function",)}]
+    assert len(whole) == len(set(whole)) == 2
