@@ -2,9 +2,10 @@
 
     python -m tests.helpers.fuzzed_profiles [FILE ...] [--minutes 10] [--seed 1]
 
-Every format in turn, or the files given. What can be read is imported as `wsc profile import` does it: the totals of
-its tables must be those of the file, and one in 47 is opened as a database. Anything else is a crash: it is printed,
-its file is kept, and the status is 1. So is a peak beyond 500 MB.
+Every format in turn that needs no other program, or the files given. What can be read is imported as `wsc profile
+import` does it: the totals of its tables must be those of the file, and one in 47 is opened as a database. Anything
+else is a crash: it is printed, its file is kept in the working directory, and the status is 1. So is a peak beyond
+500 MB.
 """
 
 import argparse
