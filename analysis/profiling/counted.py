@@ -65,10 +65,12 @@ class CountedSamples:
     """Samples by process and by place; sums are exact up to 2**53."""
 
     keys: pd.DataFrame
-    """(K,) the query's dimensions of processes, `samples`, and `scale`: events that a count of one stands for; in order
-    of dimensions and scale."""
+    """(K,) the query's dimensions of processes, `samples`, `value`, and `scale`: events that a count of one stands for;
+    in order of dimensions and scale."""
     places: pd.DataFrame
     """(L,) the query's dimensions of locations, in order."""
+    present: Bools
+    """(L,) whether a place has events."""
     parts: int
     samples: int
     """Samples in all."""
@@ -155,16 +157,17 @@ def count_samples(
     kind = np.int64 if not counts.taken and counts.rows * counts.most <= _WORD else np.float64
     part, totals, shelf = part_of(keys).astype(np.int32), np.zeros((len(amounts), len(keys))), Shelf()
     parts = int(part.max(initial=-1)) + 1
-    rows = batches(files, query.event, *numberings, amounts)
-    put = tuple(_put_away(shelf, part, parts, _reduced(rows, numberings, totals, len(places), kind)))
+    rows, present = batches(files, query.event, *numberings, amounts), np.zeros(len(places), dtype=np.bool_)
+    put = tuple(_put_away(shelf, part, parts, _reduced(rows, numberings, (totals, present), kind)))
     without = totals[-1, ~keys["rated"].to_numpy(np.bool_)].sum()
     if without:
         raise unrated(query.event, int(without))
-    if max(totals[-1].sum(), totals[0] @ keys["scale"].to_numpy(np.float64)) > MOST_VALUE:
+    value = totals[0] * keys["scale"].to_numpy(np.float64)
+    if max(totals[-1].sum(), value.sum()) > MOST_VALUE:
         raise ProfileError(f"samples: sum of {query.event} is beyond 1e37")
-    keys = keys.drop(columns="rated").assign(samples=totals[-1])
+    keys = keys.drop(columns="rated").assign(samples=totals[-1], value=value)
     give_back_memory()
-    return CountedSamples(keys, places, parts, int(totals[-1].sum()), put, shelf)
+    return CountedSamples(keys, places, present, parts, int(totals[-1].sum()), put, shelf)
 
 
 def _keys(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> tuple[tuple[Ints, AnyInts], pd.DataFrame]:
@@ -224,12 +227,12 @@ def _rising(first: AnyInts, second: AnyInts) -> bool:
 def _reduced(
     rows: Iterable[SampleBatch],
     numberings: tuple[Numbering, Numbering],
-    totals: Floats,
-    places: int,
+    sums_of: tuple[Floats, Bools],
     kind: type[np.int64 | np.float64],
 ) -> Iterator[_Reduced]:
     """Yield keys, places and amounts of rows, those of a key that follow each other added up by place."""
-    where = np.full(places, -1, dtype=np.int64)
+    totals, present = sums_of
+    where = np.full(len(present), -1, dtype=np.int64)
     numbered = numberings[0].places, numberings[1].places
     for batch in rows:
         size = len(batch.process)
@@ -237,7 +240,7 @@ def _reduced(
         for column, amounts in enumerate(batch.amounts):
             sums[column] = amounts
         samples = _fixed(batch.process), _fixed(batch.location)
-        left = _add_runs(samples, numbered, (key, place), sums, (where, totals))
+        left = _add_runs(samples, numbered, (key, place), sums, (where, totals, present))
         yield key[:left].copy(), place[:left].copy(), _narrow(sums[:, :left])
 
 
@@ -275,13 +278,28 @@ def _put_away(shelf: Shelf, part: AnyInts, parts: int, entries: Iterator[_Reduce
 
 def _in_parts(shelf: Shelf, part: AnyInts, parts: int, pending: list[_Reduced]) -> _PutAway:
     """Put entries away in order of their parts."""
-    key, place = (np.concatenate([some[at] for some in pending]) for at in (0, 1))
-    amounts = np.concatenate([some[2] for some in pending], axis=1)
-    own = part[key]
-    order = ordered(own, np.arange(len(own), dtype=np.int32))
-    first = np.append(0, np.cumsum(np.bincount(own, minlength=parts)))
-    columns = (key, place, *amounts)
-    return _PutAway(first, tuple(shelf.put(column[order]) for column in columns))
+    count = sum(np.bincount(part[key], minlength=parts) for key, _, _ in pending)
+    first = np.append(0, np.cumsum(count)).astype(np.int64)
+    key, place = np.empty((2, int(first[-1])), dtype=np.int32)
+    kind = np.result_type(*(amounts for _, _, amounts in pending))
+    sums, begin = np.empty((len(pending[0][2]), len(key)), dtype=kind), first.copy()
+    for some in pending:
+        _by_part(part, some, begin, (key, place, sums))
+    return _PutAway(first, tuple(shelf.put(column) for column in (key, place, *sums)))
+
+
+@njit(nogil=True, borrows=True)
+def _by_part(part: AnyInts, entries: _Reduced, begin: Ints, into: _Reduced) -> None:
+    """Copy entries to where those of their parts begin, which is moved on."""
+    keys, places, amounts = entries
+    key, place, sums = into
+    for row in range(len(keys)):
+        own = part[keys[row]]
+        at = begin[own]
+        begin[own] = at + 1
+        key[at], place[at] = keys[row], places[row]
+        for column in range(len(amounts)):
+            sums[column, at] = amounts[column, row]
 
 
 @njit(nogil=True, borrows=True)
@@ -290,7 +308,7 @@ def _add_runs(
     numbered: tuple[AnyInts, AnyInts],
     into: tuple[AnyInts, AnyInts],
     amounts: Amounts,
-    sums: tuple[Ints, Floats],
+    sums: tuple[Ints, Floats, Bools],
 ) -> int:
     """Add up rows of equal key and place, of neighbours of equal key, in place; return how many are left.
 
@@ -300,12 +318,13 @@ def _add_runs(
     numbered : keys of processes and places of locations, −1: none
     into : (n,) keys and places of what is left
     amounts : (C, n)
-    sums : (L,) of −1, as which it is left; (C, K) to which the amounts of each key are added
+    sums : (L,) of −1, as which it is left; (C, K) to which the amounts of each key are added; (L,) where is set which
+        places have events
     """
     process, location = samples
     of_process, of_location = numbered
     key, place = into
-    where, totals = sums
+    where, totals, present = sums
     left = start = 0
     for row in range(len(process)):
         by, on = process[row], location[row]
@@ -324,6 +343,7 @@ def _add_runs(
             at = where[at_place] = left
             left += 1
             key[at], place[at] = own, at_place
+        present[at_place] |= amounts[0, row] > 0
         for column in range(len(amounts)):
             amount = amounts[column, row]
             totals[column, own] += amount

@@ -16,9 +16,11 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from analysis.profiling.counted import add_equal, ordered
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded, distinct, numbered
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
+from models.code.compiled import njit
 
 _BLOCK = ("platform", "datacentre")
 """Where a function's share differs anyway."""
@@ -60,17 +62,16 @@ class SparseSamples:
         first = np.append(0, np.cumsum(np.bincount(columns[left], minlength=shape[1])))
         return cls(first.astype(np.int64), shelf.put(rows[left]), shelf.put(sums[left]), shelf)
 
-    def _between(self, part: slice) -> tuple[Ints, Ints, Floats]:
-        """Return rows, columns and samples of some functions."""
-        first, last = int(self.first[part.start]), int(self.first[part.stop])
-        column = np.repeat(np.arange(part.stop - part.start), np.diff(self.first[part.start : part.stop + 1]))
-        return self.shelf.get(self.row, first, last), column, self.shelf.get(self.samples, first, last)
+    def _between(self, part: slice) -> "_Entries":
+        """Return the entries of some functions: where each function's begin, rows, samples."""
+        first = self.first[part.start : part.stop + 1]
+        row, samples = (self.shelf.get(own, int(first[0]), int(first[-1])) for own in (self.row, self.samples))
+        return first - first[0], row, samples
 
     def dense(self, part: slice, rows: int) -> Floats:
         """Return (R, f) samples in f functions."""
-        row, column, samples = self._between(part)
         values = np.zeros((rows, part.stop - part.start))
-        values[row, column] = samples
+        _spread(self._between(part), values)
         return values
 
     def summed(self, part: slice, group: Ints, scale: Floats) -> Floats:
@@ -82,10 +83,31 @@ class SparseSamples:
         group : (R,) number of each row's group
         scale : (R,)
         """
-        row, column, samples = self._between(part)
-        groups, width = int(group.max()) + 1, part.stop - part.start
-        sums = np.bincount(group[row] * width + column, samples * scale[row], groups * width)
-        return np.asarray(sums.reshape(groups, width), dtype=np.float64)
+        sums = np.zeros((int(group.max()) + 1, part.stop - part.start))
+        _add_groups(self._between(part), group, scale, sums)
+        return sums
+
+
+_Entries = tuple[Ints, AnyInts, Floats]
+
+
+@njit(nogil=True, borrows=True)
+def _spread(entries: _Entries, into: Floats) -> None:
+    """Write the entries of f functions to (R, f) zeros."""
+    first, row, samples = entries
+    for function in range(len(first) - 1):
+        for at in range(first[function], first[function + 1]):
+            into[row[at], function] = samples[at]
+
+
+@njit(nogil=True, borrows=True)
+def _add_groups(entries: _Entries, group: Ints, scale: Floats, into: Floats) -> None:
+    """Add the entries of f functions, times the scales of their rows, to (G, f) sums of groups of rows."""
+    first, row, samples = entries
+    for function in range(len(first) - 1):
+        for at in range(first[function], first[function + 1]):
+            own = row[at]
+            into[group[own], function] += samples[at] * scale[own]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Both sides of a comparison read from databases in numbers, one application at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +12,8 @@ from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, edges, partly_named
 from analysis.profiling.regressions.comparison import CostComparison
-from analysis.profiling.shelf import Shelf, ShelfPlace, narrow
 from analysis.profiling.symbolise import UNKNOWN
-from models.arrays import Ints
+from models.arrays import Bools, Ints
 
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedEntries, CountedSamples
@@ -53,17 +52,22 @@ class ReadSide:
         return entries, samples, numbers % 2**64
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Some entries of one application on one side, put away."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """The samples of one side, as they were counted: each application is a part."""
 
-    key: ShelfPlace
-    location: ShelfPlace
-    samples: ShelfPlace
-    value: ShelfPlace | None
-    """None: each sample stands for its key's scale."""
-    present: Ints
-    """Locations that there are."""
+    samples: "CountedSamples"
+    parts: dict[str, int]
+    """Of each application that has samples."""
+    key: Ints
+    """(K,) row of each key among those of all sides, −1: none."""
+    location: Ints
+    """(L,) number of each place's function and image."""
+
+    def present(self, application: str) -> Ints:
+        """Return the numbers of an application's functions and images."""
+        entries = self.samples.raw(self.parts[application]).positive()
+        return np.unique(self.location[np.flatnonzero(np.bincount(entries.place))])
 
 
 class CostReader:
@@ -79,8 +83,7 @@ class CostReader:
 
     def __init__(self, *, told_apart: bool = False) -> None:
         self.told_apart = told_apart
-        self._shelf = Shelf()
-        self._pieces: dict[str, list[_Piece]] = {}
+        self._sides: list[_Counted] = []
         self._keys: list[pd.DataFrame] = []
         self._places: dict[tuple[str, str], int] = {}
         self._unknown: list[pd.DataFrame] = []
@@ -113,42 +116,25 @@ class CostReader:
         return self._read(database.counted(query, by_application), names, nameless, later=later)
 
     def _read(self, counted: "CountedSamples", names: Sequence[str], nameless: set[str], *, later: bool) -> ReadSide:
-        """Put away what was counted, application by application; `names` are theirs."""
+        """Keep what was counted; `names` are the parts' applications."""
         places = counted.places
         keys = counted.keys.assign(application=_programs(counted.keys["application"], nameless))
         pairs = zip(places["function"], places["image"], strict=True)
-        location = np.array([self._places.setdefault(pair, len(self._places)) for pair in pairs], dtype=np.int32)
+        location = np.array([self._places.setdefault(pair, len(self._places)) for pair in pairs], dtype=np.int64)
+        used = (keys["value"] > 0).to_numpy(np.bool_)
+        self._keys.append(keys.loc[used, [*_KEYS, "value"]].assign(later=later))
+        row = np.where(used, np.cumsum(used) - 1 + sum(map(len, self._keys[:-1])), -1)
+        here = set(self._keys[-1]["application"])
+        bare = replace(counted, keys=counted.keys[["scale"]], places=places[[]])
+        parts = {name: part for part, name in enumerate(names) if name in here}
+        self._sides.append(_Counted(bare, parts, row, location))
         marks = _Fingerprints.of(counted.keys, places) if self.told_apart else None
         lacking = places["image"].isin(places["image"][places["function"] == UNKNOWN]).to_numpy(np.bool_)
-        rows, samples, value = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0)]
-        count = sum(map(len, self._keys))
-        for part, name in enumerate(names):
+        for part in parts.values() if marks is not None or lacking.any() else ():
             entries = (counted.raw if marks is None else counted.entries)(part).positive()
-            if not len(entries.key):
-                continue
-            key = entries.key - entries.key.min()
-            here = np.flatnonzero(np.bincount(key))
-            number = np.zeros(int(here[-1]) + 1, dtype=np.int32)
-            number[here] = count + np.arange(len(here))
-            for sums, amounts in ((samples, entries.samples), (value, entries.value)):
-                sums.append(np.bincount(key, amounts)[here].astype(np.float64))
-            rows.append(here + entries.key.min())
-            self._pieces.setdefault(name, []).append(
-                _Piece(
-                    self._shelf.put(number[key]),
-                    self._shelf.put(location[entries.place]),
-                    self._shelf.put(narrow(entries.samples)),
-                    None if counted.whole else self._shelf.put(entries.value),
-                    np.flatnonzero(np.bincount(location[entries.place])),
-                )
-            )
-            count += len(here)
-            if lacking.any():
-                self._unknown.append(_unknown(entries.at(lacking[entries.place]), keys, places))
+            self._unknown.append(_unknown(entries.at(lacking[entries.place]), keys, places))
             if marks is not None:
                 marks.add(entries)
-        table = keys.iloc[np.concatenate(rows)][[*_KEYS, "scale"]]
-        self._keys.append(table.assign(samples=np.concatenate(samples), value=np.concatenate(value), later=later))
         return ReadSide(counted.samples, {} if marks is None else marks.machines())
 
     def comparison(self) -> CostComparison:
@@ -160,7 +146,6 @@ class CostReader:
             If a side has samples of one machine alone.
         """
         keys = pd.concat(self._keys, ignore_index=True)
-        scale = keys.pop("scale").to_numpy(np.float64)
         blank = [name for name in TAGS if keys[name].isin(_NONE).all()]
         keys = keys.drop(columns=blank)
         group = pd.factorize(keys["machine"])[0].astype(np.int64)
@@ -170,34 +155,41 @@ class CostReader:
         keys = keys.assign(group=group).iloc[order].reset_index(drop=True)
         applications, first = edges(keys["application"])
         unnamed = _Unnamed.of(partly_named(pd.concat((_NO_UNKNOWN, *self._unknown), ignore_index=True)), self._places)
-        present = np.zeros(len(unnamed.names), dtype=np.bool_)
-
-        for application in applications:
-            own = unnamed.functions(application)
-            for piece in self._pieces[application]:
-                present[own[piece.present]] = True
+        present = self._present(unnamed)
         sorted_names = sorted(np.flatnonzero(present).tolist(), key=lambda function: unnamed.names[function])
         rank = np.full(len(present), -1)
         rank[sorted_names] = np.arange(len(sorted_names))
+        coded = [(place[side.key], rank[unnamed.function[side.location]]) for side in self._sides]
 
         def entries(at: int) -> CostEntries:
-            own, parts = rank[unnamed.functions(applications[at])], []
-            for piece in self._pieces[applications[at]]:
-                key, location, samples = (self._shelf.get(part) for part in (piece.key, piece.location, piece.samples))
-                samples = samples.astype(np.float64)
-                value = samples * scale[key] if piece.value is None else self._shelf.get(piece.value)
-                parts.append((place[key], own[location], samples, value))
+            name, parts = applications[at], []
+            for side, (key, function) in zip(self._sides, coded, strict=True):
+                if name in side.parts:
+                    own = side.samples.raw(side.parts[name]).positive()
+                    if name in unnamed.hidden:
+                        function = rank[unnamed.functions(name)[side.location]]
+                    parts.append((key[own.key], function[own.place], own.samples, own.value))
             key, function, samples, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
             return CostEntries(key - first[at], function, samples, value)
 
         functions = pd.Index([unnamed.names[function] for function in sorted_names])
         return CostComparison.of_coded(CodedTable(keys, applications, first, entries), functions)
 
+    def _present(self, unnamed: "_Unnamed") -> Bools:
+        """Return (F,) which functions have events in some application."""
+        present = np.zeros(len(unnamed.names), dtype=np.bool_)
+        for side in self._sides:
+            if unnamed.hidden:
+                for application in side.parts:
+                    present[unnamed.functions(application)[side.present(application)]] = True
+            else:
+                present[unnamed.function[side.location[side.samples.present]]] = True
+        return present
+
 
 def _programs(application: "pd.Series[str]", nameless: set[str]) -> "pd.Series[str]":
     """Return applications; files that name no program are of one."""
-    names = application.astype(object)
-    return names.mask(names.isin(nameless), NOBODY)
+    return application.mask(application.isin(nameless), NOBODY)
 
 
 def _unknown(entries: "CountedEntries", keys: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
