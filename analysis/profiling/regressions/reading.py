@@ -163,11 +163,10 @@ class CostReader:
 
         def entries(at: int) -> CostEntries:
             name, parts = applications[at], []
-            for side, (key, function) in zip(self._sides, coded, strict=True):
+            for side, (key, named) in zip(self._sides, coded, strict=True):
                 if name in side.parts:
                     own = side.samples.raw(side.parts[name]).positive()
-                    if name in unnamed.hidden:
-                        function = rank[unnamed.functions(name)[side.location]]
+                    function = rank[unnamed.functions(name)[side.location]] if name in unnamed.hidden else named
                     parts.append((key[own.key], function[own.place], own.samples, own.value))
             key, function, samples, value = (np.concatenate(columns) for columns in zip(*parts, strict=True))
             return CostEntries(key - first[at], function, samples, value)
