@@ -14,7 +14,7 @@ PAGES = ("/query", "/diff", "/callgraph", "/flame", "/flamediff", "/source", "/r
 """Pages that restrict."""
 _OWN = ("key", "to", "rows")
 _ASKED = frozenset({"event", "by", "where", "since", "until", "top"})
-_PASSED = frozenset({"a", "b", "k", "edges", "view", "width", "focus", "find", "colour", "file", "hash"})
+_PASSED = frozenset({"a", "b", "k", "edges", "view", "width", "focus", "find", "colour", "show", "file", "hash"})
 """Parameters of these pages that say nothing of what is counted."""
 _SIDES = {"/diff": ("a", "b"), "/flamediff": ("a", "b")}
 _ROWS = 25

@@ -16,7 +16,7 @@ from scenarios.web.calls import ROOTS, StackView, functions_table, shared, to_fl
 from scenarios.web.charts import OTHER
 from scenarios.web.differences import Layout, frame_intervals, frames, functions, one_side, sides
 from scenarios.web.graph import Stack, Tree
-from scenarios.web.listing import both, marked, unit_of
+from scenarios.web.listing import beyond_chance_first, both, marked, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.repository import function_links
 from scenarios.web.site import ProfileSite, WebPage
@@ -24,6 +24,8 @@ from scenarios.web.site import ProfileSite, WebPage
 MOST_PATHS = 100_000
 """Call paths that are drawn, the greatest."""
 _MOST_ROOTS, _PLACES = 20, 6
+_MOST_LISTED = 200
+"""Functions of the table beside the drawing, by their own value or with callees, also if no frame of them is drawn."""
 VIEWS: Mapping[str, str] = {
     "icicle": "Icicle",
     "flame": "Flame",
@@ -33,7 +35,7 @@ VIEWS: Mapping[str, str] = {
 """How stacks are drawn: root on top, root below, the sampled function on top with its callers below, or around one."""
 _DRAWN = ("view", "focus")
 _COMPARED = (*_DRAWN, "width")
-_SHOWN = ("zoom", "find", "colour")
+_SHOWN = ("zoom", "find", "colour", "show")
 """What the script of the page keeps in its URL."""
 
 
@@ -136,7 +138,7 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
         intervals = frame_intervals(list(zip(trees, layouts, strict=True)), side)
     drawn = [_columns(tree, low=_end(own, 0), high=_end(own, 1)) for tree, own in zip(trees, intervals, strict=True)]
     return {"event": query.event, "view": view, "focus": focus, "lacking": lacking} | _payload(
-        site, query, trees, drawn
+        site, query, trees, drawn, listed=_MOST_LISTED
     )
 
 
@@ -160,7 +162,7 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     shares = sides(site, a, b, [])
     why = shares if isinstance(shares, str) else ""
     changes = _changes(site.database.inclusive(a), after) if isinstance(shares, str) else functions(*shares)
-    changes = changes.sort_values(["change", "function"], key=_greatest, ignore_index=True)
+    changes = beyond_chance_first(changes.sort_values(["change", "function"], key=_greatest, ignore_index=True))
     order = [name for name in ("function", "change", "low", "high", "share_a", "share_b") if name in changes]
     listed = changes[order].head(request.top)
     links = {"function": to_flame(request, "/flamediff", compared)}
@@ -274,9 +276,12 @@ def _exchanged(compared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _hidden(more: Mapping[str, str]) -> dict[str, str]:
-    """Return what a form keeps: search, colours, width, and the view unless it is that of a function in focus."""
+    """Return what a form keeps: search, colours, panes, width, and the view but that of a function in focus."""
     view = more.get("view", "")
-    fields = {"view": "" if view == "sandwich" else view, **{name: more.get(name, "") for name in ("find", "colour")}}
+    fields = {
+        "view": "" if view == "sandwich" else view,
+        **{name: more.get(name, "") for name in _SHOWN if name != "zoom"},
+    }
     return fields | {name: more[name] for name in ("width",) if name in more}
 
 
@@ -354,13 +359,17 @@ def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[
 
 
 def _payload(
-    site: ProfileSite, query: Query, trees: Sequence[Tree], drawn: Sequence[dict[str, list[object]]]
+    site: ProfileSite, query: Query, trees: Sequence[Tree], drawn: Sequence[dict[str, list[object]]], listed: int = 0
 ) -> dict[str, object]:
-    """Return what every drawing has: the whole, the functions, and the frames of each tree."""
+    """Return what every drawing has: the whole, functions drawn and so many of the largest, and frames of each tree."""
     numbers: dict[str, int] = {}
     for columns in drawn:
         columns["function"] = [numbers.setdefault(str(name), len(numbers)) for name in columns.pop("name")]
-    listed = site.database.inclusive(query).set_index("function").reindex(list(numbers), fill_value=0)
+    inclusive = site.database.inclusive(query)
+    for order in ("value", "own"):
+        for name in inclusive.sort_values(order, ascending=False, kind="stable")["function"].head(listed):
+            numbers.setdefault(str(name), len(numbers))
+    functions = inclusive.set_index("function").reindex(list(numbers), fill_value=0)
     places = [site.places.get(name, ("", "", 0)) for name in numbers]
     return {
         "unit": unit_of(site, query.event),
@@ -368,8 +377,8 @@ def _payload(
         "frames": [len(tree.names) for tree in trees],
         "functions": {
             "name": list(numbers),
-            "own": [int(value) for value in listed["own"]],
-            "value": [int(value) for value in listed["value"]],
+            "own": [int(value) for value in functions["own"]],
+            "value": [int(value) for value in functions["value"]],
             "image": [image for image, _, _ in places],
             "file": [file for _, file, _ in places],
             "line": [line for _, _, line in places],

@@ -127,9 +127,10 @@ def plain(value: object) -> object:
 
 
 def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
-    """Return two queries side by side: each key's share in A, in B, and the change, greatest first."""
+    """Return two queries side by side: each key's share in A, in B, and the change, those beyond chance first."""
     request, sides, texts = both(site, pairs, site.default())
     changes, lacking = site.difference(sides[0], sides[1])
+    changes = beyond_chance_first(changes)
     caption = f"{_title(request)}: A and B"
     order = [*request.query.by, "change", "low", "high", "share_a", "share_b", "value_a", "value_b"]
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
@@ -147,6 +148,24 @@ def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
         without=lacking,
     )
     return WebPage("diff.html", "Difference of two queries", view)
+
+
+def beyond_chance_first(changes: pd.DataFrame) -> pd.DataFrame:
+    """Return changes with the significant ones first, otherwise in the order in which they were.
+
+    Parameters
+    ----------
+    changes : the greatest first; column significant, if there are intervals
+
+    Examples
+    --------
+    >>> changes = pd.DataFrame({"function": ["f", "g"], "change": [0.2, 0.1], "significant": [False, True]})
+    >>> beyond_chance_first(changes)["function"].tolist()
+    ['g', 'f']
+    """
+    if "significant" not in changes:
+        return changes
+    return changes.sort_values("significant", ascending=False, kind="stable", ignore_index=True)
 
 
 def marked(changed: pd.DataFrame, shown: Table) -> Table:

@@ -134,12 +134,51 @@ async function flameGraph() {
   await page.waitForFunction(() => new URL(location).searchParams.get("focus") && document.querySelector(".flame").dataset.drawn === "yes");
   expect(await asked(page, "focus") === below, "/flame: s does not lead to the selected function");
   expect((await page.locator("caption").allTextContents()).includes(`Callers of ${below}`), "/flame: no table of callers");
+  await tableBeside(page);
   await page.locator(".views a", { hasText: "Inverted" }).click();
   await page.waitForFunction(() => new URL(location).searchParams.get("view") === "callers" && document.querySelector(".flame").dataset.drawn === "yes");
   expect(await frames(page) > 1, "/flame: no frames of the inverted view");
   const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("[data-act=svg]").click()]);
   expect(saved.suggestedFilename() === "flame.svg", "/flame: saves no SVG");
   await page.context().close();
+}
+
+// The table beside the graph: a row shows its function there, a frame its row here; which of them are shown is in the URL.
+async function tableBeside(page) {
+  await page.setViewportSize({ width: 1280, height: 900 });
+  for (const path of ["/flame", "/flamediff?a=day=0&b=day=1"]) {
+    await visit(page, path);
+    const table = page.locator(".functions table");
+    const [left, right] = [await page.locator(".functions .wide").boundingBox(), await page.locator(".canvas").boundingBox()];
+    expect(left.x + left.width <= right.x && left.y < right.y + right.height, `${path}: the table is not beside the graph`);
+    const pressed = () => table.locator("button[aria-pressed=true]").allTextContents();
+    await table.locator("tbody button", { hasText: "main" }).first().click();
+    expect((await pressed()).join() === "main", `${path}: the row that is chosen is not marked`);
+    expect((await page.locator(".says").textContent()).includes("main: "), `${path}: a row says nothing of its function`);
+    expect(await page.locator(".chosen strong").textContent() === "main", `${path}: a row selects no frame`);
+    await accessible(page, `${path}, a row chosen`);
+    await page.locator(".canvas").focus();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("ArrowDown");
+    const name = await page.locator(".chosen strong").textContent();
+    const listed = await table.locator("tbody button").allTextContents();
+    expect(!listed.includes(name) || (await pressed()).join() === name, `${path}: the row of the selected frame is not marked`);
+    await page.locator("[data-act=show]", { hasText: "Table" }).click();
+    expect(await asked(page, "show") === "table" && !(await page.locator(".canvas").isVisible()), `${path}: the graph is still shown`);
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector(".flame").dataset.drawn === "yes");
+    expect(!(await page.locator(".canvas").isVisible()), `${path}: the URL does not hold what is shown`);
+    await accessible(page, `${path}, the table alone`);
+    await page.locator("[data-act=show]", { hasText: "Graph" }).click();
+    expect(!(await table.isVisible()) && (await frames(page)) > 1, `${path}: the graph alone is not shown`);
+  }
+  await visit(page, "/flame");
+  const column = (at) => page.locator(`.functions tbody td:nth-child(${at})`).allTextContents();
+  await page.locator(".functions th button", { hasText: "total" }).click();
+  const totals = (await column(3)).map(parseFloat);
+  expect(totals.length > 2 && totals.every((each, at) => !at || totals[at - 1] >= each), "/flame: a heading does not sort the table");
+  await page.locator("input[type=search]").fill("memcpy");
+  expect((await column(1)).join() === "memcpy", "/flame: a search does not narrow the table");
 }
 
 // From the landing page on: what is alarming is put into it; times are chosen by dragging over a chart; tables sort and filter.

@@ -1,6 +1,6 @@
 // Runs the flame graph's script without a browser: its elements do nothing but hold what is written into them.
 // usage: node flame.mjs FRAMES.json PLACE TERM; zooms on the frame at PLACE, searches, and prints what the page says, and
-// then the lines of text in frames.
+// then the lines of text in frames; how many frames stand alone as an error.
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
@@ -11,7 +11,7 @@ const script = readFileSync(new URL("../../scenarios/web/static/flame.js", impor
 function element(own = {}) {
   const children = {};
   return new Proxy({
-    dataset: {}, style: {}, options: [{ value: "image" }, { value: "package" }], value: "image", textContent: "", width: 12,
+    dataset: {}, style: { setProperty() {} }, options: [{ value: "image" }, { value: "package" }], value: "image", textContent: "", width: 12,
     clientWidth: 1200, clientHeight: 600, scrollTop: 0, isConnected: true, listeners: {},
     addEventListener(name, action) { this.listeners[name] = action; },
     querySelector: (selector) => (children[selector] ??= element()),
@@ -35,3 +35,4 @@ for (let step = 0; step <= Number(place); step += 1) keydown({ key: "ArrowDown",
 keydown({ key: "Enter", preventDefault() {} });
 console.log(graph.querySelector(".says").textContent);
 for (const label of labels) console.log(label);
+console.error(graph.dataset.frames);

@@ -245,7 +245,7 @@
         body.append(...rows.map(([, row]) => row));
       });
     });
-    if (usual.length < LONG) return;
+    if (usual.length < LONG || "functions" in table.dataset) return;
     const place = document.createElement("div");
     place.className = "filter";
     const label = document.createElement("label");

@@ -1,6 +1,7 @@
 "use strict";
 // Flame graphs on a canvas: root on top or below, the sampled function on top, or callers above and callees below of one
-// function. What is looked at (frame, search, colours) is in the URL; view and function are the server's.
+// function. What is looked at (frame, search, colours) is in the URL; view and function are the server's. Beside the graph
+// stands a table of its functions: a row shows the frames of its function, a frame the row of its own.
 (() => {
   const LEAST_ROW = 20;
   const MOST_ROW = 72;
@@ -12,6 +13,10 @@
   const UNGROUPED = new Set(["", "no image", SEVERAL, "all others"]);
   const PAD = 4;
   const LEAST_WIDTH = 0.4;
+  const SLIVER = 2; // Pixels below which frames are not told apart.
+  const LEGIBLE = 52; // Pixels in which the beginning of a name can be read.
+  const BLOCK = 0.5; // How opaque slivers are.
+  const MOST_ROWS = 200; // Of the table.
   const SVG_WIDTH = 1200;
   const NONE = -1;
   // Hues of the groups, the largest first, neighbours far apart; then grey.
@@ -110,16 +115,20 @@
       this.chosen = place.querySelector(".chosen");
       this.search = place.querySelector("input[type=search]");
       this.colour = place.querySelector("select");
+      this.pane = place.querySelector(".functions");
       this.context = this.canvas.getContext("2d");
       this.whole = answer.value;
       this.zoomed = [NONE, NONE];
       this.selected = NONE;
       this.pointed = NONE;
       this.term = "";
+      this.named = "";
+      this.order = "own";
       this.asked = 0;
       this.row = LEAST_ROW;
       this.layOut();
       this.group();
+      this.takeTable();
       this.listen();
       this.read();
     }
@@ -171,6 +180,7 @@
         if (index !== second) this.rows[frame.row].push(index);
       });
       for (const row of this.rows) row.sort((a, b) => frames[a].left - frames[b].left);
+      this.tops = Array.from({ length: this.rows.length + 1 }, (_, row) => row * LEAST_ROW);
       this.top = frames.length ? frames[0].value : 0;
     }
 
@@ -184,7 +194,7 @@
         const sums = new Map();
         of.forEach((each, index) => sums.set(each, (sums.get(each) || 0) + own[index]));
         const largest = [...sums].sort((a, b) => b[1] - a[1]).slice(0, HUES.length);
-        this.groups[kind] = { place: new Map(largest.map(([each], index) => [each, index])), largest };
+        this.groups[kind] = { place: new Map(largest.map(([each], index) => [each, index])), largest, of };
         // A function of several images is of that of its caller; a root frame is of the image called like it.
         for (const frame of this.frames) {
           const own = functionless(frame.function) ? frame.name : of[frame.function];
@@ -220,16 +230,24 @@
       return this.term !== "" && frame.name.toLowerCase().includes(this.term);
     }
 
+    // Whether a frame stands out: a search, or a row of the table, is about it.
+    standsOut(frame) {
+      return this.named ? frame.name === this.named : this.matches(frame);
+    }
+
     // -- colours ---------------------------------------------------------------------------------------------------
 
     fill(frame) {
       const night = dark.matches;
-      if (this.matches(frame)) return night ? "hsl(295 55% 38%)" : "hsl(295 80% 82%)";
+      if (this.standsOut(frame)) return night ? "hsl(295 55% 38%)" : "hsl(295 80% 82%)";
       if (this.colour.value === "change") return this.changeColour(frame, night);
       if (frame.parent === NONE && frame.name === "all" && this.focus === NONE) return night ? "hsl(220 6% 24%)" : "hsl(220 8% 88%)";
-      const hue = this.groups[this.colour.value].place.get(frame.group[this.colour.value]);
-      const shade = (hash(frame.name) % 7) - 3;
-      return hue === undefined ? this.pale(frame.group[this.colour.value], shade) : this.hue(hue, shade);
+      return this.groupColour(frame.group[this.colour.value], (hash(frame.name) % 7) - 3);
+    }
+
+    groupColour(group, shade = 0) {
+      const hue = this.groups[this.colour.value].place.get(group);
+      return hue === undefined ? this.pale(group, shade) : this.hue(hue, shade);
     }
 
     // The groups that the legend does not name are pale, what has no group is grey.
@@ -242,11 +260,17 @@
 
     // How opaque a frame is: those above the one that is shown, and those that a search leaves out, step back.
     opacity(frame, faded) {
-      return faded || (this.term && !this.matches(frame)) ? 0.3 : 1;
+      return faded || ((this.term || this.named) && !this.standsOut(frame)) ? 0.3 : 1;
+    }
+
+    // Slivers of one group stand in its colour, others in grey, paler than frames.
+    blockColour(group) {
+      if (group === "" || this.colour.value === "change") return dark.matches ? "hsl(220 6% 24%)" : "hsl(220 8% 91%)";
+      return this.groupColour(group);
     }
 
     hue(index, shade = 0) {
-      return dark.matches ? `hsl(${HUES[index]} 42% ${26 + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
+      return dark.matches ? `hsl(${HUES[index]} 42% ${(HUES[index] > 190 ? 31 : 26) + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
     }
 
     // Grey: not beyond chance, or not tested. Red: larger than before, blue: smaller; strongest where half is change.
@@ -260,13 +284,40 @@
 
     // -- drawing ---------------------------------------------------------------------------------------------------
 
+    // Rows whose names can be read are as high as the window allows, rows of slivers as low as a line of text.
+    measure(width) {
+      const legible = this.rows.map((_, row) => {
+        let all = 0;
+        let wide = 0;
+        this.boxes(width, row, row + 1, (frame, index, x, span) => {
+          all += span;
+          if (span >= LEGIBLE) wide += span;
+        });
+        return wide > all / 4;
+      });
+      const high = legible.filter(Boolean).length;
+      const room = window.innerHeight - ROOM - LEAST_ROW * (this.rows.length - high);
+      this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, Math.floor(room / Math.max(1, high))));
+      this.tops = [0];
+      for (const each of legible) this.tops.push(this.tops.at(-1) + (each ? this.row : LEAST_ROW));
+    }
+
+    height(row) {
+      return this.tops[row + 1] - this.tops[row];
+    }
+
+    // The row at a height of the whole drawing.
+    rowAt(y) {
+      return this.tops.findLastIndex((top) => top <= y);
+    }
+
     draw() {
       const ratio = window.devicePixelRatio || 1;
-      const room = Math.floor((window.innerHeight - ROOM) / this.rows.length);
-      this.row = Math.max(LEAST_ROW, Math.min(MOST_ROW, room));
-      const total = this.rows.length * this.row + 1;
-      this.spacer.style.height = `${total}px`;
       const width = this.box.clientWidth;
+      if (!width) return;
+      this.measure(width);
+      const total = this.tops.at(-1) + 1;
+      this.spacer.style.height = `${total}px`;
       const height = Math.min(this.box.clientHeight, total);
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
@@ -284,28 +335,58 @@
       const offset = this.box.scrollTop;
       const marks = [];
       let drawn = 0;
-      this.boxes(width, Math.floor(offset / this.row), Math.ceil((offset + height) / this.row), (frame, index, x, span, faded) => {
-        const y = frame.row * this.row - offset;
+      this.blocks(width, this.rowAt(offset), this.rowAt(offset + height) + 1, (frame, index, x, span, faded) => {
+        const y = this.tops[frame.row] - offset;
+        const high = this.height(frame.row);
         drawn += 1;
         context.globalAlpha = this.opacity(frame, faded);
         context.fillStyle = this.fill(frame);
-        context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), this.row - 1);
+        context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), high - 1);
         context.fillStyle = context.globalAlpha < 1 ? faint : ink;
         context.globalAlpha = 1;
-        this.labels(frame, span).forEach((text, line, all) => context.fillText(text, x + PAD, y + this.middle(line, all.length)));
-        if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span]);
+        this.labels(frame, span).forEach((text, line, all) => context.fillText(text, x + PAD, y + this.middle(high, line, all.length)));
+        if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span, high]);
+      }, (row, x, span, group) => {
+        context.globalAlpha = BLOCK;
+        context.fillStyle = this.blockColour(group);
+        context.fillRect(x, this.tops[row] - offset + 1, span, this.height(row) - 1);
+        context.globalAlpha = 1;
       });
-      for (const [index, x, y, span] of marks) {
+      for (const [index, x, y, span, high] of marks) {
         context.strokeStyle = ink;
         context.lineWidth = index === this.selected ? 2 : 1;
-        context.strokeRect(x + 0.5, y + 1.5, Math.max(1, span - 2), this.row - 2);
+        context.strokeRect(x + 0.5, y + 1.5, Math.max(1, span - 2), high - 2);
       }
       this.place.dataset.frames = String(drawn);
       this.place.dataset.row = String(this.row);
     }
 
+    // Calls `each` with frames as `boxes` does, but `block` with row, place, width and group of neighbours that are slivers.
+    // A sliver that is selected, looked for or beyond chance is none of a block.
+    blocks(width, first, last, each, block) {
+      let run = null;
+      const end = () => {
+        if (run && run.right - run.left >= LEAST_WIDTH) block(run.row, run.left, run.right - run.left, run.group);
+        run = null;
+      };
+      this.boxes(width, first, last, (frame, index, x, span, faded) => {
+        const alone = span >= LEAST_WIDTH && (index === this.selected || index === this.pointed || this.standsOut(frame) ||
+          (frame.significant && this.colour.value === "change"));
+        if (span >= SLIVER || alone) {
+          each(frame, index, x, span, faded);
+          return;
+        }
+        if (run && (run.row !== frame.row || x > run.right + 1)) end();
+        const group = frame.group[this.colour.value] || "";
+        run = run || { row: frame.row, left: x, right: x, group };
+        run.right = Math.max(run.right, x + span);
+        if (group !== run.group) run.group = "";
+      }, 0);
+      end();
+    }
+
     // Calls `each` with the frames of some rows that are wide enough to be seen.
-    boxes(width, first, last, each) {
+    boxes(width, first, last, each, least = LEAST_WIDTH) {
       const paths = this.zoomed.map((zoomed) => this.above(zoomed));
       for (let row = Math.max(0, first); row < Math.min(last, this.rows.length); row += 1) {
         for (const index of this.rows[row]) {
@@ -314,7 +395,7 @@
           if (frame.left >= to || frame.right <= from) continue;
           const x = (Math.max(0, frame.left - from) / (to - from)) * width;
           const span = (Math.min(to, frame.right) - from) / (to - from) * width - x;
-          if (span < LEAST_WIDTH) continue;
+          if (span < least) continue;
           const zoomed = this.zoomed[frame.which];
           each(frame, index, x, span, zoomed !== NONE && zoomed !== index && paths[frame.which].has(index));
         }
@@ -326,24 +407,24 @@
       const room = Math.floor((span - 2 * PAD) / this.letter);
       if (room < 3) return [];
       const share = percent(frame.value, this.whole);
-      const most = Math.floor(this.row / LINE);
-      const name = this.named(frame.name, room, most);
+      const most = Math.floor(this.height(frame.row) / LINE);
+      const name = this.shortName(frame.name, room, most);
       if (most === 1) return `${frame.name} ${share}`.length <= room ? [`${frame.name} ${share}`] : name;
       const known = typeof frame.low === "number" ? `${percent(frame.low, 1)} to ${percent(frame.high, 1)}` : "";
       const more = [share, known, quantity(frame.value, this.answer.unit)].filter((text) => text && text.length <= room);
       return name.length ? [...name, ...more].slice(0, most) : [];
     }
 
-    // Where the middle of a line of so many is in its row.
-    middle(line, lines) {
-      return this.row / 2 + 1 + (line - (lines - 1) / 2) * LINE;
+    // Where the middle of a line of so many is in a row.
+    middle(high, line, lines) {
+      return high / 2 + 1 + (line - (lines - 1) / 2) * LINE;
     }
 
     // As much of a name as has room, in all lines but one: all, its last parts, or its beginning and end.
-    named(name, room, most) {
+    shortName(name, room, most) {
       const ways = shortened(name);
       const last = ways.at(-1).replace("…", "");
-      for (const whole of room < 5 ? [true] : [true, false]) {
+      for (const whole of room < 8 ? [true] : [true, false]) {
         for (const way of [...ways, last]) {
           const lines = wrapped(way, room, whole);
           if (lines.length && lines.length <= Math.max(1, most - 1)) return lines;
@@ -388,14 +469,25 @@
         const [own, other] = answer.width === "a" ? ["A", "B"] : ["B", "A"];
         if (answer.undrawn >= 0.0005) parts.push(`Frames with ${percent(answer.undrawn, 1, 1)} of ${other} have none in ${own}: see widths of ${other}.`);
       }
-      if (this.term) parts.push(this.matched());
+      if (this.named) parts.push(this.everywhere());
+      else if (this.term) parts.push(this.matched());
       const left = answer.frames.reduce((sum, count) => sum + count, 0) -
         answer.trees.reduce((sum, tree) => sum + tree.parent.length, 0);
-      if (!this.term && !this.difference) {
+      if (!this.term && !this.named && !this.difference) {
         const small = left > 0 ? `; ${left.toLocaleString("en")} frames are too small to be drawn` : "";
         parts.push(`In all ${quantity(this.whole, answer.unit)}${small}.`);
       }
       return parts.join(" ");
+    }
+
+    // The function of a row of the table.
+    everywhere() {
+      const { functions } = this.answer;
+      const at = functions.name.indexOf(this.named);
+      const count = this.frames.filter((frame) => frame.name === this.named && !(frame.which === 1 && frame.twin !== NONE)).length;
+      const drawn = count === 1 ? "1 frame" : `${count || "none"} of the frames`;
+      return at === NONE || !count ? `${this.named}: no frame of it is large enough to be drawn here.`
+        : `${this.named}: ${percent(functions.value[at], this.whole)} of all, in itself ${percent(functions.own[at], this.whole)}, in ${drawn} drawn.`;
     }
 
     // The drawn frames that match, and what they stand for: each sample once, by the outermost of its frames.
@@ -441,6 +533,9 @@
       this.colour.value = [...this.colour.options].some((option) => option.value === colour) ? colour : this.usual;
       this.search.value = asked.get("find") || "";
       this.find(this.search.value);
+      this.show(asked.get("show"));
+      this.carry();
+      this.list();
       this.refresh();
       if (index !== NONE) this.reveal(index);
       else if (this.answer.view === "flame") this.box.scrollTop = this.spacer.clientHeight;
@@ -456,9 +551,15 @@
       if (url.href === location.href) return;
       if (push) history.pushState({ flame: true }, "", url);
       else history.replaceState(history.state, "", url);
+      this.carry();
+    }
+
+    // Search, colours and what is shown are kept from view to view.
+    carry() {
+      const url = new URL(location);
       for (const link of this.place.querySelectorAll(".views a")) {
         const to = new URL(link.href);
-        for (const kept of ["find", "colour"]) {
+        for (const kept of ["find", "colour", "show"]) {
           if (url.searchParams.get(kept)) to.searchParams.set(kept, url.searchParams.get(kept));
           else to.searchParams.delete(kept);
         }
@@ -484,6 +585,7 @@
     }
 
     find(text) {
+      this.named = "";
       this.term = text.trim().toLowerCase();
       this.found = undefined;
       const own = ++this.asked;
@@ -512,7 +614,7 @@
     }
 
     reveal(index) {
-      const y = this.frames[index].row * this.row;
+      const y = this.tops[this.frames[index].row];
       const { scrollTop, clientHeight } = this.box;
       if (y < scrollTop + this.row) this.box.scrollTop = Math.max(0, y - this.row);
       else if (y > scrollTop + clientHeight - 3 * this.row) this.box.scrollTop = y - clientHeight + 3 * this.row;
@@ -520,6 +622,7 @@
 
     // The selected frame in words, and where to go from it.
     choose(index) {
+      this.pressRow(index === NONE ? this.named : this.frames[index].name);
       this.chosen.hidden = index === NONE;
       if (index === NONE) return;
       const frame = this.frames[index];
@@ -581,11 +684,123 @@
       }
     }
 
+    // -- table -----------------------------------------------------------------------------------------------------
+
+    // Puts the page's table of functions beside the graph. That of a difference stays as the server wrote it, but for names
+    // that lead to the graph; that of a profile is made anew of all functions, not of the largest alone.
+    takeTable() {
+      this.table = document.querySelector("table[data-functions]");
+      if (!this.table) return;
+      this.pane.append(this.table.closest(".wide"));
+      if (!this.difference) return;
+      for (const row of this.table.querySelectorAll("tbody tr")) {
+        const link = row.querySelector("td a");
+        if (!link) continue;
+        row.dataset.name = link.textContent;
+        link.replaceWith(this.button(link.textContent));
+      }
+    }
+
+    button(text, kind = "plain") {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = kind;
+      button.textContent = text;
+      return button;
+    }
+
+    // The functions with the largest values, of those that a search leaves; and the one that is selected.
+    list() {
+      if (!this.table) return;
+      if (this.difference) {
+        for (const row of this.table.querySelectorAll("tbody tr")) row.hidden = !(row.dataset.name || "").toLowerCase().includes(this.term);
+        return;
+      }
+      const { name, own, value } = this.answer.functions;
+      const all = name.map((_, at) => at).filter((at) => value[at] && name[at].toLowerCase().includes(this.term));
+      const key = { own, value }[this.order];
+      all.sort((a, b) => (key ? key[b] - key[a] : 0) || (name[a] < name[b] ? -1 : 1));
+      const listed = all.slice(0, MOST_ROWS);
+      const selected = this.selected === NONE ? NONE : this.frames[this.selected].function;
+      if (all.includes(selected) && !listed.includes(selected)) listed.push(selected);
+      const cell = (tag, text, kind) => Object.assign(document.createElement(tag), { textContent: text, className: kind });
+      const heads = [["function", "", "function"], ["own", "in the function itself", "own"], ["value", "callees included", "total"]].map(([order, title, text]) => {
+        const head = cell("th", "", order === "function" ? "" : "number");
+        head.scope = "col";
+        const button = this.button(text, "");
+        button.dataset.order = order;
+        button.title = title;
+        head.append(button);
+        if (order === this.order) head.setAttribute("aria-sort", order === "function" ? "ascending" : "descending");
+        return head;
+      });
+      const largest = [own, value].map((amounts) => listed.reduce((most, at) => Math.max(most, amounts[at]), 0));
+      const rows = listed.map((at) => {
+        const row = document.createElement("tr");
+        row.dataset.name = name[at];
+        const first = cell("td", "", "");
+        const mark = document.createElement("i");
+        mark.style.background = this.groupColour(this.groups[this.colour.value].of[at]);
+        first.append(mark, this.button(name[at]));
+        const shares = [own, value].map((amounts, column) => {
+          const share = cell("td", percent(amounts[at], this.whole), "number share");
+          share.append(cell("span", quantity(amounts[at], this.answer.unit), "amount"));
+          share.style.setProperty("--share", percent(amounts[at], largest[column]));
+          return share;
+        });
+        row.append(first, ...shares);
+        return row;
+      });
+      const caption = all.length > listed.length ? `Functions: ${listed.length} of ${all.length.toLocaleString("en")}` : "Functions";
+      this.table.querySelector("caption").textContent = caption;
+      this.table.querySelector("thead tr").replaceChildren(...heads);
+      this.table.querySelector("tbody").replaceChildren(...rows);
+    }
+
+    // Marks the row of a function, and has it in sight.
+    pressRow(name) {
+      if (!this.table) return;
+      const find = () => [...this.table.querySelectorAll("tbody tr")].find((row) => row.dataset.name === name);
+      if (name && !this.difference && !find()) this.list();
+      for (const button of this.table.querySelectorAll("tbody button[aria-pressed]")) button.removeAttribute("aria-pressed");
+      const row = find();
+      if (!row || row.hidden) return;
+      row.querySelector("button").setAttribute("aria-pressed", "true");
+      const room = this.table.closest(".wide");
+      const above = row.getBoundingClientRect().top - room.getBoundingClientRect().top - 40;
+      if (above < 0 || above > room.clientHeight - 80) room.scrollTop += above - room.clientHeight / 3;
+    }
+
+    // Shows all frames of a function and selects the largest, within what is shown if it has some there.
+    name(name) {
+      const again = this.named === name;
+      this.named = again ? "" : name;
+      const own = again ? [] : this.frames.map((_, index) => index).filter((index) => this.frames[index].name === name);
+      const inside = own.filter((index) => {
+        const [from, to] = this.range(this.frames[index].which);
+        return this.frames[index].left < to && this.frames[index].right > from;
+      });
+      const largest = (inside.length ? inside : own).reduce((best, index) =>
+        (best === NONE || this.frames[index].value > this.frames[best].value ? index : best), NONE);
+      this.selected = largest;
+      if (own.length && !inside.length) this.zoom(NONE);
+      else this.refresh();
+      if (largest !== NONE) this.reveal(largest);
+    }
+
+    // Shows graph, table, or both.
+    show(what) {
+      this.place.dataset.show = ["graph", "table"].includes(what) ? what : "both";
+      for (const button of this.place.querySelectorAll("[data-act=show]")) {
+        button.setAttribute("aria-pressed", String(button.value === this.place.dataset.show));
+      }
+    }
+
     // -- pointer, keys, window ------------------------------------------------------------------------------------
 
     at(event) {
       const bounds = this.canvas.getBoundingClientRect();
-      const row = Math.floor((event.clientY - bounds.top + this.box.scrollTop) / this.row);
+      const row = this.rowAt(event.clientY - bounds.top + this.box.scrollTop);
       const x = event.clientX - bounds.left;
       let found = NONE;
       this.boxes(bounds.width, row, row + 1, (frame, index, left, span) => {
@@ -643,7 +858,8 @@
         event.preventDefault();
         this.zoom(this.selected);
       } else if (event.key === "Escape") {
-        if (this.shown !== NONE) this.zoom(NONE);
+        if (this.named) this.name(this.named);
+        else if (this.shown !== NONE) this.zoom(NONE);
         else this.select(NONE);
       } else if (event.key === "s" && this.selected !== NONE) {
         this.chosen.querySelector("a[href*='view=sandwich']")?.click();
@@ -659,11 +875,13 @@
         const index = this.at(event);
         if (index === NONE) return;
         this.selected = index;
+        this.named = "";
         this.zoom(index === this.shown ? this.frames[index].parent : index);
       });
       this.search.addEventListener("input", () => {
         this.find(this.search.value);
         this.remember("find", this.search.value.trim());
+        this.list();
         this.refresh();
       });
       this.search.addEventListener("keydown", (event) => {
@@ -679,11 +897,28 @@
       });
       this.colour.addEventListener("change", () => {
         this.remember("colour", this.colour.value === this.usual ? "" : this.colour.value);
+        this.list();
         this.refresh();
       });
       // A function that is typed is shown with callers and callees, whatever the view is now.
       document.querySelector("form.ask input[name=focus]")?.addEventListener("input", () => {
         document.querySelector("form.ask input[type=hidden][name=view]").disabled = true;
+      });
+      for (const button of this.place.querySelectorAll("[data-act=show]")) {
+        button.addEventListener("click", () => {
+          this.remember("show", button.value === "both" ? "" : button.value);
+          this.show(button.value);
+        });
+      }
+      this.pane.addEventListener("click", (event) => {
+        const head = event.target.closest("button[data-order]");
+        const row = event.target.closest("tbody tr[data-name]");
+        if (row) this.name(row.dataset.name);
+        if (!head) return;
+        this.order = head.dataset.order;
+        this.list();
+        this.pressRow(this.selected === NONE ? this.named : this.frames[this.selected].name);
+        this.pane.querySelector(`button[data-order=${this.order}]`).focus();
       });
       this.place.querySelector("[data-act=whole]").addEventListener("click", () => this.zoom(NONE));
       this.place.querySelector("[data-act=svg]").addEventListener("click", () => this.save());
@@ -696,19 +931,21 @@
       const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
       const colours = this.colour.value === "change" ? [["grown", "#e15a5a"], ["shrunk", "#5a8ce1"]]
         : this.groups[this.colour.value].largest.map(([name], index) => [name, this.hue(index)]);
-      const below = this.rows.length * this.row + 8;
+      this.measure(SVG_WIDTH);
+      const below = this.tops.at(-1) + 8;
       const height = below + 18 * Math.ceil(colours.length / 5);
       const parts = colours.map(([name, colour], index) => {
         const [x, y] = [(index % 5) * (SVG_WIDTH / 5) + PAD, below + 18 * Math.floor(index / 5)];
         return `<rect x="${x}" y="${y}" width="12" height="12" fill="${colour}"/><text x="${x + 17}" y="${y + 10}">${escaped(name)}</text>`;
       });
-      this.boxes(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span, faded) => {
+      const box = (row, x, span) => `x="${x.toFixed(1)}" y="${this.tops[row] + 1}" width="${Math.max(0.6, span).toFixed(1)}" height="${this.height(row) - 1}"`;
+      this.blocks(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span, faded) => {
         const lines = this.labels(frame, span).map((text, line, all) =>
-          `<text x="${(x + PAD).toFixed(1)}" y="${(frame.row * this.row + this.middle(line, all.length) + 4).toFixed(1)}">${escaped(text)}</text>`);
+          `<text x="${(x + PAD).toFixed(1)}" y="${(this.tops[frame.row] + this.middle(this.height(frame.row), line, all.length) + 4).toFixed(1)}">${escaped(text)}</text>`);
         const title = escaped([frame.name, ...this.describe(frame)].join("\n"));
-        parts.push(`<g><title>${title}</title><rect x="${x.toFixed(1)}" y="${frame.row * this.row + 1}" width="${Math.max(0.6, span - 1).toFixed(1)}" height="${this.row - 1}" fill="${this.fill(frame)}" fill-opacity="${this.opacity(frame, faded)}"/>` +
+        parts.push(`<g><title>${title}</title><rect ${box(frame.row, x, span - 1)} fill="${this.fill(frame)}" fill-opacity="${this.opacity(frame, faded)}"/>` +
           `${lines.join("")}</g>`);
-      });
+      }, (row, x, span, group) => parts.push(`<rect ${box(row, x, span)} fill="${this.blockColour(group)}" fill-opacity="${BLOCK}"/>`));
       const style = getComputedStyle(this.place);
       return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
         `font-family="ui-monospace, DejaVu Sans Mono, monospace" font-size="12" fill="${style.getPropertyValue("--ink").trim()}">` +
@@ -716,8 +953,10 @@
     }
 
     save() {
+      const picture = this.svg();
+      this.draw();
       const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([this.svg()], { type: "image/svg+xml" }));
+      link.href = URL.createObjectURL(new Blob([picture], { type: "image/svg+xml" }));
       link.download = "flame.svg";
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);

@@ -60,3 +60,20 @@ def test_names_that_begin_alike_are_told_apart_where_they_have_no_room(tmp_path)
     assert "|unint…ends|6.50%|" in labels
     assert "|scanobject|6.50%|" in labels
     assert "|compr…op.0|6.50%|" in labels
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_slivers_stand_in_a_block_unless_a_search_is_about_them(tmp_path):
+    """Of 1,200 pixels, one frame has 400, and 800 have one each: the first is drawn, the second are with a search."""
+    names = ["all", "wide", *["sliver"] * 800]
+    count = len(names)
+    tree = {"parent": [-1, *[0] * (count - 1)], "function": [0, 1, *[2] * 800], "value": [1200, 400, *[1] * 800]}
+    tree["own"] = [0, *tree["value"][1:]]
+    functions = {"name": ["all", "wide", "sliver"], "value": [0, 400, 800], "own": [0, 400, 800], "line": [0] * 3}
+    functions |= {"image": ["a"] * 3, "file": [""] * 3}
+    answer = {"view": "icicle", "focus": "", "unit": "nanoseconds", "value": 1200, "frames": [count]}
+    (tmp_path / "frames.json").write_text(json.dumps(answer | {"functions": functions, "trees": [tree]}))
+    for term, drawn in (("none", 2), ("sliver", 802)):
+        command = ["node", SCRIPT, tmp_path / "frames.json", "0", term]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert int(ran.stderr) == drawn

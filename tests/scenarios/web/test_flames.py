@@ -101,11 +101,11 @@ def test_a_view_that_is_none_is_refused(pages, asked, status, says):
 
 def test_another_question_keeps_view_search_and_colours(pages):
     for path in ("/flame?", f"/flamediff?{SIDES}&width=a&"):
-        page = harmless(ask(pages, f"{path}view=callers&find=mem&colour=package"))
+        page = harmless(ask(pages, f"{path}view=callers&find=mem&colour=package&show=table"))
         fields = [attributes for tag, attributes in page.tags if tag == "input" and attributes.get("type") == "hidden"]
         kept = {field["name"]: field["value"] for field in fields}
         more = {"width": "a"} if "width" in path else {}
-        assert kept == {"view": "callers", "find": "mem", "colour": "package"} | more
+        assert kept == {"view": "callers", "find": "mem", "colour": "package", "show": "table"} | more
     page = harmless(ask(pages, "/flame?view=sandwich&focus=deflate"))
     assert {"type": "hidden", "name": "view", "value": ""} in [attributes for _, attributes in page.tags]
 
@@ -226,3 +226,15 @@ def test_a_flame_graph_asks_for_its_stacks_once(pages, monkeypatch):
         monkeypatch.setattr(Database, name, counted)
     assert ask(pages, "/flame.json").status == 200
     assert [query.by for query in asked] == [("application",), ("application", "visit")]
+
+
+def test_the_largest_functions_are_listed_though_no_frame_of_them_is_drawn(pages, monkeypatch):
+    functions = ask(pages, "/flame.json").json()["functions"]
+    monkeypatch.setattr(Tree, "largest", lambda tree: [0])
+    assert ask(pages, "/flame.json").json()["trees"][0]["parent"] == [-1]
+    listed = ask(pages, "/flame.json").json()["functions"]
+    assert (
+        dict(zip(listed["name"], listed["own"], strict=True)).items()
+        <= dict(zip(functions["name"], functions["own"], strict=True)).items()
+    )
+    assert {*FUNCTIONS} & {*functions["name"]} <= {*listed["name"]}

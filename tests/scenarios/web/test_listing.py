@@ -1,5 +1,6 @@
 from urllib.parse import parse_qsl, urlsplit
 
+import pandas as pd
 import pytest
 
 from tests.helpers.web_pages import ask, expected, harmless
@@ -50,3 +51,17 @@ def test_a_difference_begins_with_the_last_day_against_the_first(pages, url, a, 
 def test_a_difference_that_nobody_asked_for_is_that_of_its_days(pages):
     page, asked = (harmless(ask(pages, url)) for url in ("/diff", "/diff?a=day=0&b=day=3"))
     assert page.said == asked.said
+
+
+def test_changes_beyond_chance_come_first(pages, monkeypatch):
+    """A change that chance can make is no reason to be above a smaller one that chance cannot."""
+    by = [f"f{number}" for number in range(4)]
+    changes = pd.DataFrame({"application": by, "change": [0.4, -0.3, 0.2, 0.1], "low": 0.0, "high": 0.0})
+    changes = changes.assign(significant=[False, True, False, True], share_a=0.0, share_b=0.0, value_a=0, value_b=0)
+    monkeypatch.setattr("scenarios.web.site.difference", lambda *_: (changes, ""))
+    page = ask(pages, "/diff?by=application&a=platform=old&b=platform=new").text
+    assert [page.index(f">{name}<") for name in ("f1", "f3", "f0", "f2")] == sorted(
+        page.index(f">{name}<") for name in by
+    )
+    assert page.index('"number shrunk"') < page.index('"number grown"') < page.index(">f0<")
+    assert "These come first" in page
