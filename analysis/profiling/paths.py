@@ -8,8 +8,10 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling import frames
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.sums import Sums, column, quoted, shares, summed
 from analysis.profiling.views import row
+from models.arrays import Ints
 
 ROOT = "[root]"
 """The caller of what nothing called."""
@@ -194,7 +196,7 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
         The dimensions, `path` (tuple of names of functions, the outermost first), `number` (of the path), `value`.
     """
     names = _code_functions(cursor)
-    first = [(part.stack, frames.same_paths(part, len(names))) for part in frames.read_by_leaf(cursor)]
+    first = list(_same_paths(cursor, len(names)))
     stack = np.concatenate([pair[0] for pair in first]) if first else np.empty(0, np.int64)
     path = np.concatenate([pair[1] for pair in first]) if first else np.empty(0, np.int64)
     cursor.register("equal", pa.table({"stack": stack, "path": path}))
@@ -293,9 +295,17 @@ def _apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, item: pd.Series) -> tu
 
 def _equal(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:
     """Yield the sums of stacks with equal paths by the first of them, part by part."""
+    for stack, path in _same_paths(cursor, codes):
+        place = weights.places(stack)
+        yield frames.once_per_stack(place[place >= 0], path[place >= 0], weights)
+
+
+def _same_paths(cursor: duckdb.DuckDBPyConnection, codes: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the stacks, and the first of those with an equal path, part by part."""
     for part in frames.read_by_leaf(cursor):
-        place = weights.places(part.stack)
-        yield frames.once_per_stack(place[place >= 0], frames.same_paths(part, codes)[place >= 0], weights)
+        yield part.stack, frames.same_paths(part, codes)
+        del part  # before the next is read
+        give_back_memory()
 
 
 def _reached(

@@ -1,6 +1,7 @@
 """A profile as a file for other tools: pprof, folded stacks, speedscope; and the rows of a query as CSV."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.folded import write_folded
@@ -47,9 +48,8 @@ def speedscope(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     request = read(pairs, site.default(ROOTS, stacks=True))
     query = replace(request.query, by=ROOTS)
     rows = site.database.apart(query, _MOST_PATHS, greatest=True)
-    stacks = (
-        [Frame(str(name)) for name in (root, *path)] for root, path in zip(rows[ROOTS[0]], rows["path"], strict=True)
-    )
+    frame = cache(Frame)
+    stacks = ([*map(frame, (str(root), *path))] for root, path in zip(rows[ROOTS[0]], rows["path"], strict=True))
     weights = [int(value) for value in rows["value"]]
     unit = site.database.units().get(query.event, "")
     written = write_speedscope(f"{site.name}: {query.event}", unit, stacks, weights)
