@@ -54,9 +54,29 @@ _CONVERTERS = (
     (b"PK\x03\x04", "packed by zip", "unzip FILE"),
     (b"go 1.", "a trace of Go", "go tool trace -pprof=sync FILE > FILE.pb"),
     (b"Flat profile:", "of gprof", "gprof2dot; pprof and folded stacks are read"),
+    (b"desc: ", "of massif", "ms_print or massif-visualizer show it; heap profiles of pprof are read"),
+    (b"memray\x00", "of memray", "memray flamegraph or memray stats show it; folded stacks are read"),
+    (
+        b"\x04\x22\x4d\x18",
+        "packed by lz4, as memray's are",
+        "lz4 -d FILE; memray flamegraph or memray stats show those",
+    ),
+    (b"SQLite format 3\x00", "a database, as of nsys export", "nsys stats lists it; folded stacks and pprof are read"),
     (b"Analysis of sampling", "of macOS's sample", "stackcollapse-sample.awk FILE > FILE.folded (FlameGraph)"),
 )
 """How files of other formats begin, what they are, and what converts them."""
+_MARKED = (
+    (b"<trace-query-result", "of Instruments", "inferno-collapse-xctrace FILE > FILE.folded"),
+    (b"<svg", "a picture", "the folded stacks that it was drawn from are read"),
+    (b"<html", "a page", "the profile that it shows is read, if it is saved in a format of its own"),
+    (b"<?xml", "XML", "record folded stacks or pprof to import it"),
+)
+"""What is in the first kilobyte of files that begin with a tag, as above."""
+_PYINSTRUMENT = (
+    ("root_frame", "pyinstrument -r speedscope -o FILE, when it is recorded"),
+    ("frame_records", "pyinstrument --load FILE -r speedscope -o FILE.json"),
+)
+"""A key of JSON of pyinstrument, and what makes speedscope's of it."""
 _KNOWN = (
     "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, JFR, gperftools, speedscope, "
     "cpuprofile or Firefox"
@@ -239,6 +259,10 @@ def _refuse_others(data: bytes, name: str) -> None:
     for begin, what, converter in _CONVERTERS:
         if data.startswith(begin):
             raise refusal(name, "file", f"is {what}, which is not read: {converter}", data[:16].hex())
+    head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for mark, what, converter in _MARKED if head.startswith(b"<") else ():
+        if mark in head:
+            raise refusal(name, "file", f"is {what}, which is not read: {converter}", mark.decode())
 
 
 def _of_json(data: bytes, name: str) -> ForeignProfile:
@@ -250,6 +274,9 @@ def _of_json(data: bytes, name: str) -> ForeignProfile:
     if "traceEvents" in content:
         convert = "open it in Chrome's developer tools (Performance) and save the CPU profile, or use speedscope"
         raise refusal(name, "file", f"is a trace of events, not a profile: {convert}", "traceEvents")
+    for key, convert in _PYINSTRUMENT:
+        if key in content:
+            raise refusal(name, "file", f"is of pyinstrument, which is not read: {convert}", key)
     keys = ", ".join(list(content)[:8])
     raise refusal(name, "file", f"should be JSON of {_JSON_FORMATS}", f"an object with {keys}")
 
