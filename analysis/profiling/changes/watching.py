@@ -218,7 +218,7 @@ def _part_of_home(series: CountSeries, row: int) -> float:
     cells = samples.sum(axis=1)
     application = series.strata["application"].to_numpy(object)
     own = application == application[strata[int(np.argmax(cells))]]
-    return float(cells[own].sum() / max(float(series.exposure[own].sum()), 1.0))
+    return float(cells[own[strata]].sum() / max(float(series.exposure[own].sum()), 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

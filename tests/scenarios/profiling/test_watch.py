@@ -10,6 +10,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.profiling.changes.detection import WatchCriteria
+from analysis.profiling.formats.foreign import Frame, Measure
+from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
@@ -17,6 +19,7 @@ from scenarios.profiling.watch import WatchedTime, watch
 from scenarios.views.terminal import dumps, show
 from tests.helpers import small_profile
 from tests.helpers.drawn_profiles import GROWN, write
+from tests.helpers.foreign_profiles import profile_of
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,22 @@ def test_a_function_that_grew_is_told_once_with_its_callers(grown):
     assert change.callers == (f"mid{GROWN % 4}",)
     assert (change.since_s, change.reported_s) == (86400.0, 90000.0)
     assert "1 function became more expensive" in shown(answer)
+
+
+def test_growth_beneath_a_caller_that_one_application_of_two_has_is_told_with_it(grown, tmp_path):
+    """The watch ended with an IndexError: the caller's strata were taken for all."""
+    for file in grown.parent.glob("*.pb.gz"):
+        day, machine = (int(part) for part in file.name.removesuffix(".pb.gz").split("-"))
+        (tmp_path / f"a-{file.name}").write_bytes(file.read_bytes())
+        stacks = [((Frame("other", "b"), Frame("main", "b")), (500, 5000))]
+        other = profile_of([Measure("samples"), Measure("cpu", "nanoseconds")], stacks)
+        other = replace(other, start_s=(20_000 + day) * 86400.0 + 60.0 * machine)
+        (tmp_path / f"b-{file.name}").write_bytes(write_pprof(other))
+    import_files(
+        sorted(tmp_path.glob("*.pb.gz")), tmp_path / "two", machines=400, service_from="{}-*.pb.gz", machine_from="file"
+    )
+    (change,) = watch([tmp_path / "two"], "cpu").alarms
+    assert (change.function, change.callers) == (f"f{GROWN}", (f"mid{GROWN % 4}",))
 
 
 def test_a_caller_that_got_another_name_is_a_shift_and_hides_no_growth(tmp_path):
