@@ -375,6 +375,7 @@ def _payload(
         "unit": unit_of(site, query.event),
         "value": trees[0].after[0],
         "frames": [len(tree.names) for tree in trees],
+        "functions_in_all": len(inclusive),
         "functions": {
             "name": list(numbers),
             "own": [int(value) for value in functions["own"]],

@@ -693,7 +693,7 @@
     // -- table -----------------------------------------------------------------------------------------------------
 
     // Puts the page's table of functions beside the graph. That of a difference stays as the server wrote it, but for names
-    // that lead to the graph; that of a profile is made anew of all functions, not of the largest alone.
+    // that lead to the graph; that of a profile is made anew of the functions drawn and the largest.
     takeTable() {
       this.table = document.querySelector("table[data-functions]");
       if (!this.table) return;
@@ -757,8 +757,10 @@
         row.append(first, ...shares);
         return row;
       });
-      const caption = all.length > listed.length ? `Functions: ${listed.length} of ${all.length.toLocaleString("en")}` : "Functions";
-      this.table.querySelector("caption").textContent = caption;
+      // Functions too small to be drawn are in the number of all, not in the search.
+      const count = (this.answer.functions_in_all || all.length).toLocaleString("en");
+      const which = this.term ? "that match, the largest first" : `${listed.length.toLocaleString("en")} of ${count}`;
+      this.table.querySelector("caption").textContent = `Functions${this.term ? " " : ": "}${which}`;
       this.table.querySelector("thead tr").replaceChildren(...heads);
       this.table.querySelector("tbody").replaceChildren(...rows);
     }
