@@ -147,7 +147,7 @@ def known(fleet: WatchedFleet, counts: Floats, series: CountSeries) -> float:
     length = fleet.bins - start
     geometry = _last(series.geometry, length)
     part = np.array([[inside / (inside + before)]])
-    noise = replace(series.noise.of(np.array([row])), drift=0.0, walk=0.0)
+    noise = replace(series.noise.of(np.array([row])), drift=np.zeros(1), walk=np.zeros(1))
     dispersion = float(noise.dispersion(geometry, 0, part, part * before, HOURS)[0, 0])
     return math.copysign(math.sqrt(max(deviance, 0.0) / dispersion), observed_after - expected)
 

@@ -17,7 +17,7 @@ from scenarios.views.tables import of_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.profiling.changes.detection import DetectableGrowth, Kind, WatchCriteria
+    from analysis.profiling.changes.detection import DetectableGrowth, HiddenGrowth, Kind, WatchCriteria
     from analysis.profiling.changes.reading import WatchSpan
     from analysis.profiling.changes.series import Clock, CountSeries
     from analysis.profiling.changes.watching import WatchedSeries, WatchFinding
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SIZES, _LARGER = (0.0001, 0.001, 0.01), (0.03, 0.1, 0.3)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
+_KNOWN_TIME = "if you know when to look, `wsc profile regress --at TIME` finds smaller changes"
 FACTORS_END = 64.0
 """Largest growth that is tried."""
 
@@ -172,6 +173,8 @@ class ProfileWatch(Conclusion):
     detectable: "tuple[DetectableGrowth, ...]"
     probability: float
     """With which growth by `DetectableGrowth.factor` is found."""
+    hidden: "HiddenGrowth | None" = None
+    """What functions' drift hides; None: no drift was measured."""
     lacking: str = ""
     """Why nothing could be compared; empty: something was."""
     notes: tuple[str, ...] = ()
@@ -213,6 +216,7 @@ class ProfileWatch(Conclusion):
             "changes": [asdict(change) for change in self.changes],
             "probability": self.probability,
             "detectable": [asdict(size) for size in self.detectable],
+            "hidden": asdict(self.hidden) if self.hidden else None,
             "lacking": self.lacking,
             "notes": list(self.notes),
             **({} if self.origin_s is None else {"origin_s": self.origin_s}),
@@ -222,6 +226,7 @@ class ProfileWatch(Conclusion):
         """Return what became more expensive, what could have been found, and what else changed."""
         blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}")]
         blocks += [] if self.lacking else [Says(self.could_find())]
+        blocks += [] if self.lacking else says(self.hides(), _KNOWN_TIME)
         blocks += [_table(self.changes, self.origin_s)] if self.changes else []
         blocks += says(self.others())
         return Section("", (*blocks, *note_lines(self.notes)))
@@ -270,6 +275,19 @@ class ProfileWatch(Conclusion):
         within = "a day" if self.width_s <= DAY_S else typed("TIME", self.width_s)
         known = f"found within {within} with {self.probability:.0%} probability: growth of a function "
         return known + ", ".join((*parts, *((missed,) if missed else ()))) + self._limit()
+
+    def hides(self) -> str:
+        """Return in words what functions' drift hides; nothing if no drift was measured."""
+        if self.hidden is None:
+            return ""
+        drifts = [f"{100.0 * drift:.2g}%" for drift in (self.hidden.least_drift, self.hidden.most_drift)]
+        growths = [f"{100.0 * (factor - 1.0):.2g}%" for factor in (self.hidden.least, self.hidden.most)]
+        drift, growth = (" to ".join(dict.fromkeys(ends)) for ends in (drifts, growths))
+        steadiest = " (least for functions of many applications)" if len(set(drifts)) > 1 else ""
+        return (
+            f"functions drift: a day differs from the days before by {drift} beyond chance{steadiest}; "
+            f"growth by less than {growth} within a day cannot be told from that"
+        )
 
     def _limit(self) -> str:
         """Return in words what a test that knows function and time would find."""
@@ -358,7 +376,7 @@ def watch_database(
     FaultsError, QueryError
         As `watch`.
     """
-    from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria
+    from analysis.profiling.changes.detection import PROBABILITY, WatchCriteria, hidden_by_drift
     from analysis.profiling.changes.reading import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
@@ -367,7 +385,7 @@ def watch_database(
 
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     events = database.events()
-    event = usual_event(events, event)
+    event = event or usual_event(events)
     faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
     faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"), database.origin_s)
     if faults:
@@ -386,6 +404,7 @@ def watch_database(
         width_s=series.clock.width_s,
         changes=tuple(change for change in changed if change.function != UNKNOWN),
         detectable=tuple(_growth(series, criteria, watched.tests)),
+        hidden=hidden_by_drift(series, criteria, watched.tests),
         probability=PROBABILITY,
         lacking=_lacking(series),
         notes=(*_without_symbols(changed, database.origin_s), *_limits(watched, event)),

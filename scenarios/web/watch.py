@@ -66,6 +66,7 @@ class AlarmingView:
     pending: bool
     verdict: str = ""
     could_find: str = ""
+    hides: str = ""
     others: str = ""
     alarms: Table | None = None
     """The clearest functions that became more expensive."""
@@ -150,6 +151,7 @@ def _alarming(site: ProfileSite, answer: ProfileWatch | None, url: str) -> Alarm
         pending=False,
         verdict=answer.verdict(),
         could_find="" if answer.lacking else answer.could_find(),
+        hides="" if answer.lacking else answer.hides(),
         others=answer.others(),
         alarms=_listed(site, answer, alarms[:_BRIEF], url, "Functions that became more expensive") if alarms else None,
         further=len(alarms[_BRIEF:]),

@@ -10,7 +10,6 @@ from scipy.special import chdtri, ndtr, ndtri
 from analysis.profiling.changes.scan import Geometry, Noise, Windows, exemplary_root, scan, screened, threshold
 from analysis.profiling.changes.segments import Segments, by_hour, partition
 from analysis.profiling.changes.series import WEEK, CountSeries
-from analysis.profiling.regressions.criteria import check_criteria
 from models.arrays import Bools, Floats, Ints
 
 Kind = Literal["growth", "improvement", "transient", "shift"]
@@ -32,13 +31,13 @@ _SEASON = 1.96
 """Root from which days of the week count as a season."""
 _SCANNED = 100_000
 """Bins of series from which on these are scanned."""
-_MOST_DRIFTING = 4_000
-"""Functions by which drift is measured."""
+_MOST_DRIFTING = 1_000
+"""Functions, the largest of half of them, by which drift is measured."""
 _DAYS_BACK = (7, 14, 21, 28, 42, 56)
 """Days before a window that it may be compared with, where functions drift: whole weeks, so that no Monday is compared
 with a Sunday alone."""
-_ROUNDS_OF_DRIFT = 4
-"""How often both its variances are fitted, each beside the other."""
+_ROUNDS_OF_DRIFT = 6
+"""How often its variances are fitted, each beside the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,6 @@ class WatchCriteria:
     """What the 95% interval of the factor must lie beyond, in either direction."""
     min_cost: float = 2e-5
     """Least cost, as a share of all events."""
-
-    def __post_init__(self) -> None:
-        check_criteria(self.false_alarms, self.min_factor, self.min_cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +265,7 @@ def changes(
 def comparable(series: CountSeries) -> bool:
     """Return whether there are samples in any window and, at the same hours, before it."""
     clock, everything = series.clock, series.everything[None]
-    noise = replace(series.noise, excess=np.zeros(1), clumps=np.zeros(1))
-    windows = scan(everything, everything, noise, series.geometry, day=clock.day, period=clock.period)
+    windows = scan(everything, everything, Noise(np.zeros(1)), series.geometry, day=clock.day, period=clock.period)
     return any(bool(np.isfinite(group.error).any()) for group in windows)
 
 
@@ -282,7 +277,7 @@ def drifting(series: CountSeries) -> CountSeries:
     """
     drift, walk = drift_of(series)
     noise = replace(series.noise, drift=drift, walk=walk)
-    if not walk or series.geometry_of is None:
+    if not walk.any() or series.geometry_of is None:
         return replace(series, noise=noise)
     days = series.clock.bins / series.clock.day
     back = np.log(np.clip(noise.days_back(series.sizes / days), 1e-300, 1e300))
@@ -291,92 +286,108 @@ def drifting(series: CountSeries) -> CountSeries:
     return replace(series, noise=noise, reach=np.append(choices[:-1], 0)[chosen].astype(np.int64) * series.clock.day)
 
 
-def drift_of(series: CountSeries) -> tuple[float, float]:
+def drift_of(series: CountSeries) -> tuple[Floats, Floats]:
     """Return variances of the logarithm of functions' shares beyond samples and machines, over the fleet.
 
-    Of the half of the functions that counts tell best, the median of the squared changes of a day against the days
-    before, and that of the longest windows, are what they should be under a normal law (an empirical null, Efron 2004):
-    a few that did change do not matter.
+    Where each application goes its own way from day to day, a function that many have in common drifts less than those
+    of one: by the chance that two of its samples are of one application (`CountSeries.concentration`). What is beyond
+    that, all have in common. Half of the squared changes of days against those before, and of the longest windows, are
+    below the median of their normal law (an empirical null, Efron 2004): a few functions that did change do not matter.
 
     Returns
     -------
-    float
+    (F,) array
         From day to day, where a day has nothing to do with others.
-    float
+    (F,) array
         Of daily steps that last: 0 in less than four days.
     """
-    clock, geometry = series.clock, series.geometry
-    if clock.day not in geometry.lengths or clock.bins < 2 * clock.day:
-        return 0.0, 0.0
-    days = _Squares.of(series, clock.day, clock.day)
-    drift, walk = days.fitted(Noise(np.zeros(1), drift=1.0), np.zeros(1)), 0.0
-    longest = max(length for length in geometry.lengths if 2 * length <= clock.bins)
-    if longest < 2 * clock.day:
-        return drift, walk
-    weeks = _Squares.of(series, longest, longest // 2)
+    clock = series.clock
+    nothing = np.zeros(len(series.functions))
+    if clock.day not in series.geometry.lengths or clock.bins < 2 * clock.day:
+        return nothing, nothing
+    shared = series.concentration()
+    longest = max(length for length in series.geometry.lengths if 2 * length <= clock.bins)
+    days = _Squares.of(series, clock.day, clock.day, shared)
+    windows = _Squares.of(series, longest, longest // 2, shared) if longest >= 2 * clock.day else None
+    own = common = walk = 0.0
     for _ in range(_ROUNDS_OF_DRIFT):
-        walk = weeks.fitted(Noise(np.zeros(1), walk=1.0), weeks.variance(Noise(np.zeros(1), drift=drift)))
-        if not walk:
-            break
-        drift = days.fitted(Noise(np.zeros(1), drift=1.0), days.variance(Noise(np.zeros(1), walk=walk)))
-    return drift, walk
+        own = days.fitted((0, common, walk))
+        common = days.fitted((own, 0, walk), 1)
+        walk = windows.fitted((own, common, 0), 2) if windows else 0.0
+    return own * shared + common, nothing + walk
 
 
 @dataclass(frozen=True, slots=True)
 class _Squares:
-    """Squared changes of windows against the days before, of all functions that tell them."""
+    """Squared changes of windows against the days before, of the functions that tell them best."""
 
     square: Floats
+    """(n,)"""
     error: Floats
-    """Variance of each by samples and machines."""
-    days: float
-    """Of the window."""
-    before: Floats
-    """Days before it."""
+    """(n,) variance of each by samples and machines."""
+    ways: Floats
+    """(3, n) variance of each by days that differ with variance 1: each application's days for themselves, all
+    together, and by steps that last."""
 
     @classmethod
-    def of(cls, series: CountSeries, length: int, step: int) -> "_Squares":
-        """Return those of windows of a length, of which each ends so many bins after the one before."""
-        clock, geometry = series.clock, series.geometry
-        at = geometry.lengths.index(length)
-        only = Geometry((length,), *(array[at : at + 1] for array in _arrays(geometry)))
-        ends = np.arange(2 * length, clock.bins + 1, step) - 1
-        size = series.sizes
-        large = np.flatnonzero(size >= np.median(size))[:_MOST_DRIFTING]
-        errors, squares = [np.zeros(0)], [np.zeros(0)]
-        for some in series.parts(large):
-            noise = replace(series.noise.of(some), drift=0.0, walk=0.0)
-            counts, expected = series.counts_and_expected(some)
-            for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
-                errors.append(windows.error[:, ends].ravel())
-                squares.append(windows.log_factor[:, ends].ravel() ** 2)
-        error, square = np.concatenate(errors), np.concatenate(squares)
-        before = np.tile((ends + 1 - length) / clock.day, len(large))
-        known = np.isfinite(error)
-        return cls(square[known], error[known] ** 2, length / clock.day, before[known])
-
-    def variance(self, noise: Noise) -> Floats:
-        """Return the variance of each by days that differ."""
-        return noise.of_days(self.days, self.before)
-
-    def fitted(self, noise: Noise, others: Floats) -> float:
-        """Return by what the variance of a noise is multiplied so that the median square is as expected.
+    def of(cls, series: CountSeries, length: int, step: int, shared: Floats) -> "_Squares":
+        """Return those of windows of a length, of which each ends so many bins after the one before.
 
         Parameters
         ----------
-        noise : whose days differ
-        others : variance of each by other reasons, beside its error
+        series : of functions
+        length, step : bins
+        shared : (F,) chance that two samples of a function are of one application
         """
-        error, middle = self.error + others, float(chdtri(1, 0.5))
-        if not len(error) or float(np.median(self.square / error)) <= middle:
+        clock, size = series.clock, series.sizes
+        half = np.flatnonzero(size >= np.median(size))
+        largest = np.sort(half[np.argsort(-size[half], kind="stable")[:_MOST_DRIFTING]])
+        at = series.geometry.lengths.index(length)
+        only = Geometry((length,), *(array[at : at + 1] for array in _arrays(series.geometry)))
+        ends = np.arange(2 * length, clock.bins + 1, step) - 1
+        days, before = length / clock.day, (ends + 1 - length) / clock.day
+        alone, walk = (noise.of_days(days, before) for noise in (_DRIFT, _WALK))
+        parts = [np.zeros((5, 0))]
+        for some in series.parts(largest):
+            noise = replace(series.noise.of(some), drift=np.zeros(1), walk=np.zeros(1))
+            counts, expected = series.counts_and_expected(some)
+            for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
+                error, square = windows.at(ends).error ** 2, windows.at(ends).log_factor ** 2
+                ways = np.broadcast_arrays(shared[some, None] * alone, alone, walk, error)[:3]
+                parts.append(np.stack([square, error, *ways])[:, np.isfinite(error)])
+        square, error, *ways = np.concatenate(parts, axis=1)
+        return cls(square, error, np.array(ways))
+
+    def fitted(self, variances: tuple[float, float, float], way: int = 0) -> float:
+        """Return the variance at which half of the squares are below the median of their law.
+
+        Of days each square counts by what it tells of the variance: under a normal law by the derivative of the
+        logarithm of its own. Of steps that last all count alike: else the few functions that counts tell best would
+        decide, such as those of a kernel that was rolled out.
+
+        Parameters
+        ----------
+        variances : of `ways`, of which that of the one that is fitted is 0
+        way : the one that is fitted
+        """
+        own, others = self.ways[way], self.error + np.array(variances) @ self.ways
+        middle = self.square / float(chdtri(1, 0.5))
+
+        def above(variance: float) -> bool:
+            whole = others + variance * own
+            weight = own / whole if way < 2 else np.ones_like(own)
+            return float(np.sum(np.where(middle > whole, weight, -weight))) > 0.0
+
+        if not len(own) or not above(0.0):
             return 0.0
-        ways = self.variance(noise)
-        low, high = 0.0, float(np.median(self.square / ways)) / middle + 1e-12
+        low, high = 0.0, float((middle / np.maximum(own, 1e-300)).max()) + 1e-12
         for _ in range(40):
             between = (low + high) / 2.0
-            above = float(np.median(self.square / (error + between * ways))) > middle
-            low, high = (between, high) if above else (low, between)
+            low, high = (between, high) if above(between) else (low, between)
         return high
+
+
+_DRIFT, _WALK = Noise(np.zeros(1), drift=np.ones(1)), Noise(np.zeros(1), walk=np.ones(1))
 
 
 def _worth(change: SeriesChange, criteria: WatchCriteria) -> bool:
@@ -682,6 +693,37 @@ def detectable(
         factor, limit = (_least(ndtr(root - least).mean(axis=0) * worth) for least in (bound, alone))
         rows.append(DetectableGrowth(size, len(near), factor, limit))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenGrowth:
+    """What functions' own drift hides, however many samples there are: of the steadiest and of the least steady."""
+
+    least_drift: float
+    most_drift: float
+    """Standard deviation of the logarithm of the last day's level over the days before, beyond samples and machines."""
+    least: float
+    most: float
+    """Factors by which such functions must grow to be told from it within a day."""
+
+
+def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) -> HiddenGrowth | None:
+    """Return what drift hides; None: no drift was measured.
+
+    Parameters
+    ----------
+    series : of `drifting`
+    criteria : when a change is worth an alarm
+    tests : series over which the chance of a false alarm is bounded
+    """
+    clock, noise = series.clock, series.noise.of(slice(None))
+    days = clock.bins / clock.day
+    if not noise.drifts or days < 2.0:
+        return None
+    bound = threshold(tests, len(series.geometry.lengths) * clock.bins, criteria.false_alarms)
+    drift = np.sqrt(noise.of_days(1.0, np.array([days - 1.0]))[:, 0])
+    least, most = float(drift.min()), float(drift.max())
+    return HiddenGrowth(least, most, *(float(np.exp(bound * part)) for part in (least, most)))
 
 
 def _split(series: CountSeries, rows: Ints, length: int, reach: int) -> tuple[Floats, Floats]:

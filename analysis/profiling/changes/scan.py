@@ -162,35 +162,51 @@ class Noise:
     count of the machine-day that a sample is in."""
     lasting: float = 0.0
     """Part of that variance that stays with the machine."""
-    drift: float = 0.0
-    """Variance of the logarithm of the whole fleet's share from day to day, each day for itself."""
+    drift: Floats = field(default_factory=lambda: np.zeros(1))
+    """(F,), or one for all: variance of the logarithm of the whole fleet's share from day to day, each day for
+    itself."""
     clumps: Floats = field(default_factory=lambda: np.zeros(1))
     """(F,), or one for all: dispersion beyond that, of samples that come in clumps. It is that of windows of any
     length, and does not cancel where the same machines were seen before."""
-    walk: float = 0.0
-    """Variance of the daily steps of the same, which last: a random walk."""
+    walk: Floats = field(default_factory=lambda: np.zeros(1))
+    """(F,), or one for all: variance of the daily steps of the same, which last: a random walk."""
 
     def of(self, rows: "Ints | slice") -> "Noise":
         """Return the noise of some series."""
-        clumps = np.broadcast_to(self.clumps, self.excess.shape)
-        return Noise(self.excess[rows], self.lasting, self.drift, clumps[rows], self.walk)
+        drift, clumps, walk = (
+            np.broadcast_to(part, self.excess.shape)[rows] for part in (self.drift, self.clumps, self.walk)
+        )
+        return Noise(self.excess[rows], self.lasting, drift, clumps, walk)
 
     @property
-    def by_days(self) -> tuple[float, float]:
-        """By what Σ 1/days of a window and before it, and their days, are multiplied: see `of_days`."""
-        return self.drift + self.walk / 6.0, self.walk / 3.0
+    def drifts(self) -> bool:
+        """Whether days differ beyond samples and machines."""
+        return bool((self.drift > 0.0).any() or (self.walk > 0.0).any())
 
-    def of_days(self, days: float | Floats, before: float | Floats) -> Floats:
-        """Return the variance of the logarithm of a window's level over that before, of days that differ.
+    @property
+    def by_days(self) -> tuple[Floats, Floats]:
+        """(F,) by what Σ 1/days of a window and before it, and their days, are multiplied: see `of_days`."""
+        nothing = np.zeros(len(self.excess))
+        return self.drift + self.walk / 6.0 + nothing, self.walk / 3.0 + nothing
+
+    def of_days(self, days: float, before: Floats) -> Floats:
+        """Return (F, T) variances of the logarithm of a window's level over that before, of days that differ.
 
         Means of n and m days in a row of a random walk with steps of variance 1 differ by (n + m)/3 + (1/n + 1/m)/6.
 
+        Parameters
+        ----------
+        days : of the window
+        before : (F, T) days before it, or (T,) for all series
+
         Examples
         --------
-        >>> Noise(np.zeros(1), walk=1.0).of_days(1.0, 1.0), Noise(np.zeros(1), drift=1.0).of_days(2.0, 4.0)
-        (array(1.), array(0.75))
+        >>> Noise(np.zeros(1), walk=np.ones(1)).of_days(1.0, np.ones(1))
+        array([[1.]])
+        >>> Noise(np.zeros(1), drift=np.ones(1)).of_days(2.0, np.full(1, 4.0))
+        array([[0.75]])
         """
-        alone, together = self.by_days
+        alone, together = (part[:, None] for part in self.by_days)
         return np.asarray(alone * (1.0 / days + 1.0 / before) + together * (days + before))
 
     def days_back(self, daily: Floats) -> Floats:
@@ -204,14 +220,13 @@ class Noise:
 
         Examples
         --------
-        >>> Noise(np.zeros(2), walk=0.0001).days_back(np.array([1e2, 1e5])).round(1)
-        array([17.3,  0.9])
+        >>> Noise(np.zeros(3), walk=np.array([1e-4, 1e-4, 0.0])).days_back(np.array([1e2, 1e5, 1e5])).round(1)
+        array([17.3,  0.9,  inf])
         """
         alone, together = self.by_days
-        if not together:
-            return np.full(len(daily), np.inf)
         own = (1.0 + self.excess + self.clumps) / np.maximum(daily, 1e-300)
-        return np.asarray(np.sqrt((own + alone) / together))
+        back = np.full(len(daily), np.inf)
+        return np.sqrt(np.divide(own + alone, together, out=back, where=together > 0.0))
 
     def over_days(self, row: int) -> float:
         """Return the dispersion of a series' counts over whole days."""
@@ -231,7 +246,7 @@ class Noise:
         stays = (1.0 - self.lasting) + self.lasting * geometry.lasting[at]
         spread = ((1.0 - share) * geometry.window[at] + share * geometry.before[at]) * stays
         still = 1.0 + self.excess[:, None] * spread + self.clumps[:, None]
-        if not any(self.by_days):
+        if not self.drifts:
             return np.asarray(still)
         days = max(geometry.lengths[at] / day, 1.0)
         before = np.maximum((1.0 - share) * days, 1e-12) / np.maximum(share, 1e-12)
@@ -251,6 +266,12 @@ class Windows:
     """(F, T) how many of the size are expected there."""
     dispersion: Floats
     """(F, T) by what the deviance is divided."""
+
+    def at(self, ends: Ints) -> "Windows":
+        """Return those that end after some of the bins."""
+        return Windows(
+            self.length, *(array[:, ends] for array in (self.size, self.observed, self.mean, self.dispersion))
+        )
 
     @property
     def comparable(self) -> Bools:
@@ -365,7 +386,7 @@ def scan(
                 _shifted(part, back) - _shifted(part, back + reach) if reach else _shifted(part, back)
                 for part in (sums, exposure)
             )
-            totals = [np.cumsum(part, axis=1) for part in _compared(*near, *earlier, drifting=any(noise.by_days))]
+            totals = [np.cumsum(part, axis=1) for part in _compared(*near, *earlier, drifting=noise.drifts)]
         size, observed, mean, *variance = (_rolling(total, min(length, period)) for total in totals)
         information = variance[0] if variance else np.zeros(1)
         dispersion = noise.dispersion(geometry, at, _part(mean, size), information, day)
@@ -405,8 +426,8 @@ def screened(
     spread = geometry.window * stays, geometry.before * stays
     lengths_of = np.array(geometry.lengths, dtype=np.int64)
     scratch = np.zeros((6, counts.shape[1]))
-    beyond = noise.excess, noise.clumps + np.zeros(len(counts))
-    limits = bound**2, *noise.by_days, day, period, reach or counts.shape[1]
+    beyond = noise.excess, noise.clumps + np.zeros(len(counts)), *noise.by_days
+    limits = bound**2, day, period, reach or counts.shape[1]
     _screen((counts, expected, *beyond), (lengths_of, *spread), limits, scratch, near)
     return near
 
@@ -440,9 +461,9 @@ def _compare(scratch: Floats, back: int, reach: int) -> None:
 
 @njit(nogil=True, borrows=True, error_model="numpy")
 def _screen(
-    series: tuple[Floats, Floats, Floats, Floats],
+    series: tuple[Floats, Floats, Floats, Floats, Floats, Floats],
     windows: tuple[Ints, Floats, Floats],
-    limits: tuple[float, float, float, int, int, int],
+    limits: tuple[float, int, int, int],
     scratch: Floats,
     near: Bools,
 ) -> None:
@@ -450,15 +471,16 @@ def _screen(
 
     Parameters
     ----------
-    series : (F, T) counts and what is expected, (F,) dispersion beyond 1 of machine-days, and of clumps
+    series : (F, T) counts and what is expected, (F,) dispersion beyond 1 of machine-days, and of clumps, and
+        `Noise.by_days`
     windows : (L,) lengths, (L, T) spread in the window and before
-    limits : squared bound, `Noise.by_days`, bins of a day and of a period, and those before a window
+    limits : squared bound, bins of a day and of a period, and those before a window
     scratch : (6, T)
     near : (F,) of False
     """
-    counts, expected, excess, clumps = series
+    counts, expected, excess, clumps, alone, together = series
     lengths_of, inside, earlier = windows
-    square, alone, together, day, period, reach = limits
+    square, day, period, reach = limits
     size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
     for row in range(len(counts)):
         _sum_up(counts[row], expected[row], period, scratch)
@@ -483,10 +505,11 @@ def _screen(
                 part = own / max(all_of, 1e-300)
                 apart = excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
                 dispersion = 1.0 + apart + clumps[row]
-                if alone > 0.0:
+                if alone[row] > 0.0:
                     inner = information[at] - (information[at - width] if at >= width else 0.0)
                     before = max((1.0 - part) * days, 1e-12) / max(part, 1e-12)
-                    dispersion += inner * (alone * (1.0 / days + 1.0 / before) + together * (days + before))
+                    by_days = alone[row] * (1.0 / days + 1.0 / before) + together[row] * (days + before)
+                    dispersion += inner * by_days
                 if deviance / (usual * rest) + 1e-3 > square * dispersion * (1.0 - 1e-6):
                     near[row] = True
                     break

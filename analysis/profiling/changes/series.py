@@ -231,14 +231,27 @@ class CountSeries:
         taken = np.asarray(self.cells[np.array(functions, dtype=np.int64)].sum(axis=0)).reshape(strata, bins)
         return replace(self, exposure=np.maximum(self.exposure - taken, 0.0))
 
-    def home(self) -> Ints:
-        """Return (F,) the number of the application in which each function has most of its samples."""
+    def by_application(self) -> csr_array:
+        """Return (F, A) samples of functions in each application, in order of their first strata."""
         application, names = pd.factorize(self.strata["application"])
         member = csr_array(
             (np.ones(len(application)), (np.arange(len(application)), application)),
             shape=(len(application), len(names)),
         )
-        sums = csr_array(self.strata_of() @ member)
+        return csr_array(self.strata_of() @ member)
+
+    def concentration(self) -> Floats:
+        """Return (F,) the chance that two samples of each function are of one application (Simpson 1949).
+
+        It is 1 of a function of one application alone and 1/n of one that n applications have as much of.
+        """
+        sums, every = self.by_application(), np.maximum(self.sizes, 2.0)
+        sums.data *= sums.data - 1.0
+        return np.asarray(sums.sum(axis=1), dtype=np.float64) / (every * (every - 1.0))
+
+    def home(self) -> Ints:
+        """Return (F,) the number of the application in which each function has most of its samples."""
+        sums = self.by_application()
         sums.sort_indices()
         most = np.zeros(len(self.functions), dtype=np.int64)
         filled = np.flatnonzero(np.diff(sums.indptr))

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.profiling.changes.detection import WatchCriteria
+from analysis.profiling.changes.detection import HiddenGrowth, WatchCriteria
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
@@ -110,6 +110,19 @@ def test_nothing_found_says_what_could_have_been(healthy):
     assert "found within a day with 80% probability: growth of a function of 1% of cpu by" in text
     assert "a test that knew function and time would find" in text
     assert "days of the week cannot be told from changes" in text
+
+
+def test_what_drift_hides_is_said_and_that_a_known_time_is_tested_more_sharply(healthy):
+    answer = watch([healthy], "cpu")
+    drifting = replace(answer, hidden=HiddenGrowth(0.013, 0.048, 1.087, 1.38))
+    text = " ".join(shown(drifting).split())
+    assert "a day differs from the days before by 1.3% to 4.8% beyond chance (least for functions of many" in text
+    assert "growth by less than 8.7% to 38% within a day cannot be told from that" in text
+    alike = replace(answer, hidden=HiddenGrowth(0.048, 0.048, 1.38, 1.38))
+    assert "by 4.8% beyond chance; growth by less than 38% within" in " ".join(shown(alike).split())
+    still = shown(replace(answer, hidden=None))
+    assert "drift" not in still
+    assert "if you know when to look, `wsc profile regress --at TIME` finds smaller changes" in still
 
 
 def test_with_one_machine_or_two_nothing_is_judged_and_what_it_takes_is_said(grown, tmp_path):

@@ -67,7 +67,7 @@ def test_the_page_says_what_the_command_says_and_the_landing_page_the_same(grown
     assert "data-pending" in ask(pages, "/watch").text
     page = settled(pages, "/watch")
     (change,) = concluded.changes
-    for text in (concluded.verdict(), concluded.could_find(), *concluded.notes):
+    for text in (concluded.verdict(), concluded.could_find(), concluded.hides(), *concluded.notes):
         assert text[1:] in words(page)
     for text in (
         NAME,

@@ -51,7 +51,7 @@ def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift, r
     counts = rng.poisson(expected * rng.choice([0.0, 0.5, 1.0, 3.0], (6, 20))).astype(float)
     geometry, noise = (
         of_one_machine(expected.sum(axis=0) + 1.0, 4, reach=reach),
-        Noise(np.full(6, 0.1), 0.2, drift[0], walk=drift[1]),
+        Noise(np.full(6, 0.1), 0.2, np.full(6, drift[0]), walk=np.full(6, drift[1])),
     )
     near = screened(counts, expected, noise, geometry, bound, day=4, period=4, reach=reach)
     for windows in scan(counts, expected, noise, geometry, day=4, period=4, reach=reach):
@@ -128,4 +128,5 @@ def test_windows_leave_a_period_before_them():
 def test_the_mean_of_days_after_others_varies_by_a_walk_as_the_sum_over_its_steps(days, before):
     level = np.tri(before + days)  # the walk's level on each day, by steps
     contrast = level[before:].mean(axis=0) - level[:before].mean(axis=0)
-    assert Noise(np.zeros(1), walk=2.0).of_days(days, before) == pytest.approx(2.0 * float(contrast @ contrast))
+    noise = Noise(np.zeros(1), walk=np.array([2.0]))
+    assert noise.of_days(days, np.array([before])) == pytest.approx(2.0 * float(contrast @ contrast))
