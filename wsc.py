@@ -1276,17 +1276,24 @@ class Profile:
         event: str | None = None,
         since: _Time | None = None,
         until: _Time | None = None,
+        *,
+        bin_s: float = 3600.0,
+        min_factor: float = 1.0,
+        min_cost: float = 0.00002,
+        false_alarms: float = 0.01,
     ) -> "ProfileWatch":
         """Return what changed over time, when, and what it goes with: ``wsc profile watch``.
 
         Times are as `regress` takes them.
         """
+        from analysis.profiling.changes.detection import WatchCriteria
         from scenarios.files.options import time_given
         from scenarios.profiling.watch import WatchedTime, watch
 
-        span = WatchedTime(time_given("--since", since), time_given("--until", until))
+        criteria = WatchCriteria(false_alarms, min_factor, min_cost)
+        span = WatchedTime(time_given("--since", since), time_given("--until", until), bin_s)
         with _progress("reading profiles"):
-            return watch(self.paths, event, span=span)
+            return watch(self.paths, event, criteria, span)
 
 
 def _profiles(argument: str, given: object) -> tuple[Path, ...]:

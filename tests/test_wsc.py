@@ -175,6 +175,9 @@ def test_files_of_drawn_machines_have_intervals_and_regressions():
         assert answer.payload()["event"] == "samples"
     assert before.callers("operator delete", event="samples").payload()["event"] == "samples"
     assert plain(before.watch("cpu")) == command("profile", "watch", *before.paths, "--event", "cpu")
+    stricter = before.watch("cpu", bin_s=7200.0, min_factor=1.1, min_cost=0.001, false_alarms=0.05)
+    words = ("--bin", "2h", "--min-factor", "1.1", "--min-cost", "0.001", "--false-alarms", "0.05")
+    assert plain(stricter) == command("profile", "watch", *before.paths, "--event", "cpu", *words)
     assert repr(before) == "<Profile: profile>"
     assert repr(wsc.profile(*files[0])) == "<Profile: before-01.pb.gz and 2 more>"
     folder = before.paths[0].parent
@@ -290,6 +293,8 @@ PIII = wsc.service(EXAMPLES / "service.csv.gz", "piii")
         (lambda: wsc.profile(STACKS).top(event="nope"), '^event: unknown event "nope"; there are samples$'),
         (lambda: wsc.profile(STACKS).regress(adjustment="none"), '^adjustment: should be one of holm, .*got "none"$'),
         (lambda: wsc.profile(STACKS).regress(min_factor=0.5), "^min_factor.* at least 1"),
+        (lambda: wsc.profile(STACKS).watch(min_factor=0.5, min_cost=2.0), "(?s)^min_factor.* at least 1.*min_cost"),
+        (lambda: wsc.profile(STACKS).watch(""), '^event: unknown event ""; there are samples$'),
         (lambda: wsc.effect(pd.concat([LOG, LOG], axis=1)), "^table: .*, got arrival_s more than once$"),
         (lambda: wsc.effect(LOG.astype(complex)), "^table: .*, and no complex numbers, got complex128 in arrival_s$"),
         (lambda: wsc.affinity(pd.DataFrame()), "^table: should have columns and rows, got an empty frame$"),

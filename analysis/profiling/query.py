@@ -75,15 +75,17 @@ class UnknownValueError(QueryError):
     """A restriction is by values that a dimension does not have."""
 
 
-def usual_event(events: Collection[str]) -> str:
-    """Return the event that is meant where none is named: cycles, or the first of a profile that has none.
+def usual_event(events: Collection[str], named: str | None = None) -> str:
+    """Return the event that is meant: the one that is named, or cycles, or the first of a profile that has none.
 
     Examples
     --------
     >>> usual_event(["cpu", "cycles"]), usual_event(["cpu", "samples"]), usual_event([])
     ('cycles', 'cpu', 'cycles')
+    >>> usual_event(["cpu"], "")
+    ''
     """
-    return "cycles" if "cycles" in events else next(iter(events), "cycles")
+    return ("cycles" if "cycles" in events else next(iter(events), "cycles")) if named is None else named
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:

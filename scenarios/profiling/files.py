@@ -373,7 +373,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     where = parse_where(selection.where)
     with Database(runs) as database, known_values():
         events = database.events()
-        event = selection.event or usual_event(events)
+        event = usual_event(events, selection.event)
         if event not in events:
             raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
         query = Query(event, where=where)

@@ -276,7 +276,7 @@ class QueryOptions:
             faults.append(Fault("--until", 0, 0, "", should, time_text(until_s, origin_s)))
         if faults:
             raise FaultsError(faults)
-        return Query(self.event or usual_event(events), by, where, since_s, until_s)
+        return Query(usual_event(events, self.event), by, where, since_s, until_s)
 
 
 @contextmanager

@@ -183,7 +183,7 @@ def regress(
         with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
             events, at_s = database.events(), time_since("--at", at, database.origin_s)
             span_s = (at_s, None) if side == "after" else (None, at_s)
-            event = usual_event(events) if event is None else event
+            event = usual_event(events, event)
             if event not in events:
                 raise QueryError(f"{side}: {unknown('event', event, events)}")
             sides.append(reader.add(database, event, span_s, later=side == "after"))

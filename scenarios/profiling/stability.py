@@ -143,7 +143,7 @@ def stability(
         faults = [f"by: days are compared, so {name} cannot be an entry" for name in wrong]
         raise QueryError("\n".join(faults or [f"k: should be at least 1, got {k}"]))
     with Database(folders) as database:
-        event, events = event or usual_event(database.events()), database.events()
+        event, events = usual_event(database.events(), event), database.events()
         if event not in events:
             raise QueryError(f"--event: {unknown('event', event, events)}")
         clustered = database.clustered(of_fleet(database, event, (*own, "day")), cluster)

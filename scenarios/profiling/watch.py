@@ -385,7 +385,7 @@ def watch_database(
 
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     events = database.events()
-    event = event or usual_event(events)
+    event = usual_event(events, event)
     faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
     faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"), database.origin_s)
     if faults:

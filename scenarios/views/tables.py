@@ -23,6 +23,8 @@ _PLAIN = frozenset(DIMENSIONS) | {"day", "line"}
 """Columns whose numbers are names."""
 _LAST = ("standard_error", "samples")
 """Columns that give way before all others, and that have no interval."""
+_LEAST_POINTS, _TWO_DECIMALS = 0.0001, 0.005
+"""Percentage points below which a change is as good as none, and below which two decimals say nothing."""
 _VALUES = frozenset({"value", "value_a", "value_b", "own", "with_callees"})
 _NUMERIC = _VALUES | {"samples"}
 _UNITS = {"s": " (s)", "w": " (W)", "hz": " (Hz)", "bytes": " (bytes)", "kwh": " (kWh)", "a": " A", "b": " B"}
@@ -200,7 +202,17 @@ def is_share(name: str) -> bool:
 
 
 def value_text(name: str, value: object) -> str:
-    """Return a value of a column as text: shares in percent, changes of them in points, large numbers with prefixes."""
+    """Return a value of a column as text: shares in percent, changes of them in points, large numbers with prefixes.
+
+    Parameters
+    ----------
+    name, value : of the column
+
+    Examples
+    --------
+    >>> value_text("change", 0.00254), value_text("change", -0.000019), value_text("share_a", 0.25)
+    ('+0.25 pp', '-0.0019 pp', '25.00%')
+    """
     if isinstance(value, (tuple, list)):
         return " → ".join(map(str, value))
     if isinstance(value, str):
@@ -213,7 +225,9 @@ def value_text(name: str, value: object) -> str:
 
 def _number_text(name: str, value: float) -> str:
     if "change" in name.split("_"):
-        return f"{100 * float(value):+.2f} pp"
+        points = 100 * float(value)
+        # Two digits that are not 0, of a change that has some at all.
+        return f"{points:+.2g} pp" if _LEAST_POINTS <= abs(points) < _TWO_DECIMALS else f"{points:+.2f} pp"
     if is_share(name):
         return share(float(value), unknown=str(value))
     return amount(int(value) if isinstance(value, numbers.Integral) else float(value))

@@ -16,7 +16,7 @@ from scenarios.web.calls import ROOTS, StackView, functions_table, shared, to_fl
 from scenarios.web.charts import OTHER
 from scenarios.web.differences import Layout, frame_intervals, frames, functions, one_side, sides
 from scenarios.web.graph import Stack, Tree
-from scenarios.web.listing import beyond_chance_first, both, marked, unit_of
+from scenarios.web.listing import beyond_chance_first, both, marked, sorted_by, unit_of
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
 from scenarios.web.repository import function_links
 from scenarios.web.site import ProfileSite, WebPage
@@ -184,7 +184,7 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
         width=width.upper(),
         hidden=_hidden(parameters),
         focus=focus,
-        table=marked(changes, of_frame(listed, "Functions, callees included", links, bar="")),
+        table=marked(changes, of_frame(listed, f"Functions, callees included: {sorted_by(changes)}", links, bar="")),
         rows=len(changes),
         beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
         without=why,
@@ -375,6 +375,7 @@ def _payload(
         "unit": unit_of(site, query.event),
         "value": trees[0].after[0],
         "frames": [len(tree.names) for tree in trees],
+        "functions_in_all": len(inclusive),
         "functions": {
             "name": list(numbers),
             "own": [int(value) for value in functions["own"]],

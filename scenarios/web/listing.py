@@ -131,7 +131,7 @@ def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
     request, sides, texts = both(site, pairs, site.default())
     changes, lacking = site.difference(sides[0], sides[1])
     changes = beyond_chance_first(changes)
-    caption = f"{_title(request)}: A and B"
+    caption = f"{_title(request)}, A and B: {sorted_by(changes)}"
     order = [*request.query.by, "change", "low", "high", "share_a", "share_b", "value_a", "value_b"]
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
     links = {key: _refine(request, key) for key in request.query.by}
@@ -166,6 +166,16 @@ def beyond_chance_first(changes: pd.DataFrame) -> pd.DataFrame:
     if "significant" not in changes:
         return changes
     return changes.sort_values("significant", ascending=False, kind="stable", ignore_index=True)
+
+
+def sorted_by(changes: pd.DataFrame) -> str:
+    """Return in words which changes come first.
+
+    Parameters
+    ----------
+    changes : as of `beyond_chance_first`
+    """
+    return "changes beyond chance first" if "significant" in changes else "greatest changes first"
 
 
 def marked(changed: pd.DataFrame, shown: Table) -> Table:

@@ -179,6 +179,7 @@ async function tableBeside(page) {
   expect(totals.length > 2 && totals.every((each, at) => !at || totals[at - 1] >= each), "/flame: a heading does not sort the table");
   await page.locator("input[type=search]").fill("memcpy");
   expect((await column(1)).join() === "memcpy", "/flame: a search does not narrow the table");
+  expect((await page.locator(".functions caption").textContent()).includes("that match"), "/flame: the table does not say that it is narrowed");
 }
 
 // From the landing page on: what is alarming is put into it; times are chosen by dragging over a chart; tables sort and filter.

@@ -10,6 +10,7 @@ from scipy.special import chdtri, ndtr, ndtri
 from analysis.profiling.changes.scan import Geometry, Noise, Windows, exemplary_root, scan, screened, threshold
 from analysis.profiling.changes.segments import Segments, by_hour, partition
 from analysis.profiling.changes.series import WEEK, CountSeries
+from analysis.profiling.regressions.criteria import check_criteria
 from models.arrays import Bools, Floats, Ints
 
 Kind = Literal["growth", "improvement", "transient", "shift"]
@@ -50,6 +51,9 @@ class WatchCriteria:
     """What the 95% interval of the factor must lie beyond, in either direction."""
     min_cost: float = 2e-5
     """Least cost, as a share of all events."""
+
+    def __post_init__(self) -> None:
+        check_criteria(self.false_alarms, self.min_factor, self.min_cost)
 
 
 @dataclass(frozen=True, slots=True)

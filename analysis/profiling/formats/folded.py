@@ -1,11 +1,10 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
 import io
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -19,13 +18,15 @@ from analysis.profiling.formats.foreign import (
     Frame,
     FrameBudget,
     Measure,
-    Sample,
 )
 from analysis.profiling.formats.signs import AFTER, BEFORE, parted_by_sign
+from analysis.profiling.formats.stack_sums import PathSums
 from analysis.tables.faults import Faults, plain
 
 _AT_ONCE = 20_000
 """Samples that are written at once."""
+_TIMES = 6
+"""How many times as many frames there may be as in formats whose stacks are not arrays."""
 _NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
 _COMMENT = re.compile(r"# (?![-0-9. ]+$)[^;]*")
 """A line about the file, as those of Austin with its mode and interval; `# 5` is a function of that name."""
@@ -39,6 +40,8 @@ _TWO = (BEFORE, AFTER)
 """Events of two counts a line."""
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _MILLIONTHS = 10**6
+_SURELY_SMALL = 19
+"""Digits of a number that may be too large."""
 _CURE = "a name that ends in a number goes in quotes"
 _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10'
 
@@ -76,34 +79,25 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     data : the file's bytes, UTF-8
     name : of the file, for faults
     """
-    faults, budget, lines = Faults(name), FrameBudget(name), _Lines(data)
-    numbers = bytes(min(_trailing_numbers(line), _MOST_NUMBERS) for _, line in lines)
+    faults, lines = Faults(name), _Lines(data)
+    numbers, points = _numbers_at_ends(lines)
     columns = len(_TWO) if min(numbers, default=0) >= len(_TWO) else 1
     numbered = _names_that_end_in_a_number(lines, numbers, columns, faults)
-    fractions = any(_has_fraction(line, columns) for _, line in lines)
-    frames: dict[str, int] = {}
-    sums: dict[tuple[int, ...], tuple[int, ...]] = {}
-    nameless = 0
+    fractions = points and any(_has_fraction(line, columns) for _, line in lines)
+    functions, sums = _Functions(), PathSums(FrameBudget(name, times=_TIMES), columns)
     for number, line in lines:
-        functions, counts = _parsed(line, number, columns, faults, scale=_MILLIONTHS if fractions else 1)
-        if not functions:
-            continue
-        named = [plain(function) if function.strip() else UNKNOWN for function in functions]
-        nameless += not all(map(str.strip, functions))
-        stack = tuple(frames.setdefault(function, len(frames)) for function in reversed(named))
-        if stack not in sums:
-            budget.take(len(stack), line=number)
-        sums[stack] = tuple(map(sum, zip(sums[stack], counts, strict=True))) if stack in sums else counts
-    if not sums and not faults.count:
+        names, counts = _parsed(line, number, columns, faults, scale=_MILLIONTHS if fractions else 1)
+        if names:
+            sums.add(functions.path(names), counts, line=number)
+    if not functions.numbers and not faults.count:
         faults.tell("stacks", "should be at least one", "none")
     faults.refuse()
-    taken = (1,) * columns if fractions else ()
     profile = ForeignProfile(
         _measures(columns, fractions=fractions),
-        tuple(map(Frame, frames)),
-        tuple(Sample(stack, counts, taken=taken) for stack, counts in sums.items()),
+        tuple(map(Frame, functions.numbers)),
+        sums.table(taken=1 if fractions else -1),
         name=name,
-        notes=(*_notes_on_comments(data), *_notes(columns, nameless, numbered, fractions=fractions)),
+        notes=(*_notes_on_comments(data), *_notes(columns, functions.nameless, numbered, fractions=fractions)),
     )
     return parted_by_sign(profile)
 
@@ -123,6 +117,7 @@ def write_folded(profile: ForeignProfile, event: str) -> str:
 
     Examples
     --------
+    >>> from analysis.profiling.formats.foreign import Sample
     >>> profile = ForeignProfile((Measure("samples"),), (Frame("f"), Frame("main")), (Sample((0, 1), (3,)),))
     >>> print(write_folded(profile, "samples"), end="")
     main;f 3
@@ -149,6 +144,35 @@ def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
             yield f"{path} {count}\n"
 
 
+@dataclass(slots=True)
+class _Functions:
+    """Functions of the stacks, numbered in the order in which they came."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
+    """Number of each name as it stands in the file."""
+    nameless: int = 0
+    """Stacks that have a function without a name."""
+
+    def path(self, names: list[str]) -> list[int]:
+        """Return the numbers of a stack's functions, the one sampled first; `names` are as they stand in the file."""
+        try:
+            path = [self.known[name] for name in reversed(names)]
+        except KeyError:
+            path = [self._number(name) for name in reversed(names)]
+        if -1 in path:
+            self.nameless += 1
+            unknown = self.numbers.setdefault(UNKNOWN, len(self.numbers))
+            path = [unknown if number < 0 else number for number in path]
+        return path
+
+    def _number(self, name: str) -> int:
+        if name not in self.known:
+            blank = not name.strip()
+            self.known[name] = -1 if blank else self.numbers.setdefault(plain(name), len(self.numbers))
+        return self.known[name]
+
+
 @dataclass(frozen=True, slots=True)
 class _Lines:
     """The lines that have stacks, with their numbers, decoded as they are read: twice, but never all at once."""
@@ -158,7 +182,7 @@ class _Lines:
     def __iter__(self) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(io.BytesIO(self.data), 1):
             text = line.decode(errors="replace").rstrip("\n")
-            if text.strip() and not _is_comment(text):
+            if text and not text.isspace() and not (text.lstrip(_BLANKS)[:1] == "#" and _is_comment(text)):
                 yield number, text
 
 
@@ -174,10 +198,16 @@ def _is_comment(line: str) -> bool:
     return text == "#" or _COMMENT.fullmatch(text) is not None
 
 
-def _trailing_numbers(line: str) -> int:
-    """Return how many numbers a line ends in after its first word."""
-    words = reversed(line.split()[1:])
-    return sum(1 for _ in itertools.takewhile(_is_number, words))
+def _numbers_at_ends(lines: _Lines) -> tuple[bytes, bool]:
+    """Return how many numbers each line ends in after its first word, and whether one of them has a point."""
+    counts, points = bytearray(), False
+    for _, line in lines:
+        count, rest = 0, line.rsplit(None, 1)
+        while len(rest) > 1 and _is_number(rest[1]):
+            count, points = count + 1, points or "." in rest[1]
+            rest = rest[0].rsplit(None, 1)
+        counts.append(min(count, _MOST_NUMBERS))
+    return bytes(counts), points
 
 
 def _is_number(word: str) -> bool:
@@ -202,9 +232,9 @@ def _names_that_end_in_a_number(lines: _Lines, numbers: Sequence[int], columns: 
     A number before the counts belongs to a name if most lines have none. One that at least half of the lines have is a
     count that others lack, and two of them are no name.
     """
-    longer = [(place, line, count) for (place, line), count in zip(lines, numbers, strict=True) if count > columns]
-    if not longer or not min(numbers):  # A line without any count is a fault that `_parsed` adds.
+    if max(numbers, default=0) <= columns or not min(numbers):  # A line without any is a fault that `_parsed` adds.
         return []
+    longer = [(place, line, count) for (place, line), count in zip(lines, numbers, strict=True) if count > columns]
     usual = max(Counter(numbers).items(), key=lambda pair: (pair[1], pair[0]))[0]
     on = f"as on {numbers.count(usual):,} of {len(numbers):,} lines"
     if usual > len(_TWO):
@@ -247,8 +277,8 @@ def _parsed(line: str, number: int, columns: int, faults: Faults, *, scale: int)
     path, *counts = line.strip().rsplit(None, columns) if columns > 1 else line.strip().rpartition(" ")[::2]
     functions = path.strip().split(";")
     amounts = [_amount(count, scale) for count in counts]
-    wrong = next((count for count, amount in zip(counts, amounts, strict=True) if amount is None), None)
-    if wrong is not None:
+    if None in amounts:
+        wrong = counts[amounts.index(None)]
         faults.tell("count", f"should be a number up to {LARGEST // scale}, after a blank", wrong or line, line=number)
     elif not any(map(str.strip, functions)):
         faults.tell("stack", "should name a function", path.strip() or "none", line=number)
@@ -261,6 +291,8 @@ def _parsed(line: str, number: int, columns: int, faults: Faults, *, scale: int)
 
 def _amount(text: str, scale: int) -> int | None:
     """Return a count in so many parts of 1, rounded; None if it is none, or too large."""
+    if scale == 1 and len(text) < _SURELY_SMALL and text.isascii() and text.isdigit():
+        return int(text)
     if _NUMBER.fullmatch(text) is None:
         return None
     amount = int(text) * scale if "." not in text else round(Fraction(text) * scale)

@@ -126,6 +126,13 @@ more; split the file, or leave out what was sampled rarely, got more
     name: str
     """The file."""
     used: int = 0
+    times: int = 1
+    """By what `MOST_FRAMES` is multiplied, where a frame takes so much less memory."""
+
+    @property
+    def most(self) -> int:
+        """Frames that there may be."""
+        return self.times * MOST_FRAMES
 
     def take(self, frames: int, *, line: int = 0, byte: int | None = None) -> None:
         """Take a new stack of so many frames.
@@ -136,8 +143,8 @@ more; split the file, or leave out what was sampled rarely, got more
             If that is more than the file may have.
         """
         self.used += frames + STACK_FRAMES
-        if self.used > MOST_FRAMES:
-            problem = f"should be at most {MOST_FRAMES} frames in all, each stack counted as {STACK_FRAMES} more"
+        if self.used > self.most:
+            problem = f"should be at most {self.most} frames in all, each stack counted as {STACK_FRAMES} more"
             cure = "split the file, or leave out what was sampled rarely"
             raise refusal(self.name, "stacks", f"{problem}; {cure}", "more", line=line, byte=byte)
 
@@ -150,7 +157,7 @@ more; split the file, or leave out what was sampled rarely, got more
         2
         """
         used = self.used + np.cumsum(costs)
-        fitting = int(np.searchsorted(used, MOST_FRAMES, side="right"))
+        fitting = int(np.searchsorted(used, self.most, side="right"))
         self.used = int(used[fitting - 1]) if fitting else self.used
         return fitting
 

@@ -1,5 +1,6 @@
 """Samples and call paths of many files: put away file by file, and taken out again in the order of their tables."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from analysis.profiling.storage import TAKEN
 from models.arrays import Ints
@@ -20,6 +22,9 @@ PLACE = np.dtype(np.int32)
 """What a location is in a stack."""
 _COLUMNS = ("process", "location", "stack", "count", TAKEN)
 _DIGEST_BYTES = 16
+_AT_ONCE = 2_000_000
+"""Frames of call paths that are numbered at once, each path counted as `_EACH` more."""
+_EACH = 16
 
 
 @dataclass(slots=True)
@@ -36,34 +41,36 @@ class SampleStore:
     """
 
     shelf: Shelf
-    pieces: dict[int, list[ShelfPlace]] = field(default_factory=dict)
-    """Code of an event to where the rows of each file are: column after column."""
+    pieces: dict[int, list[tuple[ShelfPlace, ...]]] = field(default_factory=dict)
+    """Code of an event to where the columns of each file's rows are."""
     taken: bool = False
     """Whether a row rests on another number of samples than its count."""
 
-    def add(self, event: Ints, columns: Ints) -> None:
+    def add(self, event: AnyInts, columns: Sequence[AnyInts]) -> None:
         """Add a file's rows; counts of equal keys are summed.
 
         Parameters
         ----------
         event : (n,) array, codes
-        columns : (5, n) array: process, location, stack, count and samples taken
+        columns : five of (n,): process, location, stack, count and samples taken
         """
         if not len(event):
             return
         process, location, stack, *_ = columns
         order = np.lexsort((stack, location, process, event))
-        event, columns = event[order], columns[:, order]
+        event, columns = event[order], [column[order] for column in columns]
+        del order, process, location, stack
         first = np.ones(len(event), np.bool_)
-        first[1:] = (event[1:] != event[:-1]) | np.any(columns[:3, 1:] != columns[:3, :-1], axis=0)
+        first[1:] = np.any([key[1:] != key[:-1] for key in (event, *columns[:3])], axis=0)
         begin = np.flatnonzero(first)
         if len(begin) < len(event):
-            columns = np.concatenate([columns[:3, begin], np.add.reduceat(columns[3:], begin, axis=1)])
-            event = event[begin]
+            sums = [np.add.reduceat(amounts, begin) for amounts in columns[3:]]
+            event, columns = event[begin], [*(key[begin] for key in columns[:3]), *sums]
         self.taken = self.taken or not np.array_equal(columns[3], columns[4])
         codes, bounds = np.unique(event, return_index=True)
         for code, first_of, end in zip(codes.tolist(), bounds, [*bounds[1:], len(event)], strict=True):
-            self.pieces.setdefault(code, []).append(self.shelf.put(columns[:, first_of:end].ravel()))
+            places = tuple(self.shelf.put(column[first_of:end]) for column in columns)
+            self.pieces.setdefault(code, []).append(places)
 
     def batches(self, events: Mapping[str, int]) -> Iterator[pa.Table]:
         """Yield the rows, sorted by event, process, location and stack, those of a file and an event at once.
@@ -77,11 +84,31 @@ class SampleStore:
 
     def rows_of(self, event: str, code: int) -> Iterator[pa.Table]:
         """Yield the rows of an event."""
-        for place in self.pieces.get(code, []):
-            rows = self.shelf.get(place).reshape(len(_COLUMNS), -1)
-            columns: dict[str, Any] = dict(zip(_COLUMNS, rows, strict=True))
-            columns["event"] = pa.repeat(event, rows.shape[1])
+        for places in self.pieces.get(code, []):
+            columns: dict[str, Any] = {
+                name: self.shelf.get(place) for name, place in zip(_COLUMNS, places, strict=True)
+            }
+            columns["event"] = pa.repeat(event, places[0].length)
             yield pa.table({name: columns[name] for name in SAMPLES.names}).cast(SAMPLES)
+
+
+def digests_of(path: NDArray[np.int32], begin: Ints, end: Ints) -> list[bytes]:
+    """Return a digest of each call path.
+
+    Parameters
+    ----------
+    path : locations of all, one path after another
+    begin, end : where each begins and ends
+
+    Examples
+    --------
+    >>> first, second, third = digests_of(np.array([5, 6, 5, 5, 6], PLACE), np.array([0, 2, 3]), np.array([2, 3, 5]))
+    >>> first == third, first == second
+    (True, False)
+    """
+    content = np.ascontiguousarray(path).data.cast("B") if len(path) else b""
+    bounds = zip((begin * PLACE.itemsize).tolist(), (end * PLACE.itemsize).tolist(), strict=True)
+    return [blake2b(content[b:e], digest_size=_DIGEST_BYTES).digest() for b, e in bounds]
 
 
 @dataclass(slots=True)
@@ -153,14 +180,16 @@ class StackStore:
         path : locations of all, the function sampled first
         begin, end : where each begins and ends
         """
-        content = path.tobytes()
-        bounds = list(zip((begin * PLACE.itemsize).tolist(), (end * PLACE.itemsize).tolist(), strict=True))
-        digests = [blake2b(content[b:e], digest_size=_DIGEST_BYTES).digest() for b, e in bounds]
-        numbers, new = self.index.numbers(digests)
+        run = np.cumsum(end - begin + _EACH) // _AT_ONCE
+        edges = [0, *(np.flatnonzero(run[1:] != run[:-1]) + 1).tolist(), len(run)]
+        parts = [slice(*pair) for pair in itertools.pairwise(edges)]
+        return np.concatenate([self._some(path, begin[part], end[part]) for part in parts]).astype(np.int64)
+
+    def _some(self, path: NDArray[np.int32], begin: Ints, end: Ints) -> Ints:
+        numbers, new = self.index.numbers(digests_of(path, begin, end))
         if len(new):
-            paths = b"".join(content[b:e] for b, e in map(bounds.__getitem__, new.tolist()))
-            depths = (end - begin)[new].astype(PLACE)
-            self.pieces.append((self.shelf.put(depths), self.shelf.put(np.frombuffer(paths, PLACE))))
+            paths = np.concatenate([path[b:e] for b, e in zip(begin[new].tolist(), end[new].tolist(), strict=True)])
+            self.pieces.append((self.shelf.put((end - begin)[new].astype(PLACE)), self.shelf.put(paths)))
         return numbers
 
     def batches(self) -> Iterator[pa.Table]:

@@ -231,14 +231,14 @@ class ProfileStore:
         names = [measure.event for measure in _distinct(profile.measures)]
         samples = SampleTable.of(profile.samples)
         periods = [_period(measure, samples.amount(at)) for at, measure in enumerate(profile.measures)]
-        processes = np.array(self._origins(profile, collection), np.int64)
+        processes = np.array(self._origins(profile, collection), np.int32)
         for (measure, name), period in zip(zip(profile.measures, names, strict=True), periods, strict=True):
             for platform in dict.fromkeys(origin.platform for origin in profile.origins):
                 native = measure.native or measure.event
                 entry = (platform, name, native, measure.unit, period, 1, math.nan)
                 self.rates[collection, platform, name] = entry
         places = self._locations(FrameTable.of(profile.frames), profile.main)
-        amounts = samples.amounts.astype(np.int64).reshape(len(samples), len(names))
+        amounts = samples.amounts.astype(np.int64, copy=False).reshape(len(samples), len(names))
         stacks, place = self._stacks(samples, places, np.any(amounts, axis=1))
         if len(samples) and not samples.depths.all():
             place[samples.depths[samples.stack] == 0] = self._locations(FrameTable.of([Frame(UNKNOWN)]), "")[0]
@@ -249,10 +249,11 @@ class ProfileStore:
         behind = (
             np.stack([taken.samples(measure, samples) for measure in range(len(names))], axis=1) if names else amounts
         )
-        event = np.array(events, np.int64)[at]
-        process = processes[samples.origin[row]]
-        columns = process, place[row], stacks[row], count, behind[row, at].astype(np.int64)
-        self.samples.add(event, np.stack(columns))
+        behind = behind[row, at].astype(np.int64, copy=False)
+        event = np.array(events, np.int32)[at]
+        columns = processes[samples.origin[row]], place[row], stacks[row], count, behind
+        del at, amounts, row, place, stacks  # which are large
+        self.samples.add(event, columns)
 
     def collections(self, taken: Collection[str] = ()) -> list[str]:
         """Return the names of the files' collections: those of files without folders; equal ones are numbered.
@@ -379,17 +380,20 @@ class ProfileStore:
         rows = np.column_stack([np.where(names[:, :1] == 0, unknown, names[:, :1]), names[:, 1:], frames.lines])
         return np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _CODES), self.locations), np.int64)
 
-    def _stacks(self, samples: SampleTable, places: Ints, valued: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _stacks(
+        self, samples: SampleTable, places: Ints, valued: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the stack of each sample, −1 where it has none or no value, and the location sampled."""
         last = np.cumsum(samples.depths)
-        path = places[samples.frames].astype(PLACE)
+        path = places.astype(PLACE)[samples.frames]
         chosen = samples.stack[samples.chain & (samples.depths[samples.stack] > 0) & valued]
         used, first = np.unique(chosen, return_index=True)
         used = used[np.argsort(first)]
-        number = np.full(len(samples.depths), -1)
+        number = np.full(len(samples.depths), -1, PLACE)
         number[used] = self.stacks.numbers(path, (last - samples.depths)[used], last[used])
-        leaf = np.append(path, 0)[last - samples.depths].astype(np.int64)
-        return np.where(samples.chain, number[samples.stack], -1), leaf[samples.stack]
+        first = np.minimum(last - samples.depths, max(0, len(path) - 1))
+        leaf = path[first] if len(path) else np.zeros(len(first), PLACE)
+        return np.where(samples.chain, number[samples.stack], PLACE.type(-1)), leaf[samples.stack]
 
     def _build(self, image: str, build_id: str, kind: str) -> int:
         if (image, build_id) not in self.builds:

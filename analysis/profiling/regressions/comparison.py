@@ -20,6 +20,7 @@ from analysis.profiling.regressions.causes import (
 )
 from analysis.profiling.regressions.cells import CostCells, cost_cells
 from analysis.profiling.regressions.coded import TAGS, CodedTable, coded, comparable
+from analysis.profiling.regressions.criteria import check_criteria
 from analysis.profiling.regressions.detection import FACTORS, chances, least_factor
 from analysis.profiling.regressions.factors import factor_of, rows_of
 from analysis.statistics import NotEnoughDataError, adjusted_p_values
@@ -60,15 +61,7 @@ class AlarmCriteria:
     """Holm (1979), Benjamini and Hochberg (1995), Benjamini and Yekutieli (2001)."""
 
     def __post_init__(self) -> None:
-        faults = []
-        if not 0 < self.false_alarms < 1:
-            faults.append(f"false_alarms must be between 0 and 1, got {self.false_alarms:g}")
-        if not self.min_factor >= 1:
-            faults.append(f"min_factor must be at least 1, got {self.min_factor:g}")
-        if not 0 <= self.min_cost <= 1:
-            faults.append(f"min_cost must be a share, 0 to 1, got {self.min_cost:g}")
-        if faults:
-            raise InputError("\n".join(faults))
+        check_criteria(self.false_alarms, self.min_factor, self.min_cost)
 
 
 def adjusted(p_values: Floats, adjustment: Adjustment = "holm") -> Floats:

@@ -61,20 +61,24 @@
     if (colons > 0) return name.slice(0, colons).split("::")[0];
     const slash = lastOutside(name, "/");
     const dot = name.indexOf(".", slash + 1);
-    if (slash > 0 && dot > 0) return name.slice(0, dot);
+    if (dot > 0 && (slash > 0 || name.startsWith("(*", dot + 1))) return name.slice(0, dot);
     const last = lastOutside(name, ".");
     return last > 0 ? name.slice(0, last) : "";
   }
 
-  // A name, and what is left of it behind the path of its package and behind its class, each with a mark of what is left out.
+  // A name, and what is left of it without its first parts, the longest first, each with a mark of what is left out.
   function shortened(name) {
-    const ways = [name];
-    for (const separator of ["/", "::", "."]) {
-      const at = lastOutside(ways.at(-1), separator);
-      const rest = ways.at(-1).slice(at + separator.length);
-      if (at > 0 && rest && !(separator === "." && SUFFIX.test(rest))) ways.push(`…${rest}`);
+    const ways = [];
+    let rest = name;
+    let end = name.length;
+    for (;;) {
+      const [separator, at] = ["/", "::", "."].map((each) => [each, lastOutside(rest, each)]).reduce((a, b) => (b[1] > a[1] ? b : a));
+      if (at <= 0) return [name, ...ways.reverse()];
+      const begin = at + separator.length;
+      if (begin < end && !(separator === "." && SUFFIX.test(name.slice(begin, end)))) ways.push(`…${name.slice(begin)}`);
+      rest = name.slice(0, at);
+      end = at;
     }
-    return ways;
   }
 
   // A name in lines of at most so many letters, broken behind what parts its words, and within words if they may be.
@@ -315,7 +319,9 @@
       const ratio = window.devicePixelRatio || 1;
       const width = this.box.clientWidth;
       if (!width) return;
-      this.measure(width);
+      const measured = [width, window.innerHeight, ...this.zoomed].join();
+      if (measured !== this.measured) this.measure(width);
+      this.measured = measured;
       const total = this.tops.at(-1) + 1;
       this.spacer.style.height = `${total}px`;
       const height = Math.min(this.box.clientHeight, total);
@@ -687,7 +693,7 @@
     // -- table -----------------------------------------------------------------------------------------------------
 
     // Puts the page's table of functions beside the graph. That of a difference stays as the server wrote it, but for names
-    // that lead to the graph; that of a profile is made anew of all functions, not of the largest alone.
+    // that lead to the graph; that of a profile is made anew of the functions drawn and the largest.
     takeTable() {
       this.table = document.querySelector("table[data-functions]");
       if (!this.table) return;
@@ -705,7 +711,7 @@
       const button = document.createElement("button");
       button.type = "button";
       button.className = kind;
-      button.textContent = text;
+      button.append(...text.split(/(?<=::|[./_(])/).flatMap((part) => [document.createElement("wbr"), part]));
       return button;
     }
 
@@ -751,8 +757,10 @@
         row.append(first, ...shares);
         return row;
       });
-      const caption = all.length > listed.length ? `Functions: ${listed.length} of ${all.length.toLocaleString("en")}` : "Functions";
-      this.table.querySelector("caption").textContent = caption;
+      // Functions too small to be drawn are in the number of all, not in the search.
+      const count = (this.answer.functions_in_all || all.length).toLocaleString("en");
+      const which = this.term ? "that match, the largest first" : `${listed.length.toLocaleString("en")} of ${count}`;
+      this.table.querySelector("caption").textContent = `Functions${this.term ? " " : ": "}${which}`;
       this.table.querySelector("thead tr").replaceChildren(...heads);
       this.table.querySelector("tbody").replaceChildren(...rows);
     }
@@ -932,6 +940,7 @@
       const colours = this.colour.value === "change" ? [["grown", "#e15a5a"], ["shrunk", "#5a8ce1"]]
         : this.groups[this.colour.value].largest.map(([name], index) => [name, this.hue(index)]);
       this.measure(SVG_WIDTH);
+      this.measured = "";
       const below = this.tops.at(-1) + 8;
       const height = below + 18 * Math.ceil(colours.length / 5);
       const parts = colours.map(([name, colour], index) => {

@@ -12,6 +12,7 @@ from analysis.profiling.intervals import share_intervals
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.intervals import significant, with_change
+from scenarios.views.tables import value_text
 from scenarios.web.application import application
 from tests.helpers import drawn_profiles
 from tests.helpers.web_pages import ask, frame_paths, harmless
@@ -58,7 +59,7 @@ def test_a_difference_has_the_intervals_of_the_command_and_marks_what_really_cha
     page = harmless(ask(application(grown), f"/diff?{SIDES}"))
     for row in payload["rows"]:
         for number in (row["low"], row["high"]):
-            assert f"{100 * number:+.2f} pp" in page.said
+            assert value_text("change", number) in page.said
     assert [row["function"] for row in payload["rows"] if row["significant"]] == ["f12"]
     assert payload["significant_rows"] == 1
     assert marked(page) == ["grown"]

@@ -60,6 +60,7 @@ def test_names_that_begin_alike_are_told_apart_where_they_have_no_room(tmp_path)
     assert "|unint…ends|6.50%|" in labels
     assert "|scanobject|6.50%|" in labels
     assert "|compr…op.0|6.50%|" in labels
+    assert "|…client.|scanobject|6.50%|" in labels
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")

@@ -229,7 +229,9 @@ def test_a_flame_graph_asks_for_its_stacks_once(pages, monkeypatch):
 
 
 def test_the_largest_functions_are_listed_though_no_frame_of_them_is_drawn(pages, monkeypatch):
-    functions = ask(pages, "/flame.json").json()["functions"]
+    answer = ask(pages, "/flame.json").json()
+    functions = answer["functions"]
+    assert answer["functions_in_all"] == len({*FUNCTIONS} & {*functions["name"]})
     monkeypatch.setattr(Tree, "largest", lambda tree: [0])
     assert ask(pages, "/flame.json").json()["trees"][0]["parent"] == [-1]
     listed = ask(pages, "/flame.json").json()["functions"]

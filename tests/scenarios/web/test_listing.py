@@ -64,4 +64,4 @@ def test_changes_beyond_chance_come_first(pages, monkeypatch):
         page.index(f">{name}<") for name in by
     )
     assert page.index('"number shrunk"') < page.index('"number grown"') < page.index(">f0<")
-    assert "These come first" in page
+    assert "changes beyond chance first" in page

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.profiling.formats import stack_sums, stores
 from analysis.profiling.formats.folded import read_folded, write_folded
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure
-from analysis.profiling.formats.tables import totals
+from analysis.profiling.formats.tables import to_tables, totals
 from analysis.tables.faults import FileError
 from tests.helpers.foreign_profiles import profile_of
 
@@ -33,6 +34,26 @@ def test_what_is_written_is_what_a_line_a_stack_says(stacks):
     written = write_folded(profile, "samples").split("\n")
     assert written.pop() == ""
     assert {tuple(line.rsplit(" ", 1)) for line in written} == {tuple(line.rsplit(" ", 1)) for line in plainly}
+
+
+@given(st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3).map(tuple), st.integers(0, LARGEST)), min_size=1))
+def test_stacks_are_summed_however_few_wait(lines):
+    """Also to sums that no number of 64 bits holds."""
+    sums = dict[tuple[str, ...], int]()
+    for path, count in lines:
+        sums[path] = sums.get(path, 0) + count
+    text = "".join(f"{';'.join(path)} {count}\n" for path, count in lines).encode()
+    for at_once in (1, 2, 10**6):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(stack_sums, "_AT_ONCE", at_once)
+            patched.setattr(stores, "_AT_ONCE", at_once)
+            profile = read_folded(text)
+            read = {tuple(profile.frames[at].function for at in s.stack[::-1]): s.amounts[0] for s in profile.samples}
+            assert list(read.items()) == list(sums.items())
+            if sum(sums.values()) <= LARGEST:
+                rows = to_tables([profile])
+                assert rows["samples"]["count"].sum() == sum(sums.values())
+                assert len(rows["stacks"]) == sum(len(path) for path, count in sums.items() if count)
 
 
 def test_a_name_may_hold_blanks_and_a_semicolon_becomes_a_colon():
