@@ -25,6 +25,8 @@ _DIGEST_BYTES = 16
 _AT_ONCE = 2_000_000
 """Frames of call paths that are numbered at once, each path counted as `_EACH` more."""
 _EACH = 16
+MOST_KNOWN = 1 << 22
+"""Call paths of many files that are known again, in some 80 MB; questions add up those that are there twice."""
 
 
 @dataclass(slots=True)
@@ -127,6 +129,8 @@ class DigestIndex:
     runs: list[tuple[NDArray[np.bytes_], NDArray[np.int32]]] = field(default_factory=list)
     """Digests in rising order, and the number of each."""
     size: int = 0
+    most: int | None = None
+    """Beyond so many, those known are forgotten, and what comes again gets another number; None: none is."""
 
     def numbers(self, digests: Sequence[bytes]) -> tuple[Ints, Ints]:
         """Return the number of each, and the places of those that are there for the first time."""
@@ -146,6 +150,8 @@ class DigestIndex:
         return number[place], np.sort(first[new])
 
     def _add(self, digests: NDArray[np.bytes_], numbers: NDArray[np.int32]) -> None:
+        if self.most is not None and sum(len(run) for run, _ in self.runs) > self.most:
+            self.runs.clear()
         while self.runs and len(self.runs[-1][0]) < 2 * len(digests):
             before = self.runs.pop()
             digests, numbers = np.concatenate([before[0], digests]), np.concatenate([before[1], numbers])
@@ -168,7 +174,7 @@ class StackStore:
     """
 
     shelf: Shelf
-    index: DigestIndex = field(default_factory=DigestIndex)
+    index: DigestIndex = field(default_factory=lambda: DigestIndex(most=MOST_KNOWN))
     pieces: list[tuple[ShelfPlace, ShelfPlace]] = field(default_factory=list)
     """Where the depths and the locations of a file's new paths are."""
 

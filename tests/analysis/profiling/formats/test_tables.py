@@ -1,11 +1,14 @@
 """Profiles of other tools as tables."""
 
+import itertools
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
+from analysis.profiling.formats import stores
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Frame, Measure, Origin, Sample
 from analysis.profiling.formats.tables import NAMES, to_tables, totals, uncounted, write_tables
@@ -170,3 +173,28 @@ def test_bytes_are_no_samples(tmp_path):
     counted = profile_of([Measure("sample_count"), Measure("alloc_space", "bytes")], [((Frame("f"),), (3, 900))])
     assert [(total.samples, total.value) for total in totals(counted)] == [(3, 3), (3, 900)]
     assert uncounted(counted) == []
+
+
+def test_call_paths_that_are_forgotten_are_added_up_by_questions(tmp_path, monkeypatch):
+    """Of very many files the paths of the earlier ones are no longer known, so that memory is bounded."""
+    names = [Frame(name) for name in "abcd"]
+    paths = [(*rest, Frame("main")) for rest in itertools.permutations(names, 2)]
+    files = [
+        profile_of([Measure("samples")], [(path, (at + n,)) for at, path in enumerate([(Frame(f"own_{n}"),), *paths])])
+        for n in range(1, 6)
+    ]
+    answers, rows = [], []
+    for most in (1, 10**6):
+        monkeypatch.setattr(stores, "MOST_KNOWN", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        tables = to_tables(files)
+        write_tables(tables, folder)
+        rows.append(len(tables["stacks"]))
+        with Database([folder]) as database:
+            query = Query("samples")
+            answers.append([database.stacks(query), database.inclusive(query), database.edges(query)])
+    assert rows == [3 * 3 * len(paths) + 5, 3 * len(paths) + 5]
+    for forgotten, known in zip(*answers, strict=True):
+        pd.testing.assert_frame_equal(forgotten, known)
+    assert len(answers[0][0]) == len(paths) + 5
