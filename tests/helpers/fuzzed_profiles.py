@@ -26,7 +26,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.formats.reading import read_foreign, write_profile
 from analysis.profiling.query import Query
 from models.errors import WscError
-from tests.helpers.mutants import mutants
+from tests.helpers.mutants import json_mutants, mutants
 from tests.helpers.mutated_pprof import drawn_pprof, mutated
 
 MOST_BYTES = 500_000_000
@@ -115,6 +115,8 @@ def files(given, seed):
     """Yield the name of a format and a file of it, without end; pprof is drawn anew, its own faults besides."""
     corpus = {Path(name).name: Path(name).read_bytes() for name in given} or CORPUS
     turns = {name: mutants(content, 1 << 40, f"{seed} {name}") for name, content in corpus.items()}
+    structured = {name: content for name, content in corpus.items() if content.startswith(b"{")}
+    turns |= {f"{name}, values": json_mutants(content, 1 << 40, f"{seed}") for name, content in structured.items()}
     rng = random.Random(seed)
     while True:
         for name, turn in turns.items():
@@ -175,9 +177,9 @@ def main():
                     Path(f"crash-{given.seed}-{number}").write_bytes(content)
                     print(f"crash-{given.seed}-{number} ({name}):\n{traceback.format_exc()}", flush=True)
             slowest_s[name] = max(slowest_s[name], time.monotonic() - begin_s)
-    print(f"{'format':>20} | {'read':>7} {'refused':>7} slowest s")
+    print(f"{'format':>28} | {'read':>7} {'refused':>7} slowest s")
     for name, tally in tallies.items():
-        print(f"{name:>20} | {tally['read']:7,} {tally['refused']:7,} {slowest_s[name]:9.2f}")
+        print(f"{name:>28} | {tally['read']:7,} {tally['refused']:7,} {slowest_s[name]:9.2f}")
     peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     total = sum(tally.total() for tally in tallies.values())
     print(f"{total:,} files, {crashes} crashes, at most {peak_bytes / 1e6:.0f} MB")

@@ -1,12 +1,18 @@
 """Files with faults at random places: cut off, flipped, doubled, nested, with numbers that nothing is."""
 
 import gzip
+import json
 import random
 import re
 from collections.abc import Iterator
+from typing import Any
 
 _NUMBERS = (*b"1e400 -1 nan inf 1e308 0 1_0 -9223372036854775808".split(), b"9" * 30, b"9" * 5000, b"")
 _WORDS = (*b"null true ~ [] {} .nan 2020-01-01 99999-01-01 0001-01-01T00:00:00+14:00".split(), b"")
+_VALUES = (
+    *(None, True, 0, 1, -1, 0.5, 2**31, 2**63, -(2**63), 2**64 - 1, 10**30, 1e308, float("nan"), float("inf")),
+    *("", "9" * 5000, "\ud800", "a;b\n", "-3", [], {}, [[]], {"a": [1]}, [0, 1, 2]),
+)
 _PIECES = (
     *(
         b"\0",
@@ -35,6 +41,30 @@ def mutants(data: bytes, count: int, seed: str) -> Iterator[bytes]:
             mutant = rng.choice(_WAYS)(mutant, rng)
         packed = gzip.compress(mutant, mtime=0)
         yield mutant if number % 8 else packed if number % 16 else _flipped(packed, rng)
+
+
+def json_mutants(data: bytes, count: int, seed: str) -> Iterator[bytes]:
+    """Yield so many JSON files that differ from a valid one in a value or a few, so that they get behind the parser."""
+    for number in range(count):
+        rng = random.Random(f"{seed} {number}")
+        content = json.loads(data)
+        for _ in range(rng.choice([1, 1, 2, 4])):
+            holder, key = rng.choice([*_places(content)] or [([content], 0)])
+            if rng.random() < 0.25:
+                del holder[key]
+            elif isinstance(holder, list) and rng.random() < 0.3:
+                holder[key:key] = [holder[rng.randrange(len(holder))]] * rng.choice([1, 1, 300])
+            else:
+                holder[key] = rng.choice(_VALUES)
+        yield json.dumps(content).encode()
+
+
+def _places(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every value's holder and its key or index there."""
+    keys = list(content) if isinstance(content, dict) else range(len(content)) if isinstance(content, list) else ()
+    for key in keys:
+        yield content, key
+        yield from _places(content[key])
 
 
 def _cut(data: bytes, rng: random.Random) -> bytes:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import json
 import marshal
 import struct
@@ -24,7 +25,7 @@ from analysis.tables.faults import FileError
 from models.errors import WscError
 from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.fuzzed_profiles import CORPUS, imported
-from tests.helpers.mutants import mutants
+from tests.helpers.mutants import json_mutants, mutants
 
 PPROF = write_pprof(profile_of([Measure("samples")], [((Frame("f"), Frame("main")), (7,))]))
 FILES = {
@@ -289,7 +290,8 @@ def test_files_with_faults_are_refused_or_their_totals_are_in_the_tables(tmp_pat
     path = tmp_path / "file"
     path.write_bytes(CORPUS[form])
     imported(path, tmp_path, opened=True)
-    for mutant in mutants(CORPUS[form], 12, form):
+    values = json_mutants(CORPUS[form], 12, form) if CORPUS[form].startswith(b"{") else ()
+    for mutant in itertools.chain(mutants(CORPUS[form], 12, form), values):
         path.write_bytes(mutant)
         with suppress(WscError):
             imported(path, tmp_path, opened=False)
