@@ -5,6 +5,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 _NUMBERS = (*b"1e400 -1 nan inf 1e308 0 1_0 -9223372036854775808".split(), b"9" * 30, b"9" * 5000, b"")
@@ -53,9 +54,10 @@ def json_mutants(data: bytes, count: int, seed: str) -> Iterator[bytes]:
             if rng.random() < 0.25:
                 del holder[key]
             elif isinstance(holder, list) and rng.random() < 0.3:
-                holder[key:key] = [holder[rng.randrange(len(holder))]] * rng.choice([1, 1, 300])
+                again = holder[rng.randrange(len(holder))]
+                holder[key:key] = [deepcopy(again) for _ in range(rng.choice([1, 1, 300]))]
             else:
-                holder[key] = rng.choice(_VALUES)
+                holder[key] = deepcopy(rng.choice(_VALUES))
         yield json.dumps(content).encode()
 
 
