@@ -16,6 +16,7 @@ from scenarios.views.tables import of_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.profiling.database import Database
     from analysis.profiling.regressions.comparison import Adjustment, AlarmCriteria, CostComparison
     from analysis.profiling.regressions.reading import ReadSide
 
@@ -172,27 +173,36 @@ def regress(
     """
     from analysis.profiling.query import QueryError, unknown, usual_event
     from analysis.profiling.regressions.comparison import AlarmCriteria
-    from analysis.profiling.regressions.reading import CostReader
+    from analysis.profiling.regressions.reading import CostReader, ReadSide
     from scenarios.profiling.query import opened
 
     if at is None and after is None:
         raise FaultsError([Fault("--at", 0, 0, "", "one run needs a time that parts before from after")])
-    reader, sides = CostReader(told_apart=at is None), []
+    reader, sides = CostReader(told_apart=at is None), list[ReadSide]()
     notes: list[str] = []
-    for side, folder in (("before", before), ("after", after or before)):
-        with opened([folder] if isinstance(folder, Path) else folder, notes) as database:
-            events, at_s = database.events(), time_since("--at", at, database.origin_s)
-            span_s = (at_s, None) if side == "after" else (None, at_s)
-            event = usual_event(events, event)
-            if event not in events:
-                raise QueryError(f"{side}: {unknown('event', event, events)}")
-            sides.append(reader.add(database, event, span_s, later=side == "after"))
+
+    def add(database: "Database", side: str, named: str | None) -> str:
+        events, at_s = database.events(), time_since("--at", at, database.origin_s)
+        span_s = (at_s, None) if side == "after" else (None, at_s)
+        known = usual_event(events, named)
+        if known not in events:
+            raise QueryError(f"{side}: {unknown('event', known, events)}")
+        sides.append(reader.add(database, known, span_s, later=side == "after"))
         if not sides[-1].samples:
-            raise QueryError(f"{side}: the event {event} has no samples")
+            raise QueryError(f"{side}: the event {known} has no samples")
+        return known
+
+    with opened([before] if isinstance(before, Path) else before, notes) as database:
+        compared = add(database, "before", event)
+        if after is None:
+            compared = add(database, "after", compared)
+    if after is not None:
+        with opened([after] if isinstance(after, Path) else after, notes) as database:
+            compared = add(database, "after", compared)
     if at is None:
         _refuse_shared(*sides)
     comparison = reader.comparison()
-    regression = compare(event or "cycles", sides, comparison, criteria or AlarmCriteria())
+    regression = compare(compared, sides, comparison, criteria or AlarmCriteria())
     if comparison.few and not any(size.factor for size in regression.detectable):
         notes.append(_FEW)
     return replace(regression, notes=tuple(dict.fromkeys(notes)))

@@ -132,7 +132,7 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     start = np.log(rows.expected / (1.0 - rows.expected))
     low, high = start - _FAR, start + _FAR
     level, log, before = start, 0.0, np.inf
-    information, weight = 0.0, start
+    information = 0.0
     solver = Solver(rows, acts, drift)
     for _ in range(_STEPS):
         line = np.minimum(np.maximum(level, low), high)
@@ -148,7 +148,7 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
         before = log
     if information <= 0 or not np.isfinite(log):
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, acts, weight))
+    return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
 
 
 def exact_factor(rows: FunctionRows, log: float, drift: float) -> Factor:
@@ -163,14 +163,17 @@ def exact_factor(rows: FunctionRows, log: float, drift: float) -> Factor:
     drift : variance of the deviation of an application's log odds in a period
     """
     weight = 1.0 / (1.0 / (rows.count * rows.share * (1.0 - rows.share)) + rows.passing)
-    information = Solver(rows, rows.later, drift).information(weight)
+    solver = Solver(rows, rows.later, drift)
+    information = solver.information(weight)
     if information <= 1e-12:
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, rows.later, weight))
+    return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
 
 
 class Solver:
     """Weighted least squares for the rows of one function, with a level for each block and a drift.
+
+    Products of rows in the metric of the inverse covariance are sums over units, so rows are added up by unit first.
 
     Parameters
     ----------
@@ -183,8 +186,10 @@ class Solver:
         self.rows, self.acts, self.drift = rows, acts, drift
         self.everywhere = bool((acts == rows.later).all())
         """Whether the cause is the later period itself."""
+        self.of_unit = rows.application[rows.block]
+        """(U,) application of each unit."""
         self.weight = self.load = self.shrinkage = self.precision = np.zeros(0)
-        self.period = self.acting = self.common = self.shift = np.zeros(0)
+        self.later = self.cause = self.period = self.acting = self.common = self.shift = np.zeros(0)
 
     def information(self, weight: Floats) -> float:
         """Return the information about the factor, and remember what follows from weights.
@@ -195,17 +200,19 @@ class Solver:
         """
         rows = self.rows
         self.weight = weight
-        self.load = np.bincount(rows.unit, weight, len(rows.block)).astype(np.float64)
+        self.load = self._by_unit(weight)
         self.shrinkage = 1.0 / (1.0 + self.load * rows.lasting)
-        precision = np.bincount(rows.block, self.load * self.shrinkage, len(rows.application))
-        self.precision = precision.astype(np.float64)
-        pulled, self.period = self._projected(rows.later)
-        own = self._product(rows.later, pulled)
+        self.precision = self._by_block(self.load)
+        self.later = self.cause = self._by_unit(weight * rows.later)
+        pulled, self.period = self._projected(self.later)
+        own = self._product(self.later, self.later, pulled)
         alone, self.acting, self.common = own, self.period, own
         if not self.everywhere:
-            self.common = self._product(self.acts, pulled)
-            pulled, self.acting = self._projected(self.acts)
-            alone = self._product(self.acts, pulled)
+            acting = weight * self.acts
+            self.cause = self._by_unit(acting)
+            self.common = self._product(self._by_unit(acting * rows.later), self.cause, pulled)
+            pulled, self.acting = self._projected(self.cause)
+            alone = self._product(self.cause, self.cause, pulled)
         self.shift = tied(own, self.drift)
         return float((alone - self.shift * self.common**2).sum())
 
@@ -220,37 +227,51 @@ class Solver:
         rows, information = self.rows, self.information(weight)
         if information <= 1e-12:
             return 0.0, 0.0, wanted
-        pulled, levels = self._projected(wanted)
-        pull = self._product(rows.later, pulled)
-        score = pull if self.everywhere else self._product(self.acts, pulled)
+        values = weight * wanted
+        pulled, levels = self._projected(self._by_unit(values))
+        pull = self._product(self._by_unit(values * rows.later), self.later, pulled)
+        score = pull if self.everywhere else self._product(self._by_unit(values * self.acts), self.cause, pulled)
         log = float((score - self.shift * self.common * pull).sum()) / information
         moved = self.shift * (pull - log * self.common)
         level = levels - log * self.acting - moved[rows.application] * self.period
         return log, information, level[rows.within] + moved[rows.owner] * rows.later
 
-    def _projected(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the inverse covariance times (N,) values, levels projected out, and (B,) these levels."""
-        rows = self.rows
-        inside = np.bincount(rows.unit, self.weight * values, len(rows.block))
-        levels = np.bincount(rows.block, inside * self.shrinkage, len(rows.application)) / self.precision
-        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[rows.block]
-        return np.asarray(self.weight * (values - own[rows.unit]), dtype=np.float64), np.asarray(levels)
+    def freedom(self) -> float:
+        """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
+        rows, by_unit = self.rows, (self.cause, self.load - self.cause)
+        within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
+        mixed = ((within > 0) & (without > 0))[rows.block]
+        sides = []
+        for units in (part * mixed for part in by_unit):
+            sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
+        if min(sides) <= 1.0:
+            return PRIOR_CLUSTERS
+        spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
+        return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
 
-    def _product(self, left: Floats, right: Floats) -> Floats:
-        """Return sums over rows of each application."""
-        return np.bincount(self.rows.owner, left * right).astype(np.float64)
+    def _projected(self, inside: Floats) -> tuple[Floats, Floats]:
+        """Return (U,) what is taken from values by unit to project out levels, and (B,) these levels.
 
+        Parameters
+        ----------
+        inside : (U,) weighted sums of the values
+        """
+        levels = self._by_block(inside) / self.precision
+        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[self.rows.block]
+        return own, levels
 
-def _freedom(rows: FunctionRows, acts: Floats, weight: Floats) -> float:
-    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
-    acting = weight * acts
-    by_unit = [np.bincount(rows.unit, part, len(rows.block)) for part in (acting, weight - acting)]
-    within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
-    mixed = ((within > 0) & (without > 0))[rows.block]
-    sides = []
-    for units in (part * mixed for part in by_unit):
-        sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
-    if min(sides) <= 1.0:
-        return PRIOR_CLUSTERS
-    spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
-    return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
+    def _product(self, both: Floats, left: Floats, pulled: Floats) -> Floats:
+        """Return (A,) products of values in the metric of the inverse covariance, levels projected out.
+
+        Parameters
+        ----------
+        both, left : (U,) weighted sums of both values' products, and of the one's
+        pulled : (U,) of the other, as from `_projected`
+        """
+        return np.bincount(self.of_unit, both - left * pulled).astype(np.float64)
+
+    def _by_unit(self, values: Floats) -> Floats:
+        return np.bincount(self.rows.unit, values, len(self.rows.block)).astype(np.float64)
+
+    def _by_block(self, inside: Floats) -> Floats:
+        return np.bincount(self.rows.block, inside * self.shrinkage, len(self.rows.application)).astype(np.float64)
