@@ -511,6 +511,32 @@ class Database:
             f"callers {function}", by_process, lambda cursor, sums: paths.callers(cursor, sums, function), None
         )
 
+    def images_of(self, function: str) -> tuple[str, ...]:
+        """Return the images that have code of a function, sampled itself or only on call paths."""
+        rows = 'SELECT DISTINCT image FROM locations WHERE "function" = ? ORDER BY image'
+        return tuple(self._answered(("images_of", function), lambda cursor: column(cursor, rows, function)))
+
+    def named(self, query: Query, images: Sequence[str]) -> pd.DataFrame:
+        """Sum the samples that have call paths by whether a frame of these images on the path has a name.
+
+        Parameters
+        ----------
+        query : as in `stacks`, but its dimensions of processes stay apart
+        images : whose frames are looked at
+
+        Returns
+        -------
+        DataFrame
+            These dimensions, `named`, `samples`, `value`; a path that has frames of both kinds counts for both.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does.
+        """
+        kind = "named " + "\0".join(images)
+        return self._of_stacks(kind, query, lambda cursor, sums: paths.named(cursor, sums, images), None)
+
     def table(self, name: str) -> pd.DataFrame:
         """Return a table as it is, of all folders; numbers of later folders are shifted as in queries.
 

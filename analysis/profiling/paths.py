@@ -10,6 +10,7 @@ import pyarrow as pa
 from analysis.profiling import frames
 from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.sums import Sums, column, quoted, shares, summed
+from analysis.profiling.symbolise import UNKNOWN
 from analysis.profiling.views import row
 from models.arrays import Ints
 
@@ -101,6 +102,33 @@ def _functions(
         share=shares(reached["value"], sums.value),
     )
     return named.assign(own=own.to_numpy())
+
+
+def named(cursor: duckdb.DuckDBPyConnection, sums: Sums, images: Sequence[str]) -> pd.DataFrame:
+    """Return sums by the query's dimensions and whether a frame of these images has a name, each once per path.
+
+    Parameters
+    ----------
+    cursor, sums : as in `paths`
+    images : whose frames are looked at
+
+    Returns
+    -------
+    DataFrame
+        The dimensions, `named`, `samples`, `value`; a path that has frames of both kinds counts for both.
+    """
+    cursor.execute(
+        "CREATE TEMP TABLE function_codes AS SELECT location,"
+        ' CASE WHEN NOT list_contains(?, image) THEN 0 WHEN "function" = ? THEN 1 ELSE 2 END::INTEGER AS code'
+        " FROM locations",
+        [list(images), UNKNOWN],
+    )
+    reached = frames.together(_reached(cursor, _weights(cursor, sums), []))
+    dimensions, code = _apart(cursor, sums, reached["item"])
+    rows = dimensions.assign(
+        named=code.to_numpy() == 2, samples=reached["samples"].to_numpy(), value=reached["value"].to_numpy()
+    )
+    return rows[code.to_numpy() > 0].reset_index(drop=True)
 
 
 def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:

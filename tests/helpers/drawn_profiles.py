@@ -25,25 +25,37 @@ def write(
     grown: str = "",
     unnamed: int = 0,
     renamed: str = "",
+    images: str = "aa",
+    heavier: float = 1.0,
 ) -> Path:
     """Write two days of twelve machines each; from the second on one function costs `factor` times as much.
 
     Parameters
     ----------
     grown : another name of that function
-    unnamed : machines whose files have no symbols on the first day
+    unnamed : machines whose files have no symbols of image `a` on the first day
     renamed : what `mid0` is called on the second day
+    images : of the functions and of their callers; `a` is the one that may have no symbols
+    heavier : times as much that all functions which `mid0` calls cost on the second day
     """
     files, names = [], [f"f{i}" for i in range(len(WEIGHTS))]
     names[GROWN] = grown or names[GROWN]
     for day, machine in itertools.product(range(2), range(12)):
         cost = WEIGHTS * rng.lognormal(0.0, 0.15, len(WEIGHTS))
         cost[GROWN] *= factor if day else 1.0
+        cost[::4] *= heavier if day else 1.0
         seen = rng.multinomial(500, cost / cost.sum())
         known = day > 0 or machine >= unnamed
         callers = [renamed if renamed and day else "mid0", "mid1", "mid2", "mid3"]
+        library, program = (known or image != "a" for image in images)
         stacks = [
-            (tuple(Frame(name * known, "a") for name in (names[i], callers[i % 4], "main")), (k, 10 * k))
+            (
+                (
+                    Frame(names[i] * library, images[0]),
+                    *(Frame(name * program, images[1]) for name in (callers[i % 4], "main")),
+                ),
+                (k, 10 * k),
+            )
             for i, k in enumerate(seen.tolist())
             if k
         ]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.changes.detection import SeriesChange, moved_between
-from analysis.profiling.changes.reading import programs
+from analysis.profiling.changes.reading import days_of, programs
 from analysis.profiling.changes.series import CountSeries
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.symbolise import GENERATED, UNKNOWN
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
     from analysis.profiling.query import Query
 
-_ANY = "*"
-"""All images together."""
 LEAST_CHANGE = 0.02
 """Change of the part of an image's samples that have a name from which names are said to have come or gone."""
 LEAST_EXPECTED = 10.0
@@ -34,40 +32,63 @@ class NamedParts:
 
     database: "Database"
     series: CountSeries
-    _images: dict[str, Floats] = field(default_factory=dict)
+    paths: bool = False
+    """Whether series are of functions with all that they call: what counts is a name of the image's frames on paths."""
+    _parts: dict[tuple[str, ...], Floats] = field(default_factory=dict)
 
     def of(self, function: str) -> Floats | None:
         """Return (S, T) the named part of the samples of a function's image; None: it has no image.
 
-        A function that was never sampled itself, but called others that were, goes by all images together.
+        While the image was not sampled the part is that of the time before, or of the first time after.
         """
-        image = self._image(function)
-        if image in ("", GENERATED):
+        images = self.database.images_of(function) if self.paths else self._most_sampled(function)
+        if not set(images) - {"", GENERATED}:
             return None
-        if image not in self._images:
-            query = of_fleet(self.database, self.series.event, ("application",))
-            query = query if image == _ANY else query.restricted("image", image)
-            every, unnamed = self._samples(query), self._samples(query.restricted("function", UNKNOWN))
-            self._images[image] = 1.0 - unnamed / np.maximum(every, 1.0)
-        return self._images[image]
+        if images not in self._parts:
+            known, unnamed = self._on_paths(images) if self.paths else self._sampled(images)
+            every = known + unnamed
+            parts = pd.DataFrame(np.where(every > 0.0, known / np.maximum(every, 1.0), np.nan).T)
+            self._parts[images] = parts.ffill().bfill().fillna(1.0).to_numpy(np.float64).T
+        return self._parts[images]
 
-    def _image(self, function: str) -> str:
+    def _most_sampled(self, function: str) -> tuple[str, ...]:
         """Return the image in which a function has most samples."""
         query = of_fleet(self.database, self.series.event, ("image",))
         images = self.database.query(query.restricted("function", function))
-        return str(images.sort_values("samples").iloc[-1]["image"]) if len(images) else _ANY
+        return tuple(images.sort_values("samples")["image"].iloc[-1:].astype(str))
 
-    def _samples(self, query: "Query") -> Floats:
-        """Return (S, T) samples of an application in each bin, the same in all of its strata."""
+    def _sampled(self, images: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """Return (S, T) samples in images' functions that have a name, and in those that have none."""
+        query = of_fleet(self.database, self.series.event, ("application",)).restricted("image", *images)
+        every, unnamed = (self._counted(part) for part in (query, query.restricted("function", UNKNOWN)))
+        return every - unnamed, unnamed
+
+    def _counted(self, query: "Query") -> Floats:
+        counted = self.database.counted(replace(query, by=(*query.by, "visit")), _one_part)
+        entries = counted.entries(0)
+        samples = np.bincount(entries.key, entries.samples, len(counted.keys)).astype(np.float64)
+        return self._by_application(counted.keys, samples)
+
+    def _on_paths(self, images: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """Return (S, T) samples with a frame of images that has a name on their path, and with one that has none."""
+        query, clock = of_fleet(self.database, self.series.event, ("application", "visit")), self.series.clock
+        visits = visits_of_fleet(self.database)
+        days = days_of(visits[visits["start_s"].between(clock.start_s(0), clock.start_s(clock.bins), "left")])
+        rows = pd.concat(self.database.named(query.during(*day), images) for day in days)
+        known, unnamed = (
+            self._by_application(part, part["samples"].to_numpy(np.float64))
+            for part in (rows[rows["named"]], rows[~rows["named"]])
+        )
+        return known, unnamed
+
+    def _by_application(self, keys: pd.DataFrame, samples: Floats) -> Floats:
+        """Return (S, T) samples by application and visit as those of each bin, the same in all of its strata."""
         clock, visits = self.series.clock, visits_of_fleet(self.database).set_index("visit")
         nameless = set(self.database.values("collection"))
         applications, places = np.unique(self.series.strata["application"].astype(str), return_inverse=True)
         counts = np.zeros((len(applications), clock.bins))
-        counted = self.database.counted(replace(query, by=(*query.by, "visit")), _one_part)
-        keys, entries = counted.keys, counted.entries(0)
         row = pd.Index(applications).get_indexer(pd.Index(programs(keys["application"], nameless)))
         at = clock.bin_of(visits.loc[keys["visit"], "start_s"].to_numpy(np.float64))
-        samples = np.bincount(entries.key, entries.samples, len(keys))
         inside = (row >= 0) & (at >= 0) & (at < clock.bins)
         np.add.at(counts, (row[inside], at[inside]), samples[inside])
         return np.asarray(counts[places])

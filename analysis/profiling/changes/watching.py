@@ -97,7 +97,7 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     if subtrees is not None:
         paths = _Paths.of(database, paths_event)
         nested = changes(subtrees, criteria, tests, nested=True)
-        nested = by_names(subtrees, nested, NamedParts(database, subtrees).of, bound)
+        nested = by_names(subtrees, nested, NamedParts(database, subtrees, paths=True).of, bound)
         moved = renamed(subtrees, nested, paths.alike)
         others = _besides(series, subtrees, nested, {change.series for change in moved})
         above = [_finding(subtrees, change, subtree=True) for change in others]

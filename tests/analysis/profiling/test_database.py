@@ -143,6 +143,34 @@ def test_callers_are_those_that_one_walks_by_hand(seed):
             assert [((job, caller), samples, value) for job, caller, samples, value in found] == tallied(items)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_frames_of_images_with_and_without_a_name_are_those_that_one_walks_by_hand(seed):
+    tables, _, _, rows = made(seed)
+    places = tables["locations"].set_index("location")
+    unnamed = places["function"].unique()[0]
+    locations = tables["locations"].assign(function=places["function"].replace(unnamed, "[unknown]").to_numpy())
+    folder = Path(PROFILES.name) / f"unnamed-{seed}"
+    images = places["image"].unique()
+    asked = images[: len(images) // 2 + 1].tolist()
+    stacks = tables["stacks"].merge(locations, on="location")
+    stacks = stacks[stacks["image"].isin(asked)].assign(named=lambda frame: frame["function"] != "[unknown]")
+    kinds = stacks.groupby("stack")["named"].agg(set).to_dict()
+    query = Query("cpu_time", ("application",))
+    sampled = restricted(rows, query).to_dict("records")
+    items = [
+        ((row["application"], named), row["count"], row["value"])
+        for row in sampled
+        for named in kinds.get(row["stack"], ())
+    ]
+    with Database([write_folder(folder, {**tables, "locations": locations})], threads=1) as database:
+        answer = database.named(query, asked).itertuples(index=False, name=None)
+        having = locations.loc[locations["function"] == "[unknown]", "image"]
+        assert database.images_of("[unknown]") == tuple(sorted(having.unique()))
+    sums = {(job, named): (samples, value) for job, named, samples, value in answer}
+    assert {named for _, named in sums} == {True, False}
+    assert sums == {key: (samples, value) for key, samples, value in tallied(items)}
+
+
 def test_clusters_add_up_to_the_query():
     _, _, database, _ = made(2)
     query = Query(by=("function", "job"))

@@ -95,6 +95,25 @@ def test_functions_that_got_a_name_did_not_grow(tmp_path):
     assert {change.partners for change in shifts} == {("[unknown]",)}
 
 
+@pytest.mark.parametrize("unnamed", [11, 12])
+def test_callers_that_got_a_name_did_not_grow(tmp_path, unnamed):
+    """They seemed to, with all that they call: no sample was in them, and the library they call always had names."""
+    profile = write(tmp_path, stream(3, "watched profile"), unnamed=unnamed, images="ba")
+    answer = watch([profile], "cpu")
+    assert not answer.alarms
+    shifts = {change.function: change.partners for change in answer.changes if change.kind == "shift"}
+    assert shifts == dict.fromkeys(("main", "mid0", "mid1", "mid2", "mid3"), ("[unknown]",))
+
+
+@pytest.mark.parametrize("unnamed", [3, 6])
+def test_growth_beneath_a_caller_is_told_though_callers_got_a_name(tmp_path, unnamed):
+    """All ten functions grew fourfold that `mid0` calls; from half of the machines it seems to be by eight times."""
+    profile = write(tmp_path, stream(4, "watched profile"), unnamed=unnamed, images="ba", heavier=4.0)
+    alarms = watch([profile], "cpu").alarms
+    assert "mid0" in {name for change in alarms for name in (change.function, *change.callers)}
+    assert not {"main", "mid1", "mid2", "mid3"} & {change.function for change in alarms}
+
+
 @pytest.mark.parametrize(("factor", "unnamed", "seed"), [(9.0, 3, 1), (2.5, 2, 2)])
 def test_growth_beyond_what_names_explain_is_told(tmp_path, factor, unnamed, seed):
     """Some machines have no symbols on the first day, so that all functions seem to grow; one does besides."""
