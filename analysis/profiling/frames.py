@@ -15,7 +15,7 @@ from models.arrays import Bools, Ints
 
 _FRAMES_AT_ONCE = 750_000
 """Frames that are summed at once, to bound the memory."""
-_PATHS_AT_ONCE = 3_000_000
+_PATHS_AT_ONCE = 2_000_000
 """Frames of which equal paths are found at once."""
 _PENDING = 500_000
 """Sums of parts that wait before they are added up."""

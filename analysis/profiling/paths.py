@@ -1,6 +1,7 @@
 """Call paths: samples summed by path, by every function on it, by call and by caller."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,6 +17,7 @@ from models.arrays import Ints
 
 ROOT = "[root]"
 """The caller of what nothing called."""
+_ROWS_AT_ONCE = 10_000
 
 
 def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -46,15 +48,18 @@ def _paths(
     cursor.register(
         "chosen", pa.table({"stack": totals["item"].to_numpy(), "rank": rank}).slice(0, (rank <= last).sum())
     )
-    ordered = cursor.execute(
-        "SELECT stack, path FROM chosen JOIN (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path"
-        " FROM stacks s SEMI JOIN chosen USING (stack) JOIN function_codes f ON s.location = f.location"
-        " GROUP BY s.stack) USING (stack) ORDER BY rank, path LIMIT ?",
-        [_limit(top)],
-    ).fetchall()
-    paths_of = pd.Series([tuple(names[code] for code in path) for _, path in ordered], dtype=object)
-    listed = totals.set_index("item").loc[[stack for stack, _ in ordered]].reset_index(drop=True)
-    return listed.assign(path=paths_of)[["path", "samples", "value"]]
+    ordered = _rows(
+        cursor.execute(
+            "SELECT stack, path FROM chosen JOIN (SELECT s.stack, list(f.code ORDER BY s.depth DESC) AS path"
+            " FROM stacks s SEMI JOIN chosen USING (stack) JOIN function_codes f ON s.location = f.location"
+            " GROUP BY s.stack) USING (stack) ORDER BY rank, path LIMIT ?",
+            [_limit(top)],
+        )
+    )
+    paths_of = [(stack, tuple(names[code] for code in path)) for stack, path in ordered]
+    listed = totals.set_index("item").loc[[stack for stack, _ in paths_of]].reset_index(drop=True)
+    named = pd.Series([path for _, path in paths_of], dtype=object)
+    return listed.assign(path=named)[["path", "samples", "value"]]
 
 
 def paths_and_functions(
@@ -244,8 +249,10 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
     listed = cursor.execute(
         "SELECT s.stack, list(f.code ORDER BY s.depth DESC) FROM stacks s SEMI JOIN wanted USING (stack)"
         " JOIN function_codes f ON s.location = f.location GROUP BY s.stack"
-    ).fetchall()
-    paths_of = pd.Series({number: tuple(names[code] for code in codes) for number, codes in listed}, dtype=object)
+    )
+    paths_of = pd.Series(
+        {number: tuple(names[code] for code in codes) for number, codes in _rows(listed)}, dtype=object
+    )
     return rows.assign(path=rows["number"].map(paths_of)).drop(columns="samples")
 
 
@@ -360,6 +367,12 @@ def _calls(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: in
 def _named(codes: pd.Series, names: Sequence[str]) -> pd.Series:
     """Return the names that belong to codes."""
     return pd.Series(np.asarray(names, dtype=object)[codes.to_numpy(dtype=np.int64)], dtype="str")
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of an answer, of which some at a time are Python's objects."""
+    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+        yield from rows
 
 
 def _limit(top: int | None) -> int:

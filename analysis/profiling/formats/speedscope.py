@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.formats.json_values import Object, field, place, typed
@@ -185,10 +186,12 @@ def write_speedscope(name: str, unit: str, stacks: Iterable[Sequence[Frame]], we
     3
     """
     number: dict[tuple[str, str, int], int] = {}
-    samples = [
-        [number.setdefault((frame.function or UNKNOWN, frame.file, frame.line), len(number)) for frame in stack]
-        for stack in stacks
-    ]
+
+    @cache
+    def numbered(frame: Frame) -> int:
+        return number.setdefault((frame.function or UNKNOWN, frame.file, frame.line), len(number))
+
+    samples = [[*map(numbered, stack)] for stack in stacks]
     frames = [
         {"name": function, **({"file": file} if file else {}), **({"line": line} if line else {})}
         for function, file, line in number
