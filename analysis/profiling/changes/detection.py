@@ -384,8 +384,9 @@ class _Squares:
 
         if not len(own) or not above(0.0):
             return 0.0
-        low, high = 0.0, float((middle / np.maximum(own, 1e-300)).max()) + 1e-12
-        for _ in range(40):
+        told = own > 0.0
+        low, high = 0.0, float((middle[told] / own[told]).max()) + 1e-12
+        for _ in range(60):
             between = (low + high) / 2.0
             low, high = (between, high) if above(between) else (low, between)
         return high

@@ -132,6 +132,30 @@ def test_functions_of_many_applications_that_drift_together_drift_as_much():
     assert drift[:80] == pytest.approx(np.full(80, 0.05), rel=0.2)
 
 
+def of_rare_functions():
+    """Return counts of 30 functions of 25 applications whose days differ by 5%, and of 40 rare ones.
+
+    Of these each sample is of another application, so that no two are of one.
+    """
+    rng = stream(12, "rare functions")
+    daily = np.repeat(rng.normal(0.0, 0.05, (30, 25, 4)), 24, axis=2)
+    rare = np.zeros((40, 25, 96))
+    for function in range(40):
+        rare[function, rng.permutation(25)[:20], rng.integers(96, size=20)] = 1.0
+    return np.concatenate([rng.poisson(70.0 * np.exp(daily)), rare, np.full((1, 25, 96), 1e5)])
+
+
+def test_rare_functions_of_many_applications_hide_no_growth():
+    """Their concentration of 0 was divided by: drift was said to be 10^144, so that nothing was ever found."""
+    counts = of_rare_functions()
+    counts[7, :, 72:] *= 3.0
+    series = drifting(of_applications(counts))
+    assert (series.concentration()[30:70] == 0.0).all()
+    assert np.sqrt(series.noise.drift).max() < 0.06
+    (growth,) = changes(series, WatchCriteria())
+    assert (growth.series, growth.kind) == (7, "growth")
+
+
 @pytest.mark.parametrize("steps", ["walk", "slope"])
 def test_functions_that_drift_slowly_are_not_named_and_one_that_grows_is(steps):
     """Only days that have nothing to do with others were measured: one walk of 60 was named, and six of 60 slopes."""
