@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SIZES, _LARGER = (0.0001, 0.001, 0.01), (0.03, 0.1, 0.3)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
-_KNOWN_TIME = "if you know when to look, `wsc profile regress --at TIME` finds smaller changes"
+_KNOWN_TIME = "if you know when to look, `wsc profile regress --at TIME` may find smaller changes"
 FACTORS_END = 64.0
 """Largest growth that is tried."""
 
@@ -226,7 +226,7 @@ class ProfileWatch(Conclusion):
         """Return what became more expensive, what could have been found, and what else changed."""
         blocks: list[Says | Table] = [Says(f"{self.scope()}: {self.verdict()}")]
         blocks += [] if self.lacking else [Says(self.could_find())]
-        blocks += [] if self.lacking else says(self.hides(), _KNOWN_TIME)
+        blocks += says(self.hides(), _KNOWN_TIME) if self.hides() and not self.lacking else []
         blocks += [_table(self.changes, self.origin_s)] if self.changes else []
         blocks += says(self.others())
         return Section("", (*blocks, *note_lines(self.notes)))

@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.profiling.changes.detection import WatchCriteria
+from analysis.profiling.changes.detection import HiddenGrowth, WatchCriteria
 from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.query import QueryError
 from models.randomness import stream
@@ -91,6 +93,19 @@ def test_the_page_says_what_the_command_says_and_the_landing_page_the_same(grown
     again = ask(application(grown), "/watch")
     assert "data-pending" not in again.text
     assert words(harmless(again)) == words(page)
+
+
+@pytest.mark.parametrize("drifts", [True, False])
+def test_beside_what_drift_hides_alone_a_known_time_is_said_to_show_more(
+    grown, concluded, monkeypatch, tmp_path, drifts
+):
+    folder = shutil.copytree(grown, tmp_path / "drifting", ignore=shutil.ignore_patterns("concluded"))
+    hidden = HiddenGrowth(0.013, 0.048, 1.087, 1.38) if drifts else None
+    monkeypatch.setattr(site, "watch_database", lambda *_: replace(concluded, hidden=hidden))
+    page = words(settled(application(folder), "/watch"))
+    assert ("unctions drift: a day differs from the days before by 1.3% to 4.8%" in page) == drifts
+    assert ("comparing two times may find smaller changes" in page) == drifts
+    assert "finds smaller changes" not in page
 
 
 def test_the_course_is_that_of_the_files(grown, concluded):
