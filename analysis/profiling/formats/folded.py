@@ -1,6 +1,7 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from analysis.profiling.formats.columns import FrameTable, SampleTable
 from analysis.profiling.formats.foreign import (
     DEEPEST,
     LARGEST,
+    STACK_FRAMES,
     UNKNOWN,
     ForeignProfile,
     Frame,
@@ -27,6 +29,8 @@ _AT_ONCE = 20_000
 """Samples that are written at once."""
 _TIMES = 6
 """How many times as many frames there may be as in formats whose stacks are not arrays."""
+_NAME_FRAMES, _LETTERS = 45, 2
+"""As how many frames a name counts that is new, and so many of its letters as one more."""
 _NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
 _COMMENT = re.compile(r"# (?![-0-9. ]+$)[^;]*")
 """A line about the file, as those of Austin with its mode and interval; `# 5` is a function of that name."""
@@ -41,7 +45,7 @@ _TWO = (BEFORE, AFTER)
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _MILLIONTHS = 10**6
 _SURELY_SMALL = 19
-"""Digits of a number that may be too large."""
+"""Digits from which on a number may be too large."""
 _CURE = "a name that ends in a number goes in quotes"
 _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10'
 
@@ -79,16 +83,18 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     data : the file's bytes, UTF-8
     name : of the file, for faults
     """
+    data = data if b"\n" in data else data.replace(b"\r", b"\n")
     faults, lines = Faults(name), _Lines(data)
+    budget = FrameBudget(name, times=_TIMES, besides=f", each function as {_NAME_FRAMES} and half its letters")
     numbers, points = _numbers_at_ends(lines)
     columns = len(_TWO) if min(numbers, default=0) >= len(_TWO) else 1
     numbered = _names_that_end_in_a_number(lines, numbers, columns, faults)
     fractions = points and any(_has_fraction(line, columns) for _, line in lines)
-    functions, sums = _Functions(), PathSums(FrameBudget(name, times=_TIMES), columns)
+    functions, sums = _Functions(budget), PathSums(budget, columns)
     for number, line in lines:
         names, counts = _parsed(line, number, columns, faults, scale=_MILLIONTHS if fractions else 1)
         if names:
-            sums.add(functions.path(names), counts, line=number)
+            sums.add(functions.path(names, line=number), counts, line=number)
     if not functions.numbers and not faults.count:
         faults.tell("stacks", "should be at least one", "none")
     faults.refuse()
@@ -148,26 +154,28 @@ def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
 class _Functions:
     """Functions of the stacks, numbered in the order in which they came."""
 
+    budget: FrameBudget
     numbers: dict[str, int] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
     """Number of each name as it stands in the file."""
     nameless: int = 0
     """Stacks that have a function without a name."""
 
-    def path(self, names: list[str]) -> list[int]:
+    def path(self, names: list[str], *, line: int) -> list[int]:
         """Return the numbers of a stack's functions, the one sampled first; `names` are as they stand in the file."""
         try:
             path = [self.known[name] for name in reversed(names)]
         except KeyError:
-            path = [self._number(name) for name in reversed(names)]
+            path = [self._number(name, line) for name in reversed(names)]
         if -1 in path:
             self.nameless += 1
             unknown = self.numbers.setdefault(UNKNOWN, len(self.numbers))
             path = [unknown if number < 0 else number for number in path]
         return path
 
-    def _number(self, name: str) -> int:
+    def _number(self, name: str, line: int) -> int:
         if name not in self.known:
+            self.budget.take(_NAME_FRAMES + len(name) // _LETTERS - STACK_FRAMES, line=line)
             blank = not name.strip()
             self.known[name] = -1 if blank else self.numbers.setdefault(plain(name), len(self.numbers))
         return self.known[name]
@@ -202,11 +210,12 @@ def _numbers_at_ends(lines: _Lines) -> tuple[bytes, bool]:
     """Return how many numbers each line ends in after its first word, and whether one of them has a point."""
     counts, points = bytearray(), False
     for _, line in lines:
-        count, rest = 0, line.rsplit(None, 1)
-        while len(rest) > 1 and _is_number(rest[1]):
-            count, points = count + 1, points or "." in rest[1]
-            rest = rest[0].rsplit(None, 1)
-        counts.append(min(count, _MOST_NUMBERS))
+        words = line.rsplit(None, 2)
+        if len(words) > 2 and _is_number(words[1]):
+            words = line.rsplit(None, _MOST_NUMBERS)
+        ends = list(itertools.takewhile(_is_number, reversed(words[1:])))
+        counts.append(len(ends))
+        points = points or any("." in number for number in ends)
     return bytes(counts), points
 
 

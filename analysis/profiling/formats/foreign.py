@@ -128,6 +128,8 @@ more; split the file, or leave out what was sampled rarely, got more
     used: int = 0
     times: int = 1
     """By what `MOST_FRAMES` is multiplied, where a frame takes so much less memory."""
+    besides: str = ""
+    """What else counts, for the message."""
 
     @property
     def most(self) -> int:
@@ -144,7 +146,9 @@ more; split the file, or leave out what was sampled rarely, got more
         """
         self.used += frames + STACK_FRAMES
         if self.used > self.most:
-            problem = f"should be at most {self.most} frames in all, each stack counted as {STACK_FRAMES} more"
+            problem = (
+                f"should be at most {self.most} frames in all, each stack counted as {STACK_FRAMES} more{self.besides}"
+            )
             cure = "split the file, or leave out what was sampled rarely"
             raise refusal(self.name, "stacks", f"{problem}; {cure}", "more", line=line, byte=byte)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -54,7 +55,6 @@ _CONVERTERS = (
     (b"PK\x03\x04", "packed by zip", "unzip FILE"),
     (b"go 1.", "a trace of Go", "go tool trace -pprof=sync FILE > FILE.pb"),
     (b"Flat profile:", "of gprof", "gprof2dot; pprof and folded stacks are read"),
-    (b"desc: ", "of massif", "ms_print or massif-visualizer show it; heap profiles of pprof are read"),
     (b"memray\x00", "of memray", "memray flamegraph or memray stats show it; folded stacks are read"),
     (
         b"\x04\x22\x4d\x18",
@@ -65,13 +65,26 @@ _CONVERTERS = (
     (b"Analysis of sampling", "of macOS's sample", "stackcollapse-sample.awk FILE > FILE.folded (FlameGraph)"),
 )
 """How files of other formats begin, what they are, and what converts them."""
-_MARKED = (
-    (b"<trace-query-result", "of Instruments", "inferno-collapse-xctrace FILE > FILE.folded"),
-    (b"<svg", "a picture", "the folded stacks that it was drawn from are read"),
-    (b"<html", "a page", "the profile that it shows is read, if it is saved in a format of its own"),
-    (b"<?xml", "XML", "record folded stacks or pprof to import it"),
+_BEFORE_A_TAG = rb"(?:\xef\xbb\xbf)?(?>\s|<\?xml\s[^>]*>|<!--.*?-->|<!(?i:doctype)\s[^>]*>)*+"
+_PATTERNS = tuple(
+    (re.compile(begin, re.DOTALL), what, converter)
+    for begin, what, converter in (
+        (
+            rb"desc: [^\n]*\ncmd: ",
+            "of massif",
+            "ms_print or massif-visualizer show it; heap profiles of pprof are read",
+        ),
+        (
+            _BEFORE_A_TAG + rb"<trace-query-result[\s>]",
+            "of Instruments",
+            "inferno-collapse-xctrace FILE > FILE.folded",
+        ),
+        (_BEFORE_A_TAG + rb"<svg[\s>]", "a picture", "the folded stacks that it was drawn from are read"),
+        (_BEFORE_A_TAG + rb"<html[\s>]", "a page", "the profile that it shows is read, if it is saved as a profile"),
+        (rb"(?:\xef\xbb\xbf)?\s*<\?xml\s", "XML", "record folded stacks or pprof to import it"),
+    )
 )
-"""What is in the first kilobyte of files that begin with a tag, as above."""
+"""How files of other formats begin that take more than a few letters to tell from folded stacks, as above."""
 _PYINSTRUMENT = (
     ("root_frame", "pyinstrument -r speedscope -o FILE, when it is recorded"),
     ("frame_records", "pyinstrument --load FILE -r speedscope -o FILE.json"),
@@ -259,10 +272,12 @@ def _refuse_others(data: bytes, name: str) -> None:
     for begin, what, converter in _CONVERTERS:
         if data.startswith(begin):
             raise refusal(name, "file", f"is {what}, which is not read: {converter}", data[:16].hex())
-    head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, what, converter in _MARKED if head.startswith(b"<") else ():
-        if mark in head:
-            raise refusal(name, "file", f"is {what}, which is not read: {converter}", mark.decode())
+    head = data[:4096]
+    if is_folded(head.decode(errors="replace").strip().partition("\n")[0]):
+        return
+    for begin, what, converter in _PATTERNS:
+        if begin.match(head):
+            raise refusal(name, "file", f"is {what}, which is not read: {converter}", head[:16].hex())
 
 
 def _of_json(data: bytes, name: str) -> ForeignProfile:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from analysis.profiling.formats import stack_sums, stores
 from analysis.profiling.formats.folded import read_folded, write_folded
 from analysis.profiling.formats.foreign import LARGEST, Frame, Measure
+from analysis.profiling.formats.reading import read_foreign
 from analysis.profiling.formats.tables import to_tables, totals
 from analysis.tables.faults import FileError
 from tests.helpers.foreign_profiles import profile_of
@@ -54,6 +55,42 @@ def test_stacks_are_summed_however_few_wait(lines):
                 rows = to_tables([profile])
                 assert rows["samples"]["count"].sum() == sum(sums.values())
                 assert len(rows["stacks"]) == sum(len(path) for path, count in sums.items() if count)
+
+
+def test_many_names_are_refused_before_they_fill_the_memory(monkeypatch):
+    """Names take most memory where each is new, so they count besides their stacks."""
+    monkeypatch.setattr("analysis.profiling.formats.foreign.MOST_FRAMES", 1000)
+    text = "".join(f"main;{'f' * 40}{number} 1\n" for number in range(200)).encode()
+    with pytest.raises(FileError, match=r"a.folded:\d+: stacks: .*, each function as 45 and half its letters; split"):
+        read_folded(text, "a.folded")
+    once = "".join(f"main;f;{number % 20} 1\n" for number in range(10_000)).encode()
+    assert read_folded(once, "a.folded").samples.total(0) == 10_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<svgtypes::Path as Parse>::next;b 6\n",
+        "<svg as Parse>::next;b 6\n",
+        "<alloc::boxed::Box<F> as FnOnce>::call_once;<html5ever::Tokenizer<S> as X>::step 5\nmain;<html> 1\n",
+        "desc: x;main 5\n",
+        "desc: x;main 5\ncmd: y 2\n",
+    ],
+)
+def test_stacks_that_begin_as_other_formats_do_are_read(tmp_path, text):
+    path = tmp_path / "a.folded"
+    path.write_text(text)
+    assert read_foreign(path).samples.total(0) == sum(int(line.split()[-1]) for line in text.splitlines())
+
+
+def test_lines_may_end_in_a_carriage_return_alone():
+    assert read_folded(b"a;b 1\ra;c 2\r").samples.total(0) == read_folded(b"a;b 1\r\na;c 2\r\n").samples.total(0) == 3
+
+
+def test_a_line_of_very_many_numbers_takes_time_as_it_is_long():
+    """Each number once cost a copy of the line."""
+    with pytest.raises(FileError, match="counts: should be one, or two"):
+        read_folded(b"main;a" + b" 1" * 2_000_000 + b"\n")
 
 
 def test_a_name_may_hold_blanks_and_a_semicolon_becomes_a_colon():

@@ -140,6 +140,11 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
         (b'<?xml version="1.0"?>\n<svg version="1.1">', "is a picture, which is not read: the folded stacks"),
         (b"<!DOCTYPE html>\n<html>", "is a page, which is not read"),
         (b"\xef\xbb\xbf<?xml version='1.0'?><profile/>", "is XML, which is not read"),
+        (
+            b'<?xml version="1.0"?>\n<!-- Flame graph -->\n<!DOCTYPE svg PUBLIC "a">\n<svg version="1.1">',
+            "is a picture",
+        ),
+        (b"<?xml version='1.0'?>" + b"<!-- a -->" * 400 + b"<profile/>", "is XML, which is not read"),
         (b'{"start_time": 1.0, "root_frame": {}}', "pyinstrument -r speedscope -o FILE"),
         (b'{"start_time": 1.0, "frame_records": []}', "pyinstrument --load FILE -r speedscope -o FILE.json"),
         (b'{"traceEvents": []}', "is a trace of events, not a profile"),
