@@ -283,7 +283,7 @@ class ProfileWatch(Conclusion):
         drifts = [f"{100.0 * drift:.2g}%" for drift in (self.hidden.least_drift, self.hidden.most_drift)]
         growths = [f"{100.0 * (factor - 1.0):.2g}%" for factor in (self.hidden.least, self.hidden.most)]
         drift, growth = (" to ".join(dict.fromkeys(ends)) for ends in (drifts, growths))
-        steadiest = " (least for functions of many applications)" if len(set(drifts)) > 1 else ""
+        steadiest = " (least for functions of many applications and samples)" if len(set(drifts)) > 1 else ""
         return (
             f"functions drift: a day differs from the days before by {drift} beyond chance{steadiest}; "
             f"growth by less than {growth} within a day cannot be told from that"

@@ -37,6 +37,8 @@ _MOST_DRIFTING = 1_000
 _DAYS_BACK = (7, 14, 21, 28, 42, 56)
 """Days before a window that it may be compared with, where functions drift: whole weeks, so that no Monday is compared
 with a Sunday alone."""
+_PAIRS = 100
+"""Of samples of one application from which on a function's concentration is known, with a chance error of a tenth."""
 _ROUNDS_OF_DRIFT = 6
 """How often its variances are fitted, each beside the others."""
 
@@ -702,18 +704,22 @@ def detectable(
 
 @dataclass(frozen=True, slots=True)
 class HiddenGrowth:
-    """What functions' own drift hides, however many samples there are: of the steadiest and of the least steady."""
+    """What functions' own drift hides, however many samples there are: of the steadiest and of the least steady.
+
+    Of functions with at least `_PAIRS` pairs of samples of one application, which tell whether many have it in common.
+    """
 
     least_drift: float
     most_drift: float
-    """Standard deviation of the logarithm of the last day's level over the days before, beyond samples and machines."""
+    """Standard deviation of the logarithm of the last day's level over the days that it is compared with, beyond
+    samples and machines."""
     least: float
     most: float
     """Factors by which such functions must grow to be told from it within a day."""
 
 
 def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) -> HiddenGrowth | None:
-    """Return what drift hides; None: no drift was measured.
+    """Return what drift hides; None: no drift was measured, or no function tells.
 
     Parameters
     ----------
@@ -726,7 +732,12 @@ def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) ->
     if not noise.drifts or days < 2.0:
         return None
     bound = threshold(tests, len(series.geometry.lengths) * clock.bins, criteria.false_alarms)
-    drift = np.sqrt(noise.of_days(1.0, np.array([days - 1.0]))[:, 0])
+    pairs = series.concentration() * series.sizes * (series.sizes - 1.0) / 2.0
+    reach = series.reach_of(np.arange(len(series.functions)))
+    before = np.where(reach > 0, reach / clock.day, days - 1.0)
+    drift = np.sqrt(noise.of_days(1.0, before[:, None])[:, 0])[pairs >= _PAIRS]
+    if not len(drift):
+        return None
     least, most = float(drift.min()), float(drift.max())
     return HiddenGrowth(least, most, *(float(np.exp(bound * part)) for part in (least, most)))
 

@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from scipy.stats import poisson
 
-from analysis.profiling.changes.detection import WatchCriteria, changes, detectable, drift_of, drifting
+from analysis.profiling.changes.detection import (
+    WatchCriteria,
+    changes,
+    detectable,
+    drift_of,
+    drifting,
+    hidden_by_drift,
+)
 from analysis.profiling.changes.scan import exemplary_root, threshold
 from benchmarks.watch import series_of, watched
 from models.randomness import stream
@@ -154,6 +161,9 @@ def test_rare_functions_of_many_applications_hide_no_growth():
     assert np.sqrt(series.noise.drift).max() < 0.06
     (growth,) = changes(series, WatchCriteria())
     assert (growth.series, growth.kind) == (7, "growth")
+    hidden = hidden_by_drift(series, WatchCriteria(), 71)
+    assert hidden.least_drift == pytest.approx(np.sqrt(series.noise.of_days(1.0, np.full(1, 3.0))[0, 0]), rel=0.01)
+    assert hidden.most_drift == pytest.approx(hidden.least_drift, rel=0.01)
 
 
 @pytest.mark.parametrize("steps", ["walk", "slope"])
@@ -184,6 +194,35 @@ def test_growth_is_seen_beside_the_weeks_before_it_where_all_time_hides_it():
     assert growth.log_factor == pytest.approx(np.log(1.12), abs=3.0 * growth.error)
     assert growth.error < 0.02
     assert not changes(replace(series, reach=None), WatchCriteria())
+
+
+def test_what_drift_hides_is_that_of_the_days_that_a_window_is_compared_with():
+    """By hand: days of sd 3% and steps of 1%, of 28 days; one function is compared with 7 of them, others with 27."""
+    series = of_one_stratum(np.full((3, 672), 1e4))
+    noise = replace(series.noise, drift=np.full(1, 0.03**2), walk=np.full(1, 0.01**2))
+    series = replace(series, noise=noise, reach=np.array([7 * 24, 0, 0]))
+    hidden = hidden_by_drift(series, WatchCriteria(), 3)
+    near, far = (
+        np.sqrt(0.03**2 * (1 + 1 / days) + 0.01**2 * ((1 + days) / 3 + (1 + 1 / days) / 6)) for days in (7, 27)
+    )
+    assert [hidden.least_drift, hidden.most_drift] == pytest.approx([near, far], rel=1e-9)
+    bound = threshold(3, len(series.geometry.lengths) * 672, 0.01)
+    assert [hidden.least, hidden.most] == pytest.approx(np.exp([bound * near, bound * far]), rel=1e-9)
+
+
+@pytest.mark.parametrize(("part", "low", "high"), [(0.65, 0, 8), (1.0, 6, 26), (1.35, 24, 30)])
+def test_growth_is_found_beyond_what_drift_hides_and_hardly_below(part, low, high):
+    """Steps of 2% a day for 56 days; said was 2.4 times as large a growth, of all days before instead of 7."""
+    rng = stream(13, "hidden by drift")
+    criteria, found = WatchCriteria(min_cost=0.0), 0
+    for _ in range(3):
+        walk = np.repeat(np.cumsum(rng.normal(0.0, 0.02, (60, 56)), axis=1), 24, axis=1)
+        mean = np.append(2e4 * np.exp(walk), np.full((1, 56 * 24), 1e8), axis=0)
+        hidden = hidden_by_drift(drifting(of_one_stratum(mean)), criteria, 61)
+        mean[:10, -24:] *= hidden.least**part
+        named = changes(drifting(of_one_stratum(rng.poisson(mean).astype(float))), criteria)
+        found += sum(change.series < 10 and change.kind == "growth" and change.start >= 54 * 24 for change in named)
+    assert low <= found <= high
 
 
 def test_growth_by_the_stated_factor_is_found_four_times_in_five():
