@@ -174,7 +174,7 @@ class ProfileWatch(Conclusion):
     probability: float
     """With which growth by `DetectableGrowth.factor` is found."""
     hidden: "HiddenGrowth | None" = None
-    """What functions' drift hides; None: no drift was measured."""
+    """What functions' drift hides; None: no drift was measured, or it may be chance."""
     lacking: str = ""
     """Why nothing could be compared; empty: something was."""
     notes: tuple[str, ...] = ()
@@ -277,7 +277,7 @@ class ProfileWatch(Conclusion):
         return known + ", ".join((*parts, *((missed,) if missed else ()))) + self._limit()
 
     def hides(self) -> str:
-        """Return in words what functions' drift hides; nothing if no drift was measured."""
+        """Return in words what functions' drift hides; nothing if no drift was measured, or it may be chance."""
         if self.hidden is None:
             return ""
         drifts = [f"{100.0 * drift:.2g}%" for drift in (self.hidden.least_drift, self.hidden.most_drift)]
@@ -285,7 +285,7 @@ class ProfileWatch(Conclusion):
         drift, growth = (" to ".join(dict.fromkeys(ends)) for ends in (drifts, growths))
         steadiest = " (least for functions of many applications and samples)" if len(set(drifts)) > 1 else ""
         return (
-            f"functions drift: a day differs from the days before by {drift} beyond chance{steadiest}; "
+            f"functions drift: a day differs from the days before by about {drift} beyond chance{steadiest}; "
             f"growth by less than {growth} within a day cannot be told from that"
         )
 

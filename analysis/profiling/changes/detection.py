@@ -281,8 +281,9 @@ def drifting(series: CountSeries) -> CountSeries:
     Where it lasts, a window is compared with as many days before it as tell most (`Noise.days_back`): the level of a
     random walk long ago says little of what it is, so that all time before would only hide a change.
     """
-    drift, walk = drift_of(series)
+    drift, walk, chance = drift_of(series)
     noise = replace(series.noise, drift=drift, walk=walk)
+    series = replace(series, chance=chance)
     if not walk.any() or series.geometry_of is None:
         return replace(series, noise=noise)
     days = series.clock.bins / series.clock.day
@@ -292,7 +293,7 @@ def drifting(series: CountSeries) -> CountSeries:
     return replace(series, noise=noise, reach=np.append(choices[:-1], 0)[chosen].astype(np.int64) * series.clock.day)
 
 
-def drift_of(series: CountSeries) -> tuple[Floats, Floats]:
+def drift_of(series: CountSeries) -> tuple[Floats, Floats, Noise]:
     """Return variances of the logarithm of functions' shares beyond samples and machines, over the fleet.
 
     Where each application goes its own way from day to day, a function that many have in common drifts less than those
@@ -306,11 +307,13 @@ def drift_of(series: CountSeries) -> tuple[Floats, Floats]:
         From day to day, where a day has nothing to do with others.
     (F,) array
         Of daily steps that last: 0 in less than four days.
+    Noise
+        Standard errors of both, as its `drift` and `walk`; 0 of what is 0.
     """
     clock = series.clock
     nothing = np.zeros(len(series.functions))
     if clock.day not in series.geometry.lengths or clock.bins < 2 * clock.day:
-        return nothing, nothing
+        return nothing, nothing, Noise(nothing)
     shared = series.concentration()
     longest = max(length for length in series.geometry.lengths if 2 * length <= clock.bins)
     days = _Squares.of(series, clock.day, clock.day, shared)
@@ -320,7 +323,11 @@ def drift_of(series: CountSeries) -> tuple[Floats, Floats]:
         own = days.fitted((0, common, walk))
         common = days.fitted((own, 0, walk), 1)
         walk = windows.fitted((own, common, 0), 2) if windows else 0.0
-    return own * shared + common, nothing + walk
+    variances = own, common, walk
+    own_error, common_error = (days.fitted_error(variances, way) for way in (0, 1))
+    walk_error = windows.fitted_error(variances, 2) if windows else 0.0
+    chance = Noise(nothing, drift=np.hypot(own_error * shared, common_error), walk=nothing + walk_error)
+    return own * shared + common, nothing + walk, chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +341,8 @@ class _Squares:
     ways: Floats
     """(3, n) variance of each by days that differ with variance 1: each application's days for themselves, all
     together, and by steps that last."""
+    function: Ints
+    """(n,) whose they are."""
 
     @classmethod
     def of(cls, series: CountSeries, length: int, step: int, shared: Floats) -> "_Squares":
@@ -353,7 +362,7 @@ class _Squares:
         ends = np.arange(2 * length, clock.bins + 1, step) - 1
         days, before = length / clock.day, (ends + 1 - length) / clock.day
         alone, walk = (noise.of_days(days, before) for noise in (_DRIFT, _WALK))
-        parts = [np.zeros((5, 0))]
+        parts, places = [np.zeros((5, 0))], [np.zeros(0, dtype=np.int64)]
         for some in series.parts(largest):
             noise = replace(series.noise.of(some), drift=np.zeros(1), walk=np.zeros(1))
             counts, expected = series.counts_and_expected(some)
@@ -361,8 +370,9 @@ class _Squares:
                 error, square = windows.at(ends).error ** 2, windows.at(ends).log_factor ** 2
                 ways = np.broadcast_arrays(shared[some, None] * alone, alone, walk, error)[:3]
                 parts.append(np.stack([square, error, *ways])[:, np.isfinite(error)])
+                places.append(np.broadcast_to(some[:, None], error.shape)[np.isfinite(error)])
         square, error, *ways = np.concatenate(parts, axis=1)
-        return cls(square, error, np.array(ways))
+        return cls(square, error, np.array(ways), np.concatenate(places))
 
     def fitted(self, variances: tuple[float, float, float], way: int = 0) -> float:
         """Return the variance at which half of the squares are below the median of their law.
@@ -377,7 +387,7 @@ class _Squares:
         way : the one that is fitted
         """
         own, others = self.ways[way], self.error + np.array(variances) @ self.ways
-        middle = self.square / float(chdtri(1, 0.5))
+        middle = self.square / _MEDIAN
 
         def above(variance: float) -> bool:
             whole = others + variance * own
@@ -393,7 +403,29 @@ class _Squares:
             low, high = (between, high) if above(between) else (low, between)
         return high
 
+    def fitted_error(self, variances: tuple[float, float, float], way: int) -> float:
+        """Return the standard error of a variance that was fitted beside the others; 0 where it is 0.
 
+        That of the root of an equation (Huber 1967): the spread of its sum over its slope. Squares of a function may
+        depend on each other, those of different functions do not (Liang and Zeger 1986).
+
+        Parameters
+        ----------
+        variances : of `ways`, as they were fitted
+        way : the one whose error is asked
+        """
+        if variances[way] <= 0.0:
+            return 0.0
+        own, whole = self.ways[way], self.error + np.array(variances) @ self.ways
+        weight = own / whole if way < 2 else np.ones_like(own)
+        sums = np.bincount(self.function, np.where(self.square / _MEDIAN > whole, weight, -weight))
+        # Of the chance that a square is above the median of its law, by the logarithm of its variance, twice.
+        slope = np.sqrt(2.0 * _MEDIAN / np.pi) * np.exp(-_MEDIAN / 2.0)
+        return float(np.sqrt((sums**2).sum()) / (slope * (weight * own / whole).sum()))
+
+
+_MEDIAN = float(chdtri(1, 0.5))
+"""Of the square of a standard normal number."""
 _DRIFT, _WALK = Noise(np.zeros(1), drift=np.ones(1)), Noise(np.zeros(1), walk=np.ones(1))
 
 
@@ -706,7 +738,8 @@ def detectable(
 class HiddenGrowth:
     """What functions' own drift hides, however many samples there are: of the steadiest and of the least steady.
 
-    Of functions with at least `_PAIRS` pairs of samples of one application, which tell whether many have it in common.
+    Of functions with at least `_PAIRS` pairs of samples of one application, which tell whether many have it in common,
+    and whose drift is beyond two of its standard errors.
     """
 
     least_drift: float
@@ -719,7 +752,7 @@ class HiddenGrowth:
 
 
 def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) -> HiddenGrowth | None:
-    """Return what drift hides; None: no drift was measured, or no function tells.
+    """Return what drift hides; None: no drift was measured, it may be chance, or no function tells.
 
     Parameters
     ----------
@@ -735,7 +768,12 @@ def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) ->
     pairs = series.concentration() * series.sizes * (series.sizes - 1.0) / 2.0
     reach = series.reach_of(np.arange(len(series.functions)))
     before = np.where(reach > 0, reach / clock.day, days - 1.0)
-    drift = np.sqrt(noise.of_days(1.0, before[:, None])[:, 0])[pairs >= _PAIRS]
+    variance, error = noise.of_days(1.0, before[:, None])[:, 0], np.zeros(len(before))
+    if series.chance is not None:
+        nothing = np.zeros_like(before)
+        ways = replace(series.chance, walk=nothing), replace(series.chance, drift=nothing)
+        error = np.hypot(*(way.of_days(1.0, before[:, None])[:, 0] for way in ways))
+    drift = np.sqrt(variance[(pairs >= _PAIRS) & (variance > 2.0 * error)])
     if not len(drift):
         return None
     least, most = float(drift.min()), float(drift.max())

@@ -142,6 +142,8 @@ class CountSeries:
     """Most machines on which an application was sampled on one day, on one platform in one data centre."""
     reach: Ints | None = None
     """(F,) with how many bins before it a window of each function is compared, 0: all; None: all of all."""
+    chance: Noise | None = None
+    """Standard errors of the variances of the noise's drift, as its `drift` and `walk`; None: nobody knows."""
     tagged: pd.DataFrame | None = None
     """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
 

@@ -135,10 +135,10 @@ def test_what_drift_hides_is_said_and_there_alone_that_a_known_time_may_show_mor
     answer = watch([healthy], "cpu")
     drifting = replace(answer, hidden=HiddenGrowth(0.013, 0.048, 1.087, 1.38))
     text = " ".join(shown(drifting).split())
-    assert "a day differs from the days before by 1.3% to 4.8% beyond chance (least for functions of many" in text
+    assert "a day differs from the days before by about 1.3% to 4.8% beyond chance (least for functions of many" in text
     assert "growth by less than 8.7% to 38% within a day cannot be told from that" in text
     alike = replace(answer, hidden=HiddenGrowth(0.048, 0.048, 1.38, 1.38))
-    assert "by 4.8% beyond chance; growth by less than 38% within" in " ".join(shown(alike).split())
+    assert "by about 4.8% beyond chance; growth by less than 38% within" in " ".join(shown(alike).split())
     known = "if you know when to look, `wsc profile regress --at TIME` may find smaller changes"
     assert known in text
     still = " ".join(shown(replace(answer, hidden=None)).split())

@@ -103,7 +103,7 @@ def test_beside_what_drift_hides_alone_a_known_time_is_said_to_show_more(
     hidden = HiddenGrowth(0.013, 0.048, 1.087, 1.38) if drifts else None
     monkeypatch.setattr(site, "watch_database", lambda *_: replace(concluded, hidden=hidden))
     page = words(settled(application(folder), "/watch"))
-    assert ("unctions drift: a day differs from the days before by 1.3% to 4.8%" in page) == drifts
+    assert ("unctions drift: a day differs from the days before by about 1.3% to 4.8%" in page) == drifts
     assert ("comparing two times may find smaller changes" in page) == drifts
     assert "finds smaller changes" not in page
 

@@ -96,7 +96,7 @@ def test_drift_from_day_to_day_is_measured():
     daily = np.repeat(rng.normal(0.0, 0.05, (60, 20)), 24, axis=1)
     counts = np.append(rng.poisson(2000.0 * np.exp(daily)), np.full((1, 480), 1e7), axis=0).astype(float)
     series = of_one_stratum(counts)
-    drift, walk = drift_of(series)
+    drift, walk, _ = drift_of(series)
     assert np.sqrt(drift) == pytest.approx(np.full(61, 0.05), rel=0.1)
     assert (np.sqrt(walk) < 0.01).all()
     assert not changes(drifting(series), WatchCriteria())
@@ -161,7 +161,7 @@ def test_rare_functions_of_many_applications_hide_no_growth():
     assert np.sqrt(series.noise.drift).max() < 0.06
     (growth,) = changes(series, WatchCriteria())
     assert (growth.series, growth.kind) == (7, "growth")
-    hidden = hidden_by_drift(series, WatchCriteria(), 71)
+    hidden = hidden_by_drift(replace(series, chance=None), WatchCriteria(), 71)
     assert hidden.least_drift == pytest.approx(np.sqrt(series.noise.of_days(1.0, np.full(1, 3.0))[0, 0]), rel=0.01)
     assert hidden.most_drift == pytest.approx(hidden.least_drift, rel=0.01)
 
@@ -208,6 +208,30 @@ def test_what_drift_hides_is_that_of_the_days_that_a_window_is_compared_with():
     assert [hidden.least_drift, hidden.most_drift] == pytest.approx([near, far], rel=1e-9)
     bound = threshold(3, len(series.geometry.lengths) * 672, 0.01)
     assert [hidden.least, hidden.most] == pytest.approx(np.exp([bound * near, bound * far]), rel=1e-9)
+
+
+def drifted(rng, days, sd):
+    """Return the series of 60 functions whose days differ by a standard deviation, beside all others."""
+    daily = np.repeat(rng.normal(0.0, sd, (60, days)), 24, axis=1)
+    counts = np.append(rng.poisson(1000.0 * np.exp(daily)), np.full((1, 24 * days), 1e5), axis=0)
+    return drifting(of_one_stratum(counts.astype(float)))
+
+
+def test_of_drift_that_may_be_chance_nothing_is_said():
+    """In many healthy worlds a variance above 0 is fitted; in none of these it is beyond two of its standard errors."""
+    rng = stream(14, "chance of drift")
+    healthy = [drifted(rng, 4, 0.0) for _ in range(20)]
+    assert sum(series.noise.drifts for series in healthy) >= 5
+    assert [hidden_by_drift(series, WatchCriteria(), 61) for series in healthy] == [None] * 20
+
+
+def test_the_error_of_drift_is_its_spread_over_worlds():
+    """Of 20 worlds: the standard error of a standard deviation is 16% of it."""
+    rng = stream(15, "error of drift")
+    worlds = [drifted(rng, 10, 0.05) for _ in range(20)]
+    assert all(hidden_by_drift(series, WatchCriteria(), 61) for series in worlds)
+    spread = np.std([series.noise.drift[0] for series in worlds])
+    assert np.mean([series.chance.drift[0] for series in worlds]) == pytest.approx(spread, rel=0.5)
 
 
 @pytest.mark.parametrize(("part", "low", "high"), [(0.65, 0, 8), (1.0, 6, 26), (1.35, 24, 30)])
