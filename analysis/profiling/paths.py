@@ -56,7 +56,7 @@ def _paths(
             [_limit(top)],
         )
     )
-    paths_of = [(stack, tuple(names[code] for code in path)) for stack, path in ordered]
+    paths_of = [(stack, tuple(map(names.__getitem__, path))) for stack, path in ordered]
     listed = totals.set_index("item").loc[[stack for stack, _ in paths_of]].reset_index(drop=True)
     named = pd.Series([path for _, path in paths_of], dtype=object)
     return listed.assign(path=named)[["path", "samples", "value"]]
@@ -251,7 +251,7 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
         " JOIN function_codes f ON s.location = f.location GROUP BY s.stack"
     )
     paths_of = pd.Series(
-        {number: tuple(names[code] for code in codes) for number, codes in _rows(listed)}, dtype=object
+        {number: tuple(map(names.__getitem__, codes)) for number, codes in _rows(listed)}, dtype=object
     )
     return rows.assign(path=rows["number"].map(paths_of)).drop(columns="samples")
 
