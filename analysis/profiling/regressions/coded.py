@@ -35,7 +35,7 @@ class CodedTable:
     """Two profiles: keys are a cluster's code of one application, tag for tag and period for period."""
 
     keys: pd.DataFrame
-    """(K,) later, application, the tags, group (number of the cluster), samples, value; in order of applications."""
+    """(K,) later, application, the tags, group (number of the cluster), value; in order of applications."""
     applications: list[str]
     """(A,) in order."""
     first: Ints
@@ -60,7 +60,7 @@ def coded(table: pd.DataFrame, cluster: str) -> CodedTable:
     key = key[order]
     columns = [used[name].to_numpy()[order] for name in ("function", "samples", "value")]
     function, samples, value = columns[0].astype(np.int64), *(column.astype(np.float64) for column in columns[1:])
-    keys = keys.assign(samples=np.bincount(key, samples, len(keys)), value=np.bincount(key, value, len(keys)))
+    keys = keys.assign(value=np.bincount(key, value, len(keys)))
     applications, first = edges(keys["application"])
     start = np.searchsorted(key, first)
 
