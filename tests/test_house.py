@@ -249,6 +249,15 @@ def test_make_alone_says_what_there_is():
     assert all(len(line.split()) > 3 for line in helped.stdout.splitlines())
 
 
+@pytest.mark.parametrize("check", ["interchange", "web"])
+def test_checks_with_programs_of_their_own_say_how_they_are_used(check):
+    words = [sys.executable, ROOT / "tests" / check / "check.py", "--help"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: check.py")
+
+
 @pytest.mark.parametrize("lens", ["wsmeter", "effects", "occupancy", "crossplatform", "profiling"])
 def test_the_tests_of_one_lens_are_its_rooms_and_those_below(lens):
     line = next(line for line in make(ROOT, "-n", "test", LENS=lens).stdout.splitlines() if "pytest" in line)

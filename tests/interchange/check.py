@@ -3,6 +3,7 @@
 Needs npm and PyPI, which give the readers of package.json and requirements.txt; llvm-profdata where it is installed.
 """
 
+import argparse
 import json
 import random
 import shutil
@@ -105,14 +106,20 @@ def check_imports(readers, folder):
     equal("import of what pprof-format wrote", {total.event: total.value for total in totals}, expected)
 
 
-def main(words):
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("run", type=Path, nargs="?", help="a run directory with profiles")
+    arguments.add_argument("event", nargs="?", help="one of its events, given with RUN")
+    options = arguments.parse_args()
+    if options.run and not options.event:
+        arguments.error("RUN needs EVENT")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         readers = Readers(folder)
-        run, event = (Path(words[0]), words[1]) if words else (small_run(folder), "cycles")
+        run, event = (options.run, options.event) if options.run else (small_run(folder), "cycles")
         check_exports(run, event, readers, folder)
         check_imports(readers, folder)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
