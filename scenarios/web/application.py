@@ -19,7 +19,19 @@ from analysis.profiling.cancellation import AbandonedError
 from analysis.profiling.query import QueryError
 from analysis.statistics import NotEnoughDataError
 from scenarios.views.conclusion import Payload
-from scenarios.web import annotation, calls, choices, exports, findings, flames, landing, listing, regressions, watch
+from scenarios.web import (
+    annotation,
+    calls,
+    choices,
+    exports,
+    findings,
+    flames,
+    landing,
+    listing,
+    regressions,
+    search,
+    watch,
+)
 from scenarios.web.exports import ExportedFile
 from scenarios.web.guard import LOOPBACK, Guard
 from scenarios.web.parameters import Pairs, RefusedError, in_seconds
@@ -53,7 +65,7 @@ DATA: Mapping[str, BuildJson] = {
     "/query.json": listing.query_json,
     "/flame.json": flames.flame_json,
     "/flamediff.json": flames.flamediff_json,
-    "/found.json": flames.matches_json,
+    "/found.json": search.matches_json,
 }
 """Path to what makes its JSON."""
 FILES: Mapping[str, BuildFile] = {

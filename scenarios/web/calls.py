@@ -72,7 +72,9 @@ def callgraph(site: ProfileSite, pairs: Pairs) -> WebPage:
             unit=unit,
             event=request.query.event,
         ),
-        nodes=of_frame(functions_table(together(functions_of), request.top), "Functions", links, unit=unit),
+        nodes=of_frame(
+            functions_table(together(functions_of), request.top, graph.total), "Functions", links, unit=unit
+        ),
         graph=graph,
     )
     return WebPage("callgraph.html", "Call graph", view)
@@ -122,15 +124,15 @@ def together(apart: pd.DataFrame) -> pd.DataFrame:
     return ordered.assign(share=shares(ordered["value"], int(ordered["own"].sum())))
 
 
-def functions_table(inclusive: pd.DataFrame, top: int) -> pd.DataFrame:
+def functions_table(inclusive: pd.DataFrame, top: int, total: int) -> pd.DataFrame:
     """Return functions, heaviest first: function, own, own_share, with_callees, share.
 
     Parameters
     ----------
-    inclusive : as `Database.inclusive` gives it
+    inclusive : as `Database.inclusive` gives it, or some of its rows
     top : how many
+    total : value of all samples with stacks
     """
-    total = sum(map(int, inclusive["own"]))
     listed = inclusive.head(top)
     return pd.DataFrame(
         {

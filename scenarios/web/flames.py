@@ -17,15 +17,13 @@ from scenarios.web.charts import OTHER
 from scenarios.web.differences import Layout, frame_intervals, frames, functions, one_side, sides
 from scenarios.web.graph import Stack, Tree
 from scenarios.web.listing import beyond_chance_first, both, marked, sorted_by, unit_of
-from scenarios.web.parameters import PageQuery, Pairs, RefusedError, Restrictions, gather, read
-from scenarios.web.repository import function_links
+from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, read
+from scenarios.web.search import Search, columns_of, containing, largest, listed, search
 from scenarios.web.site import ProfileSite, WebPage
 
 MOST_PATHS = 100_000
 """Call paths that are drawn, the greatest."""
 _MOST_ROOTS, _PLACES = 20, 6
-_MOST_LISTED = 200
-"""Functions of the table beside the drawing, by their own value or with callees, also if no frame of them is drawn."""
 VIEWS: Mapping[str, str] = {
     "icicle": "Icicle",
     "flame": "Flame",
@@ -40,6 +38,21 @@ _SHOWN = ("zoom", "find", "colour", "show")
 
 
 @dataclass(frozen=True, slots=True)
+class FindView:
+    """Search without scripts, and where rows are that the page's table of functions has no room for."""
+
+    text: str
+    sentence: str
+    """What matches; empty if nothing is looked for."""
+    hidden: list[tuple[str, str]]
+    """What the form of the search asks again."""
+    left: int
+    """Functions that the table has no room for."""
+    more: str
+    """Where these are too; empty if no page has room for more."""
+
+
+@dataclass(frozen=True, slots=True)
 class FlameView:
     """What the page of the flame graph shows."""
 
@@ -48,6 +61,7 @@ class FlameView:
     """Where its frames are."""
     search: str
     """Where its search is."""
+    find: FindView
     views: list[tuple[str, str, bool]]
     """Name, address, and whether it is the one shown."""
     hidden: dict[str, str]
@@ -68,6 +82,7 @@ class FlameDifferenceView:
     sides: dict[str, list[str]]
     json: str
     search: str
+    find: FindView
     views: list[tuple[str, str, bool]]
     widths: list[tuple[str, str, bool]]
     """Whose widths frames may have: name, address, and whether they have."""
@@ -91,18 +106,22 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     unit = unit_of(site, request.query.event)
     stacks, inclusive = site.database.stacks_and_functions(request.query, request.top)
     total = sum(map(int, inclusive["own"]))
+    find = parameters.more.get("find", "").strip()
+    matches = search(site, request.query, find) if find else None
+    listed_functions = inclusive if matches is None else matches.functions
     drawing = replace(parameters, more={name: parameters.more[name] for name in _DRAWN if name in parameters.more})
     links = {"function": to_flame(request)}
     shown = FlameView(
         shared(site, drawing, "/flame", total),
         json=drawing.url("/flame.json"),
         search=request.url("/found.json"),
+        find=_find_view(parameters, matches, len(listed_functions), "/flame"),
         views=_views(drawing, view, "/flame"),
         hidden=_hidden(parameters.more),
         focus=focus,
         exports=[(text, request.url(path)) for path, text in EXPORTS.items()],
         around=_around(site, request, focus, total) if focus else [],
-        nodes=of_frame(functions_table(inclusive, request.top), "Functions", links, unit=unit),
+        nodes=of_frame(functions_table(listed_functions, request.top, total), _title(find), links, unit=unit),
         paths=of_frame(
             _paths(stacks, total),
             "Call paths",
@@ -111,6 +130,24 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
         ),
     )
     return WebPage("flame.html", "Flame graph", shown)
+
+
+def _find_view(
+    request: PageQuery, matches: Search | None, rows: int, path: str, more: Sequence[tuple[str, str]] = ()
+) -> FindView:
+    """Return the search of a page of which the table of functions would have so many rows."""
+    others = replace(request, more={name: value for name, value in request.more.items() if name != "find"})
+    return FindView(
+        text=matches.text if matches else "",
+        sentence=matches.sentence if matches else "",
+        hidden=[*others.pairs(), *more],
+        left=max(0, rows - request.top),
+        more=replace(request, top=MOST_ROWS).url(path, more) if request.top < min(rows, MOST_ROWS) else "",
+    )
+
+
+def _title(find: str) -> str:
+    return f"Functions that match “{find}”" if find else "Functions"
 
 
 EXPORTS: Mapping[str, str] = {
@@ -138,7 +175,7 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
         intervals = frame_intervals(list(zip(trees, layouts, strict=True)), side)
     drawn = [_columns(tree, low=_end(own, 0), high=_end(own, 1)) for tree, own in zip(trees, intervals, strict=True)]
     return {"event": query.event, "view": view, "focus": focus, "lacking": lacking} | _payload(
-        site, query, trees, drawn, listed=_MOST_LISTED
+        site, query, trees, drawn, most=listed(request)
     )
 
 
@@ -163,8 +200,13 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     why = shares if isinstance(shares, str) else ""
     changes = _changes(site.database.inclusive(a), after) if isinstance(shares, str) else functions(*shares)
     changes = beyond_chance_first(changes.sort_values(["change", "function"], key=_greatest, ignore_index=True))
+    find = parameters.get("find", "").strip()
+    matches = search(site, a if width == "a" else b, find) if find else None
+    every, beyond = len(changes), int(changes["significant"].sum()) if "significant" in changes else 0
+    if find:
+        changes = changes[containing(changes, find)].reset_index(drop=True)
     order = [name for name in ("function", "change", "low", "high", "share_a", "share_b") if name in changes]
-    listed = changes[order].head(request.top)
+    rows = changes[order].head(request.top)
     links = {"function": to_flame(request, "/flamediff", compared)}
     covered = shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"])))
     shown = FlameDifferenceView(
@@ -172,6 +214,7 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
         sides=texts,
         json=drawing.url("/flamediff.json", compared),
         search=request.url("/found.json", compared if width == "b" else _exchanged(compared)),
+        find=_find_view(replace(request, more=parameters), matches, len(changes), "/flamediff", compared),
         views=_views(drawing, view, "/flamediff", compared),
         widths=[
             (
@@ -184,9 +227,9 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
         width=width.upper(),
         hidden=_hidden(parameters),
         focus=focus,
-        table=marked(changes, of_frame(listed, f"Functions, callees included: {sorted_by(changes)}", links, bar="")),
-        rows=len(changes),
-        beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
+        table=marked(changes, of_frame(rows, f"{_title(find)}, callees included: {sorted_by(changes)}", links, bar="")),
+        rows=every,
+        beyond=beyond,
         without=why,
     )
     return WebPage("flamediff.html", "Differential flame graph", shown)
@@ -285,34 +328,6 @@ def _hidden(more: Mapping[str, str]) -> dict[str, str]:
     return fields | {name: more[name] for name in ("width",) if name in more}
 
 
-def matches_json(site: ProfileSite, pairs: Pairs) -> Payload:
-    """Return how much goes through functions, or root frames, with a text in their names: value, total, functions.
-
-    Of a difference that is of B. Each sample counts once, however many frames of its stack match, and whether they are
-    large enough to be drawn or not.
-    """
-    pairs = list(pairs)
-    problems = list[str]()
-    texts = gather([pair for pair in pairs if pair[0] == "find"], {"find"}, problems).get("find", [])
-    if len(texts) != 1:
-        problems.append(f"find: should be given once, got {len(texts)}")
-    rest, default = [pair for pair in pairs if pair[0] != "find"], site.default(ROOTS, stacks=True)
-    if any(name in {"a", "b"} for name, _ in rest):
-        _, (_, query), _ = both(site, rest, default, problems)
-    else:
-        try:
-            query = read(rest, default).query
-        except RefusedError as error:
-            raise RefusedError([*problems, *error.problems]) from None
-        if problems:
-            raise RefusedError(problems)
-    key = next((name for name in query.by if of_process(name)), None)
-    by = () if key is None else (key,)
-    value, matching = site.database.through(replace(query, by=by), texts[0])
-    total = sum(map(int, site.database.inclusive(query)["own"]))
-    return {"value": value, "total": total, "functions": matching}
-
-
 def _drawn(request: PageQuery) -> tuple[str, str]:
     """Return the view that is asked for, and the function in focus, which a sandwich needs."""
     focus = request.more.get("focus", "")
@@ -359,32 +374,22 @@ def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[
 
 
 def _payload(
-    site: ProfileSite, query: Query, trees: Sequence[Tree], drawn: Sequence[dict[str, list[object]]], listed: int = 0
+    site: ProfileSite, query: Query, trees: Sequence[Tree], drawn: Sequence[dict[str, list[object]]], most: int = 0
 ) -> dict[str, object]:
     """Return what every drawing has: the whole, functions drawn and so many of the largest, and frames of each tree."""
     numbers: dict[str, int] = {}
     for columns in drawn:
         columns["function"] = [numbers.setdefault(str(name), len(numbers)) for name in columns.pop("name")]
-    inclusive = site.database.inclusive(query)
-    for order in ("value", "own"):
-        for name in inclusive.sort_values(order, ascending=False, kind="stable")["function"].head(listed):
-            numbers.setdefault(str(name), len(numbers))
-    functions = inclusive.set_index("function").reindex(list(numbers), fill_value=0)
-    places = [site.places.get(name, ("", "", 0)) for name in numbers]
+    functions = site.database.inclusive(query)
+    for name in largest(functions, most) if most else ():
+        numbers.setdefault(name, len(numbers))
     return {
         "unit": unit_of(site, query.event),
         "value": trees[0].after[0],
         "frames": [len(tree.names) for tree in trees],
-        "functions_in_all": len(inclusive),
-        "functions": {
-            "name": list(numbers),
-            "own": [int(value) for value in functions["own"]],
-            "value": [int(value) for value in functions["value"]],
-            "image": [image for image, _, _ in places],
-            "file": [file for _, file, _ in places],
-            "line": [line for _, _, line in places],
-            "repository": function_links(site, query, list(numbers)),
-        },
+        "listed": most,
+        "functions_in_all": len(functions),
+        "functions": columns_of(site, query, functions, list(numbers)),
         "trees": list(drawn),
     }
 

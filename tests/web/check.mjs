@@ -179,7 +179,18 @@ async function tableBeside(page) {
   expect(totals.length > 2 && totals.every((each, at) => !at || totals[at - 1] >= each), "/flame: a heading does not sort the table");
   await page.locator("input[type=search]").fill("memcpy");
   expect((await column(1)).join() === "memcpy", "/flame: a search does not narrow the table");
-  expect((await page.locator(".functions caption").textContent()).includes("that match"), "/flame: the table does not say that it is narrowed");
+  const caption = () => page.locator(".functions caption").textContent();
+  await page.waitForFunction(() => document.querySelector(".functions caption").textContent === "Functions that match: 1 of 1");
+  await visit(page, "/flamediff?a=day=0&b=day=1&top=1");
+  const first = (await column(1)).join();
+  const other = ["memcpy", "deflate"].find((name) => name !== first);
+  await page.locator("input[type=search]").fill(other);
+  await page.waitForFunction((name) => document.querySelector(".functions tbody tr")?.dataset.name === name, other);
+  expect((await caption()).startsWith(`Functions that match “${other}”`), `/flamediff: the table does not say that it is narrowed: ${await caption()}`);
+  await accessible(page, "/flamediff, a search");
+  await page.locator("input[type=search]").fill("");
+  await page.waitForFunction((name) => document.querySelector(".functions tbody tr")?.dataset.name === name, first);
+  expect((await page.locator(".functions [data-more]").textContent()).includes("more functions"), "/flamediff: rows left out are not told");
 }
 
 // From the landing page on: what is alarming is put into it; times are chosen by dragging over a chart; tables sort and filter.

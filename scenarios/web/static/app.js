@@ -240,7 +240,7 @@
         for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", order);
         const sign = order === "ascending" ? 1 : -1;
-        const rows = usual.map((row) => [key(row.cells[column], isNumber), row]);
+        const rows = [...body.rows].map((row) => [key(row.cells[column], isNumber), row]);
         rows.sort(([a], [b]) => sign * (a < b ? -1 : a > b ? 1 : 0));
         body.append(...rows.map(([, row]) => row));
       });

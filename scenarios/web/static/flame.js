@@ -16,7 +16,7 @@
   const SLIVER = 2; // Pixels below which frames are not told apart.
   const LEGIBLE = 52; // Pixels in which the beginning of a name can be read.
   const BLOCK = 0.5; // How opaque slivers are.
-  const MOST_ROWS = 200; // Of the table.
+  const MOST_ROWS = 10000; // Of the table, if so many are wanted.
   const SVG_WIDTH = 1200;
   const NONE = -1;
   // Hues of the groups, the largest first, neighbours far apart; then grey.
@@ -120,6 +120,7 @@
       this.search = place.querySelector("input[type=search]");
       this.colour = place.querySelector("select");
       this.pane = place.querySelector(".functions");
+      this.more = document.querySelector("[data-more]");
       this.context = this.canvas.getContext("2d");
       this.whole = answer.value;
       this.zoomed = [NONE, NONE];
@@ -129,6 +130,7 @@
       this.named = "";
       this.order = "own";
       this.asked = 0;
+      this.listed = new URL(location).searchParams.get("find") || "";
       this.row = LEAST_ROW;
       this.layOut();
       this.group();
@@ -190,11 +192,11 @@
 
     // Colours of images or packages: those in which most is spent come first.
     group() {
-      const { name, image, own } = this.answer.functions;
+      const { name, own } = this.answer.functions;
       this.groups = {};
       const functionless = (at) => !this.answer.functions.value[at];
       for (const kind of ["image", "package"]) {
-        const of = name.map((each, index) => (kind === "package" && packageOf(each)) || image[index] || "no image");
+        const of = name.map((_, index) => this.groupOf(kind, index));
         const sums = new Map();
         of.forEach((each, index) => sums.set(each, (sums.get(each) || 0) + own[index]));
         const largest = [...sums].sort((a, b) => b[1] - a[1]).slice(0, HUES.length);
@@ -206,6 +208,22 @@
           frame.group = { ...frame.group, [kind]: own === SEVERAL && caller && caller.depth ? caller.group[kind] : own };
         }
       }
+    }
+
+    groupOf(kind, at) {
+      const { name, image } = this.answer.functions;
+      return (kind === "package" && packageOf(name[at])) || image[at] || "no image";
+    }
+
+    // Functions that a search found too, of which no frame is drawn.
+    add(functions) {
+      const known = this.answer.functions;
+      const names = new Set(known.name);
+      functions.name.forEach((name, index) => {
+        if (names.has(name)) return;
+        for (const column of Object.keys(known)) known[column].push(functions[column][index]);
+        for (const [kind, { of }] of Object.entries(this.groups)) of.push(this.groupOf(kind, known.name.length - 1));
+      });
     }
 
     // What colours say unless one chooses: the change, or the image, or the package where all is of one image.
@@ -492,8 +510,9 @@
       const at = functions.name.indexOf(this.named);
       const count = this.frames.filter((frame) => frame.name === this.named && !(frame.which === 1 && frame.twin !== NONE)).length;
       const drawn = count === 1 ? "1 frame" : `${count || "none"} of the frames`;
-      return at === NONE || !count ? `${this.named}: no frame of it is large enough to be drawn here.`
-        : `${this.named}: ${percent(functions.value[at], this.whole)} of all, in itself ${percent(functions.own[at], this.whole)}, in ${drawn} drawn.`;
+      if (at === NONE) return `${this.named}: no frame of it is large enough to be drawn here.`;
+      const where = count ? `in ${drawn} drawn` : "no frame of it is large enough to be drawn here";
+      return `${this.named}: ${percent(functions.value[at], this.whole)} of all, in itself ${percent(functions.own[at], this.whole)}, ${where}.`;
     }
 
     // The drawn frames that match, and what they stand for: each sample once, by the outermost of its frames.
@@ -523,7 +542,7 @@
       const { found } = this;
       if (found === undefined) return drawn === 1 ? "1 drawn frame matches." : `${drawn} drawn frames match.`;
       const functions = found.functions === 1 ? "1 function matches" : `${found.functions.toLocaleString("en")} functions match`;
-      return `${functions}: ${percent(found.value, found.total)} of all, in ${drawn} drawn frames and those too small to be drawn.`;
+      return `${functions}: ${percent(found.value, found.total)} of all, in ${drawn} drawn frame${drawn === 1 ? "" : "s"} and those too small to be drawn.`;
     }
 
     // -- what is looked at -----------------------------------------------------------------------------------------
@@ -595,15 +614,33 @@
       this.term = text.trim().toLowerCase();
       this.found = undefined;
       const own = ++this.asked;
-      if (!this.term) return;
+      const wanted = () => own === this.asked && this.place.isConnected;
       setTimeout(async () => {
-        if (own !== this.asked) return;
-        const answer = await fetch(`${this.place.dataset.found}&find=${encodeURIComponent(text.trim())}`);
-        const found = await answer.json();
-        if (own !== this.asked || !answer.ok) return;
-        this.found = found;
-        this.says.textContent = this.status();
+        if (this.term && wanted()) {
+          const reply = await ask(`${this.place.dataset.found}&find=${encodeURIComponent(text.trim())}`, wanted);
+          const found = reply.ok && (await reply.json());
+          if (!found || !wanted()) return;
+          this.found = found;
+          if (!this.difference) this.add(found.largest);
+          this.list();
+          this.refresh();
+        }
+        if (this.difference && this.listed !== text.trim() && wanted()) await this.listAnew(text.trim(), wanted);
       }, 200);
+    }
+
+    // The rows of a difference that the server writes of the functions that a search leaves.
+    async listAnew(text, wanted) {
+      const reply = await ask(location.href, wanted);
+      if (!reply.ok) return;
+      const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+      const table = page.querySelector("table[data-functions]");
+      if (!table || !wanted()) return;
+      this.listed = text;
+      for (const part of ["caption", "tbody"]) this.table.querySelector(part).replaceChildren(...table.querySelector(part).childNodes);
+      this.more.replaceChildren(...page.querySelector("[data-more]").childNodes);
+      this.buttons();
+      this.pressRow(this.selected === NONE ? this.named : this.frames[this.selected].name);
     }
 
     nextMatch() {
@@ -692,13 +729,17 @@
 
     // -- table -----------------------------------------------------------------------------------------------------
 
-    // Puts the page's table of functions beside the graph. That of a difference stays as the server wrote it, but for names
-    // that lead to the graph; that of a profile is made anew of the functions drawn and the largest.
+    // Puts the page's table of functions beside the graph. That of a difference is as the server writes it, but for names
+    // that lead to the graph; that of a profile is made anew of the functions drawn, the largest, and those that a search finds.
     takeTable() {
       this.table = document.querySelector("table[data-functions]");
       if (!this.table) return;
-      this.pane.append(this.table.closest(".wide"));
-      if (!this.difference) return;
+      this.pane.append(this.table.closest(".wide"), this.more);
+      if (this.difference) this.buttons();
+    }
+
+    // Names in the rows of a difference lead to the graph.
+    buttons() {
       for (const row of this.table.querySelectorAll("tbody tr")) {
         const link = row.querySelector("td a");
         if (!link) continue;
@@ -726,7 +767,7 @@
       const all = name.map((_, at) => at).filter((at) => value[at] && name[at].toLowerCase().includes(this.term));
       const key = { own, value }[this.order];
       all.sort((a, b) => (key ? key[b] - key[a] : 0) || (name[a] < name[b] ? -1 : 1));
-      const listed = all.slice(0, MOST_ROWS);
+      const listed = all.slice(0, this.answer.listed);
       const selected = this.selected === NONE ? NONE : this.frames[this.selected].function;
       if (all.includes(selected) && !listed.includes(selected)) listed.push(selected);
       const cell = (tag, text, kind) => Object.assign(document.createElement(tag), { textContent: text, className: kind });
@@ -757,10 +798,16 @@
         row.append(first, ...shares);
         return row;
       });
-      // Functions too small to be drawn are in the number of all, not in the search.
-      const count = (this.answer.functions_in_all || all.length).toLocaleString("en");
-      const which = this.term ? "that match, the largest first" : `${listed.length.toLocaleString("en")} of ${count}`;
-      this.table.querySelector("caption").textContent = `Functions${this.term ? " " : ": "}${which}`;
+      const matching = this.found && this.found.functions;
+      const count = this.term ? matching : this.answer.functions_in_all;
+      const which = count === undefined ? "" : `: ${listed.length.toLocaleString("en")} of ${count.toLocaleString("en")}`;
+      this.table.querySelector("caption").textContent = `Functions${this.term ? " that match" : ""}${which}`;
+      this.more.replaceChildren();
+      if (count > listed.length && listed.length < MOST_ROWS) {
+        const to = new URL(location);
+        to.searchParams.set("top", MOST_ROWS);
+        this.more.append(Object.assign(document.createElement("a"), { href: to.pathname + to.search, textContent: "More rows" }));
+      }
       this.table.querySelector("thead tr").replaceChildren(...heads);
       this.table.querySelector("tbody").replaceChildren(...rows);
     }
@@ -982,14 +1029,18 @@
     current.search.focus();
   });
 
-  window.drawFlame = async (place) => {
-    const ask = () => fetch(place.dataset.json, { headers: { Accept: "application/json" } });
-    let reply = await ask();
-    for (let tries = 0; reply.status === 503 && tries < 10 && place.isConnected; tries += 1) {
+  // What the server answers, asked again while it is busy and somebody waits.
+  async function ask(address, wanted) {
+    for (let tries = 1; ; tries += 1) {
+      const reply = await fetch(address, { headers: { Accept: "application/json" } });
+      if (reply.status !== 503 || tries > 10 || !wanted()) return reply;
       await new Promise((done) => setTimeout(done, 2000));
-      reply = await ask();
     }
-    const answer = await reply.json();
+  }
+
+  window.drawFlame = async (place) => {
+    const reply = await ask(place.dataset.json, () => place.isConnected);
+    const answer = await reply.json().catch(() => ({ problems: ["The server is busy; load the page again."] }));
     const absent = reply.ok && answer.view === "sandwich" && answer.trees[0].parent.length < 2;
     if (!reply.ok || !answer.value || absent) {
       const [own, other] = answer.width === "a" ? ["A", "B"] : ["B", "A"];

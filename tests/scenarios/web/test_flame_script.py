@@ -78,3 +78,23 @@ def test_slivers_stand_in_a_block_unless_a_search_is_about_them(tmp_path):
         command = ["node", SCRIPT, tmp_path / "frames.json", "0", term]
         ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         assert int(ran.stderr) == drawn
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_search_lists_functions_of_which_no_frame_is_drawn(tmp_path):
+    """Also if the server is busy at first; the share is that of all that matches, drawn or not."""
+    functions = {"name": ["all", "main", "read_all"], "value": [0, 990, 600], "own": [0, 390, 600], "line": [0] * 3}
+    functions |= {"image": ["a"] * 3, "file": [""] * 3}
+    tree = {"parent": [-1, 0, 1], "function": [0, 1, 2], "value": [1000, 990, 600], "own": [10, 390, 600]}
+    answer = {"view": "icicle", "focus": "", "unit": "nanoseconds", "value": 1000, "frames": [9], "functions_in_all": 7}
+    answer |= {"listed": 3, "functions": functions, "trees": [tree]}
+    (tmp_path / "frames.json").write_text(json.dumps(answer))
+    largest = {"name": ["read_all", "read_b", "read_c"], "value": [600, 3, 2], "own": [600, 1, 2], "line": [0] * 3}
+    matches = {"value": 604, "total": 1000, "functions": 5, "largest": largest | {"image": ["a"] * 3, "file": [""] * 3}}
+    (tmp_path / "matches.json").write_text(json.dumps(matches))
+    command = ["node", SCRIPT, tmp_path / "frames.json", "0", "read", tmp_path / "matches.json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    says, caption, *names = ran.stdout.splitlines()
+    assert says == "5 functions match: 60.40% of all, in 1 drawn frame and those too small to be drawn."
+    assert caption == "Functions that match: 3 of 5"
+    assert names == ["read_all", "read_c", "read_b"]

@@ -1,3 +1,4 @@
+import itertools
 import json
 from collections import Counter
 
@@ -102,8 +103,9 @@ def test_a_view_that_is_none_is_refused(pages, asked, status, says):
 def test_another_question_keeps_view_search_and_colours(pages):
     for path in ("/flame?", f"/flamediff?{SIDES}&width=a&"):
         page = harmless(ask(pages, f"{path}view=callers&find=mem&colour=package&show=table"))
-        fields = [attributes for tag, attributes in page.tags if tag == "input" and attributes.get("type") == "hidden"]
-        kept = {field["name"]: field["value"] for field in fields}
+        begin = [tag for tag, _ in page.tags].index("form")
+        fields = itertools.takewhile(lambda element: element[0] != "label", page.tags[begin + 1 :])
+        kept = {attributes["name"]: attributes["value"] for _, attributes in fields}
         more = {"width": "a"} if "width" in path else {}
         assert kept == {"view": "callers", "find": "mem", "colour": "package", "show": "table"} | more
     page = harmless(ask(pages, "/flame?view=sandwich&focus=deflate"))
@@ -190,13 +192,70 @@ def test_what_is_found_is_what_the_table_has_however_small_its_frames(pages, sma
     assert ask(pages, "/found.json?find=mai").json()["value"] == total
     search = expected(small_profile, "cpu_time", lambda rows: rows["application"] == "search")["value"].sum()
     assert ask(pages, "/found.json?find=search&by=application").json()["value"] == search
-    assert ask(pages, "/found.json?find=nosuch").json() == {"value": 0, "total": total, "functions": 0}
+    nothing = ask(pages, "/found.json?find=nosuch").json()
+    assert not any(nothing.pop("largest").values())
+    assert nothing == {"value": 0, "total": total, "functions": 0}
     later = ask(pages, "/found.json?find=main&a=day=0&b=day=1").json()
     assert (
         later["value"] == expected(small_profile, "cpu_time", lambda rows: rows["start_s"] // 86400 == 1)["value"].sum()
     )
     for wrong in ("/found.json", "/found.json?find=a&find=b", "/found.json?find=a&top=x"):
         assert ask(pages, wrong).status == 400
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    """Three hundred functions rarer than two hundred that are called for most of a profile, too small to be drawn."""
+    folder = tmp_path_factory.mktemp("rare")
+    stacks = [((Frame(f"leaf{number}", "a"), Frame("main", "a")), (10**6,)) for number in range(250)]
+    stacks += [((Frame(f"rare{number}", "a"), Frame("main", "a")), (1 + number % 2,)) for number in range(300)]
+    (folder / "rare.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], stacks)))
+    import_files([folder / "rare.pb.gz"], folder / "made")
+    return application(folder / "made"), 250 * 10**6 + 450
+
+
+def test_a_search_finds_functions_of_which_no_frame_is_drawn(rare, monkeypatch):
+    pages, total = rare
+    usual = Tree.largest
+    monkeypatch.setattr(Tree, "largest", lambda tree: usual(tree, 252))
+    frames = ask(pages, "/flame.json").json()
+    assert not any(name.startswith("rare") for name in frames["functions"]["name"])
+    assert (frames["functions_in_all"], frames["listed"]) == (551, 200)
+    for top, count in ((50, 200), (250, 250), (1000, 300)):
+        matches = ask(pages, f"/found.json?find=RARE&top={top}").json()
+        assert (matches["value"], matches["total"], matches["functions"]) == (450, total, 300)
+        largest = matches["largest"]
+        assert len(largest["name"]) == len(set(largest["name"])) == count
+        assert all(name.startswith("rare") for name in largest["name"])
+        assert largest["value"] == largest["own"] == sorted(largest["value"], reverse=True)
+        assert {len(column) for column in largest.values()} == {count}
+    assert ask(pages, "/flame.json?top=1000").json()["functions"]["name"].count("rare299") == 1
+
+
+@pytest.mark.parametrize("path", ["/flame", f"/flamediff?{SIDES}"])
+def test_a_search_lists_all_that_match_without_scripts(pages, small_profile, path):
+    """The page has a field for it, says how many functions match and their share, and lists these alone."""
+    inputs = [attributes for tag, attributes in harmless(ask(pages, path)).tags if tag == "input"]
+    assert [field["value"] for field in inputs if field.get("type") == "search" and field.get("name") == "find"] == [""]
+    address = f"{path}{'&' if '?' in path else '?'}find=MEMC"
+    page = harmless(ask(pages, address))
+    matches = ask(pages, address.replace(path.partition("?")[0], "/found.json")).json()
+    share = f"{matches['value'] / matches['total']:.2%}"
+    assert f"1 function matches “MEMC”: {share} of all." in page.said
+    assert "memcpy" in page.said
+    assert "deflate" not in page.said[: page.said.index("Call paths") if "Call paths" in page.said else None]
+    assert any("Functions that match “MEMC”" in text for text in page.said)
+
+
+def test_rows_that_a_table_of_functions_has_no_room_for_are_counted_and_linked(rare):
+    pages, total = rare
+    page = harmless(ask(pages, "/flame?find=rare&top=40"))
+    assert any(text.startswith("260 more functions match") for text in page.said)
+    assert f"300 functions match “rare”: {450 / total:.2%} of all." in page.said
+    (more,) = [link for link in page.all("a", "href") if "top=10000" in link and "find=rare" in link]
+    every = harmless(ask(pages, more))
+    assert {f"rare{number}" for number in range(300)} <= {text.strip() for text in every.said}
+    assert not any("more functions" in text for text in every.said)
 
 
 def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
