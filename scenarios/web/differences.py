@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
-from analysis.profiling.query import Query, of_process
+from analysis.profiling.query import Query, TooManyRowsError, of_process
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
 from scenarios.web.charts import OTHER
@@ -98,7 +98,10 @@ def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | st
 
 def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
     key = next((name for name in query.by if of_process(name)), None) if roots else None
-    rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
+    try:
+        rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
+    except TooManyRowsError:
+        return _TOO_MANY
     if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
         return _TOO_MANY if len(rows) or site.database.has_paths(query) else _NO_PATHS
     root = [()] * len(rows) if key is None else [(root if root in roots else OTHER,) for root in rows[key].map(str)]

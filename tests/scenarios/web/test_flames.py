@@ -2,6 +2,7 @@ import itertools
 import json
 from collections import Counter
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.query import Query
+from analysis.profiling.views import understood
 from scenarios.profiling.files import import_files
 from scenarios.web.application import FILES, application
 from scenarios.web.differences import Side, frame_intervals
@@ -270,6 +272,24 @@ def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
         assert sum(len(tree["parent"]) for tree in answer.json()["trees"]) > 16_384
     for path in ("/flame", "/flamediff", "/callgraph"):
         assert ask(pages, path).status == 200
+
+
+def test_a_flame_graph_is_drawn_without_intervals_if_visits_have_too_many_rows(pages, monkeypatch):
+    """Of a hundred million rows it was refused."""
+    usual = Database.apart
+
+    def apart(self, query, *more, **options):
+        if "visit" in query.by:
+            with understood("profile"):
+                raise duckdb.OutOfMemoryException
+        return usual(self, query, *more, **options)
+
+    monkeypatch.setattr(Database, "apart", apart)
+    frames = ask(pages, "/flame.json?until=3d").json()
+    assert frames["lacking"] == "no intervals: there are too many call paths"
+    assert len(frames["trees"][0]["parent"]) > 1
+    difference = ask(pages, f"/flamediff.json?{SIDES}&until=3d").json()
+    assert difference["lacking"] == "no intervals: there are too many call paths"
 
 
 def test_a_flame_graph_asks_for_its_stacks_once(pages, monkeypatch):
